@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +14,8 @@ from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
 from tpuprof.parsers.pages.ops.framework_types import above_peak_of_ops
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.pages.ops.fields import common
-from tpuprof.tui.pages.ops.fields.common import known_program, name_fields, rate_fields
-from tpuprof.tui.report.fields import ColumnSpec, Field, Table, column, in_order
+from tpuprof.tui.pages.ops.fields.common import known_program, name_fields, rate_fields, shown_field
+from tpuprof.tui.report.fields import ColumnSpec, Field, Table, in_order
 from tpuprof.tui.report.units import COUNT, TEXT
 
 if TYPE_CHECKING:
@@ -52,42 +54,33 @@ def _main_programs(source: FrameworkOps, rows: Rows) -> list[str | None]:
     return [None if row < 0 else known_program(source.ops.program[row]) for row in source.page.main_op[rows].tolist()]
 
 
+def _above(source: FrameworkOps, rows: Rows) -> list[str | None]:
+    return above_peak_of_ops(source.page, source.ops, np.asarray(rows))
+
+
 _NO_HLO_OP = "host ops stem from no HLO op"
 
-_TYPE: Field[FrameworkOps] = Field(
-    "type",
-    TEXT,
-    column("page.type"),
-    "the op's type, as the framework names it",
-    "the profile does not tell the type of these ops",
-    "type",
-    ColumnSpec("type", "type", 18),
-    filter=("category",),
-)
-_SIDE: Field[FrameworkOps] = Field(
-    "side",
-    TEXT,
-    _sides,
-    "where it ran: on the device or on the host, where XLA ran ops on its CPU too",
-    screen=ColumnSpec("side", "side", 6),
-    sort=lambda source: source.page.is_host,
-)
-_ABOVE: Field[FrameworkOps] = Field(
-    "above_peak_why",
-    TEXT,
-    lambda source, rows: above_peak_of_ops(source.page, source.ops, np.asarray(rows)),
-    "why its utilization of the device's FLOPS, or of a memory's peak, is above 1, and the HLO op that this is of",
-    "no utilization of these ops is above 1",
-)
-_MAIN_OP: Field[FrameworkOps] = Field(
-    "main_op", TEXT, _main_ops, "the longest HLO op that stems from it", _NO_HLO_OP, "longest HLO op"
-)
-_MAIN_PROGRAM: Field[FrameworkOps] = Field(
-    "main_op_program",
-    TEXT,
-    _main_programs,
-    "the HLO module of that op",
-    f"{_NO_HLO_OP}, or the profile does not say which program it belongs to",
+_LOOKS: dict[str, ColumnSpec[Any]] = {
+    "type": ColumnSpec("type", "type", 18),
+    "side": ColumnSpec("side", "side", 6),
+    "op_count": ColumnSpec("ops", "ops", 6),
+}
+_field = partial(shown_field, _LOOKS)
+
+_TYPE_MEANING = "the op's type, as the framework names it"
+_NO_TYPE = "the profile does not tell the type of these ops"
+_WHERE = "where it ran: on the device or on the host, where XLA ran ops on its CPU too"
+_WHY = "why its utilization of the device's FLOPS, or of a memory's peak, is above 1, and the HLO op that this is of"
+_NO_MODULE = f"{_NO_HLO_OP}, or the profile does not say which program it belongs to"
+
+_SIDE = _field("side", TEXT, _sides, _WHERE, sort=attrgetter("page.is_host"))
+_OWN: tuple[Field[FrameworkOps], ...] = (
+    _field("type", TEXT, "page.type", _TYPE_MEANING, _NO_TYPE, "type", filter=("category",)),
+    _SIDE,
+    *rate_fields("page.rates"),
+    _field("above_peak_why", TEXT, _above, _WHY, "no utilization of these ops is above 1"),
+    _field("main_op", TEXT, _main_ops, "the longest HLO op that stems from it", _NO_HLO_OP, "longest HLO op"),
+    _field("main_op_program", TEXT, _main_programs, "the HLO module of that op", _NO_MODULE),
 )
 
 HOST_OP_COLUMNS = in_order(
@@ -97,10 +90,7 @@ HOST_OP_COLUMNS = in_order(
 
 FRAMEWORK_OPS: Table[FrameworkOps] = Table(
     "ops",
-    (
-        *name_fields("page.", "page.", 36, ("name", "framework_op")),
-        *(_TYPE, _SIDE, *rate_fields("page.rates"), _ABOVE, _MAIN_OP, _MAIN_PROGRAM),
-    ),
+    (*name_fields("page.", "page.", 36, ("name", "framework_op")), *_OWN),
     len,
     json=in_order(
         "name type side class", common.TIMES, common.SHARES, common.WORK_RATES, "above_peak_why main_op main_op_program"
@@ -114,33 +104,17 @@ FRAMEWORK_OPS: Table[FrameworkOps] = Table(
 )
 
 
-_OP_COUNT: Field[Any] = Field(
-    "op_count",
-    COUNT,
-    column("types.op_count"),
-    "how many framework ops of the type there are",
-    heading="ops",
-    screen=ColumnSpec("ops", "ops", 6),
-    sort=lambda source: source.types.op_count,
-)
-_TYPE_NAME: Field[Any] = replace(
-    FRAMEWORK_OPS.by_key["name"],
-    key="type",
-    meaning="the op's type, as the framework names it",
-    heading="type",
-    filter=("name", "framework_op", "category"),
-)
+_OP_COUNT = _field("op_count", COUNT, "types.op_count", "how many framework ops of the type there are", heading="ops")
+_FILTER = ("name", "framework_op", "category")
+_NAME: Field[Any] = FRAMEWORK_OPS.by_key["name"]
+_TYPE_NAME = replace(_NAME, key="type", meaning=_TYPE_MEANING, heading="type", filter=_FILTER)
 _OF_ONE_OP = ("name", "type", "side", "above_peak_why")
+_OF_TYPES_TOO = [quantity for quantity in FRAMEWORK_OPS.fields if quantity.key not in _OF_ONE_OP]
 _OF_TYPES = in_order("side class op_count", common.TIMES, common.SHARES, common.WORK_RATES)
 
 FRAMEWORK_TYPES: Table[Any] = Table(
     "types",
-    (
-        _TYPE_NAME,
-        _OP_COUNT,
-        replace(_SIDE, heading="side"),
-        *(quantity for quantity in FRAMEWORK_OPS.fields if quantity.key not in _OF_ONE_OP),
-    ),
+    (_TYPE_NAME, _OP_COUNT, replace(_SIDE, heading="side"), *_OF_TYPES_TOO),
     len,
     json=("type", *_OF_TYPES),
     markdown=in_order("type side op_count self_time_percent self_time_ps occurrences", common.READABLE_RATES),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,11 +33,6 @@ def _program_cells(page: OpsPage, glyphs: Glyphs) -> Cells:
     return each(program)
 
 
-def _name(key: str, stored: str, meaning: str, null: str, unit: Unit = TEXT) -> Field[OpsPage]:
-    """What an op belongs to, which is shown, sorted and filtered by."""
-    return Field(key, unit, column(stored), meaning, null, key.replace("_", " "), _LOOKS[key], filter=(key,))
-
-
 def text_of(stat: str) -> Reader[OpsPage]:
     """Reads a text of the ops' event metadata."""
     return lambda page, rows: page.table.texts(stat, np.asarray(rows))
@@ -45,10 +41,6 @@ def text_of(stat: str) -> Reader[OpsPage]:
 def expressions(page: OpsPage, rows: Rows) -> list[str]:
     """HLO texts of some ops."""
     return [page.table.expression(int(row)) for row in rows]
-
-
-def _work(key: str, meaning: str, null: str) -> Field[OpsPage]:
-    return Field(key, WHOLE, column(f"table.{key}"), meaning, null)
 
 
 def _core_types(page: OpsPage, rows: Rows) -> list[str | None]:
@@ -67,18 +59,42 @@ def _ranks(page: OpsPage, rows: Rows) -> list[int | None]:
     return [None if page.table.parent[row] else int(row) + 1 for row in rows]
 
 
+def _above_peak(page: OpsPage, rows: Rows) -> list[str | None]:
+    return above_peak(page.table, page.rates, rows)
+
+
+def _remats(page: OpsPage, rows: Rows) -> list[bool]:
+    return [page.table.is_rematerialized(row) for row in rows]
+
+
+def _outside(page: OpsPage, rows: Rows) -> list[bool]:
+    return [page.table.is_outside_compilation(row) for row in rows]
+
+
 TENSOR_CORE, SPARSE_CORE = "TensorCore", "SparseCore"
-_NEVER_TOLD = "no profile says it: XProf has the column, and nothing that fills it"
-_OUTSIDE = "whether the op hands work to the host in the middle of a program, told by its names as XProf does"
-_PROGRAM = "the HLO module that the op belongs to, with its program id"
-_SOURCE = "the source file and line that it stems from"
-_SHAPE = "the shape of its result, with its layout"
-_DUPLICATE = "the op that it is a copy of, by the compiler's word: ops with one such name run the same code"
+
 _LOOKS: dict[str, ColumnSpec[OpsPage]] = {
     "program": ColumnSpec("program", "program", 24, cells=_program_cells),
     "category": ColumnSpec("category", "HLO category", 20),
     "framework_op": ColumnSpec("framework", "framework op", 40),
+    "dma_stall_percent": ColumnSpec("stall", "stall", 6),
+    "remat": ColumnSpec("remat", "remat", 5),
+    "outside_compilation": ColumnSpec("outside", "outside", 7),
+    "autotuned": ColumnSpec("", "autotuned", 9),
+    "core_type": ColumnSpec("core", "core", 10),
+    "parent_op": ColumnSpec("parent", "parent op", 16),
+    "energy_joules": ColumnSpec("energy", "energy", 8),
 }
+_field = partial(common.shown_field, _LOOKS)
+
+
+def _name(key: str, stored: str, meaning: str, null: str, unit: Unit = TEXT) -> Field[OpsPage]:
+    """What an op belongs to, which is shown, sorted and filtered by."""
+    return _field(key, unit, stored, meaning, null, key.replace("_", " "), filter=(key,))
+
+
+def _work(key: str, meaning: str, null: str) -> Field[OpsPage]:
+    return _field(key, WHOLE, f"table.{key}", meaning, null)
 
 
 def _own_times(page: OpsPage) -> Floats:
@@ -88,10 +104,26 @@ def _own_times(page: OpsPage) -> Floats:
 
 
 _RANKED, *_NAMED = common.name_fields("table.", "", 26)
+_PROGRAM = "the HLO module that the op belongs to, with its program id"
+_RANK_UNKNOWN = "what a SparseCore ran has no place among the ops of the cores"
 _NO_SHARE = f"{common.NO_TIME}, or a SparseCore ran these ops beside the cores"
+_PERCENT = Unit("percent", plain, lambda value, _: share(value / 100))
+_STALLS = common.ratio("table.dma_stall_ps", "table.total_ps", 100)
+_NO_STALL = "no event of these ops says how long it waited for DMA, or they took no time"
+_WHY = "why its utilization of the device's FLOPS, or of a memory's peak, is above 1"
+_REMAT = "whether the op is computed a second time to save memory, told by its names as XProf does"
+_OUTSIDE = "whether the op hands work to the host in the middle of a program, told by its names as XProf does"
+_AUTOTUNED = "whether the compiler has tried out its parameters"
+_NEVER_TOLD = "no profile says it: XProf has the column, and nothing that fills it"
+_CORE = "the core that ran it: TensorCore, or a SparseCore beside it"
+_PARENT, _NO_PARENT = "the TensorCore's op that a SparseCore ran it for", "the ops of a TensorCore run for themselves"
+_ENERGY = "energy at the core's supply (VDD) meanwhile, over all occurrences"
+_SOURCE = "the source file and line that it stems from"
+_SHAPE = "the shape of its result, with its layout"
+_DUPLICATE = "the op that it is a copy of, by the compiler's word: ops with one such name run the same code"
 
 HLO_FIELDS: tuple[Field[OpsPage], ...] = (
-    replace(_RANKED, read=_ranks, null="what a SparseCore ran has no place among the ops of the cores"),
+    replace(_RANKED, read=_ranks, null=_RANK_UNKNOWN),
     *(
         replace(quantity, null=_NO_SHARE, sort=_own_times if quantity.key == SHARES[0] else quantity.sort)
         if quantity.key in SHARES
@@ -99,81 +131,27 @@ HLO_FIELDS: tuple[Field[OpsPage], ...] = (
         for quantity in _NAMED
     ),
     _name("program", "program", _PROGRAM, common.NO_PROGRAM, common.PROGRAM),
-    Field("program_id", NUMBER, common.not_zero("table.program_id"), "the id of that module", common.NO_PROGRAM),
+    _field("program_id", NUMBER, common.not_zero("table.program_id"), "the id of that module", common.NO_PROGRAM),
     _name("category", "table.category", "the HLO category, as the compiler gives it", common.NO_CATEGORY),
     _name("framework_op", "table.framework_op", "the framework op that it stems from", common.NO_FRAMEWORK_OP),
-    Field(
-        "dma_stall_percent",
-        Unit("percent", plain, lambda value, _: share(value / 100)),
-        common.ratio("table.dma_stall_ps", "table.total_ps", 100),
-        "time that the op waited for DMA, of its total time",
-        "no event of these ops says how long it waited for DMA, or they took no time",
-        screen=ColumnSpec("stall", "stall", 6),
-    ),
+    _field("dma_stall_percent", _PERCENT, _STALLS, "time that the op waited for DMA, of its total time", _NO_STALL),
     _work("flops", "FLOPs over all occurrences", common.NO_FLOPS),
     _work("model_flops", "FLOPs that the model asks for, over all occurrences", common.NO_FLOPS),
     _work("bytes_accessed", "bytes read and written in all memories, over all occurrences", common.NO_BYTES),
     _work("hbm_bytes", "bytes read from and written to HBM, over all occurrences", common.NO_HBM_BYTES),
     *common.rate_fields("rates"),
-    Field(
-        "above_peak_why",
-        TEXT,
-        lambda page, rows: above_peak(page.table, page.rates, rows),
-        "why its utilization of the device's FLOPS, or of a memory's peak, is above 1",
-        "no utilization of these ops is above 1",
-    ),
-    Field(
-        "remat",
-        FLAG,
-        lambda page, rows: [page.table.is_rematerialized(row) for row in rows],
-        "whether the op is computed a second time to save memory, told by its names as XProf does",
-        screen=ColumnSpec("remat", "remat", 5),
-        filter=("remat",),
-    ),
-    Field(
-        "outside_compilation",
-        FLAG,
-        lambda page, rows: [page.table.is_outside_compilation(row) for row in rows],
-        _OUTSIDE,
-        screen=ColumnSpec("outside", "outside", 7),
-    ),
-    Field(
-        "autotuned",
-        MAYBE,
-        lambda _, rows: [None] * len(rows),
-        "whether the compiler has tried out its parameters",
-        _NEVER_TOLD,
-        screen=ColumnSpec("", "autotuned", 9),
-    ),
-    Field(
-        "core_type",
-        TEXT,
-        _core_types,
-        "the core that ran it: TensorCore, or a SparseCore beside it",
-        "only TPUs have cores of several types",
-        screen=ColumnSpec("core", "core", 10),
-    ),
-    Field("side", TEXT, _sides, "where it ran, for the filter", filter=("side",)),
-    Field(
-        "parent_op",
-        TEXT,
-        column("table.parent"),
-        "the TensorCore's op that a SparseCore ran it for",
-        "the ops of a TensorCore run for themselves",
-        screen=ColumnSpec("parent", "parent op", 16),
-    ),
-    Field(
-        "energy_joules",
-        JOULES,
-        column("table.energy_j"),
-        "energy at the core's supply (VDD) meanwhile, over all occurrences",
-        "no event of these ops has an energy (vdd_energy_j)",
-        screen=ColumnSpec("energy", "energy", 8),
-    ),
-    Field("source", TEXT, text_of("source"), _SOURCE, common.NO_SOURCE, filter=("source",)),
-    Field("deduplicated_name", TEXT, text_of("deduplicated_name"), _DUPLICATE, common.NO_DUPLICATE),
-    Field("shape", TEXT, text_of("shape_with_layout"), _SHAPE, common.NO_SHAPE, filter=("shape",)),
-    Field("expression", TEXT, expressions, "the op's HLO text", common.NO_EXPRESSION, filter=("expression",)),
+    _field("above_peak_why", TEXT, _above_peak, _WHY, "no utilization of these ops is above 1"),
+    _field("remat", FLAG, _remats, _REMAT, filter=("remat",)),
+    _field("outside_compilation", FLAG, _outside, _OUTSIDE),
+    _field("autotuned", MAYBE, lambda _, rows: [None] * len(rows), _AUTOTUNED, _NEVER_TOLD),
+    _field("core_type", TEXT, _core_types, _CORE, "only TPUs have cores of several types"),
+    _field("side", TEXT, _sides, "where it ran, for the filter", filter=("side",)),
+    _field("parent_op", TEXT, "table.parent", _PARENT, _NO_PARENT),
+    _field("energy_joules", JOULES, "table.energy_j", _ENERGY, "no event of these ops has an energy (vdd_energy_j)"),
+    _field("source", TEXT, text_of("source"), _SOURCE, common.NO_SOURCE, filter=("source",)),
+    _field("deduplicated_name", TEXT, text_of("deduplicated_name"), _DUPLICATE, common.NO_DUPLICATE),
+    _field("shape", TEXT, text_of("shape_with_layout"), _SHAPE, common.NO_SHAPE, filter=("shape",)),
+    _field("expression", TEXT, expressions, "the op's HLO text", common.NO_EXPRESSION, filter=("expression",)),
 )
 
 _OP = "name program program_id category class framework_op"

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.pages.ops.op_profile import source_location
 from tpuprof.parsers.pages.ops.sources import SourcesPage, short_names
-from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.layout import cut_begin
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.pages.ops.fields import common
-from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, column, in_order, take
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, in_order
 from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import COUNT, NUMBER, SHARE, SHARE_PERCENT, TEXT, TIME_PS
 
 if TYPE_CHECKING:
+    from tpuprof.parsers.base.op_class import OpClass
     from tpuprof.tui.report.fields import Rows
 
 BETWEEN = " > "
@@ -27,17 +28,6 @@ UNNAMED = "these ops name no line of code"
 
 _NO_STACK = f"{UNNAMED}, or the profile has no call stacks"
 _NO_TIME = "no op took any time"
-
-
-def _bars(page: SourcesPage, glyphs: Glyphs) -> Cells:
-    """Bars of the share of time, the longest one the full width, coloured as the line's longest op."""
-    most = float(page.op_fraction.max(initial=0.0)) or 1.0
-
-    def bar(row: int) -> Span:
-        kind = page.ops.op_class[int(page.main[row])]
-        return small_bar(float(page.op_fraction[row]) / most, common.BAR_WIDTH, glyphs)[0], CLASS_STYLE[kind]
-
-    return each(bar)
 
 
 def _names(page: SourcesPage, glyphs: Glyphs) -> Cells:
@@ -59,125 +49,74 @@ def _stacks(page: SourcesPage, rows: Rows) -> list[str]:
     return [BETWEEN.join(page.stacks[row][0].calls) if page.stacks[row] else "" for row in rows]
 
 
+def _stack_counts(page: SourcesPage, rows: Rows) -> list[int]:
+    return [len(page.stacks[row]) for row in rows]
+
+
+def _files(page: SourcesPage, rows: Rows) -> list[str]:
+    return [source_location(page.source[row]).file for row in rows]
+
+
+def _lines(page: SourcesPage, rows: Rows) -> list[int | None]:
+    return [source_location(page.source[row]).line for row in rows]
+
+
+def _longest(page: SourcesPage, rows: Rows) -> list[str]:
+    return [page.ops.table.name[op] for op in page.main[rows].tolist()]
+
+
+def _kind(page: SourcesPage, row: int) -> OpClass:
+    """What the line's longest op does, which colours its bar."""
+    return page.ops.op_class[int(page.main[row])]
+
+
+_LOOKS: dict[str, ColumnSpec[SourcesPage]] = {
+    "source": ColumnSpec("source", "line", _NAME_CELLS, cells=_names, is_left=True, fixed=True),
+    "function": ColumnSpec("function", "function", 20),
+    "scope": ColumnSpec("scope", "scope", 16),
+    "op_count": ColumnSpec("ops", "ops", 5),
+    "occurrences": ColumnSpec("count", "count", 8),
+    "self_time_ps": ColumnSpec("self_time", "self time", 9),
+    "op_time_percent": ColumnSpec("self", "time", 6, fixed=True),
+    "op_time_bar": common.bars("op_fraction", _kind, lambda page: page.op_fraction.max(initial=0.0)),
+    "cumulative_op_time_percent": ColumnSpec("cumulative", "cumul.", 6),
+    "longest_op": ColumnSpec("longest", "longest op", 24),
+    "called_from": ColumnSpec("called", "called from", 24, cut=cut_begin),
+}
+_field = partial(common.shown_field, _LOOKS)
+_SOURCE = "the file and line, as the profile writes them; of a fusion the one that XProf names too"
+_FUNCTION = "the function that the line is in, as call stacks name it"
+_SCOPE = "the innermost framework scope, or else the jitted function, in which most of its time is"
+_SELF_TIME = "self time of its ops, summed over all occurrences and cores"
+_CUMULATIVE = "self time of the line and of all before it, of the self time of all ops"
+_OF_OPS = "self time, of the self time of all ops"
+_OF_WHOLE = "self time, of the cores' whole time, idle time included"
+_CALLED = "of a line in an installed package, the nearest call outside of these"
+_NOT_CALLED = "the line is in no installed package, or no call stack leads out of it"
+_STACK = "the calls that led to most of its time, outermost first"
+
 _FIELDS: tuple[Field[SourcesPage], ...] = (
     Field("rank", RANK.unit, RANK.read, "the row's place by self time; ops that name no line come last"),
-    Field(
-        "source",
-        TEXT,
-        column("source"),
-        "the file and line, as the profile writes them; of a fusion the one that XProf names too",
-        UNNAMED,
-        "line",
-        ColumnSpec("source", "line", _NAME_CELLS, cells=_names, is_left=True, fixed=True),
-        filter=("source",),
-    ),
-    Field(
-        "file", TEXT, lambda page, rows: [source_location(page.source[row]).file for row in rows], "the file", UNNAMED
-    ),
-    Field(
-        "line",
-        NUMBER,
-        lambda page, rows: [source_location(page.source[row]).line for row in rows],
-        "the number of the line, from 1",
-        f"{UNNAMED}, or a file alone",
-    ),
-    Field(
-        "function",
-        TEXT,
-        column("function"),
-        "the function that the line is in, as call stacks name it",
-        f"{_NO_STACK}, or these name no functions",
-        "function",
-        ColumnSpec("function", "function", 20),
-    ),
-    Field(
-        "scope",
-        TEXT,
-        column("scope"),
-        "the innermost framework scope, or else the jitted function, in which most of its time is",
-        f"{UNNAMED}, or no framework op",
-        "scope",
-        ColumnSpec("scope", "scope", 16),
-    ),
-    Field(
-        "op_count", COUNT, column("op_count"), "HLO ops of the line", heading="ops", screen=ColumnSpec("ops", "ops", 5)
-    ),
-    Field(
-        "occurrences",
-        COUNT,
-        column("occurrences"),
-        "how often these ran, over all cores",
-        heading="count",
-        screen=ColumnSpec("count", "count", 8),
-    ),
-    Field(
-        "self_time_ps",
-        TIME_PS,
-        column("self_ps"),
-        "self time of its ops, summed over all occurrences and cores",
-        heading="self time",
-        screen=ColumnSpec("self_time", "self time", 9),
-    ),
-    Field(
-        "op_time_percent",
-        SHARE_PERCENT,
-        column("op_fraction"),
-        "self time, of the self time of all ops",
-        _NO_TIME,
-        "of op time",
-        ColumnSpec("self", "time", 6, fixed=True),
-        attrgetter("self_ps"),
-    ),
-    Field(
-        "op_time_bar",
-        SHARE,
-        column("op_fraction"),
-        "the same as a bar; that of the largest is the longest",
-        screen=ColumnSpec("", "", common.BAR_WIDTH, cells=_bars, is_left=True, fixed=True, keeps_style=True),
-    ),
-    Field(
-        "cumulative_op_time_percent",
-        SHARE_PERCENT,
-        column("cumulative_fraction"),
-        "self time of the line and of all before it, of the self time of all ops",
-        _NO_TIME,
-        "cumulative",
-        ColumnSpec("cumulative", "cumul.", 6),
-    ),
-    Field(
-        "self_time_percent",
-        SHARE_PERCENT,
-        column("self_fraction"),
-        "self time, of the cores' whole time, idle time included",
-        common.NO_TIME,
-    ),
+    _field("source", TEXT, "source", _SOURCE, UNNAMED, "line", filter=("source",)),
+    _field("file", TEXT, _files, "the file", UNNAMED),
+    _field("line", NUMBER, _lines, "the number of the line, from 1", f"{UNNAMED}, or a file alone"),
+    _field("function", TEXT, "function", _FUNCTION, f"{_NO_STACK}, or these name no functions", "function"),
+    _field("scope", TEXT, "scope", _SCOPE, f"{UNNAMED}, or no framework op", "scope"),
+    _field("op_count", COUNT, "op_count", "HLO ops of the line", heading="ops"),
+    _field("occurrences", COUNT, "occurrences", "how often these ran, over all cores", heading="count"),
+    _field("self_time_ps", TIME_PS, "self_ps", _SELF_TIME, heading="self time"),
+    _field("op_time_percent", SHARE_PERCENT, "op_fraction", _OF_OPS, _NO_TIME, "of op time", attrgetter("self_ps")),
+    _field("op_time_bar", SHARE, "op_fraction", "the same as a bar; that of the largest is the longest"),
+    _field("cumulative_op_time_percent", SHARE_PERCENT, "cumulative_fraction", _CUMULATIVE, _NO_TIME, "cumulative"),
+    _field("self_time_percent", SHARE_PERCENT, "self_fraction", _OF_WHOLE, common.NO_TIME),
     common.work_field("flops", "flops", "FLOPs over all occurrences", common.NO_FLOPS),
     common.work_field("bytes_accessed", "bytes_accessed", "bytes read and written in all memories", common.NO_BYTES),
     common.work_field("hbm_bytes", "hbm", "bytes read from and written to HBM", common.NO_HBM_BYTES),
     *(replace(quantity, filter=()) for quantity in common.rate_fields("rates")),
-    Field(
-        "longest_op",
-        TEXT,
-        lambda page, rows: take(page.ops.table.name, page.main[rows].tolist()),
-        "its op with most self time",
-        heading="longest op",
-        screen=ColumnSpec("longest", "longest op", 24),
-    ),
-    Field(
-        "called_from",
-        TEXT,
-        column("caller"),
-        "of a line in an installed package, the nearest call outside of these",
-        "the line is in no installed package, or no call stack leads out of it",
-        screen=ColumnSpec("called", "called from", 24, cut=cut_begin),
-    ),
-    Field("stack", TEXT, _stacks, "the calls that led to most of its time, outermost first", _NO_STACK),
-    Field(
-        "stack_count",
-        COUNT,
-        lambda page, rows: [len(page.stacks[row]) for row in rows],
-        "distinct call stacks that lead to it",
-    ),
+    _field("longest_op", TEXT, _longest, "its op with most self time", heading="longest op"),
+    _field("called_from", TEXT, "caller", _CALLED, _NOT_CALLED),
+    _field("stack", TEXT, _stacks, _STACK, _NO_STACK),
+    _field("stack_count", COUNT, _stack_counts, "distinct call stacks that lead to it"),
 )
 
 _JSON = in_order(
