@@ -55,9 +55,7 @@ class Views:
         self.others: tuple[TabView, ...] = ()
         self._views: dict[int, OpView] = {}
         self._other_views: dict[str, RowsView] = {}
-        self._wanted_name = ""
-        self._wanted_op = ""
-        self._wanted_row = ""  # of another page's view
+        self._wanted: dict[str, str] = {}  # names to go to when a part of the page is there
 
     def forget(self) -> None:
         """Drops what was shown."""
@@ -75,14 +73,15 @@ class Views:
         if pages.ops.kernels:
             self._views[KERNELS] = KernelView(cards)
         self._settle()
-        return self.show_named_op(self._wanted_op) if self._wanted_op else ""
+        wanted = self._wanted.pop("ops", "")
+        return self.show_named_op(wanted) if wanted else ""
 
     def show_framework_ops(self, page: FrameworkOpsPage) -> str:
         """Has the framework ops too; says what is not there."""
         if self.cards is None:
             return ""
         view = self._views[FRAMEWORK] = FrameworkView(self.cards, page)
-        wanted, self._wanted_name = self._wanted_name, ""
+        wanted = self._wanted.pop("framework_ops", "")
         return "" if not wanted or view.show_name(wanted) else _did_not_run(wanted)
 
     def show_others(self, others: tuple[TabView, ...]) -> None:
@@ -93,7 +92,7 @@ class Views:
     def show_other(self, name: str, page: object) -> str:
         """Has another page; says what is not there of what was asked for in it."""
         made = self._other_views[name] = next(view for view in self.others if view.name == name).load_view()(page)
-        wanted, self._wanted_row = self._wanted_row, ""
+        wanted = self._wanted.pop(name, "")
         return made.show_named(wanted) if wanted else ""
 
     def _settle(self) -> None:
@@ -199,7 +198,8 @@ class Views:
         if number is None:
             return f"this profile has nothing for {page}"
         self.at, shown = number, self._other_views.get(page)
-        self._wanted_row = name if shown is None else ""
+        if shown is None:
+            self._wanted[page] = name
         return shown.show_named(name) if shown is not None and name else ""
 
     def show_named_op(self, name: str) -> str:
@@ -208,9 +208,8 @@ class Views:
         Says where there is neither.
         """
         if self.pages is None:
-            self._wanted_op = name
+            self._wanted["ops"] = name
             return ""
-        self._wanted_op = ""
         names = self.pages.ops.table.name
         if name not in names:
             return self.show_framework_op(name)
@@ -223,7 +222,7 @@ class Views:
         before, self.at = self.at, FRAMEWORK
         view = self._views.get(FRAMEWORK)
         if not isinstance(view, FrameworkView):
-            self._wanted_name = name
+            self._wanted["framework_ops"] = name
             return ""
         found = view.show_name(name)
         self.at = FRAMEWORK if found else before

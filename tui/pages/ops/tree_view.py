@@ -385,22 +385,22 @@ class TreeView(Filterable):
     @property
     def selection(self) -> str | None:
         """The full name of what is under the cursor."""
-        row = self.row
-        if row is None:
-            return None
-        if row.instruction is not None:
-            return row.instruction.name
+        row, sources = self.row, self._cards.sources
+        if row is None or row.instruction is not None:
+            return self.op_name
         if row.offloaded is not None:
             return self._pages.listed.table.name[row.offloaded]
-        named = self._cards.sources is not None and self.tree.name[row.node] in self._cards.sources.row
+        named = sources is not None and self.tree.name[row.node] in sources.row
         return self.tree.name[row.node] if named and self.tree.kind[row.node] == "line" else self.op_name
 
     @property
     def op_name(self) -> str | None:
         """The name of the op under the cursor, or of the longest one of its group; else of what is there."""
         row, op = self.row, self.op_row
-        if row is None or row.instruction is not None:
-            return None if row is None or row.instruction is None else row.instruction.name
+        if row is None:
+            return None
+        if row.instruction is not None:
+            return row.instruction.name
         return (self.tree.name[row.node] if op is None else self._pages.ops.table.name[op]) or None
 
     @property

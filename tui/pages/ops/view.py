@@ -18,7 +18,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.pages import views_of
 from tpuprof.tui.pages.ops.card import CARD
-from tpuprof.tui.pages.ops.card_cache import CardCache, Key, OpPages, fetch
+from tpuprof.tui.pages.ops.card_cache import CardCache, Key, fetch
 from tpuprof.tui.pages.ops.compare import ABOUT, comparison_lines
 from tpuprof.tui.pages.ops.fields.device import machine_line
 from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, KERNELS, TREE, View, Views
@@ -135,7 +135,7 @@ class OpsTab(Tab):
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
         """Headline, views, list and card; or the state."""
         pen = Pen(width, self.look.glyphs)
-        if self._pages is None:
+        if not self.has_page:
             return state_lines(self._state, pen, height)
         lines = [pen.fit([(f" {self.views.headline}", "text")])]
         if height >= TALL or (self.views.other_view is not None and height >= LOW):  # other pages' rows are few
@@ -171,7 +171,7 @@ class OpsTab(Tab):
 
     def rule_place(self, width: int) -> tuple[int, int] | None:
         """Where the rule between list and card begins, below the highest headline; None where there is none."""
-        is_there = self._pages is not None and self.view is not None and width >= WIDE
+        is_there = self.has_page and self.view is not None and width >= WIDE
         return (width - _card_width(width) - GUTTER, HEADLINE_LINES) if is_there else None
 
     def _one_below_the_other(self, view: View, pen: Pen, height: int) -> list[Line]:
@@ -229,18 +229,14 @@ class OpsTab(Tab):
         return self.views.shown
 
     @property
-    def _pages(self) -> OpPages | None:
-        return self.views.pages
-
-    @property
     def has_page(self) -> bool:
         """Whether ops are shown, rather than a state."""
-        return self._pages is not None
+        return self.views.pages is not None
 
     @property
     def commands(self) -> tuple[str, ...]:
         """What keys do here besides moving."""
-        if self._pages is None:
+        if not self.has_page:
             return ()
         other, of_op = self.views.other_view, self.views.op_row is not None
         jumps: tuple[str, ...] = ("buffers",) if of_op else ()
@@ -260,10 +256,10 @@ class OpsTab(Tab):
             return jumps[command]
         if command == "on_timeline" and self.views.op_name is not None:
             return Jump("timeline", "op", self.views.op_name)
-        row = self.views.listed_row if command == "graph" else self.views.op_row
-        if command not in ("buffers", "graph") or row is None or self._pages is None:
+        row, pages = self.views.listed_row if command == "graph" else self.views.op_row, self.views.pages
+        if command not in ("buffers", "graph") or row is None or pages is None:
             return None
-        table, tab = self._pages.listed.table, "memory" if command == "buffers" else "graph"
+        table, tab = pages.listed.table, "memory" if command == "buffers" else "graph"
         name = self.selection if tab == "graph" and self.views.at == TREE else None  # it may be one inside a fusion
         return Jump(tab, "op", name or table.name[row], int(table.program_id[row]) or None)
 
@@ -271,7 +267,7 @@ class OpsTab(Tab):
     def keys(self) -> Sequence[KeyRow]:
         """The view's, after the key that changes views."""
         views, view = self.views, KeyRow("v", "view")
-        if self._pages is None:
+        if not self.has_page:
             return super().keys
         if views.other_view is not None:
             return (view, *views.other_view.KEYS)
@@ -306,10 +302,8 @@ class OpsTab(Tab):
 
     def detail_line(self, width: int) -> AnyLine:
         """The machine, where there is a line for it."""
-        if self._pages is None:
-            return super().detail_line(width)
-
-        return ((" ", "dim"), *machine_line(self._pages.ops, Pen(width - 1, self.look.glyphs)))
+        pages, pen = self.views.pages, Pen(width - 1, self.look.glyphs)
+        return super().detail_line(width) if pages is None else ((" ", "dim"), *machine_line(pages.ops, pen))
 
     @property
     def details(self) -> tuple[str, Callable[[Pen], list[Line]]] | None:
@@ -348,15 +342,11 @@ class OpsTab(Tab):
 
     def ends(self, direction: int) -> None:
         """First or last row."""
-        if self.view is not None:
-            self.view.jump(direction * (1 << 40))
-            self._moved()
+        self.move(0, direction * (1 << 40))
 
     def page(self, screens: float) -> None:
         """Moves the cursor by `screens` screens of rows."""
-        if self.view is not None:
-            self.view.jump(round(screens * max(1, self._list_height - 1)) or (1 if screens > 0 else -1))
-            self._moved()
+        self.move(0, round(screens * max(1, self._list_height - 1)) or (1 if screens > 0 else -1))
 
     def enter(self) -> str:
         """Opens or closes a node of the tree; "details" where the card is to be opened."""
@@ -369,7 +359,7 @@ class OpsTab(Tab):
     def command(self, name: str, by: int = 1) -> str:
         """Does one of `commands`; says what came of it."""
         self.card_is_late = False
-        if self._pages is None:
+        if not self.has_page:
             return ""
         message = ""
         if name == "view":
