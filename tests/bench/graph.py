@@ -67,7 +67,7 @@ def main() -> None:
         print(f"{title}: median {times[WALKS // 2] * 1e3:.2f} ms, worst {times[-1] * 1e3:.2f} ms")
     middle = len(graph) // 2
     here = neighbourhood(program, middle)
-    view = GraphView(is_text=True, text=Listing(line_of(program, middle)))
+    view = GraphView(is_text=True, text=Listing(line_of(here)))
     print(f"text redrawn {spent(lambda: compose(here, (), view, Pen(WIDTH, BLOCK), HEIGHT)) * 1e3:.2f} ms")
     for words in ("copy.5", "tanh", "a"):
         print(f"/{words}: {len(graph.find(words)):,} in {spent(partial(graph.find, words)) * 1e3:.2f} ms")

@@ -26,7 +26,7 @@ async def test_a_filter_in_the_tree_goes_from_op_to_op(text: str) -> None:
     async with play() as (app, pilot):
         await pilot.press("slash", *text, "enter")
         await until(pilot, lambda: tree(app).asked is None)
-        pages = ops_tab(app)._pages
+        pages = ops_tab(app).views.pages
         assert pages is not None
         wanted = parse_filter(text).mask(op_columns(HLO_OPS, pages.ops)).nonzero()[0].tolist()
         assert len(wanted) > 1, "the demo has such ops"
@@ -66,7 +66,7 @@ async def test_an_op_is_marked_and_compared_with_another() -> None:
 
 def tree_of_ops(app: TpuprofApp) -> tuple[str, str]:
     """Names of the two longest ops."""
-    pages = ops_tab(app)._pages
+    pages = ops_tab(app).views.pages
     assert pages is not None
     return pages.ops.table.name[0], pages.ops.table.name[1]
 

@@ -13,7 +13,7 @@ from tpuprof.tui.pages.ops.table_views import HloView
 async def test_hlo_ops_are_grouped_with_their_clones() -> None:
     async with play() as (app, pilot):
         await pilot.press("v")
-        view, pages = table(app), ops_tab(app)._pages
+        view, pages = table(app), ops_tab(app).views.pages
         assert isinstance(view, HloView) and pages is not None
         groups = op_groups(pages.ops)
         at = next(row for row, number in enumerate(groups.op_count.tolist()) if number > 1)
@@ -43,7 +43,7 @@ async def test_hlo_ops_are_grouped_with_their_clones() -> None:
 async def test_a_regex_filters_groups_too() -> None:
     async with play() as (app, pilot):
         await pilot.press("v", "slash", *"~^fusion", "enter")
-        view, pages = table(app), ops_tab(app)._pages
+        view, pages = table(app), ops_tab(app).views.pages
         assert pages is not None
         await until(pilot, lambda: view.asked is None)
         await pilot.press("b")
@@ -57,7 +57,7 @@ async def test_a_regex_filters_groups_too() -> None:
 async def test_groups_of_ops_are_sorted_and_left() -> None:
     async with play() as (app, pilot):
         await pilot.press("v", "b")
-        view, pages = table(app), ops_tab(app)._pages
+        view, pages = table(app), ops_tab(app).views.pages
         assert pages is not None
         counts = op_groups(pages.ops).op_count
         await pilot.press("s")

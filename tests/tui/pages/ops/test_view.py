@@ -168,12 +168,12 @@ async def test_a_fusion_opens_to_what_it_holds() -> None:
         view = tree(app)
         inside = [row for row in view.rows if row.instruction is not None]
         assert inside
-        op = ops_tab(app)._pages.ops.table.name[0]  # type: ignore[union-attr]
+        op = ops_tab(app).views.pages.ops.table.name[0]  # type: ignore[union-attr]
         assert all(row.path[0] == row.instruction.name for row in inside if row.instruction and len(row.path) == 1)
         await pilot.press("j")
         await settled(pilot)
         assert "part of the fusion's" in frame(app)
-        pages = ops_tab(app)._pages
+        pages = ops_tab(app).views.pages
         assert view.op_row is not None and pages is not None
         assert pages.ops.table.name[view.op_row] == op
 
@@ -251,7 +251,7 @@ async def test_a_filter_keeps_matching_rows_until_escape() -> None:
         view = table(app)
         every = len(view.rows)
         await pilot.press("slash", *"cat:all-reduce >100ms", "enter")
-        pages = ops_tab(app)._pages
+        pages = ops_tab(app).views.pages
         assert pages is not None
         kept = view.rows.tolist()
         assert 0 < len(kept) < every
@@ -315,7 +315,7 @@ async def test_a_regex_is_searched_for_beside_the_screen(monkeypatch: pytest.Mon
 async def test_sorting_by_any_column() -> None:
     async with play() as (app, pilot):
         await pilot.press("v")
-        view, pages = table(app), ops_tab(app)._pages
+        view, pages = table(app), ops_tab(app).views.pages
         assert pages is not None
         seen = [view.listing.sort]
         while True:
