@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -86,7 +86,7 @@ class RowsView(Filterable):
 
     commands: tuple[str, ...] = ("sort", "reverse")
     has_low_card = True
-    MEANINGS: ClassVar[tuple[tuple[str, str], ...]] = ()
+    MEANINGS: ClassVar[Mapping[str, str]] = {}
     """What its figures are called and mean besides its columns, for help."""
     KEYS: ClassVar[tuple[KeyRow, ...]] = (*motion_keys(), *LIST_KEYS)
     """Its table of keys, for the footer and help."""
@@ -108,6 +108,11 @@ class RowsView(Filterable):
     def table(self) -> tuple[Table[Any], Any]:
         """The fields of the rows, and what they read."""
         raise NotImplementedError
+
+    @property
+    def meanings(self) -> Iterable[tuple[str, str]]:
+        """The same with what the page alone can say."""
+        return self.MEANINGS.items()
 
     @property
     def headline(self) -> str:

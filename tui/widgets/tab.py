@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from textual.message import Message
@@ -44,7 +44,7 @@ class Jump:
 class Tab(LineCanvas):
     """One page of the app. The app calls these on the shown tab; a tab without a cursor only scrolls."""
 
-    MEANINGS: ClassVar[tuple[tuple[str, str], ...]] = ()
+    MEANINGS: ClassVar[Mapping[str, str]] = {}
     """What the figures are called and mean, for help."""
     CARD: ClassVar[tuple[tuple[str, str], ...]] = ()
     """What the figures on the card that Enter opens are called and mean, for its help."""
@@ -52,9 +52,9 @@ class Tab(LineCanvas):
     """Cells of what they are called."""
 
     @property
-    def meanings(self) -> tuple[tuple[str, str], ...]:
+    def meanings(self) -> Iterable[tuple[str, str]]:
         """The same of what it shows now."""
-        return self.MEANINGS
+        return self.MEANINGS.items()
 
     @property
     def keys(self) -> Sequence[KeyRow]:

@@ -48,17 +48,14 @@ class CollectivesView(RowsView):
         KeyRow("s", "sort"),
         KeyRow("O", "timeline"),
     )
-    MEANINGS = (
-        ("hidden", "transfers are under way and the core computes or copies meanwhile."),
-        ("exposed", "the core is in a collective's own ops: it waits, or moves the data itself."),
-        ("late", "the core that comes last, so waits least, and by how much the others' median is longer."),
-        (
-            "strip",
-            "a step from left to right: above how much of each moment the core works, below transfers under way.",
-        ),
-        ("DCN", "collectives between slices. Never seen on hardware: read as XProf's source reads them."),
-        (">= GB/s", "an asynchronous transfer may end long before its done: it was at least that fast."),
-    )
+    MEANINGS: ClassVar[dict[str, str]] = {
+        "hidden": "transfers are under way and the core computes or copies meanwhile.",
+        "exposed": "the core is in a collective's own ops: it waits, or moves the data itself.",
+        "late": "the core that comes last, so waits least, and by how much the others' median is longer.",
+        "strip": "a step from left to right: above how much of each moment the core works, below transfers under way.",
+        "DCN": "collectives between slices. Never seen on hardware: read as XProf's source reads them.",
+        ">= GB/s": "an asynchronous transfer may end long before its done: it was at least that fast.",
+    }
 
     def __init__(self, page: CollectivesPage) -> None:
         self._page = page

@@ -17,7 +17,7 @@ from tpuprof.tui.widgets.rows import LIST_KEYS, RowsView
 from tpuprof.tui.widgets.tab import Jump
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from tpuprof.parsers.pages.counters import CountersPage, UnitRow
     from tpuprof.tui.draw.spans import Line
@@ -55,7 +55,7 @@ class UnitsView(RowsView):
         self.listing = Listing()  # the order of the page
 
     @property
-    def MEANINGS(self) -> tuple[tuple[str, str], ...]:  # type: ignore[override]
+    def meanings(self) -> Iterable[tuple[str, str]]:
         """What XProf and the compiler count, and what of it was never seen on hardware."""
         known = ((name, f"{words}.") for name, words in SOURCES.items())
         return (*_KEYS, *known, *(("note", note) for note in self._page.notes))

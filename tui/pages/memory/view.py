@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
 from textual.events import Click, MouseScrollDown, MouseScrollUp
@@ -58,32 +58,23 @@ class MemoryTab(Tab):
         ("born, dies", "the op that makes it, and the last one that needs it."),
         ("allocated", "by the runtime, at the moment of the peak."),
     )
-    MEANINGS = (
-        ("Peak", "most memory that the module has in use at once; figures are the compiler's, for one device."),
-        (
-            "Headroom",
-            "capacity less peak. What else is on the device then (other programs' arguments, prefetched batches) is"
-            " not in the module: the allocators' view has that, where the profile has it.",
-        ),
-        ("Working set", "memory in use over the program's order, a cell being several instructions; it is not time."),
-        ("Band", "how long the buffer under the cursor stays in memory."),
-        ("arguments", "of the program, there throughout; donated ones are taken over by outputs."),
-        ("temporaries", "of the peak, what comes and goes."),
-        (
-            "Padding",
-            "what a buffer takes beyond its elements: the layout's tiles round its last dimensions up. The unpadded"
-            " peak is what elements alone take of the peak.",
-        ),
-        ("Fragmentation", "of what is set aside for temporaries, the share that is in use by none at the peak."),
-        ("Allocators", "stack: reserved for programs that are loaded; heap: arrays; free: the rest."),
-        (
-            "frag",
-            "of an allocator: the share of free memory that is not in its largest piece, as it reports that. An array"
-            " larger than that piece fails, though enough may be free in all.",
-        ),
-        ("L", "live arrays: a device memory profile (*.prof) beside this one says which source lines hold memory."),
-        ("n/a", "the profile cannot tell. It is never 0 instead."),
-    )
+    MEANINGS: ClassVar[dict[str, str]] = {
+        "Peak": "most memory that the module has in use at once; figures are the compiler's, for one device.",
+        "Headroom": "capacity less peak. What else is on the device then (other programs' arguments, prefetched "
+        "batches) is not in the module: the allocators' view has that, where the profile has it.",
+        "Working set": "memory in use over the program's order, a cell being several instructions; it is not time.",
+        "Band": "how long the buffer under the cursor stays in memory.",
+        "arguments": "of the program, there throughout; donated ones are taken over by outputs.",
+        "temporaries": "of the peak, what comes and goes.",
+        "Padding": "what a buffer takes beyond its elements: the layout's tiles round its last dimensions up. The "
+        "unpadded peak is what elements alone take of the peak.",
+        "Fragmentation": "of what is set aside for temporaries, the share that is in use by none at the peak.",
+        "Allocators": "stack: reserved for programs that are loaded; heap: arrays; free: the rest.",
+        "frag": "of an allocator: the share of free memory that is not in its largest piece, as it reports that. An "
+        "array larger than that piece fails, though enough may be free in all.",
+        "L": "live arrays: a device memory profile (*.prof) beside this one says which source lines hold memory.",
+        "n/a": "the profile cannot tell. It is never 0 instead.",
+    }
     NAME_CELLS = 14
 
     def __init__(self, look: ScreenLook, *, id: str) -> None:

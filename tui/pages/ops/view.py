@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
 from textual.timer import Timer
@@ -66,21 +66,21 @@ class OpsTab(Tab):
     """
 
     CARD = CARD
-    MEANINGS = (
-        ("IDLE", "time in which a core runs no op."),
-        ("duplicates", "ops that the compiler made of one: the same code, several times."),
-        ("clones", "duplicates, and ops of one program that differ by numbers in name and framework op alone."),
-        ("padding", "what tiling adds: an array's last two dimensions are filled up to its tile."),
-        ("matrix", "the part of the matrix unit that dimensions fill; an estimate from shapes, not measured."),
-        ("by source", "ops by the file and line that they name: of a fusion one line, as in XProf, for all in it."),
-        ("n/a", "the profile has no count for it; it is never 0 instead."),
-    )
+    MEANINGS: ClassVar[dict[str, str]] = {
+        "IDLE": "time in which a core runs no op.",
+        "duplicates": "ops that the compiler made of one: the same code, several times.",
+        "clones": "duplicates, and ops of one program that differ by numbers in name and framework op alone.",
+        "padding": "what tiling adds: an array's last two dimensions are filled up to its tile.",
+        "matrix": "the part of the matrix unit that dimensions fill; an estimate from shapes, not measured.",
+        "by source": "ops by the file and line that they name: of a fusion one line, as in XProf, for all in it.",
+        "n/a": "the profile has no count for it; it is never 0 instead.",
+    }
     NAME_CELLS = 14
 
     @property
-    def meanings(self) -> tuple[tuple[str, str], ...]:
+    def meanings(self) -> Iterable[tuple[str, str]]:
         """What the figures of the view are called and mean."""
-        return self.MEANINGS if self.views.other_view is None else self.views.other_view.MEANINGS
+        return super().meanings if self.views.other_view is None else self.views.other_view.meanings
 
     def __init__(self, look: ScreenLook, *, id: str) -> None:
         super().__init__(look, id=id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -31,69 +31,45 @@ if TYPE_CHECKING:
 At = Literal["overview", "latencies", "steps"]
 """The views: that of the program, that of its latencies, and for programs that serve the first one with steps."""
 
-MEANINGS: tuple[tuple[str, str], ...] = (
-    (
-        "Step time",
-        "of the slowest core in each step. ~ means inferred: the time between starts of the busiest program.",
-    ),
-    ("Duty cycle", "share of the capture in which a chip runs an op that neither waits nor moves data for the host."),
-    ("Idle", "share of the capture in which a core ran no op at all."),
-    ("FLOPS", "model FLOPs of all ops by the compiler's count, over the capture, against the device's peak."),
-    ("HBM BW", "bytes that ops move to and from HBM by the compiler's count, against the device's peak."),
-    (
-        "Why slow?",
-        "what takes more of a step than it needs to, most first; ~ marks an estimate. Enter tells what it rests on, "
-        "`o` goes to where to look.",
-    ),
-    ("Device time", "self time of all ops by class, over all cores; with idle it adds up to the whole."),
-    ("C V D N H ?", "compute (matrix unit), vector, copy (DMA), collective (network), host, unknown category."),
-    ("Steps", "one column each from 0; where its time went, by the profile's own breakdown. The slow ones are marked."),
-    ("self", "share of the self time of all ops, idle left out: what an op takes without the ops inside it."),
-    ("count", "how often the op ran, summed over cores."),
-    ("FLOP/s", "FLOPs by the compiler's count over the op's time; n/a where the profile has no count."),
-    (
-        "REQUEST, RUN",
-        "in programs that serve: what a request took, or a run of the module with most time; `v` takes it apart.",
-    ),
-    ("EFFICIENCY", "the larger of FLOPS and HBM BW: how near the program is to its roof. On wide screens, and in `i`."),
-    (
-        "OPS PLACED",
-        "where framework ops ran; EAGER: their time that ran eagerly; MATRIX OPS: operands' width. Also in `i`.",
-    ),
-    ("n/a", "the profile cannot tell: the notes (`w`) say why. It is never 0 instead."),
-)
-
-
-LATENCY_MEANINGS: tuple[tuple[str, str], ...] = (
-    ("Session", "a request; where a profile has none, a run of the module with most time. The page says which."),
-    (
-        "50%, 99%",
-        "so many percent of the sessions take no longer. A row is the session at that place, with its own parts.",
-    ),
-    ("host", "what is neither device time nor transfer; from a launch on, the time until the core could start."),
-    ("queued", "time from a launch on in which the core was busy with earlier runs."),
-    ("device", "runs of modules; transfer: to the device and from it."),
-    (
-        "Per second",
-        "sessions over the time from a host's first start to its last end. Tokens a second cannot be told: no event "
-        "counts tokens.",
-    ),
-    (
-        "Histogram",
-        "requests by latency, or runs of the module under the cursor, in bins of one width; of one ratio (log scale) "
-        "where the longest takes more than ten times the shortest. Below: where the percentiles lie.",
-    ),
-    (
-        "share",
-        "of a module: of the time of all modules over all cores, each core's runs added up. Of a model: of latencies.",
-    ),
-    ("phase", "prefill, decode or sampling, where the module's name says so."),
-    (
-        "s32[8,1]",
-        "arguments that tell the batch: arrays of whole numbers, and what differs from the module's other shapes.",
-    ),
-    ("n/a", "the profile cannot tell: the notes (`w`) say why. It is never 0 instead."),
-)
+MEANINGS: Mapping[str, str] = {
+    "Step time": "of the slowest core in each step. ~ means inferred: the time between starts of the busiest program.",
+    "Duty cycle": "share of the capture in which a chip runs an op that neither waits nor moves data for the host.",
+    "Idle": "share of the capture in which a core ran no op at all.",
+    "FLOPS": "model FLOPs of all ops by the compiler's count, over the capture, against the device's peak.",
+    "HBM BW": "bytes that ops move to and from HBM by the compiler's count, against the device's peak.",
+    "Why slow?": "what takes more of a step than it needs to, most first; ~ marks an estimate. Enter tells what it "
+    "rests on, `o` goes to where to look.",
+    "Device time": "self time of all ops by class, over all cores; with idle it adds up to the whole.",
+    "C V D N H ?": "compute (matrix unit), vector, copy (DMA), collective (network), host, unknown category.",
+    "Steps": "one column each from 0; where its time went, by the profile's own breakdown. The slow ones are marked.",
+    "self": "share of the self time of all ops, idle left out: what an op takes without the ops inside it.",
+    "count": "how often the op ran, summed over cores.",
+    "FLOP/s": "FLOPs by the compiler's count over the op's time; n/a where the profile has no count.",
+    "REQUEST, RUN": "in programs that serve: what a request took, or a run of the module with most time; `v` takes it "
+    "apart.",
+    "EFFICIENCY": "the larger of FLOPS and HBM BW: how near the program is to its roof. On wide screens, and in `i`.",
+    "OPS PLACED": "where framework ops ran; EAGER: their time that ran eagerly; MATRIX OPS: operands' width. Also in "
+    "`i`.",
+    "n/a": "the profile cannot tell: the notes (`w`) say why. It is never 0 instead.",
+}
+LATENCY_MEANINGS: Mapping[str, str] = {
+    "Session": "a request; where a profile has none, a run of the module with most time. The page says which.",
+    "50%, 99%": "so many percent of the sessions take no longer. A row is the session at that place, with its own "
+    "parts.",
+    "host": "what is neither device time nor transfer; from a launch on, the time until the core could start.",
+    "queued": "time from a launch on in which the core was busy with earlier runs.",
+    "device": "runs of modules; transfer: to the device and from it.",
+    "Per second": "sessions over the time from a host's first start to its last end. Tokens a second cannot be told: "
+    "no event counts tokens.",
+    "Histogram": "requests by latency, or runs of the module under the cursor, in bins of one width; of one ratio (log "
+    "scale) where the longest takes more than ten times the shortest. Below: where the percentiles lie.",
+    "share": "of a module: of the time of all modules over all cores, each core's runs added up. Of a model: of "
+    "latencies.",
+    "phase": "prefill, decode or sampling, where the module's name says so.",
+    "s32[8,1]": "arguments that tell the batch: arrays of whole numbers, and what differs from the module's other "
+    "shapes.",
+    "n/a": "the profile cannot tell: the notes (`w`) say why. It is never 0 instead.",
+}
 
 
 class OverviewTab(StepGraphTab[Overview]):
@@ -133,9 +109,9 @@ class OverviewTab(StepGraphTab[Overview]):
         return sections(page)
 
     @property
-    def meanings(self) -> tuple[tuple[str, str], ...]:
+    def meanings(self) -> Iterable[tuple[str, str]]:
         """What the figures of the view are called and mean."""
-        return LATENCY_MEANINGS if self._shows_latencies else MEANINGS
+        return (LATENCY_MEANINGS if self._shows_latencies else MEANINGS).items()
 
     @property
     def note(self) -> str:

@@ -28,11 +28,11 @@ class SparseCoreView(RowsView):
     NO_ROWS = "no SparseCore ran an op"
     TIMES = ("self_time_ps", "self_percent")
     KEYS = (*motion_keys(across="Next, previous step", short=("", "step", "")), *LIST_KEYS)
-    MEANINGS: ClassVar[tuple[tuple[str, str], ...]] = (
-        *((heading, f"{meaning}.") for _, _, heading, meaning in PARTS),
-        ("waiting op", "a done op of a call that a SparseCore runs, or one of category sparsecorev0 infeed."),
-        ("real ones", UNSEEN),
-    )
+    MEANINGS: ClassVar[dict[str, str]] = {
+        **{heading: f"{meaning}." for _, _, heading, meaning in PARTS},
+        "waiting op": "a done op of a call that a SparseCore runs, or one of category sparsecorev0 infeed.",
+        "real ones": UNSEEN,
+    }
 
     def __init__(self, page: SparseCorePage) -> None:
         self._page = page

@@ -65,35 +65,24 @@ _KEYS = (
     KeyRow(". ,", "event"),
     KeyRow("m", "mark"),
 )
-_MEANINGS: tuple[tuple[str, str], ...] = (
-    ("Time", "of the trace's clock, which the profiler maps the devices' clocks to; durations are by that clock too."),
-    ("Slices", "one event each, edges to an eighth of a cell; thin lines part neighbours of one colour."),
-    (
-        "Shades",
-        "a cell that hides several events has the colour of the class that takes most of its time, and is as full as "
-        "the cell is busy.",
-    ),
-    (
-        "C V D N H . ?",
-        "compute (matrix unit), vector, copy (DMA), collective (network), host, waiting, unknown; one colour each.",
-    ),
-    ("Events a cell", "of the cursor's row: a dot for one, 2 to 9, + from 10 on, # from 100 on."),
-    ("Lanes", "rows of a track whose events nest or overlap; a folded track shows the deepest event at each instant."),
-    (
-        "MXU HBM",
-        "FLOP/s and HBM bytes/s by the compiler's count over the device's peak, each op's spread over its time. "
-        "Those of asynchronous ops are left out: they flow between start and done.",
-    ),
-    (
-        "Averages",
-        "right of the names, over the window shown: the share of it in which a track was busy, a rate's share of the "
-        "peak, and a counter's mean (each value for as long as it holds) of its range in the whole trace.",
-    ),
-    ("Scopes, ops", "name scopes and framework ops are derived: neighbouring HLO ops of one name are one slice."),
-    ("Self", "duration of an event without the events nested in it."),
-    ("Busy", "time in which at least one event of a track ran."),
-    ("n/a", "the profile cannot tell. It is never 0 instead."),
-)
+_MEANINGS = {
+    "Time": "of the trace's clock, which the profiler maps the devices' clocks to; durations are by that clock too.",
+    "Slices": "one event each, edges to an eighth of a cell; thin lines part neighbours of one colour.",
+    "Shades": "a cell that hides several events has the colour of the class that takes most of its time, and is as "
+    "full as the cell is busy.",
+    "C V D N H . ?": "compute (matrix unit), vector, copy (DMA), collective (network), host, waiting, unknown; one "
+    "colour each.",
+    "Events a cell": "of the cursor's row: a dot for one, 2 to 9, + from 10 on, # from 100 on.",
+    "Lanes": "rows of a track whose events nest or overlap; a folded track shows the deepest event at each instant.",
+    "MXU HBM": "FLOP/s and HBM bytes/s by the compiler's count over the device's peak, each op's spread over its time. "
+    "Those of asynchronous ops are left out: they flow between start and done.",
+    "Averages": "right of the names, over the window shown: the share of it in which a track was busy, a rate's share "
+    "of the peak, and a counter's mean (each value for as long as it holds) of its range in the whole trace.",
+    "Scopes, ops": "name scopes and framework ops are derived: neighbouring HLO ops of one name are one slice.",
+    "Self": "duration of an event without the events nested in it.",
+    "Busy": "time in which at least one event of a track ran.",
+    "n/a": "the profile cannot tell. It is never 0 instead.",
+}
 
 
 _OF_EVENTS: tuple[tuple[str, str], ...] = (

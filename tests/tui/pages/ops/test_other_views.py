@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from textual.pilot import Pilot
@@ -54,7 +54,7 @@ class RoomsView(RowsView):
     FIRST_SORT = "name"
     NO_ROWS = "no rooms"
     commands = ("reverse",)
-    MEANINGS = (("room", "something with a door."),)
+    MEANINGS: ClassVar[dict[str, str]] = {"room": "something with a door."}
 
     def __init__(self, page: Rooms) -> None:
         self._page = page
