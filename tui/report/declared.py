@@ -49,6 +49,7 @@ class Head:
         simulated: whether the times are composed, not measured.
         covers: what the text's title line says at its end, where that is not the hosts.
         log_line: stands above the title line of text, for logs.
+        lists_hosts: whether Markdown has a line with the hosts.
     """
 
     title: str
@@ -59,10 +60,12 @@ class Head:
     simulated: bool = False
     covers: str = ""
     log_line: str = ""
+    lists_hosts: bool = True
 
     def markdown(self) -> list[str]:
         """The title, the hosts, facts and warnings."""
-        return markdown.page_head(self.title, self.hosts, "", self.simulated, self.warnings, self.facts)
+        hosts = self.hosts if self.lists_hosts else ()
+        return markdown.page_head(self.title, hosts, "", self.simulated, self.warnings, self.facts)
 
 
 @dataclass(frozen=True)

@@ -331,13 +331,8 @@ _SCALED = 0.01
 """Difference from which on a part of the whole is worth a word."""
 
 
-def input_pipeline(page: InputPipelinePage, pen: Pen, height: int | None) -> list[Line]:
-    """The whole page; with a height, its graph and table are made to fit and the notes come below."""
-    return list(compose_input(page, pen, height, Cursor()).lines)
-
-
 def compose_input(page: InputPipelinePage, pen: Pen, height: int | None, cursor: Cursor) -> ComposedGraph:
-    """Puts the page together. Notes may lie below the screen's end."""
+    """Puts the page together. With a height its graph and table are made to fit; notes may lie below the end."""
     tall = height is None or height >= TALL
     lines: list[Line] = input_headline(page, pen)
     lines += [pen.fit([])] if tall else []

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from tpuprof.parsers.pages.input.model import InputPipelinePage
 from tpuprof.parsers.session import pages
+from tpuprof.tui.draw.columns import Cursor
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
-from tpuprof.tui.pages.input.drawing import input_pipeline
+from tpuprof.tui.pages.input.drawing import compose_input
 from tpuprof.tui.pages.input.fields import BEFORE_OPS, BREAKDOWN, EXPLAINED, OPS, STAGES
 from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared
 from tpuprof.tui.report.fields import metric_reasons, metric_rows
@@ -36,7 +37,7 @@ def declare(page: InputPipelinePage, request: ReportRequest) -> Declared:
             Section(STAGES, page, limit=request.most_rows),
         ),
         csv=ops,
-        text=lambda pen: input_pipeline(shown, pen, None),
+        text=lambda pen: compose_input(shown, pen, None, Cursor()).lines,
         unknown=page.unknown,
         reasons={**why, **page.unknown},
     )

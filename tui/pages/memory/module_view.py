@@ -74,8 +74,8 @@ class BuffersView:
             return self._without_figures(pen, height)
         kept, title = self._composed.painted if self._composed is not None else None, self._title(space)
         composed = compose_memory(space, self.listed, self._state, title, pen, height, kept, self._backward)
-        self._state = replace(self._state, first=composed.top)
-        self._composed, self.list_rows = composed, max(1, composed.list_rows)
+        self._state = replace(self._state, first=composed.first)
+        self._composed, self.list_rows = composed, max(1, composed.room)
         return list(composed.lines)
 
     def _without_figures(self, pen: Pen, height: int) -> list[Line]:
@@ -230,9 +230,9 @@ class BuffersView:
         drawn, space = self._composed, self.space
         if drawn is None or space is None:
             return
-        if drawn.first_list_line <= y < drawn.first_list_line + drawn.list_rows and x < drawn.list_cells:
-            self._to_row(self._state.first + y - drawn.first_list_line)
-        elif drawn.graph_first_line <= y < drawn.graph_first_line + drawn.graph_lines and x >= AXIS:
+        if drawn.first_row_line <= y < drawn.first_row_line + drawn.room and x < drawn.list_cells:
+            self._to_row(self._state.first + y - drawn.first_row_line)
+        elif drawn.graph_line <= y < drawn.graph_line + drawn.graph_lines and x >= AXIS:
             self._to_point(point_at(space, drawn.columns, x - AXIS))
 
     def enter(self) -> bool:

@@ -59,8 +59,8 @@ class AllocatorsView:
     def draw(self, pen: Pen, height: int) -> list[Line]:
         """The allocator, or why there is none."""
         composed = profile.compose_memory_profile(self._page, self._runs, self._state, pen, height)
-        self._state = replace(self._state, first=composed.top)
-        self._composed, self.list_rows = composed, max(1, composed.list_rows)
+        self._state = replace(self._state, first=composed.first)
+        self._composed, self.list_rows = composed, max(1, composed.room)
         return list(composed.lines)
 
     @property
@@ -127,8 +127,8 @@ class AllocatorsView:
         drawn = self._composed
         if drawn is None:
             return
-        if 0 <= drawn.first_list_line <= y < drawn.first_list_line + drawn.list_rows:
-            self._state = replace(self._state, cursor=drawn.top + y - drawn.first_list_line)
+        if 0 <= drawn.first_row_line <= y < drawn.first_row_line + drawn.room:
+            self._state = replace(self._state, cursor=drawn.first + y - drawn.first_row_line)
         column, is_graph = x - AXIS, drawn.graph_line <= y < drawn.graph_line + drawn.graph_rows
         if is_graph and 0 <= column < len(drawn.edges) - 1:
             self._state = replace(self._state, cursor_ps=(drawn.edges[column] + drawn.edges[column + 1]) // 2)

@@ -9,6 +9,7 @@ from textual import work
 from textual.events import Click, MouseScrollDown, MouseScrollUp
 from textual.message import Message
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.source_lines import excerpt_lines, source_excerpt
 from tpuprof.tui.draw.spans import Line
@@ -38,14 +39,13 @@ _ABOUT_CHOICES = meanings(
 )
 
 
+@dataclass()
 class SpaceReady(Message):
     """A memory space's figures, or the sentence on why there are none."""
 
-    def __init__(self, pages: MemoryPages, wanted: SpaceRequest, space: SpaceMemory | str) -> None:
-        super().__init__()
-        self.pages = pages
-        self.wanted = wanted
-        self.space = space
+    pages: MemoryPages
+    wanted: SpaceRequest
+    space: SpaceMemory | str
 
 
 class MemoryTab(Tab):
@@ -124,16 +124,15 @@ class MemoryTab(Tab):
 
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
         """The view or the state."""
-        view = self.view
-        if view is not None and self._arrays is not None:
-            glyphs = self.look.glyphs
-            line = Pen(width, glyphs).fit([(f" {glyphs.keyed(self._arrays.words(glyphs.is_ascii))}", "key")])
-            return [*view.draw(Pen(width, self.look.glyphs), height - 1), line]
-        if view is not None:
-            return view.draw(Pen(width, self.look.glyphs), height)
-        if self._pages is not None:
-            return Pen(width, self.look.glyphs).wrap("The allocators are not read yet.", "dim", [("  ", "dim")])
-        return state_lines(self._state, Pen(width, self.look.glyphs), height)
+        pen, view = Pen(width, self.look.glyphs), self.view
+        if self._pages is None:
+            return state_lines(self._state, pen, height)
+        if view is None:
+            return pen.wrap("The allocators are not read yet.", "dim", [("  ", "dim")])
+        if self._arrays is None:
+            return view.draw(pen, height)
+        words = pen.glyphs.keyed(self._arrays.words(pen.glyphs.is_ascii))
+        return [*view.draw(pen, height - 1), pen.fit([(f" {words}", "key")])]
 
     @property
     def view(self) -> BuffersView | AllocatorsView | None:

@@ -60,10 +60,9 @@ def op_details(op: TopOp, page: Overview, pen: Pen) -> list[Line]:
 
 def step_details(step: Step, page: Overview, pen: Pen) -> list[Line]:
     """A step's time by part, and how it compares with the others."""
-    middle = median_ps(page.steps)
     rows = [
         ("duration", f"{duration(step.duration_ps, pen.glyphs.is_ascii)}, of its {_measured_by(page, step)}"),
-        ("median of all steps", duration(middle, pen.glyphs.is_ascii)),
+        ("median of all steps", duration(median_ps(page.steps), pen.glyphs.is_ascii)),
         ("starts at", f"{duration(step.start_ps, pen.glyphs.is_ascii)} in the profile"),
     ]
     time = page.performance.step_time
@@ -106,12 +105,9 @@ def _measured_by(page: Overview, step: Step) -> str:
 
 def _generic_rows(parts: GenericBreakdown, ascii_only: bool) -> list[tuple[str, str]]:
     """The parts of a step on GPUs, or on the host's CPU, which has no device's."""
+    in_16_bits = f", {duration(parts.device_compute_16bit_ps, ascii_only)} in 16 bits"
     rows = (
-        (
-            "device compute",
-            parts.device_compute_ps,
-            f", {duration(parts.device_compute_16bit_ps, ascii_only)} in 16 bits",
-        ),
+        ("device compute", parts.device_compute_ps, in_16_bits),
         ("device to device", parts.device_to_device_ps, ""),
         ("collectives", parts.device_collectives_ps, ""),
         ("input", parts.input_ps, " copying to the device, or waiting for input"),

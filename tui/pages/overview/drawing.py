@@ -109,12 +109,8 @@ def _op_row(op: TopOp, metrics: str, name: str, largest: float, selected: bool, 
     room = max(1, pen.width - 11 - len(metrics))
     name = cut_middle(name, room, pen.glyphs)
     style = CLASS_STYLE[op.op_class]
-    spans: list[Span] = [
-        (pen.glyphs.mark if selected else " ", "mark"),
-        (CLASS_LETTER[op.op_class], style),
-        (" ", "text"),
-    ]
-    spans += [(f"{filled:<8}", style), (metrics, "cursor" if selected else "text")]
+    spans: list[Span] = [(pen.glyphs.mark if selected else " ", "mark"), (CLASS_LETTER[op.op_class], style)]
+    spans += [(" ", "text"), (f"{filled:<8}", style), (metrics, "cursor" if selected else "text")]
     return pen.fit([*spans, (f"{name:<{room}}", "cursor" if selected else "strong")])
 
 
@@ -139,17 +135,13 @@ def notes(page: Overview, pen: Pen) -> list[Line]:
     return pen.notes(remarks, ((names.get(key, key), why) for key, why in page.unknown.items()))
 
 
-def overview(page: Overview, pen: Pen, height: int | None) -> list[Line]:
-    """The whole page; with a height, its graph and table are made to fit and the notes come below."""
-    return list(compose(page, pen, height, Cursor()).lines)
-
-
 def compose(
     page: Overview, pen: Pen, height: int | None, cursor: Cursor, with_steps: bool | None = None
 ) -> ComposedGraph:
     """Puts the page together. Notes may lie below the screen's end; everything else fits from 80x20 on.
 
     Args:
+        height: of the screen, to which graph and table are fitted; None for the whole page.
         with_steps: whether the graph is that of the steps, or latencies; None leaves it to what the program does.
     """
     with_steps = not page.serves if with_steps is None else with_steps
@@ -183,9 +175,7 @@ def compose(
         first_op = len(lines) + 1
         lines += top_ops_table(page.top_ops, pen, cursor.op, shown)
     remarks = notes(page, pen)
-    if remarks:
-        lines.append(pen.rule("Notes, and what this profile cannot tell"))
-        lines += remarks
+    lines += [pen.rule("Notes, and what this profile cannot tell"), *remarks] if remarks else []
     return ComposedGraph(tuple(pen.fit(line) for line in lines), first_step, last_step, first_op)
 
 
@@ -215,14 +205,10 @@ def _latencies(page: Overview, pen: Pen, height: int) -> list[Line]:
     if page.inference is None:
         return []
     whole = len(page.inference.percentiles) + 2
-    lines = drawing.session_latencies(
-        page.inference, pen, min(height, whole) - 1, drawing.session_words(page.inference, pen.glyphs)
-    )
+    words = drawing.session_words(page.inference)
+    lines = drawing.session_latencies(page.inference, pen, min(height, whole) - 1, words)
     room = height - whole - 2
-    return lines + (drawing.histogram(page.inference, pen, room) if room >= _LEAST_HISTOGRAM else [])
-
-
-_LEAST_HISTOGRAM = 2
+    return lines + (drawing.histogram(page.inference, pen, room) if room >= 2 else [])
 
 
 def _device_rule(page: Overview, pen: Pen) -> Line:

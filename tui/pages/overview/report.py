@@ -10,9 +10,10 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.overview.model import Environment, Overview
 from tpuprof.parsers.session import pages
 from tpuprof.parsers.steps.model import StepTime
+from tpuprof.tui.draw.columns import Cursor
 from tpuprof.tui.draw.format import count, duration
 from tpuprof.tui.pages.overview import fields
-from tpuprof.tui.pages.overview.drawing import overview
+from tpuprof.tui.pages.overview.drawing import compose
 from tpuprof.tui.pages.overview.fields import METRICS, TOP_OPS
 from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared
 from tpuprof.tui.report.fields import metric_rows
@@ -41,7 +42,7 @@ def declare(page: Overview, request: ReportRequest) -> Declared:
             Metrics(fields.AFTER_OPS, page),
         ),
         csv=top,
-        text=lambda pen: overview(replace(page, top_ops=page.top_ops[: most or None]), pen, None),
+        text=lambda pen: compose(replace(page, top_ops=page.top_ops[: most or None]), pen, None, Cursor()).lines,
         unknown=page.unknown,
     )
 

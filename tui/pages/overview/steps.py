@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import median
-from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.overview.model import Step
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.columns import GraphColumns, columns_of, graph_lines, names_line
@@ -32,8 +31,7 @@ _LEGEND: dict[StyleKey, tuple[str, str, str]] = {
 """Letter and words of each style, the latter for steps on GPUs and on the host; empty where steps have no such part."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepSegment:
+class StepSegment(NamedTuple):
     """A part of a step: its style, what it is called, its picoseconds."""
 
     key: StyleKey
@@ -41,69 +39,47 @@ class StepSegment:
     size: float
 
 
-_Names = tuple[tuple[StyleKey, str], ...]
-
-_WHOLE: _Names = (("busy", "busy"),)
-_GENERIC: _Names = (
-    ("busy", "compute"),
-    ("busy", "ops"),
-    ("busy", "device to device"),
-    ("class.collective", "collectives"),
-    ("class.host", "input"),
-    ("class.host", "output"),
-    ("class.vector", "launch"),
-    ("class.vector", "compile"),
-    ("class.vector", "host"),
-    ("class.idle", "other"),
+_GENERIC: tuple[tuple[StyleKey, str, str], ...] = (
+    ("busy", "compute", "device_compute_ps"),
+    ("busy", "ops", "host_ops_ps"),
+    ("busy", "device to device", "device_to_device_ps"),
+    ("class.collective", "collectives", "device_collectives_ps"),
+    ("class.host", "input", "input_ps"),
+    ("class.host", "output", "output_ps"),
+    ("class.vector", "launch", "kernel_launch_ps"),
+    ("class.vector", "compile", "compile_ps"),
+    ("class.vector", "host", "host_compute_ps"),
+    ("class.idle", "other", "all_other_ps"),
 )
-_BROKEN_DOWN: _Names = (
-    ("busy", "busy"),
-    ("class.collective", "all-reduce"),
-    ("class.host", "input"),
-    ("class.host", "output"),
-    ("class.host", "SparseCore"),
-    ("class.host", "host transfer"),
-    ("class.idle", "idle"),
-)
+"""Style, name and attribute of each part of a step without a TPU."""
 
 
-def _sizes(step: Step) -> tuple[_Names, tuple[float, ...]]:
-    """What a step's time may go to, from the bottom of its column up, and the picoseconds of each; none is 0 or less.
+def _possible_parts(step: Step) -> list[StepSegment]:
+    """What a step's time may go to, from the bottom of its column up; what takes no time has a size of 0 or less.
 
     What the profile does not break down is busy. Host transfers are part of a breakdown's idle time, so they are taken
     out of it here.
     """
     parts = step.breakdown
     if parts is None:
-        return _WHOLE, (float(step.duration_ps),)
+        return [StepSegment("busy", "busy", float(step.duration_ps))]
     if isinstance(parts, GenericBreakdown):
-        return _GENERIC, (
-            parts.device_compute_ps,
-            parts.host_ops_ps,
-            parts.device_to_device_ps,
-            parts.device_collectives_ps,
-            parts.input_ps,
-            parts.output_ps,
-            parts.kernel_launch_ps,
-            parts.compile_ps,
-            parts.host_compute_ps,
-            parts.all_other_ps,
-        )
+        return [StepSegment(key, word, getattr(parts, name)) for key, word, name in _GENERIC]
     reduced = min(parts.all_reduce_compute_ps + parts.all_reduce_sync_ps, parts.compute_ps)
-    return _BROKEN_DOWN, (
-        parts.compute_ps - reduced,
-        reduced,
-        parts.infeed_ps,
-        parts.outfeed_ps,
-        parts.sparse_core_ps,
-        parts.host_transfer_ps,
-        max(0.0, parts.idle_ps - parts.host_transfer_ps),
-    )
+    return [
+        StepSegment("busy", "busy", parts.compute_ps - reduced),
+        StepSegment("class.collective", "all-reduce", reduced),
+        StepSegment("class.host", "input", parts.infeed_ps),
+        StepSegment("class.host", "output", parts.outfeed_ps),
+        StepSegment("class.host", "SparseCore", parts.sparse_core_ps),
+        StepSegment("class.host", "host transfer", parts.host_transfer_ps),
+        StepSegment("class.idle", "idle", parts.idle_ps - parts.host_transfer_ps),
+    ]
 
 
 def step_parts(step: Step) -> list[StepSegment]:
     """A step's time by part, from the bottom of its column up."""
-    return [StepSegment(key, word, size) for (key, word), size in zip(*_sizes(step), strict=True) if size > 0]
+    return [part for part in _possible_parts(step) if part.size > 0]
 
 
 def median_ps(steps: Sequence[Step]) -> float:
@@ -130,7 +106,7 @@ def _column(step: Step, tallest: float, height: int, glyphs: Glyphs) -> list[Spa
     """The cells of one step's column, from the top down."""
     parts = step_parts(step)
     whole = sum(part.size for part in parts)
-    scaled = [replace(part, size=part.size * step.duration_ps / whole) for part in parts] if whole else []
+    scaled = [part._replace(size=part.size * step.duration_ps / whole) for part in parts] if whole else []
     cells: list[Span] = []
     for row in range(height, 0, -1):
         key, filled = _cell(scaled, tallest * (row - 1) / height, tallest * row / height)
@@ -175,8 +151,7 @@ def step_detail(steps: Sequence[Step], cursor: int | None, pen: Pen) -> Line:
     middle = median_ps(steps)
     index = cursor if cursor is not None else max(range(len(steps)), key=lambda n: steps[n].duration_ps)
     step = steps[index]
-    times = step.duration_ps / middle if middle else 1.0
-    name = step.name
+    times, name = step.duration_ps / middle if middle else 1.0, step.name
     ratio = f"{significant(times)}{pen.glyphs.times}"
     if cursor is None and times < SLOW and len(steps) > 1:
         return pen.fit([(f" steady: the slowest step, {name}, takes {ratio} the median", "dim")])
@@ -196,7 +171,7 @@ def step_detail(steps: Sequence[Step], cursor: int | None, pen: Pen) -> Line:
 def _by_excess(steps: Sequence[Step], index: int) -> list[StepSegment]:
     """The parts of a step, first what it has most above the median step."""
     mine = step_parts(steps[index])
-    sizes = [{word: size for (_, word), size in zip(*_sizes(step), strict=True)} for step in steps]
+    sizes = [{part.word: part.size for part in _possible_parts(step)} for step in steps]
     usual = {part.word: _median(max(0.0, other.get(part.word, 0.0)) for other in sizes) for part in mine}
     return sorted(mine, key=lambda part: usual[part.word] - part.size)
 

@@ -20,7 +20,6 @@ from tpuprof.tui.pages.input.drawing import (
     axis_top,
     compose_input,
     host_bars,
-    input_pipeline,
     input_verdict,
     op_rows,
     wait_columns,
@@ -39,7 +38,7 @@ FRAMES = (("block", "80x21"), ("block", "120x36"), ("ascii", "80x21"))
 @pytest.mark.parametrize("page", INPUT_PAGES)
 def test_frames(page: str, glyphs: str, size: str) -> None:
     width, height = SIZES[size]
-    lines = input_pipeline(INPUT_PAGES[page](), Pen(width, GLYPHS[glyphs]), height)
+    lines = compose_input(INPUT_PAGES[page](), Pen(width, GLYPHS[glyphs]), height, Cursor()).lines
     check_golden(GOLDEN / f"input-{page}-{glyphs}-{size}.txt", frame(lines))
 
 
@@ -113,7 +112,7 @@ def test_a_screen_of_80_by_21_shows_the_table_and_the_graph() -> None:
 
 def test_a_tall_page_shows_every_op_and_every_part() -> None:
     page = input_bound_page()
-    text = frame(input_pipeline(page, Pen(120, PLAIN), None))
+    text = frame(compose_input(page, Pen(120, PLAIN), None, Cursor()).lines)
     assert all(page.ops[stage.op].category in text for stage in page.stages)
     for label in ("enqueue", "read ahead", "preprocess", "other", "wait", "transfer"):
         assert f"\n {label} " in text or f" {label} " in text
@@ -167,13 +166,13 @@ def test_steps_that_do_not_wait_say_so() -> None:
     )
     assert page.infeed_percent is not None
     calm = replace(page, steps=steps, infeed_percent=replace(page.infeed_percent, average=0.0, maximum=0.0))
-    text = frame(input_pipeline(calm, Pen(100, BLOCK), 30))
+    text = frame(compose_input(calm, Pen(100, BLOCK), 30, Cursor()).lines)
     assert "no step waits for input" in text and "none waits" in text
     assert "no core waits for input" in plain(wait_detail(steps, 2, True, Pen(100, BLOCK)))
 
 
 def test_what_is_unknown_says_why_where_it_would_stand() -> None:
-    text = frame(input_pipeline(apart_page(), Pen(110, BLOCK), 36))
+    text = frame(compose_input(apart_page(), Pen(110, BLOCK), 36, Cursor()).lines)
     assert "unknown: few steps have an event of the host in them" in text
     assert "unknown: no tf.data op" in text
     assert "n/a" in text and " 0.0%" not in text
@@ -238,7 +237,7 @@ def test_a_graph_of_nothing_is_low() -> None:
 
 def test_scaled_parts_are_said_to_be_scaled() -> None:
     page = input_bound_page()
-    assert "scaled" not in frame(input_pipeline(page, Pen(120, BLOCK), None))
+    assert "scaled" not in frame(compose_input(page, Pen(120, BLOCK), None, Cursor()).lines)
     assert page.breakdown is not None
     scaled = replace(page, breakdown=replace(page.breakdown, preprocessing_ps=page.breakdown.preprocessing_ps * 2))
-    assert "its parts are scaled" in frame(input_pipeline(scaled, Pen(120, BLOCK), None))
+    assert "its parts are scaled" in frame(compose_input(scaled, Pen(120, BLOCK), None, Cursor()).lines)

@@ -147,9 +147,9 @@ def test_every_page_fills_the_screen_exactly(
     text = "".join(plain(line) for line in composed.lines)
     assert text.isprintable()
     assert glyphs is not ASCII or text.isascii()
-    assert composed.first_list_line + composed.list_rows <= height
-    assert composed.list_rows >= 1
-    assert 0 <= composed.graph_first_line + composed.graph_lines <= composed.first_list_line
+    assert composed.first_row_line + composed.room <= height
+    assert composed.room >= 1
+    assert 0 <= composed.graph_line + composed.graph_lines <= composed.first_row_line
     if page.points > 1:
         assert composed.graph_lines >= 1
         assert AXIS + composed.columns == width
@@ -161,7 +161,7 @@ def test_the_cursor_is_on_its_row(row: int, size: tuple[int, int]) -> None:
     page = training_space()
     composed = drawn(page, *size, ASCII, at_peak(page, row))
     marked = [at for at, line in enumerate(composed.lines) if plain(line).startswith(">")]
-    assert marked == [composed.first_list_line + row - composed.top]
+    assert marked == [composed.first_row_line + row - composed.first]
 
 
 @given(st.integers(0, 300), st.integers(0, 300), st.integers(1, 60), st.integers(0, 300))
@@ -207,7 +207,7 @@ def test_a_column_shows_the_most_of_its_points() -> None:
 
 def graph_of(page: SpaceMemory, row: int, width: int = 90, height: int = 40) -> list[str]:
     composed = drawn(page, width, height, ASCII, at_peak(page, row))
-    area = composed.lines[composed.graph_first_line : composed.graph_first_line + composed.graph_lines]
+    area = composed.lines[composed.graph_line : composed.graph_line + composed.graph_lines]
     return [plain(line)[AXIS:] for line in area]
 
 
@@ -247,9 +247,9 @@ def test_the_limit_is_drawn_where_it_is_near_and_said_where_not() -> None:
     for capacity, near in ((16 * GIB, True), (95 * GIB, False), (9 * GIB, True)):
         page = training_space(capacity=capacity)
         composed = drawn(page, 120, 40, ASCII, at_peak(page))
-        area = composed.lines[composed.graph_first_line : composed.graph_first_line + composed.graph_lines]
+        area = composed.lines[composed.graph_line : composed.graph_line + composed.graph_lines]
         assert any("limit" in plain(line) for line in area) == near
-        assert ("limit 95.00 GiB" in plain(composed.lines[composed.graph_first_line - 1])) == (not near)
+        assert ("limit 95.00 GiB" in plain(composed.lines[composed.graph_line - 1])) == (not near)
 
 
 def test_the_begin_of_the_backward_pass_is_marked() -> None:
@@ -257,7 +257,7 @@ def test_the_begin_of_the_backward_pass_is_marked() -> None:
     listed = memory_list(page, page.peak_position, "size", "none")
     for backward, words in ((90, "forward | backward"), (None, ""), (38, ""), (104, "")):
         composed = compose_memory(page, listed, at_peak(page), "", Pen(120, ASCII), 36, backward=backward)
-        axis = plain(composed.lines[composed.graph_first_line + composed.graph_lines])
+        axis = plain(composed.lines[composed.graph_line + composed.graph_lines])
         assert len(axis) == 120
         assert ("backward" in axis) == bool(words)
         assert words in axis
@@ -331,7 +331,7 @@ def test_only_rows_that_show_are_described() -> None:
     page = dataclasses.replace(page, buffers=buffers)
     composed = drawn(page, 120, 36, BLOCK, at_peak(page, 300))
     assert len(page.live_ranges) > 600
-    assert len(set(buffers.asked)) <= composed.list_rows + 1
+    assert len(set(buffers.asked)) <= composed.room + 1
     buffers.asked.clear()
     drawn(page, 120, 36, BLOCK, at_peak(page, 1, grouping="category"))
     assert not buffers.asked

@@ -81,7 +81,7 @@ def test_frames_without_allocators(size: str) -> None:
     width, height = SIZES[size]
     found = compose_memory_profile(page, (), MemoryProfileState(), Pen(width, ASCII), height)
     check_golden(GOLDEN / f"memory-profile-empty-{size}.txt", frame(found.lines))
-    assert found.first_list_line == found.graph_line == -1
+    assert found.first_row_line == found.graph_line == -1
 
 
 @for_all(
@@ -101,9 +101,9 @@ def test_every_line_is_as_wide_and_the_page_as_high_as_asked(
     assert [line_width(line) for line in found.lines] == [width] * height
     text = "".join(text_of(found))
     assert text.isprintable() and (glyphs is not ASCII or text.isascii())
-    if found.first_list_line >= 0 and found.first_list_line + found.list_rows <= height:
-        shown = text_of(found)[found.first_list_line : found.first_list_line + found.list_rows]
-        assert sum(line.startswith(glyphs.mark) for line in shown) == (1 if found.list_rows else 0)
+    if found.first_row_line >= 0 and found.first_row_line + found.room <= height:
+        shown = text_of(found)[found.first_row_line : found.first_row_line + found.room]
+        assert sum(line.startswith(glyphs.mark) for line in shown) == (1 if found.room else 0)
 
 
 def column(found: ComposedMemoryProfile, cell: int) -> str:
@@ -222,11 +222,11 @@ def test_the_table_scrolls_so_that_the_cursor_shows() -> None:
     rows = tuple(ActiveAllocation(f"op{at}", 1, 1000 - at, 1000 - at, None, None, None) for at in range(100))
     page = page_of(replace(profile, at_peak=rows))
     found = compose_memory_profile(page, (), MemoryProfileState(cursor=50), Pen(100, PLAIN), 24)
-    assert found.top <= 50 < found.top + found.list_rows
-    marked = text_of(found)[found.first_list_line + 50 - found.top]
+    assert found.first <= 50 < found.first + found.room
+    marked = text_of(found)[found.first_row_line + 50 - found.first]
     assert marked.startswith(PLAIN.mark) and "op50" in marked
     last = compose_memory_profile(page, (), MemoryProfileState(cursor=9999, first=9999), Pen(100, PLAIN), 24)
-    assert last.top + last.list_rows == 100
+    assert last.first + last.room == 100
 
 
 def test_columns_that_say_nothing_are_left_out() -> None:

@@ -23,7 +23,6 @@ from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plai
 from tpuprof.tui.pages.overview.drawing import (
     class_bar,
     compose,
-    overview,
     shared_prefix,
     top_ops_table,
 )
@@ -42,7 +41,7 @@ FRAMES = (("block", "80x21"), ("block", "120x36"), ("ascii", "80x21"))
 @pytest.mark.parametrize("page", PAGES)
 def test_frames(page: str, glyphs: str, size: str) -> None:
     width, height = SIZES[size]
-    lines = overview(PAGES[page](), Pen(width, GLYPHS[glyphs]), height)
+    lines = compose(PAGES[page](), Pen(width, GLYPHS[glyphs]), height, Cursor()).lines
     check_golden(GOLDEN / f"overview-{page}-{glyphs}-{size}.txt", frame(lines))
 
 
@@ -77,7 +76,7 @@ def test_names_from_a_profile_cannot_break_the_screen(name: str) -> None:
     environment = dataclasses.replace(page.environment, device_type=name)
     page = dataclasses.replace(page, top_ops=ops, environment=environment, warnings=(name,), unknown={"a": name})
     for glyphs in (BLOCK, ASCII):
-        for line in overview(page, Pen(90, glyphs), 30):
+        for line in compose(page, Pen(90, glyphs), 30, Cursor()).lines:
             text = plain(line)
             assert len(text) == 90
             assert text.isprintable()
@@ -268,7 +267,7 @@ def test_a_page_of_gpus_has_their_words_and_is_not_sure_of_input() -> None:
         findings=(),
         unknown={"performance.device_duty_cycle_percent": "computed for TPUs only"},
     )
-    said = "\n".join(plain(line) for line in overview(gpus, Pen(120, BLOCK), 36))
+    said = "\n".join(plain(line) for line in compose(gpus, Pen(120, BLOCK), 36, Cursor()).lines)
     assert "MAYBE INPUT-BOUND The program may be input-bound." in said and "PARTLY" not in said
     assert "n/a: computed for TPUs only" in said
     assert "busy  █ collectives  █ copies  █ launch, host  █ other" in said

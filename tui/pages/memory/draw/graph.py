@@ -75,10 +75,7 @@ def point_at(page: SpaceMemory, columns: int, x: int) -> int:
         columns: `ComposedMemory.columns`.
         x: the column, from 0; what lies outside of the graph counts as its first or last column.
     """
-    x = min(max(x, 0), max(1, columns) - 1)
-    first = x * page.points // max(1, columns)
-    last = max((x + 1) * page.points // max(1, columns), first + 1)
-    return first + int(page.heap_bytes[first:last].argmax())
+    return int(point_columns(page, columns).top[min(max(x, 0), max(1, columns) - 1)])
 
 
 def column_of(page: SpaceMemory, columns: int, point: int) -> int:

@@ -26,11 +26,7 @@ _MOST_BAR = 80
 
 def header_lines(page: SpaceMemory, title: str, pen: Pen) -> list[Line]:
     """Three lines: the module and the memory, the peak with a bar, and the figures."""
-    return [
-        _title_line(page, title, pen),
-        _peak_line(page, pen),
-        _figures_line(page, pen),
-    ]
+    return [_title_line(page, title, pen), _peak_line(page, pen), _figures_line(page, pen)]
 
 
 def headroom_style(page: SpaceMemory) -> StyleKey:
@@ -83,9 +79,8 @@ def composition(page: SpaceMemory) -> tuple[int, int, int]:
     """Bytes at the peak: elements of what is there throughout, elements of temporaries, padding."""
     live_ranges = page.live_ranges
     rows = page.at(page.peak_position)
-    elements = np.where(
-        live_ranges.unpadded_bytes[rows] < 0, live_ranges.size_bytes[rows], live_ranges.unpadded_bytes[rows]
-    )
+    unpadded = live_ranges.unpadded_bytes[rows]
+    elements = np.where(unpadded < 0, live_ranges.size_bytes[rows], unpadded)
     is_temporary = live_ranges.category[rows] >= CATEGORIES.index("temporary")
     temporary, held = int(elements[is_temporary].sum()), int(elements[~is_temporary].sum())
     return max(0, held), max(0, temporary), max(0, page.peak_bytes - held - temporary)

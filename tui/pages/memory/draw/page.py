@@ -6,7 +6,7 @@ from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.model import SpaceMemory
-from tpuprof.tui.draw.layout import filled, gutter_lines, hstack
+from tpuprof.tui.draw.layout import Composed, filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Listing
@@ -41,27 +41,19 @@ class MemoryState(Listing):
 
 
 @dataclass(frozen=True, slots=True)
-class ComposedMemory:
+class ComposedMemory(Composed):
     """The page in lines, and what lies where on it.
 
     Attributes:
-        lines: as many as asked for.
-        first_list_line: the line of the first entry shown.
-        list_rows: entries that there is room for.
-        top: the first entry shown; not the state's where that would hide the cursor.
         list_cells: the list's width; what stands right of it is the card.
-        graph_first_line: the first line of the graph's or the map's area, without the peak's line.
+        graph_line: the first line of the graph's or the map's area, without the peak's line.
         graph_lines: lines of that area; 0 where there is none.
         columns: cells of it, right of `graph.AXIS`, for `point_at` and `column_of`.
         painted: the map, to be handed in for the next frame.
     """
 
-    lines: tuple[Line, ...]
-    first_list_line: int
-    list_rows: int
-    top: int
     list_cells: int
-    graph_first_line: int
+    graph_line: int
     graph_lines: int
     columns: int
     painted: PaintedMap | None = None
@@ -103,7 +95,7 @@ def compose_memory(
         if height >= ROOMY:
             lines.append(legend(page, rows, *_name(page, listed, row), pen))
     lines.append(list_heading(page, listed, pen))
-    first_list_line, below = len(lines) + 1, max(0, height - len(lines))
+    first_row_line, below = len(lines) + 1, max(0, height - len(lines))
     list_rows = max(1, below - 1)
     top = state.shown_first(list_rows, len(listed))
     card_cells = min(64, pen.width * 2 // 5) if pen.width >= WIDE else 0
@@ -115,11 +107,11 @@ def compose_memory(
     lines += table
     return ComposedMemory(
         lines=tuple(pen.fit(line) for line in filled(lines, pen.width, height)),
-        first_list_line=first_list_line,
-        list_rows=list_rows,
-        top=top,
+        first_row_line=first_row_line,
+        first=top,
+        room=list_rows,
         list_cells=list_cells,
-        graph_first_line=graph_first,
+        graph_line=graph_first,
         graph_lines=area,
         columns=cells,
         painted=painted,

@@ -15,7 +15,7 @@ from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, DeviceModuleRuns, MemoryProfilePage
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
-from tpuprof.tui.draw.layout import TALL, filled
+from tpuprof.tui.draw.layout import TALL, Composed, filled
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, line_width
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, row_lines
@@ -49,24 +49,16 @@ class MemoryProfileState(Listing):
 
 
 @dataclass(frozen=True, slots=True)
-class ComposedMemoryProfile:
+class ComposedMemoryProfile(Composed):
     """The page as lines, and what is where.
 
     Attributes:
-        lines: as many as asked for, each of the width asked for.
-        first_list_line: line of the table's first row; -1 without a table.
-        list_rows: rows of the table that show.
-        top: the first of them.
         graph_line: the graph's first line; -1 without a graph.
         graph_rows: its height.
         edges: borders in time of the columns right of `AXIS`, one more than columns; empty without a graph. The cursor
             goes to a column with any instant in it.
     """
 
-    lines: tuple[Line, ...]
-    first_list_line: int = -1
-    list_rows: int = 0
-    top: int = 0
     graph_line: int = -1
     graph_rows: int = 0
     edges: tuple[int, ...] = ()
@@ -81,7 +73,7 @@ def compose_memory_profile(
         runs: of compiled modules, of each host; none for a page without the band of runs.
     """
     if not page.allocators:
-        return ComposedMemoryProfile(tuple(filled(empty_lines(page, pen), pen.width, height)))
+        return ComposedMemoryProfile(tuple(filled(empty_lines(page, pen), pen.width, height)), -1, 0, 0)
     index = min(max(state.allocator, 0), len(page.allocators) - 1)
     allocator = page.allocators[index]
     low = height < _LOW
@@ -102,9 +94,9 @@ def compose_memory_profile(
     lines += table_lines(allocator, top, list_rows, row, pen)
     return ComposedMemoryProfile(
         lines=tuple(filled(lines, pen.width, height)),
-        first_list_line=first if rows and first < height else -1,
-        list_rows=max(0, min(list_rows, rows - top)),
-        top=top,
+        first_row_line=first if rows and first < height else -1,
+        first=top,
+        room=max(0, min(list_rows, rows - top)),
         graph_line=graph_line,
         graph_rows=graph_rows,
         edges=tuple(shown.edges.tolist()),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
@@ -20,13 +18,11 @@ from tpuprof.tui.pages.memory.draw.header import header_lines
 from tpuprof.tui.pages.memory.draw.table import list_heading, memory_list, table_lines
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, DEVICE, MODULES, SPACE, readable_metrics
 from tpuprof.tui.pages.memory.modules import SpaceRequest, space_of
-from tpuprof.tui.report.csv import table_csv
-from tpuprof.tui.report.fields import first, markdown_rows, metric_reasons, metric_values, reasons, table_records
-from tpuprof.tui.report.json import document, head
-from tpuprof.tui.report.markdown import escaped, fields_table, joined, main_table, not_shown, table
-from tpuprof.tui.report.page import Report, ReportRequest
+from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, Values, declared
+from tpuprof.tui.report.fields import first, markdown_rows, metric_reasons, metric_values
+from tpuprof.tui.report.markdown import escaped, fields_table, not_shown, table
+from tpuprof.tui.report.page import ReportRequest
 from tpuprof.tui.report.shared.buffers import BufferRows
-from tpuprof.tui.report.text import heading, page_text
 
 GRAPH_HEIGHT = 14
 _NO_CURSOR = -1
@@ -55,22 +51,16 @@ class ModuleReport:
         """Why there are no figures."""
         return self.problem or self.page.why_no_modules or otherwise
 
-    def buffers(self, rows: Sequence[int]) -> BufferRows:
-        """Buffers of the memory space, by row of its `live_ranges`."""
+    def buffers(self, limit: int, only_at_peak: bool = False) -> BufferRows:
+        """Its buffers: those in memory at the peak first, then by size; at most `limit`, 0 for all."""
         if self.space is None:
             return BufferRows((), None)
-        return BufferRows([self.space.buffers[row] for row in rows], max(1, self.space.peak_bytes))
-
-    def rows(self, limit: int, only_at_peak: bool = False) -> Sequence[int]:
-        """Rows of the buffers: those in memory at the peak first, then by size; at most `limit`, 0 for all."""
-        if self.space is None:
-            return ()
-        live_ranges, peak = self.space.live_ranges, self.space.peak_position
-        is_at_peak = (live_ranges.born <= peak) & (peak < live_ranges.dies)
+        live_ranges, at_peak = self.space.live_ranges, self.space.at(self.space.peak_position)
+        is_at_peak = np.isin(np.arange(len(live_ranges)), at_peak)
         order = np.lexsort((np.arange(len(live_ranges)), -live_ranges.size_bytes, ~is_at_peak))
-        shown = order[: int(is_at_peak.sum())] if only_at_peak else order
-        rows: list[int] = (shown[:limit] if limit else shown).tolist()
-        return rows
+        shown = order[: len(at_peak)] if only_at_peak else order
+        rows = shown[: limit or None].tolist()
+        return BufferRows([self.space.buffers[row] for row in rows], max(1, self.space.peak_bytes))
 
 
 def asked_space(
@@ -110,69 +100,61 @@ def read(request: ReportRequest) -> ModuleReport:
     return ModuleReport(page, *asked_space(page, compiled, options.get("module"), options.get("space")))
 
 
-def json(memory: ModuleReport, request: ReportRequest) -> str:
-    """The modules, and a memory space of one of them with its buffers."""
-    page, space = memory.page, memory.space
-    body: dict[str, object] = {
-        **metric_values((DEVICE,), page),
-        MODULES.key: table_records(MODULES, page.modules, range(len(page.modules))),
-    }
-    why = metric_reasons((DEVICE,))
+def declare(memory: ModuleReport, request: ReportRequest) -> Declared:
+    """A memory space and its buffers, those in memory at the peak first; and the modules."""
+    page, space, most = memory.page, memory.space, request.most_rows
+    title, covers = f"Memory of {request.run.name}", page.device_type or ", ".join(page.hosts)
+    modules = Section(MODULES, page.modules, f"Modules ({len(page.modules)})")
+    return Declared(
+        Head(title, request.run, page.hosts, facts=memory.warnings, covers=covers, lists_hosts=False),
+        statement="" if space is not None else memory.why_none("No module has figures."),
+        parts=(
+            Metrics((DEVICE,), page),
+            Section(MODULES, page.modules),
+            Block(lambda: _values(memory, most), lambda: _tables(memory, space, most) if space is not None else ()),
+            Block(markdown=modules.markdown if space is not None and len(page.modules) > 1 else tuple),
+        ),
+        csv=Block(csv=lambda: Section(BUFFERS, memory.buffers(most)).csv()),
+        text=lambda pen: _text(memory, most, pen),
+    )
+
+
+def _values(memory: ModuleReport, most: int) -> Values:
+    """The memory space and its buffers; nulls where no module has figures."""
+    space = memory.space
     if space is None:
         keys = [*(figure.key for figure in SPACE), BUFFERS.key]
-        body |= dict.fromkeys(keys)
-        why |= dict.fromkeys(keys, memory.why_none("no module of the run has figures"))
-    else:
-        buffers = memory.buffers(memory.rows(request.most_rows))
-        body |= {**metric_values(SPACE, space), BUFFERS.key: table_records(BUFFERS, buffers, range(len(buffers)))}
-        why |= {**metric_reasons(SPACE), **space.unknown}
-        if "capacity" in space.unknown:
-            why |= dict.fromkeys(("capacity_bytes", "headroom_bytes", "capacity_source"), space.unknown["capacity"])
-    why |= {**reasons(MODULES.fields, "modules[]", {}), **reasons(BUFFERS.fields, "buffers[]", {})}
-    return document(head("memory", request.run, page.hosts, memory.warnings), body, why)
+        why = memory.why_none("no module of the run has figures")
+        return Values(dict.fromkeys(keys), dict.fromkeys(keys, why), memory.warnings)
+    buffers, unknown = Section(BUFFERS, memory.buffers(most)).json(), dict(space.unknown)
+    if "capacity" in unknown:
+        unknown |= dict.fromkeys(("capacity_bytes", "headroom_bytes", "capacity_source"), unknown["capacity"])
+    values = {**metric_values(SPACE, space), **buffers.values}
+    return Values(values, {**metric_reasons(SPACE), **unknown, **buffers.reasons}, memory.warnings)
 
 
-def csv(memory: ModuleReport, request: ReportRequest) -> str:
-    """The buffers, those in memory at the peak first, by size; only the headings where no module has figures."""
-    buffers = memory.buffers(memory.rows(request.most_rows))
-    return table_csv(BUFFERS, buffers, range(len(buffers)))
-
-
-def markdown(memory: ModuleReport, request: ReportRequest) -> str:
-    """A memory space, its buffers at the peak, and the modules."""
-    page, space = memory.page, memory.space
-    lines = [f"# Memory of {escaped(request.run.name)}", ""]
-    lines += [f"- {escaped(warning)}" for warning in memory.warnings]
-    if space is None:
-        return joined([*lines, "", escaped(memory.why_none("No module has figures."))])
-    lines += ["", f"## {space.name} of {escaped(str(space.module))}", ""]
-    lines += table(("", ""), "lr", readable_metrics(space))
-    rows = memory.rows(0, only_at_peak=True)
-    buffers = memory.buffers(rows[: request.most_rows or None])
+def _tables(memory: ModuleReport, space: SpaceMemory, most: int) -> list[str]:
+    """Figures of the memory space, and its buffers at the peak."""
+    lines = [
+        "",
+        f"## {space.name} of {escaped(str(space.module))}",
+        "",
+        *table(("", ""), "lr", readable_metrics(space)),
+    ]
+    number, buffers = len(space.at(space.peak_position)), memory.buffers(most, only_at_peak=True)
     cells = markdown_rows(BUFFERS, buffers, range(len(buffers)))
-    lines += ["", f"## Buffers at the peak ({len(rows)})", "", *fields_table(BUFFERS, cells)]
-    lines += not_shown(len(rows) - len(buffers))
-    if len(page.modules) > 1:
-        every = range(len(page.modules))
-        lines += main_table(f"Modules ({len(page.modules)})", MODULES, page.modules, every, len(every))
-    return joined(lines)
+    lines += ["", f"## Buffers at the peak ({number})", "", *fields_table(BUFFERS, cells)]
+    return lines + not_shown(number - len(buffers))
 
 
-def text(memory: ModuleReport, request: ReportRequest) -> str:
+def _text(memory: ModuleReport, most: int, pen: Pen) -> list[Line]:
     """A memory space: its figures, the working set, its buffers at the peak; then the modules."""
-    page, space = memory.page, memory.space
-
-    def lines(pen: Pen) -> list[Line]:
-        title = f"Memory of {request.run.name}"
-        drawn = [heading(title, page.device_type or ", ".join(page.hosts), pen)]
-        if space is None:
-            drawn += pen.wrap(memory.why_none("No module has figures."), "text", [(" ", "text")])
-        else:
-            drawn += _space_lines(space, request.most_rows, pen)
-        drawn += pen.notes(memory.warnings, ())
-        return drawn + (_module_lines(page, pen) if len(page.modules) > 1 else [])
-
-    return page_text(lines, request.look)
+    if memory.space is None:
+        lines = pen.wrap(memory.why_none("No module has figures."), "text", [(" ", "text")])
+    else:
+        lines = _space_lines(memory.space, most, pen)
+    lines += pen.notes(memory.warnings, ())
+    return lines + (_module_lines(memory.page, pen) if len(memory.page.modules) > 1 else [])
 
 
 def _space_lines(space: SpaceMemory, limit: int, pen: Pen) -> list[Line]:
@@ -201,11 +183,12 @@ def _module_lines(page: MemoryPage, pen: Pen) -> list[Line]:
     return [*lines, pen.fit([(f" and {left} more", "dim")])] if left > 0 else lines
 
 
-REPORT = Report(
-    read=read,
-    writers={"json": json, "csv": csv, "md": markdown, "text": text},
+REPORT = declared(
+    "memory",
+    read,
+    declare,
     tables=(MODULES, BUFFERS),
-    csv_table=BUFFERS,
     metrics=(DEVICE, *SPACE),
+    csv_table=BUFFERS,
     warnings=lambda memory: (*memory.warnings, *filter(None, (memory.problem,))),
 )

@@ -9,23 +9,21 @@ from tpuprof.parsers.pages.inference import NO_RUNS, PERCENTILES, Bin, Inference
 from tpuprof.tui.draw.bars import whole_cells
 from tpuprof.tui.draw.columns import AXIS, ComposedGraph, Cursor, GraphColumns, graph_lines
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent, significant
-from tpuprof.tui.draw.layout import (
-    NARROW,
-    TALL,
-    WIDE,
-    Canvas,
-    cut,
-    cut_middle,
-    hstack,
-)
+from tpuprof.tui.draw.layout import NARROW, TALL, WIDE, Canvas, cut, cut_middle, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.pages.overview.inference.fields import BEFORE_ROWS
 from tpuprof.tui.report.fields import markdown_rows, short_names
 from tpuprof.tui.report.shared.quantities import LATENCIES, NamedLatency, latencies
 
-_FIGURE = 10
-_LEAST_BAR = 8
+_FIGURE, _LEAST_BAR, _PHASE = 10, 8, 8
+"""Cells of a duration, of the narrowest bar, and of a module's phase."""
+
+_FEW_LATENCIES, _ROWS_IN_FULL, _MOST_DIGITS = 4, 5, 6
+"""Latencies on a screen that is not tall, rows of a histogram among details, and digits of a histogram's ends."""
+
+_IMPORTANCE = (50.0, 99.0, 90.0, 75.0, 99.9)
+"""Percentiles in the order in which there is room for them; the average comes after the first two."""
 
 _PARTS: tuple[tuple[str, str, str, StyleKey], ...] = (
     ("host_ps", "host", "H", "class.host"),
@@ -36,18 +34,13 @@ _PARTS: tuple[tuple[str, str, str, StyleKey], ...] = (
 """Attribute, heading, letter and style of each part of a latency, in the order of the bars."""
 
 
-def inference(page: InferencePage, pen: Pen) -> list[Line]:
-    """The whole page."""
-    return list(compose(page, pen, None, Cursor()).lines)
-
-
 def compose(page: InferencePage, pen: Pen, height: int | None, cursor: Cursor) -> ComposedGraph:
     """Puts the page together, for a screen of some height or (None) a report; the latter part may lie below its end."""
     tall = height is None or height >= TALL
     lines = [*_headline(page, pen), *([pen.fit([])] if tall else [])]
     about = _about(page, pen)
     lines += about if tall else pen.cut_after(about, 1, "w")
-    lines += session_latencies(page, pen, None if tall else _FEW_LATENCIES, session_words(page, pen.glyphs))
+    lines += session_latencies(page, pen, None if tall else _FEW_LATENCIES, session_words(page))
     rows = 5 if tall else 2
     if page.source == "module runs" and cursor.op is not None:
         lines += _runs_histogram(page.modules[min(cursor.op, len(page.modules) - 1)], pen, rows)
@@ -66,13 +59,8 @@ def compose(page: InferencePage, pen: Pen, height: int | None, cursor: Cursor) -
     names = short_names(BEFORE_ROWS)
     unknown = ((names[key], why) for key, why in page.unknown.items() if key in names and why != NO_RUNS)
     notes = pen.notes(page.warnings, unknown)
-    if notes:
-        lines += [pen.rule("Notes, and what this profile cannot tell"), *notes]
+    lines += [pen.rule("Notes, and what this profile cannot tell"), *notes] if notes else []
     return ComposedGraph(tuple(pen.fit(line) for line in lines), -1, -1, first_row)
-
-
-_FEW_LATENCIES = 4
-"""Rows of latencies on a screen that is not tall."""
 
 
 def session_latencies(page: InferencePage, pen: Pen, most: int | None, right: str = "") -> list[Line]:
@@ -83,24 +71,22 @@ def session_latencies(page: InferencePage, pen: Pen, most: int | None, right: st
     return _latencies(title, page.average, page.percentiles, pen, right, most)
 
 
-def session_words(page: InferencePage, glyphs: Glyphs) -> str:
+def session_words(page: InferencePage) -> str:
     """How many sessions of what there are."""
-    subject = page.subject.partition("(")[0]
-    requests = page.source == "requests"
-    return counted(page.sessions, "request") if requests else f"{counted(page.sessions, 'run')} of {subject}"
+    if page.source == "requests":
+        return counted(page.sessions, "request")
+    return f"{counted(page.sessions, 'run')} of {page.subject.partition('(')[0]}"
 
 
 def histogram(page: InferencePage, pen: Pen, height: int) -> list[Line]:
     """A heading, the sessions by latency over so many rows, and where the percentiles lie; nothing for one bin."""
     places = {each.percentile: each.latency.total_ps for each in page.percentiles}
-    words = session_words(page, pen.glyphs)
-    return _histogram(page.histogram, places, words, pen, height) if len(page.histogram) > 1 else []
+    return _histogram(page.histogram, places, session_words(page), pen, height) if len(page.histogram) > 1 else []
 
 
 def _runs_histogram(row: LatencyRow, pen: Pen, height: int) -> list[Line]:
     """The same of the runs of a module; a sentence and blank lines for one bin, so that nothing below moves."""
-    name = row.name.partition("(")[0]
-    words = f"{counted(row.runs, 'run')} of {name}"
+    words = f"{counted(row.runs, 'run')} of {row.name.partition('(')[0]}"
     if len(row.histogram) > 1:
         places = dict(zip(PERCENTILES, row.percentiles_ps, strict=True))
         return _histogram(row.histogram, places, words, pen, height)
@@ -193,20 +179,10 @@ def _ends(low_ps: float, high_ps: float, glyphs: Glyphs) -> tuple[str, str]:
     return low, high
 
 
-_MOST_DIGITS = 6
-
-
-_IMPORTANCE = (50.0, 99.0, 90.0, 75.0, 99.9)
-"""Percentiles in the order in which there is room for them; the average comes after the first two."""
-
-
-_RANK_OF_AVERAGE = 3
-
-
 def _most_important(rows: Sequence[Percentile | NamedLatency], most: int | None) -> list[Percentile | NamedLatency]:
     """So many of the rows, in their order."""
-    ranks: dict[float | str, int] = {percentile: 2 * rank for rank, percentile in enumerate(_IMPORTANCE)}
-    kept = sorted(rows, key=lambda row: ranks.get(row.percentile, _RANK_OF_AVERAGE))[:most]
+    order: tuple[float | str, ...] = (*_IMPORTANCE[:2], "average", *_IMPORTANCE[2:])
+    kept = sorted(rows, key=lambda row: order.index(row.percentile))[:most]
     return [row for row in rows if row in kept]
 
 
@@ -264,29 +240,22 @@ def module_rows(rows: Sequence[LatencyRow], pen: Pen, cursor: int | None = None)
     cores = max(row.cores or 0 for row in rows)
     with_average = pen.width >= WIDE or (pen.width >= NARROW and not any(row.inputs for row in rows))
     phases = pen.width >= NARROW and any(row.phase for row in rows)
-    head = f"{'cores':>7}" * (pen.width >= WIDE) + f"  {'phase':<{_PHASE_CELLS}}" * phases
+    head = f"{'cores':>7}" * (pen.width >= WIDE) + f"  {'phase':<{_PHASE}}" * phases
     heading = pen.rule("Modules", f"{count(len(rows))}, by time over {counted(cores, 'core')}")
     lines = [heading, pen.fit([(f"{_row_head(pen.width, with_average)}{head}  module", "dim")])]
     short = [row.name.partition("(")[0] for row in rows]
     for at, (row, name) in enumerate(zip(rows, short, strict=True)):
         metrics = _row_figures(row, pen, with_average) + f"{count(row.cores):>7}" * (pen.width >= WIDE)
-        metrics += f"  {cut(row.phase or '', _PHASE_CELLS, pen.glyphs):<{_PHASE_CELLS}}" * phases
+        metrics += f"  {cut(row.phase or '', _PHASE, pen.glyphs):<{_PHASE}}" * phases
         # a program's id matters where another one has the same name, and nothing else distinguishes them
         is_told = bool(name) and (short.count(name) == 1 or bool(row.inputs))
         room = max(1, pen.width - len(metrics) - 3)
         inputs = cut(", ".join(row.inputs), room * 2 // 3, pen.glyphs) if row.inputs else ""
         shown = cut_middle(name if is_told else row.name, room - len(inputs) - 1, pen.glyphs)
-        selected = at == cursor
-        spans: list[Span] = [
-            (pen.glyphs.mark if selected else " ", "mark"),
-            (metrics, "cursor" if selected else "text"),
-        ]
-        spans += [(f"  {shown}", "cursor" if selected else "strong"), (f" {inputs}", "cursor" if selected else "dim")]
-        lines.append(pen.fit(spans))
+        keys: Sequence[StyleKey] = ("cursor",) * 3 if at == cursor else ("text", "strong", "dim")
+        texts = metrics, f"  {shown}", f" {inputs}"
+        lines.append(pen.fit([(pen.glyphs.mark if at == cursor else " ", "mark"), *zip(texts, keys, strict=True)]))
     return lines
-
-
-_PHASE_CELLS = 8
 
 
 def _shown_percentiles(width: int) -> list[int]:
@@ -295,17 +264,14 @@ def _shown_percentiles(width: int) -> list[int]:
 
 def _row_head(width: int, with_average: bool) -> str:
     """The headings of what the rows of modules and those of models have."""
-    heads = [*(["average"] if with_average else []), *(f"{PERCENTILES[at]:g}%" for at in _shown_percentiles(width))]
-    heads += ["longest"] if width >= WIDE else []
+    heads = ["average"] * with_average + [f"{PERCENTILES[at]:g}%" for at in _shown_percentiles(width)]
+    heads += ["longest"] * (width >= WIDE)
     return f" {'share':>6} {'runs':>7}" + "".join(f"{name:>{_FIGURE - 1}}" for name in heads)
 
 
 def _row_figures(row: LatencyRow, pen: Pen, with_average: bool) -> str:
-    sizes = [
-        *([row.average_ps] if with_average else []),
-        *(row.percentiles_ps[at] for at in _shown_percentiles(pen.width)),
-    ]
-    sizes += [row.maximum_ps] if pen.width >= WIDE else []
+    sizes = [row.average_ps] * with_average + [row.percentiles_ps[at] for at in _shown_percentiles(pen.width)]
+    sizes += [row.maximum_ps] * (pen.width >= WIDE)
     metrics = f"{percent(100 * row.fraction):>6} {count(row.runs):>7}"
     return metrics + "".join(f"{_figure(size, pen.glyphs):>{_FIGURE - 1}}" for size in sizes)
 
@@ -330,13 +296,7 @@ def module_details(row: LatencyRow, pen: Pen) -> list[Line]:
         *((f"{at:g}%", _figure(ps, pen.glyphs)) for at, ps in zip(PERCENTILES, row.percentiles_ps, strict=True)),
         ("shortest, longest", f"{_figure(row.minimum_ps, pen.glyphs)}, {_figure(row.maximum_ps, pen.glyphs)}"),
         ("phase", row.phase or f"{UNKNOWN}: its name does not tell"),
-        (
-            "inputs",
-            ", ".join(row.inputs) or f"{UNKNOWN}: no argument in the profile's HLO tells its batch",
-        ),
+        ("inputs", ", ".join(row.inputs) or f"{UNKNOWN}: no argument in the profile's HLO tells its batch"),
     ]
     lines = [*pen.wrap(row.name, "strong"), pen.fit([]), *pen.labelled(rows)]
     return [*lines, *(_runs_histogram(row, pen, _ROWS_IN_FULL) if len(row.histogram) > 1 else [])]
-
-
-_ROWS_IN_FULL = 5

@@ -25,9 +25,10 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.inference import PERCENTILES, InferencePage, Latency, inference
+from tpuprof.tui.draw.columns import Cursor
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
-from tpuprof.tui.pages.overview.inference.drawing import inference as draw
+from tpuprof.tui.pages.overview.inference.drawing import compose
 from tpuprof.tui.pages.overview.inference.report import REPORT
 from tpuprof.tui.report.page import FORMATS, Format, TextLook
 
@@ -149,7 +150,7 @@ def test_hostile_names_come_out_harmless(form: Format) -> None:
 @given(st.sampled_from(sorted(PAGES)), st.integers(40, 200), st.sampled_from([BLOCK, PLAIN, ASCII]))
 @settings(max_examples=60)
 def test_every_line_is_as_wide_as_asked(name: str, width: int, glyphs: Glyphs) -> None:
-    lines = draw(PAGES[name](), Pen(width, glyphs))
+    lines = compose(PAGES[name](), Pen(width, glyphs), None, Cursor()).lines
     assert {line_width(line) for line in lines} == {width}
     assert glyphs is not ASCII or "".join(plain(line) for line in lines).isascii()
 
@@ -158,7 +159,7 @@ def test_every_line_is_as_wide_as_asked(name: str, width: int, glyphs: Glyphs) -
 @settings(max_examples=60)
 def test_any_name_keeps_every_line_as_wide(name: str, glyphs: Glyphs) -> None:
     page = replace(hostile(name), source="requests")
-    assert {line_width(line) for line in draw(page, Pen(80, glyphs))} == {80}
+    assert {line_width(line) for line in compose(page, Pen(80, glyphs), None, Cursor()).lines} == {80}
 
 
 @given(st.floats(1, 1e12), st.floats(0, 1), st.floats(0, 1))
@@ -168,7 +169,11 @@ def test_bars_show_every_part(total: float, host: float, device: float) -> None:
     parts = (total * host, total * (1 - host) * device, total * (1 - host) * (1 - device))
     latency = Latency(sum(parts), *parts)
     page = replace(page, average=latency, percentiles=tuple(replace(one, latency=latency) for one in page.percentiles))
-    bars = [plain(line) for line in draw(page, Pen(100, PLAIN)) if plain(line).startswith(" average ")]
+    bars = [
+        plain(line)
+        for line in compose(page, Pen(100, PLAIN), None, Cursor()).lines
+        if plain(line).startswith(" average ")
+    ]
     for letter, part in zip("HDT", parts, strict=True):
         assert (letter in bars[0]) == (part > 0)
     assert sum(bars[0].count(letter) for letter in "HDT") == 100 - 1 - 8 - 4 * 10 - 3
