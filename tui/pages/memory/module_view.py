@@ -17,8 +17,8 @@ from tpuprof.tui.draw.layout import cut_middle, filled
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.memory.draw.graph import AXIS, column_of, point_at
-from tpuprof.tui.pages.memory.draw.page import ComposedMemory, MemoryState, compose_memory, entry_card
-from tpuprof.tui.pages.memory.draw.table import GROUPINGS, NOTHING_LISTED, ORDERS, MemoryList, memory_list
+from tpuprof.tui.pages.memory.draw.page import ComposedMemory, compose_memory, entry_card
+from tpuprof.tui.pages.memory.draw.table import GROUPINGS, NOTHING_LISTED, ORDERS, MemoryList, MemoryState, memory_list
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, readable_metrics
 from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
 from tpuprof.tui.report.fields import help_rows
@@ -105,12 +105,9 @@ class BuffersView:
         """The list, made anew where what it depends on has changed; an empty one without figures."""
         if self.space is None:
             return NOTHING_LISTED
-        state, known = self._state, self._listed
-        wanted = (state.point, state.sort, state.grouping, state.words, state.is_reversed)
-        if known is None or (known.point, known.order, known.grouping, known.wanted, known.is_reversed) != wanted:
-            known = memory_list(self.space, *wanted, None if self._group is None else self._group[1])
-            self._listed = known
-        return known
+        if self._listed is None or self._listed.state != self._state.of_list:
+            self._listed = memory_list(self.space, self._state, None if self._group is None else self._group[1])
+        return self._listed
 
     @property
     def entry_row(self) -> int | None:

@@ -19,8 +19,8 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.memory.draw.graph import AXIS, column_of, point_at, point_columns, scale_of
 from tpuprof.tui.pages.memory.draw.header import header_lines, headroom_style
-from tpuprof.tui.pages.memory.draw.page import ComposedMemory, MemoryState, compose_memory
-from tpuprof.tui.pages.memory.draw.table import GROUPINGS, ORDERS, Grouping, Order, memory_list
+from tpuprof.tui.pages.memory.draw.page import ComposedMemory, compose_memory
+from tpuprof.tui.pages.memory.draw.table import GROUPINGS, ORDERS, Grouping, MemoryState, Order, memory_list
 from tpuprof.tui.pages.memory.fields.module import short_op, short_source
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -28,7 +28,7 @@ GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}
 
 
 def drawn(page: SpaceMemory, width: int, height: int, glyphs: Glyphs, state: MemoryState) -> ComposedMemory:
-    listed = memory_list(page, state.point, state.sort, state.grouping)
+    listed = memory_list(page, state)
     return compose_memory(page, listed, state, "", Pen(width, glyphs), height)
 
 
@@ -221,7 +221,7 @@ def test_the_band_is_where_the_buffer_lives() -> None:
         80,
         capacity=100 * GIB,
     )
-    rows = memory_list(page, page.peak_position, "size", "none").rows
+    rows = memory_list(page, at_peak(page)).rows
     names = [page.buffers[row].name for row in rows.tolist()]
     for name, born, dies in (("kept", 0, 80), ("short", 20, 40), ("long", 10, 60)):
         bottom = graph_of(page, names.index(name))[-1]
@@ -254,7 +254,7 @@ def test_the_limit_is_drawn_where_it_is_near_and_said_where_not() -> None:
 
 def test_the_begin_of_the_backward_pass_is_marked() -> None:
     page = training_space()
-    listed = memory_list(page, page.peak_position, "size", "none")
+    listed = memory_list(page, at_peak(page))
     for backward, words in ((90, "forward | backward"), (None, ""), (38, ""), (104, "")):
         composed = compose_memory(page, listed, at_peak(page), "", Pen(120, ASCII), 36, backward=backward)
         axis = plain(composed.lines[composed.graph_line + composed.graph_lines])
@@ -339,7 +339,7 @@ def test_only_rows_that_show_are_described() -> None:
 
 def test_the_map_is_painted_once() -> None:
     page = training_space()
-    listed = memory_list(page, page.peak_position, "size", "none")
+    listed = memory_list(page, at_peak(page))
     first = compose_memory(page, listed, at_peak(page, 8, show_map=True), "", Pen(100, BLOCK), 40)
     again = compose_memory(page, listed, at_peak(page, 9, show_map=True), "", Pen(100, BLOCK), 40, first.painted)
     smaller = compose_memory(page, listed, at_peak(page, 9, show_map=True), "", Pen(90, BLOCK), 40, again.painted)
@@ -353,7 +353,7 @@ def test_the_map_is_painted_once() -> None:
 @given(spaces(), st.sampled_from(ORDERS), st.integers(0, 900))
 def test_the_list_holds_what_is_in_memory_in_order(page: SpaceMemory, order: Order, point: int) -> None:
     point = min(point, page.points - 1)
-    listed = memory_list(page, point, order, "none")
+    listed = memory_list(page, MemoryState(point=point, sort=order))
     rows = listed.rows
     assert sorted(rows.tolist()) == page.at(point).tolist()
     assert listed.in_memory_bytes == int(page.heap_bytes[point])
@@ -369,7 +369,7 @@ def test_the_list_holds_what_is_in_memory_in_order(page: SpaceMemory, order: Ord
 @settings(max_examples=60)
 @given(spaces(), st.sampled_from(["source", "scope", "category"]), st.sampled_from(ORDERS))
 def test_groups_part_what_is_in_memory(page: SpaceMemory, grouping: Grouping, order: Order) -> None:
-    listed = memory_list(page, page.peak_position, order, grouping)
+    listed = memory_list(page, at_peak(page, sort=order, grouping=grouping))
     rows = [row for at in range(len(listed)) for row in listed.rows_of(at).tolist()]
     assert sorted(rows) == page.at(page.peak_position).tolist()
     groups = [listed.group_of(at) for at in range(len(listed))]
@@ -379,9 +379,9 @@ def test_groups_part_what_is_in_memory(page: SpaceMemory, grouping: Grouping, or
 
 def test_a_filter_looks_at_name_shape_op_and_source_in_any_case() -> None:
     page = training_space()
-    every = memory_list(page, page.peak_position, "size", "none")
+    every = memory_list(page, at_peak(page))
     for wanted, count in (("FUSION.212", 1), ("h_3/", 3), (":218", 12), ("bf16[8,32,", 12), ("nothing", 0)):
-        listed = memory_list(page, page.peak_position, "size", "none", wanted)
+        listed = memory_list(page, at_peak(page, words=wanted))
         assert listed.shown_count == len(listed) == count, wanted
         assert listed.in_memory_bytes == every.in_memory_bytes
     composed = compose_memory(page, listed, at_peak(page), "", Pen(80, ASCII), 20)

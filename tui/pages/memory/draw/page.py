@@ -9,12 +9,11 @@ from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.tui.draw.layout import Composed, filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
-from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.memory.draw.card import buffer_card, group_card
 from tpuprof.tui.pages.memory.draw.graph import AXIS, graph_lines, legend
 from tpuprof.tui.pages.memory.draw.header import header_lines
 from tpuprof.tui.pages.memory.draw.map import PaintedMap, map_allocation, map_lines, paint_map
-from tpuprof.tui.pages.memory.draw.table import Grouping, MemoryList, Order, list_heading, table_lines
+from tpuprof.tui.pages.memory.draw.table import MemoryList, MemoryState, list_heading, table_lines
 from tpuprof.tui.pages.memory.fields.module import short_op
 
 WIDE, GUTTER = 130, 3
@@ -22,22 +21,6 @@ WIDE, GUTTER = 130, 3
 
 ROOMY = 18
 """Lines from which on a line says what the band is."""
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryState(Listing):
-    """What the user looks at.
-
-    Attributes:
-        point: the program point whose buffers are listed; the peak at first.
-        grouping: of the list, whose entries the cursor is an index of.
-        show_map: the allocation map stands in place of the working set.
-    """
-
-    point: int = 0
-    sort: Order = "size"
-    grouping: Grouping = "none"
-    show_map: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +106,7 @@ def entry_card(page: SpaceMemory, listed: MemoryList, entry: int, pen: Pen) -> l
     group, row = listed.group_of(entry), listed.row_of(entry)
     if group is not None:
         return group_card(page, group, pen)
-    return buffer_card(page, row, pen, listed.point) if row is not None else []
+    return buffer_card(page, row, pen, listed.state.point) if row is not None else []
 
 
 def _graph_height(page: SpaceMemory, room: int, is_map: bool) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +18,7 @@ from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.layout import NARROW, cut_begin, cut_middle
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.draw.table import Column, header_line, row_lines
+from tpuprof.tui.draw.table import Column, Listing, header_line, row_lines
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, SEARCHED, ListedRows
 from tpuprof.tui.report.fields import is_descending, screen_columns
 from tpuprof.tui.report.fields import order as ordered
@@ -36,31 +37,47 @@ _GROUP_TITLES = {"source": "source line", "scope": "scope", "category": "categor
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryState(Listing):
+    """What the user looks at.
+
+    Attributes:
+        point: the program point whose buffers are listed; the peak at first.
+        grouping: of the list, whose entries the cursor is an index of.
+        show_map: the allocation map stands in place of the working set.
+    """
+
+    point: int = 0
+    sort: Order = "size"
+    grouping: Grouping = "none"
+    show_map: bool = False
+
+    @property
+    def of_list(self) -> MemoryState:
+        """What of it a list depends on."""
+        return replace(self, cursor=0, first=0, show_map=False)
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryList:
     """The list, made once for a point, an order, a grouping and a filter.
 
     Attributes:
         rows: int64, buffers in order, rows of `SpaceMemory.live_ranges`; none where they are grouped.
         groups: of the buffers, in order; none where they are not grouped.
-        point: whose buffers these are.
+        state: what was asked for.
         in_memory_bytes, in_memory_count: all that is in memory at the point, whatever the filter leaves.
         shown_bytes, shown_count: what the filter leaves of that.
         most_bytes: the largest entry's size.
-        order, grouping, wanted, is_reversed: as asked for.
     """
 
     rows: Int64s
     groups: tuple[BufferGroup, ...]
-    point: int
+    state: MemoryState
     in_memory_bytes: int
     in_memory_count: int
     shown_bytes: int
     shown_count: int
     most_bytes: int
-    order: Order = "size"
-    grouping: Grouping = "none"
-    wanted: str = ""
-    is_reversed: bool = False
 
     def __len__(self) -> int:
         return len(self.rows) + len(self.groups)
@@ -79,70 +96,63 @@ class MemoryList:
         return self.groups[entry] if 0 <= entry < len(self.groups) else None
 
 
-NOTHING_LISTED = MemoryList(no_ints(), (), 0, 0, 0, 0, 0, 0)
+NOTHING_LISTED = MemoryList(no_ints(), (), MemoryState(), 0, 0, 0, 0, 0)
 
 
-def memory_list(
-    page: SpaceMemory,
-    point: int,
-    order: Order,
-    grouping: Grouping,
-    wanted: str = "",
-    is_reversed: bool = False,
-    within: Int64s | None = None,
-) -> MemoryList:
-    """The buffers in memory at a point.
+def memory_list(page: SpaceMemory, state: MemoryState, within: Int64s | None = None) -> MemoryList:
+    """The buffers in memory at a point, or groups of them.
+
+    Each buffer in memory is described for a filter, which looks at its name, shape, framework op and source, and for a
+    grouping by source or scope.
 
     Args:
-        wanted: keeps what has each of these words, in any case, in its name, shape, framework op or source; each buffer
-            in memory is described for that, as it is for a grouping by source or scope.
         within: keeps these rows; None for all.
     """
-    in_memory = page.at(min(max(point, 0), page.points - 1))
+    order, grouping = state.sort, state.grouping
+    in_memory = page.at(min(max(state.point, 0), page.points - 1))
     rows = in_memory if within is None else in_memory[np.isin(in_memory, within)]
-    if wanted:
+    if state.words:
         texts = searched(BUFFERS, ListedRows.of(page, rows), SEARCHED)
-        rows = rows[np.array(list(map(has_words(wanted), texts)), np.bool_)]
+        rows = rows[np.array(list(map(has_words(state.words), texts)), np.bool_)]
     sizes = page.live_ranges.size_bytes
     shown_bytes, shown_count, most = int(sizes[rows].sum()), len(rows), int(sizes[rows].max(initial=0))
     groups: tuple[BufferGroup, ...] = ()
     if grouping == "none":
         for name in (order,) if order == "program" else ("size", order):  # what is equal stays as it is
-            is_down = is_descending(BUFFERS, name) != (is_reversed and name == order)
+            is_down = is_descending(BUFFERS, name) != (state.is_reversed and name == order)
             rows = rows[ordered(BUFFERS, ListedRows.of(page, rows), name, is_down)]
     else:
         groups = group_rows(page, rows, grouping)
-        is_down = is_descending(GROUPS, order) != is_reversed
+        is_down = is_descending(GROUPS, order) != state.is_reversed
         in_order = ordered(GROUPS, ListedRows.of(page, groups), order, is_down)
         groups, rows = tuple(groups[row] for row in in_order.tolist()), rows[:0]
         most = max((group.size_bytes for group in groups), default=0)
-    total, count = int(sizes[in_memory].sum()), len(in_memory)
-    shown = shown_bytes, shown_count, most
-    return MemoryList(rows, groups, point, total, count, *shown, order, grouping, wanted, is_reversed)
+    in_memory_bytes = int(sizes[in_memory].sum())
+    return MemoryList(rows, groups, state.of_list, in_memory_bytes, len(in_memory), shown_bytes, shown_count, most)
 
 
 def list_heading(page: SpaceMemory, listed: MemoryList, pen: Pen) -> Line:
     """``Buffers at the peak (24)`` and how they are sorted."""
-    what = "Buffers" if listed.grouping == "none" else f"Buffers by {listed.grouping}"
-    where = "at the peak" if listed.point == page.peak_position else f"at point {count(listed.point)}"
+    state = listed.state
+    what = "Buffers" if state.grouping == "none" else f"Buffers by {state.grouping}"
+    where = "at the peak" if state.point == page.peak_position else f"at point {count(state.point)}"
     where = "in memory throughout" if page.points == 1 else where
-    number, right = count(len(listed)), f"sort: {listed.order}" + ", reversed" * listed.is_reversed
-    if listed.wanted:
+    number, right = count(len(listed)), f"sort: {state.in_words(state.sort)}"
+    if state.words:
         number = f"{count(listed.shown_count)} of {count(listed.in_memory_count)}"
-        wanted = listed.wanted
-        right = f"with {cut_middle(wanted, 20, pen.glyphs)}: {binary_short(listed.shown_bytes)}; {right}"
+        right = f"with {cut_middle(state.words, 20, pen.glyphs)}: {binary_short(listed.shown_bytes)}; {right}"
     return pen.rule(f"{what} {where} ({number})", right)
 
 
 def table_lines(page: SpaceMemory, listed: MemoryList, cursor: int, top: int, pen: Pen, height: int) -> list[Line]:
     """The columns' titles and `height` - 1 rows from `top` on."""
     if not len(listed):
-        words = "no buffer holds these words" if listed.wanted else "no buffer is in memory here"
+        words = "no buffer holds these words" if listed.state.words else "no buffer is in memory here"
         return [pen.fit([(f" {words}", "dim")])]
-    is_grouped = listed.grouping != "none"
+    order, is_grouped = listed.state.sort, listed.state.grouping != "none"
     columns = (_group_columns if is_grouped else _buffer_columns)(page, listed, pen)
-    is_down = is_descending(GROUPS if is_grouped else BUFFERS, listed.order) != listed.is_reversed
-    lines = [header_line(columns, pen, listed.order, is_down)]
+    is_down = is_descending(GROUPS if is_grouped else BUFFERS, order) != listed.state.is_reversed
+    lines = [header_line(columns, pen, order, is_down)]
     return lines + row_lines(columns, range(top, min(len(listed), top + height - 1)), cursor, pen)
 
 
@@ -171,7 +181,7 @@ def _group_columns(page: SpaceMemory, listed: MemoryList, pen: Pen) -> list[Colu
     left_out = ("rank", "size_bar", "name") if pen.width < NARROW else ("name",)
     looks = {key: {"width": 3} if key == "rank" else {} for key in GROUPS.screen if key not in left_out}
     columns = screen_columns(GROUPS, source, pen.glyphs, looks)
-    name = {"title": _GROUP_TITLES[listed.grouping], "width": max(1, _room(columns, pen.width) - 1)}
+    name = {"title": _GROUP_TITLES[listed.state.grouping], "width": max(1, _room(columns, pen.width) - 1)}
     return columns + screen_columns(GROUPS, source, pen.glyphs, {"name": name})
 
 

@@ -12,7 +12,7 @@ from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.spans import StyleKey
-from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, object_table
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, in_order, object_table
 from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, SHARE, VERBATIM, Unit, Value, plain
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _number(
 
 _TITLE = "in use at the peak"
 _OP_LOOK: ColumnSpec[AllocatorProfile] = ColumnSpec("", _TITLE, 28, _dim, fixed=True, grows=True)
-_ALLOCATION = ("framework_op", "occurrences", "allocated_bytes", "requested_bytes", "region", "data_type", "shape")
+_ALLOCATION = in_order("framework_op occurrences allocated_bytes requested_bytes region data_type shape")
 
 AT_PEAK: Table[AllocatorProfile] = Table(
     "at_peak",
@@ -173,11 +173,8 @@ AT_PEAK: Table[AllocatorProfile] = Table(
     lambda allocator: len(allocator.at_peak),
     json=_ALLOCATION,
     csv=("host", "allocator", *_ALLOCATION),
-    markdown=("framework_op", "total_bytes", "occurrences", "allocated_bytes", "region", "data_type", "shape"),
-    screen=(
-        *("framework_op", "total_bytes", "share_percent", "occurrences", "allocated_bytes"),
-        *("region", "data_type", "shape"),
-    ),
+    markdown=in_order("framework_op total_bytes occurrences allocated_bytes region data_type shape"),
+    screen=in_order("framework_op total_bytes share_percent occurrences allocated_bytes region data_type shape"),
     places=("allocators[].at_peak[]",),
 )
 

@@ -21,7 +21,7 @@ from tpuprof.tui.draw.format import UNKNOWN, percent
 from tpuprof.tui.draw.layout import cut_begin
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, metric_rows, object_table
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, in_order, metric_rows, object_table
 from tpuprof.tui.report.shared.buffers import BUFFER_FIELDS, SHARED_KEYS, BufferRows, bar_field, size_bar
 from tpuprof.tui.report.units import BYTES, COUNT, SHARE, VERBATIM
 
@@ -31,10 +31,13 @@ SMALL = 0.001
 # --- figures of a memory space
 
 _NO_CAPACITY = "the capacity of this memory is not known"
+_NO_TRACE = "the module has no heap trace of this memory space"
+_GAPS = "(all allocations - peak) / (all allocations - what is there throughout)"
+_NO_TEMPORARIES = "the module has no temporary allocations in this memory"
 _NO_ELEMENTS = "the size of some buffer's elements is not known"
 _SCOPED = "the largest scoped allocation that an instruction says it uses"
 _NO_SCOPED = "no instruction says that it uses scoped memory"
-_OF_THAT = "of that, what elements take"
+_OF_THAT, _KNOWN = "of that, what elements take", "how the capacity is known"
 
 
 def _peak_words(space: SpaceMemory) -> str:
@@ -42,10 +45,6 @@ def _peak_words(space: SpaceMemory) -> str:
     if space.capacity is None or not space.capacity.size_bytes:
         return size
     return f"{size} ({percent(100 * space.peak_bytes / space.capacity.size_bytes)} of the capacity)"
-
-
-def _capacity_source(space: SpaceMemory) -> str | None:
-    return space.capacity.source if space.capacity is not None else None
 
 
 def _capacity_words(space: SpaceMemory) -> str:
@@ -64,7 +63,7 @@ def _scoped_words(space: SpaceMemory) -> str | None:
     return f"{binary_size(space.scoped_bytes)} by {space.scoped_instruction}" if known else None
 
 
-def _peak_point_words(space: SpaceMemory) -> str | None:
+def _peak_at(space: SpaceMemory) -> str | None:
     words = f"point {space.peak_position:,} of {space.points - 1:,}: {space.peak_instruction}"
     return words if space.peak_instruction is not None else None
 
@@ -90,19 +89,12 @@ SPACE: tuple[Metric[SpaceMemory], ...] = (
         "capacity",
         words=_capacity_words,
     ),
-    Metric("capacity_source", VERBATIM, _capacity_source, "how the capacity is known", _NO_CAPACITY),
+    Metric("capacity_source", VERBATIM, lambda space: space.capacity and space.capacity.source, _KNOWN, _NO_CAPACITY),
     _bytes("headroom_bytes", "capacity less peak, negative where it does not fit", "headroom", null=_NO_CAPACITY),
     _bytes("peak_bytes", "the most that is in use at once", "peak", words=_peak_words),
     _bytes("peak_unpadded_bytes", "of the peak, what elements take", "unpadded peak", null=_NO_ELEMENTS),
     attribute("peak_position", COUNT, "the first point of the program with that much in use"),
-    attribute(
-        "peak_instruction",
-        VERBATIM,
-        "what had just run at the peak",
-        "peak at",
-        null="the module has no heap trace of this memory space",
-        words=_peak_point_words,
-    ),
+    attribute("peak_instruction", VERBATIM, "what had just run at the peak", "peak at", null=_NO_TRACE, words=_peak_at),
     _bytes("total_allocation_bytes", "all allocations but thread-local ones, with gaps", "all allocations"),
     _bytes("arguments_bytes", "allocations of the program's parameters", "arguments"),
     _bytes("outputs_bytes", "allocations that may live on after the program", "outputs", words=_outputs_words),
@@ -111,13 +103,7 @@ SPACE: tuple[Metric[SpaceMemory], ...] = (
     _bytes("constants_bytes", "allocations of constants", "constants"),
     _bytes("thread_local_bytes", "allocations inside of fusions and the like, in no other figure"),
     _bytes("padding_bytes", "peak less unpadded peak", "padding at the peak", null=_NO_ELEMENTS),
-    attribute(
-        "fragmentation",
-        SHARE,
-        "(all allocations - peak) / (all allocations - what is there throughout)",
-        "fragmentation",
-        null="the module has no temporary allocations in this memory",
-    ),
+    attribute("fragmentation", SHARE, _GAPS, "fragmentation", null=_NO_TEMPORARIES),
     _bytes("scoped_bytes", _SCOPED, "largest scoped allocation", null=_NO_SCOPED, words=_scoped_words),
     attribute("scoped_instruction", VERBATIM, "which instruction says so", null=_NO_SCOPED),
     Metric("buffer_count", COUNT, lambda space: len(space.live_ranges), "buffers before any limit"),
@@ -126,10 +112,9 @@ SPACE: tuple[Metric[SpaceMemory], ...] = (
 )
 """Figures of one memory space of a module, in the order of JSON."""
 
-_READABLE = (
-    *("peak_bytes", "peak_unpadded_bytes", "capacity_bytes", "headroom_bytes", "arguments_bytes", "outputs_bytes"),
-    *("temporaries_bytes", "constants_bytes", "padding_bytes", "total_allocation_bytes", "fragmentation"),
-    *("scoped_bytes", "peak_instruction"),
+_READABLE = in_order(
+    "peak_bytes peak_unpadded_bytes capacity_bytes headroom_bytes arguments_bytes outputs_bytes temporaries_bytes",
+    "constants_bytes padding_bytes total_allocation_bytes fragmentation scoped_bytes peak_instruction",
 )
 
 
@@ -177,9 +162,8 @@ class _Described:
     def __getitem__(self, row: int, /) -> Buffer:
         if row not in self._known:
             entry = self._entries[row]
-            self._known[row] = (
-                self._together(entry) if isinstance(entry, BufferGroup) else self._space.buffers[int(entry)]
-            )
+            described = self._together(entry) if isinstance(entry, BufferGroup) else self._space.buffers[int(entry)]
+            self._known[row] = described
         return self._known[row]
 
     def _together(self, group: BufferGroup) -> Buffer:
@@ -317,17 +301,12 @@ GROUPS: Table[Any] = Table(
 # --- modules
 
 
-def _peaks(module: ModulePeaks) -> str:
-    sizes = (f"{name} {binary_size(peak)}" for name, peak in _peaks_by_name(module).items())
-    return module.problem or ", ".join(sizes)
-
-
 def _peaks_by_name(module: ModulePeaks) -> dict[str, int]:
     return {space_name(space): peak for space, peak in sorted(module.peaks.items())}
 
 
-def _problems(module: ModulePeaks) -> list[str]:
-    return [module.problem] if module.problem else []
+def _peaks(module: ModulePeaks) -> str:
+    return module.problem or ", ".join(f"{name} {binary_size(peak)}" for name, peak in _peaks_by_name(module).items())
 
 
 _BY_NAME = replace(VERBATIM, name="bytes by name")
@@ -340,7 +319,9 @@ MODULES: Table[Sequence[ModulePeaks]] = object_table(
         attribute("program_id", VERBATIM, "its id", null=_NO_ID, name="module.program_id"),
         attribute("origin", VERBATIM, "where it was read: the host, or the file's name", name="module.origin"),
         Metric("peak_bytes", _BY_NAME, _peaks_by_name, "the peak in each memory space that it uses"),
-        Metric("problems", VERBATIM, _problems, "why there are no figures"),
+        Metric(
+            "problems", VERBATIM, lambda module: [module.problem] * bool(module.problem), "why there are no figures"
+        ),
     ),
     (
         Metric("module", VERBATIM, lambda module: str(module.module), "name and program id", heading="module"),

@@ -15,7 +15,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.memory.draw.graph import graph_lines
 from tpuprof.tui.pages.memory.draw.header import header_lines
-from tpuprof.tui.pages.memory.draw.table import list_heading, memory_list, table_lines
+from tpuprof.tui.pages.memory.draw.table import MemoryState, list_heading, memory_list, table_lines
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, DEVICE, MODULES, SPACE, readable_metrics
 from tpuprof.tui.pages.memory.modules import SpaceRequest, space_of
 from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, Values, declared
@@ -162,7 +162,7 @@ def _space_lines(space: SpaceMemory, limit: int, pen: Pen) -> list[Line]:
     if space.points > 1:
         nothing = np.zeros(0, np.int64)
         lines += graph_lines(space, space.peak_position, nothing, pen, GRAPH_HEIGHT)
-    listed = memory_list(space, space.peak_position, "size", "none")
+    listed = memory_list(space, MemoryState(point=space.peak_position))
     shown = len(first(len(listed), limit))
     lines.append(list_heading(space, listed, pen))
     lines += table_lines(space, listed, _NO_CURSOR, 0, pen, shown + 1)
