@@ -216,11 +216,7 @@ def _making(page: InputPipelinePage) -> list[_Bar]:
 
 
 def host_bars(page: InputPipelinePage, pen: Pen, most: int | None = None) -> list[Line]:
-    """The host's time for input by part: what makes the input at the left, what hands it over at the right.
-
-    Args:
-        most: so many of the largest parts; `None` for all, empty ones too.
-    """
+    """The host's time for input: the largest parts of what makes it, at the left, and of what hands it over, or all."""
     making, totals = _making(page), page.totals()
     feeding = [_Bar(*_PARTS[kind], totals[kind]) for kind in (WAIT, TRANSFER, PRODUCE) if kind in totals]
     left = pen.width // 2 if feeding else pen.width
@@ -244,13 +240,9 @@ def _bars(title: str, bars: Sequence[_Bar], pen: Pen, most: int | None) -> list[
         share = bar.size / total if total else 0.0
         filled, empty = small_bar(share, room, pen.glyphs)
         metrics = f" {duration(bar.size, pen.glyphs.is_ascii):>8} {percent(100 * share) if bar.size else '':>6}"
-        spans: list[Span] = [
-            label_span(f" {bar.label}", 13, "text"),
-            (filled, bar.key),
-            (empty, "rule"),
-            (metrics, "text"),
-        ]
-        lines.append(pen.fit(spans))
+        lines.append(
+            pen.fit([label_span(f" {bar.label}", 13, "text"), (filled, bar.key), (empty, "rule"), (metrics, "text")])
+        )
     return lines
 
 

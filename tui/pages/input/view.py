@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from tpuprof.parsers.pages.input.model import InputPipelinePage, StepWait
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor
@@ -13,11 +13,9 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.input.drawing import compose_input, figure_notes, input_verdict, wait_detail
 from tpuprof.tui.pages.input.fields import sections
+from tpuprof.tui.report.describe import Section
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.step_graph_tab import Panel, PanelItem, StepGraphTab
-
-if TYPE_CHECKING:
-    from tpuprof.tui.report.describe import Section
 
 MEANINGS: Mapping[str, str] = {
     "Waits": "share of a step in which the device waits for input: time in infeed ops; in a program without any, idle "

@@ -30,11 +30,7 @@ Details = tuple[str, Callable[[Pen], list[Line]]]
 
 
 class AllocatorsView:
-    """The allocators on the screen, one at a time.
-
-    Attributes:
-        list_rows: rows that the table had when it was drawn.
-    """
+    """The allocators on the screen, one at a time; `list_rows` is how many rows the table had when it was drawn."""
 
     source: str | None = None
     """No allocation has a source line."""

@@ -26,11 +26,7 @@ from tpuprof.tui.report.fields import row_words, short_names
 
 
 def class_bar(page: Overview, pen: Pen, compact: bool = False) -> list[Line]:
-    """The cores' time by class of op: one bar with the classes' names on it, and a legend that gives every share.
-
-    Args:
-        compact: the legend names classes by letter, so that one line is enough.
-    """
+    """The cores' time by class of op: a bar with names on it, and a legend of all shares, a line long if compact."""
     if not page.shares:
         reason = page.unknown.get("performance.device_duty_cycle_percent", "no device ops")
         return [pen.fit([(f" {UNKNOWN}: {reason}", "dim")])]

@@ -47,11 +47,7 @@ def _where(finding: Finding, page: Overview, pen: Pen) -> str:
 def findings_table(
     page: Overview, pen: Pen, cursor: int | None = None, most: int | None = None, with_evidence: bool = False
 ) -> list[Line]:
-    """A row a finding; where fewer rows are wanted than there are findings, those around the cursor.
-
-    Args:
-        with_evidence: what each rests on stands below it.
-    """
+    """A row a finding, or those around the cursor where fewer are wanted; below each its evidence where that is."""
     findings = page.findings
     places = [_where(finding, page, pen) for finding in findings]
     room = max(map(len, places), default=0)
@@ -83,11 +79,7 @@ def finding_line(finding: Finding, pen: Pen) -> Line:
 
 
 def finding_details(finding: Finding, page: Overview, pen: Pen, with_key: bool = True) -> list[Line]:
-    """All of a finding: worth, how that was computed, evidence, what to try, and where to look.
-
-    Args:
-        with_key: whether there is a key that goes there.
-    """
+    """All of a finding: worth, how that was computed, evidence, what to try, and where to look, with its key."""
     lines = [*pen.wrap(finding.title, "strong"), *_worth_line(finding, pen)]
     lines.append(pen.fit([]))
     for sentence in finding.evidence:

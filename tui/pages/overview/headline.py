@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from tpuprof.parsers.pages.inference import InferencePage
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.bars import small_bar
@@ -12,9 +13,6 @@ from tpuprof.tui.draw.format import count, duration, percent
 from tpuprof.tui.draw.layout import WIDE, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.pages.inference import InferencePage
 
 
 class _Card(NamedTuple):

@@ -120,7 +120,7 @@ def test_the_map_shows_each_buffer_in_its_place_and_what_is_free() -> None:
     assert (tone[3, :5] == FREE).all()
     assert (tone[3, 5:] != FREE).all()
     assert tone[0, 0] != tone[0, 10]  # neighbours
-    lines = [plain(line) for line in map_lines(page, painted, np.array([0]), 3, Pen(30, ASCII), 6)]
+    lines = [plain(line) for line in map_lines(page, painted, np.array([0]), 3, Pen(30, ASCII), 6, None)]
     assert lines[4][10:] == "@" * 10 + lines[4][20] * 10
     assert lines[1][10:15] == " " * 5
 
@@ -170,7 +170,7 @@ def test_a_map_of_buffers_upon_each_other_is_painted_all_the_same() -> None:
 def test_without_places_there_is_no_map() -> None:
     page = space_of([Buffer("t", "temporary", GIB, GIB, born=0, dies=3)], 5)
     assert map_allocation(page, NONE) is None
-    lines = map_lines(page, None, NONE, 0, Pen(60, ASCII), 5)
+    lines = map_lines(page, None, NONE, 0, Pen(60, ASCII), 5, None)
     assert len(lines) == 5
     assert "no allocation map" in plain(lines[0])
 
@@ -188,6 +188,6 @@ def test_the_map_is_of_the_cursors_allocation_where_that_is_shared() -> None:
     assert map_allocation(page, np.array([3])) == 7
     assert map_allocation(page, np.array([0])) == 7  # alone in its allocation
     assert map_allocation(page, NONE) == 7
-    title = plain(map_lines(page, paint_map(page, 7, 50, 4), np.array([0]), 0, Pen(90, ASCII), 6)[0])
+    title = plain(map_lines(page, paint_map(page, 7, 50, 4), np.array([0]), 0, Pen(90, ASCII), 6, None)[0])
     assert "allocation 7: 8.00 MiB, 2 buffers" in title
     assert "lies in another" in title

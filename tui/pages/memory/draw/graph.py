@@ -200,12 +200,7 @@ def _row(edges: Int64s, band: Bools, row: int, glyphs: Glyphs, is_limit: bool) -
 
 
 def axis_spans(label: str, row: int, rows: int, glyphs: Glyphs) -> list[Span]:
-    """The axis beside a row with the label of its upper edge; every second or third has one where there are many rows.
-
-    Args:
-        row: counted from the bottom.
-        rows: how many there are.
-    """
+    """The axis beside a row, counted from the bottom; of many rows every second or third has its upper edge's label."""
     every = 1 if rows <= 6 else 2 if rows <= 12 else 3
     label = label if (rows - 1 - row) % every == 0 else ""
     return [(f"{cut(label, _LABEL, glyphs):>{_LABEL}} ", "dim"), (glyphs.vertical, "rule")]

@@ -78,11 +78,7 @@ def map_allocation(page: SpaceMemory, rows: Int64s) -> int | None:
 
 
 def paint_map(page: SpaceMemory, allocation: int, columns: int, lines: int, steps: int = 2) -> PaintedMap:
-    """The picture of an allocation in so many cells; what a column shows is of its point with the most in use.
-
-    Args:
-        steps: rows of the picture to a line.
-    """
+    """The picture of an allocation, `steps` rows to a line; a column shows its point with the most in use."""
     rows = lines * steps
     live_ranges = page.live_ranges
     own = np.flatnonzero(
@@ -166,17 +162,11 @@ def _tones(buffer_at: Int64s) -> Tones:
 
 
 def map_lines(
-    page: SpaceMemory,
-    painted: PaintedMap | None,
-    rows: Int64s,
-    point: int,
-    pen: Pen,
-    height: int,
-    backward: int | None = None,
+    page: SpaceMemory, painted: PaintedMap | None, rows: Int64s, point: int, pen: Pen, height: int, backward: int | None
 ) -> list[Line]:
-    """A line on the allocation, `height` - 2 rows of cells, and the program's axis, with arguments as of `graph_lines`.
+    """A line on the allocation, `height` - 2 rows of cells in which the buffers of the rows stand out, and the axis.
 
-    The buffers of the rows stand out.
+    Args are those of `graph_lines`.
     """
     cells = max(1, pen.width - AXIS)
     if painted is None:

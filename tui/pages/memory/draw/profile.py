@@ -67,11 +67,7 @@ class ComposedMemoryProfile(Composed):
 def compose_memory_profile(
     page: MemoryProfilePage, runs: Sequence[DeviceModuleRuns], state: MemoryProfileState, pen: Pen, height: int
 ) -> ComposedMemoryProfile:
-    """The page in so many lines.
-
-    Args:
-        runs: of compiled modules, of each host; none for a page without the band of runs.
-    """
+    """The page in so many lines, with a band of the runs of compiled modules on the device, where there are any."""
     if not page.allocators:
         return ComposedMemoryProfile(tuple(filled(empty_lines(page, pen), pen.width, height)), -1, 0, 0)
     index = min(max(state.allocator, 0), len(page.allocators) - 1)
@@ -83,7 +79,9 @@ def compose_memory_profile(
     below = [] if low else [*notes, table_rule(allocator, pen)]
     curve = 0 if low or "fragmentation" in allocator.unknown else 1 if height < TALL else _MOST_CURVE
     rows, fixed = len(allocator.at_peak), len(lines) + 4 + (band is not None) + curve + len(below) + 1
-    graph_rows, list_rows = _shares(max(height - fixed, 2), rows)
+    room = max(height - fixed, 2)
+    graph_rows = min(max(-(-room // 2), room - max(rows, 1)), _MOST_GRAPH)
+    list_rows = room - graph_rows
     shown = scene(allocator, max(1, pen.width - AXIS))
     graph_line = len(lines) + 1
     lines += graph_block(allocator, shown, graph_rows, pen, state.cursor_ps, band, low, curve)
@@ -103,32 +101,17 @@ def compose_memory_profile(
     )
 
 
-def _shares(room: int, rows: int) -> tuple[int, int]:
-    """Rows of the graph and of the table, out of so many."""
-    graph = min(max(-(-room // 2), room - max(rows, 1)), _MOST_GRAPH)
-    return graph, room - graph
-
-
 def empty_lines(page: MemoryProfilePage, pen: Pen) -> list[Line]:
     """A page without allocators: why, and what to do."""
-    blank: Line = ((" " * pen.width, "text"),)
+    blank: Line = pen.fit([])
     lead: list[Span] = [(" ", "text")]
-    return [
-        pen.rule(TITLE),
-        blank,
-        *pen.wrap(page.why_empty or UNKNOWN, "text", lead),
-        *(line for warning in page.warnings for line in (blank, *pen.wrap(warning, "warn", lead))),
-    ]
+    lines = [pen.rule(TITLE), blank, *pen.wrap(page.why_empty or UNKNOWN, "text", lead)]
+    return lines + [line for warning in page.warnings for line in (blank, *pen.wrap(warning, "warn", lead))]
 
 
 def fact_lines(allocator: AllocatorProfile, pen: Pen, place: tuple[int, int] = (0, 1), most: int = 3) -> list[Line]:
-    """Which allocator, its peak, capacity, counts and fragmentation, in at most so many lines.
-
-    Args:
-        place: its index, and how many there are.
-    """
-    ascii_only = pen.glyphs.is_ascii
-    index, many = place
+    """Which allocator, by index of how many, its peak, capacity, counts and fragmentation, in at most so many lines."""
+    ascii_only, (index, many) = pen.glyphs.is_ascii, place
     lines: list[list[Span]] = [[(f" {pen.text(allocator.label)}", "strong")]]
     lines[0] += [(f" ({index + 1} of {many})", "dim")] if many > 1 else []
     for label, value, note in _facts(allocator, ascii_only):
@@ -163,11 +146,8 @@ def _facts(allocator: AllocatorProfile, ascii_only: bool) -> list[tuple[str, str
 def note_lines(allocator: AllocatorProfile, pen: Pen) -> list[Line]:
     """What fragmentation means, why a line does not move, and what the table does not cover."""
     lacks = allocator.unknown.get("at_peak")
-    notes = (
-        fragmentation_words(allocator),
-        allocator.flat,
-        f"The rows at the peak leave out {lacks}." if lacks else None,
-    )
+    left_out = f"The rows at the peak leave out {lacks}." if lacks else None
+    notes = (fragmentation_words(allocator), allocator.flat, left_out)
     return [line for note in notes if note for line in pen.wrap(note, "dim", [(" ", "text")])]
 
 
@@ -195,20 +175,16 @@ def graph_block(
     """The graph under its title, above its axis and the line that reads it: four lines more than rows, five with runs.
 
     Args:
-        curve: rows of the curve of fragmentation below the graph.
-        rows: height of the graph.
+        rows, curve: height of the graph, and of the curve of fragmentation below it.
         cursor_ps: what the line reads; the peak where it is None.
         says_flat: the title says that a line which does not move is no fault, for want of room for the note.
     """
     cursor = None if cursor_ps is None else shown.cell_of(cursor_ps)
     title = f"{TITLE}, flat: no fault" if says_flat and allocator.flat else TITLE
-    graph = (
-        *profile_graph.graph_lines(allocator, shown, rows, pen.glyphs, cursor),
-        profile_graph.mark_row(allocator, shown, cursor, pen.glyphs),
-    )
     return [
         _title(title, allocator, shown, pen),
-        *(pen.fit(line) for line in graph),
+        *map(pen.fit, profile_graph.graph_lines(allocator, shown, rows, pen.glyphs, cursor)),
+        pen.fit(profile_graph.mark_row(allocator, shown, cursor, pen.glyphs)),
         *profile_graph.fragmentation_lines(allocator, shown, curve, pen.glyphs),
         *([profile_graph.runs_row(*band, shown, pen)] if band is not None else []),
         profile_graph.time_row(shown, pen),
@@ -291,11 +267,7 @@ def peak_columns(allocator: AllocatorProfile, pen: Pen) -> list[Column]:
 
 
 def columns_between(composed: ComposedMemoryProfile, cursor_ps: int | None, by: int, default_ps: int) -> int:
-    """The instant so many columns on from the cursor, within the graph.
-
-    Args:
-        default_ps: where a cursor starts that is nowhere yet: the peak.
-    """
+    """The instant so many columns on from the cursor, or without one from `default_ps`, within the graph."""
     edges = composed.edges
     column = bisect_right(edges, default_ps if cursor_ps is None else cursor_ps) - 1
     return edges[min(max(column + by, 0), len(edges) - 2)]

@@ -98,11 +98,7 @@ def _largest(allocator: AllocatorProfile, edges: Int64s) -> Int64s:
 def graph_lines(
     allocator: AllocatorProfile, shown: AllocatorScene, rows: int, glyphs: Glyphs, cursor: int | None
 ) -> list[Line]:
-    """The columns, `rows` high, beside their axis.
-
-    Args:
-        cursor: column that is pointed at.
-    """
+    """The columns, `rows` high, beside their axis; the cursor's is pointed at."""
     parts = _eighths(allocator, shown, rows)
     lines = []
     for row in range(rows - 1, -1, -1):
@@ -213,11 +209,7 @@ def time_row(shown: AllocatorScene, pen: Pen) -> Line:
 
 
 def runs_row(runs: DeviceModuleRuns, rows: Int64s, shown: AllocatorScene, pen: Pen) -> Line:
-    """When programs ran on the device: a band, with the names of those that have room.
-
-    Args:
-        rows: of `runs`, those of the device, by start.
-    """
+    """When programs ran on the device, as rows of `runs` by start: a band, with the names of those that have room."""
     start, end = runs.start_ps[rows], runs.end_ps[rows]
     before = np.searchsorted(start, shown.edges[1:], side="left")
     reach = np.append(np.iinfo(np.int64).min, np.maximum.accumulate(end))  # of the runs before each

@@ -100,13 +100,10 @@ NOTHING_LISTED = MemoryList(no_ints(), (), MemoryState(), 0, 0, 0, 0, 0)
 
 
 def memory_list(page: SpaceMemory, state: MemoryState, within: Int64s | None = None) -> MemoryList:
-    """The buffers in memory at a point, or groups of them.
+    """The buffers in memory at a point, of these rows alone where there are any, or groups of them.
 
     Each buffer in memory is described for a filter, which looks at its name, shape, framework op and source, and for a
     grouping by source or scope.
-
-    Args:
-        within: keeps these rows; None for all.
     """
     order, grouping = state.sort, state.grouping
     in_memory = page.at(min(max(state.point, 0), page.points - 1))

@@ -134,9 +134,11 @@ def _headline(page: InferencePage, pen: Pen) -> list[Line]:
         least, most = (duration(ps, pen.glyphs.is_ascii) for ps in (page.minimum_ps, page.maximum_ps))
         spread = f"{least} {pen.glyphs.dash} {most}"
     unit = "requests" if page.source == "requests" else "runs"
+    median = total_ps.get(50.0)
+    times = f"{significant(total_ps[99.0] / median)}{pen.glyphs.times} median" if median else ""
     cards: list[tuple[str, str, str]] = [
         ("MEDIAN", duration(total_ps.get(50.0), pen.glyphs.is_ascii, 4), "50%" if 50.0 in total_ps else ""),
-        ("99%", duration(total_ps.get(99.0), pen.glyphs.is_ascii, 4), _times(total_ps, pen.glyphs)),
+        ("99%", duration(total_ps.get(99.0), pen.glyphs.is_ascii, 4), times),
         ("AVERAGE", duration(page.average.total_ps if page.average else None, pen.glyphs.is_ascii, 4), spread),
         ("SESSIONS", count(page.sessions), unit if page.source else ""),
         ("PER SECOND", _rate(page.sessions_per_second), "first to last" if page.sessions_per_second else ""),
@@ -149,11 +151,6 @@ def _headline(page: InferencePage, pen: Pen) -> list[Line]:
         rows: list[list[Span]] = [[(f" {label}", "dim")], [(f" {figure}", key)], [(f" {note}", "dim")]]
         blocks.append([pen.at(room).fit(row) for row in rows])
     return hstack(blocks, rooms)
-
-
-def _times(total_ps: dict[float, float], glyphs: Glyphs) -> str:
-    """How many times the median the slow ones take."""
-    return f"{significant(total_ps[99.0] / total_ps[50.0])}{glyphs.times} median" if total_ps.get(50.0) else ""
 
 
 def _rate(per_second: float | None) -> str:
