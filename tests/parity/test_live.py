@@ -6,7 +6,6 @@ Skipped where XProf is not installed: in this interpreter, or in the one that ``
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,8 @@ from tests.parity.ops.test_framework_ops import compare_framework_ops
 from tests.parity.ops.test_op_profile import compare_op_profile
 from tests.parity.ops.test_ops import compare_ops
 from tests.parity.ops.test_roofline import compare_roofline
-from tests.parity.oracle.fields import Difference
-from tests.parity.oracle.live import PYTHON, ask, has_xprof
+from tests.parity.oracle.fields import Agrees, Difference
+from tests.parity.oracle.live import ask
 from tests.parity.oracle.odd_profile import odd_profile, offload_profile
 from tests.parity.oracle.op_fields import host_ops_of, modules_of, summary_of
 from tests.parity.pages.test_overview import compare_overview, input_by_host, our_fields
@@ -32,8 +31,6 @@ from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.tui.demo import demo_path
 
 HIGH_CONFIDENCE = "XProf's second duty cycle leaves out custom calls without FLOPs; ours is the first, which is equal"
-
-Record = Callable[[str, object], None]
 
 
 @dataclass(frozen=True)
@@ -50,8 +47,6 @@ class Case:
 @pytest.fixture(scope="module", params=["demo", "odd profile", "odd profile in records"])
 def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
     """One of the profiles, with XProf's answers."""
-    if not has_xprof():
-        pytest.skip(f"XProf is not installed here, and {PYTHON} names no interpreter that has it")
     folder = tmp_path_factory.mktemp("xprof")
     path = Path(demo_path())
     if request.param == "odd profile":
@@ -61,53 +56,46 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         path = folder / "odd.xplane.riegeli"
         records = chunked(XSpace.FromString(odd_profile()), 20)
         path.write_bytes(written([record.SerializeToString() for record in records]))
-    summary = summary_of(path)
-    return Case(request.param, path, ask(path.read_bytes(), folder / "answers"), summary, ops_page([summary]))
+    answers, summary = ask(path.read_bytes(), folder / "answers"), summary_of(path)
+    return Case(request.param, path, answers, summary, ops_page([summary]))
 
 
-def test_hlo_ops(case: Case, record_property: Record) -> None:
+def test_hlo_ops(case: Case, agrees: Agrees) -> None:
     result = compare_ops(case.answers["hlo_stats"], case.ops)
-    assert result.unexplained == []
     assert result.compared == 29 * len(case.ops)
-    record_property("parity", result.counts(f"HLO ops, live {case.name}"))
+    agrees(result, f"HLO ops, live {case.name}")
 
 
-def test_ops_that_sparse_cores_run(tmp_path: Path, record_property: Record) -> None:
-    if not has_xprof():
-        pytest.skip(f"XProf is not installed here, and {PYTHON} names no interpreter that has it")
+def test_ops_that_sparse_cores_run(tmp_path: Path, agrees: Agrees) -> None:
     path = tmp_path / "offload.xplane.pb"
     path.write_bytes(offload_profile())
-    page = ops_page([summary_of(path)])
-    result = compare_ops(ask(path.read_bytes(), tmp_path / "answers")["hlo_stats"], page)
-    assert result.unexplained == []
+    answer, page = ask(path.read_bytes(), tmp_path / "answers")["hlo_stats"], ops_page([summary_of(path)])
+    result = compare_ops(answer, page)
     assert (len(page), result.compared) == (3, 29 * 7)
-    record_property("parity", result.counts("HLO ops, live SparseCores"))
+    agrees(result, "HLO ops, live SparseCores")
 
 
-def test_op_profile(case: Case, record_property: Record) -> None:
+def test_op_profile(case: Case, agrees: Agrees) -> None:
     answers = {by: case.answers[f"op_profile.by_{by}"] for by in GROUPINGS}
     result = compare_op_profile(answers, case.ops, modules_of(case.path))
-    assert result.unexplained == []
     assert result.compared > 180 * len(case.ops)
-    record_property("parity", result.counts(f"op profile, live {case.name}"))
+    agrees(result, f"op profile, live {case.name}")
 
 
-def test_framework_ops(case: Case, record_property: Record) -> None:
+def test_framework_ops(case: Case, agrees: Agrees) -> None:
     page = framework_ops_page(case.ops, [host_ops_of(case.path)])
     result = compare_framework_ops(case.answers["framework_op_stats"], page, case.ops)
-    assert result.unexplained == []
     assert result.compared > 18 * 2 * len(page)
-    record_property("parity", result.counts(f"framework ops, live {case.name}"))
+    agrees(result, f"framework ops, live {case.name}")
 
 
-def test_roofline(case: Case, record_property: Record) -> None:
+def test_roofline(case: Case, agrees: Agrees) -> None:
     result = compare_roofline(case.answers["roofline_model"], case.ops, case.summary)
-    assert result.unexplained == []
     assert result.compared == 17 + 37 * len(case.answers["roofline_model"][0]["rows"])
-    record_property("parity", result.counts(f"roofline, live {case.name}"))
+    agrees(result, f"roofline, live {case.name}")
 
 
-def test_overview(case: Case, record_property: Record) -> None:
+def test_overview(case: Case, agrees: Agrees) -> None:
     page = overview([case.summary])
     grid = case.summary.steps
     assert grid is not None
@@ -117,8 +105,7 @@ def test_overview(case: Case, record_property: Record) -> None:
         sure = ("device_duty_cycle_high_confidence_percent", "idle_time_high_confidence_ps")
         specific |= {key: Difference(ours[key], HIGH_CONFIDENCE) for key in sure}
     result = compare_overview(case.answers["overview_page"], page, case.summary, specific)
-    assert result.unexplained == []
-    record_property("parity", result.counts(f"overview, live {case.name}"))
+    agrees(result, f"overview, live {case.name}")
 
 
 def test_the_clock_scale_is_xprofs(case: Case) -> None:
@@ -129,13 +116,11 @@ def test_the_clock_scale_is_xprofs(case: Case) -> None:
 @pytest.mark.parametrize("codec", CODECS)
 def test_records_are_what_xprof_takes_them_for(codec: str, tmp_path: Path) -> None:
     """It reads our transposed chunks, in each compression, as we do; the specification leaves them open."""
-    if not has_xprof():
-        pytest.skip(f"XProf is not installed here, and {PYTHON} names no interpreter that has it")
     if codec != "none":
         pytest.importorskip(PACKAGES[codec])
     profile = odd_profile()
-    writer = Writer()
+    whole, writer = ask(profile, tmp_path / "whole"), Writer()
     writer.transposed([part.SerializeToString() for part in chunked(XSpace.FromString(profile), 20)], codec)
-    whole, in_records = ask(profile, tmp_path / "whole"), ask(bytes(writer.data), tmp_path / "records")
+    in_records = ask(bytes(writer.data), tmp_path / "records")
     for tool in ("overview_page", "hlo_stats", "framework_op_stats", "roofline_model"):  # op profiles vary by the run
         assert in_records[tool] == whole[tool]

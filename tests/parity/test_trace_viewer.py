@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.parity.oracle.fields import Comparison, Difference, Value, compare
+from tests.parity.oracle.fields import Agrees, Comparison, Difference, Value, compare
 from tests.parity.oracle.golden import PROFILES, golden_answer
-from tests.parity.oracle.live import LONGEST_SECONDS, PYTHON, has_xprof, interpreter
+from tests.parity.oracle.live import ask
 from tests.parity.oracle.odd_profile import odd_profile
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.core.ops import STEPS_LINE
@@ -151,40 +150,23 @@ def compare_traces(theirs: Events, ours: Events) -> Comparison:
 
 @pytest.mark.shared
 @pytest.mark.parametrize("name", PROFILES)
-def test_every_event_is_xprofs_or_differs_for_a_reason(
-    shared: Path, name: str, record_property: Callable[[str, object], None]
-) -> None:
+def test_every_event_is_xprofs_or_differs_for_a_reason(shared: Path, name: str, agrees: Agrees) -> None:
     theirs = golden_answer(shared, name, "trace_viewer")["traceEvents"]
     ours = our_events(shared / PROFILES[name])
     result = compare_traces(theirs, ours)
-    assert result.unexplained[:20] == []
     assert {key for key, _, _ in slices(ours)} == {key for key, _, _ in slices(theirs)}
     assert result.compared > 200
-    record_property("parity", result.counts("trace"))
-
-
-ASK = """
-import sys
-from xprof.convert.raw_to_tool_data import xspace_to_tool_data
-answer, _ = xspace_to_tool_data([sys.argv[1]], "trace_viewer", {})
-open(sys.argv[2], "wb").write(answer.encode() if isinstance(answer, str) else answer)
-"""
+    agrees(result, "trace")
 
 
 @pytest.mark.parametrize(("name", "least"), [("demo", 500_000), ("odd profile", 500)])
 def test_every_event_is_that_of_the_xprof_that_is_installed(
-    tmp_path: Path, name: str, least: int, record_property: Callable[[str, object], None]
+    tmp_path: Path, name: str, least: int, agrees: Agrees
 ) -> None:
-    if not has_xprof():
-        pytest.skip(f"XProf is not installed here, and {PYTHON} names no interpreter that has it")
-    profile, answer = tmp_path / "host0.xplane.pb", tmp_path / "answer.json"  # XProf writes its caches beside it
-    profile.write_bytes(gzip.decompress(Path(demo_path()).read_bytes()) if name == "demo" else odd_profile())
-    command = [interpreter(), "-c", ASK, str(profile), str(answer)]
-    done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=LONGEST_SECONDS)
-    assert done.returncode == 0, done.stderr[-2000:]
-    theirs, ours = json.loads(answer.read_bytes())["traceEvents"], our_events(profile)
+    content = gzip.decompress(Path(demo_path()).read_bytes()) if name == "demo" else odd_profile()
+    theirs = ask(content, tmp_path, ("trace_viewer",))["trace_viewer"]["traceEvents"]
+    ours = our_events(tmp_path / "host0.xplane.pb")
     result = compare_traces(theirs, ours)
-    assert result.unexplained[:20] == []
     assert {key for key, _, _ in slices(ours)} == {key for key, _, _ in slices(theirs)}
     assert result.compared > least
-    record_property("parity", result.counts(f"trace, live {name}"))
+    agrees(result, f"trace, live {name}")

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.parity.oracle.fields import Comparison, Difference, compare
+from tests.parity.oracle.fields import Agrees, Comparison, Difference, compare
 from tests.parity.oracle.golden import PROFILES, golden_answer
-from tests.parity.oracle.live import PYTHON, has_xprof
 from tests.parity.oracle.live_memory import SPACES, ask_memory
 from tests.parity.oracle.memory_fields import MIB, Fields, our_fields, our_heap, their_fields
 from tests.parity.oracle.op_fields import modules_of
@@ -28,8 +26,6 @@ NOT_HELD = "our page does not hold it"
 IN_PLACE = "XProf counts bytes that are worked on in place twice, for two buffers at one address"
 PLACE_IN_USE = "a place that several buffers share one after the other is in use until the last of them is freed"
 UNTRACED = "XProf leaves out a temporary allocation without a heap trace; the program sets it aside all the same"
-
-Record = Callable[[str, object], None]
 
 
 def memory_of(hlo: HloModule, space: int) -> SpaceMemory:
@@ -149,14 +145,13 @@ GOLDEN = (
 
 @pytest.mark.shared
 @pytest.mark.parametrize("module", GOLDEN)
-def test_a_real_program_from_a_v6e(shared: Path, module: str, record_property: Record) -> None:
+def test_a_real_program_from_a_v6e(shared: Path, module: str, agrees: Agrees) -> None:
     hlo = modules_of(shared / PROFILES["tpu-v6e-inference"]).module(int(module.partition("(")[2][:-1]))
     assert hlo is not None
     answer = golden_answer(shared, "tpu-v6e-inference", f"memory_viewer.{module}")
     result = compare_memory(answer, hlo, 0)
-    assert result.unexplained == []
     assert result.compared > 20
-    record_property("parity", result.counts("memory viewer, tpu-v6e-inference"))
+    agrees(result, "memory viewer, tpu-v6e-inference")
 
 
 @pytest.mark.shared
@@ -171,21 +166,16 @@ def test_the_peak_lies_at_the_point_after_the_event_that_xprof_names(shared: Pat
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], Any]:
     """XProf's answers about the modules that this repository holds."""
-    if not has_xprof():
-        pytest.skip(f"XProf is not installed here, and {PYTHON} names no interpreter that has it")
     modules = {file.name.partition(".")[0]: gzip.decompress(file.read_bytes()) for file in MODULES}
     return ask_memory(modules, tmp_path_factory.mktemp("xprof"))
 
 
 @pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("file", MODULES, ids=lambda file: file.name.partition(".")[0])
-def test_a_compiled_module(
-    answers: dict[tuple[str, int], Any], file: Path, space: int, record_property: Record
-) -> None:
+def test_a_compiled_module(answers: dict[tuple[str, int], Any], file: Path, space: int, agrees: Agrees) -> None:
     result = compare_memory(answers[file.name.partition(".")[0], space], hlo_of(file), space)
-    assert result.unexplained == []
     assert result.compared >= 12
-    record_property("parity", result.counts(f"memory viewer, live space {space}"))
+    agrees(result, f"memory viewer, live space {space}")
 
 
 def hlo_of(file: Path) -> HloModule:

@@ -5,19 +5,17 @@ Skipped where XProf is not installed, as `test_live.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.parity.oracle.fields import Comparison, Difference, Value, compare
-from tests.parity.oracle.live import PYTHON, ask, has_xprof
+from tests.parity.oracle.fields import Agrees, Comparison, Difference, Value, compare
+from tests.parity.oracle.live import ask
+from tests.parity.oracle.op_fields import rows_of
 from tests.support.build import session_at
 from tests.support.files.counters import with_readings
 from tpuprof.parsers.pages.counters import CountersPage
 from tpuprof.parsers.session.pages import COUNTERS
-
-Record = Callable[[str, object], None]
 
 TEXTS = "XProf's package has texts by the register's number, which its source has not; ours are the profile's"
 TWICE = "XProf lists the chip's links once a core"
@@ -28,19 +26,11 @@ def case(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[dict[str, Any], CountersPage]:
     """XProf's answers about a profile, and our page."""
-    if not has_xprof():
-        pytest.skip(f"XProf is not installed here, and {PYTHON} names no interpreter that has it")
     folder = tmp_path_factory.mktemp("counters")
     path = folder / "host0.xplane.pb"
     path.write_bytes(with_readings(request.param))
-    page = session_at(path).page(COUNTERS)
-    return ask(path.read_bytes(), folder / "answers", ("perf_counters", "utilization_viewer")), page
-
-
-def rows_of(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows of a table, by the ids of its columns."""
-    ids = [column["id"] for column in answer["cols"]]
-    return [{name: cell.get("v") for name, cell in zip(ids, row["c"], strict=True)} for row in answer["rows"]]
+    answers = ask(path.read_bytes(), folder / "answers", ("perf_counters", "utilization_viewer"))
+    return answers, session_at(path).page(COUNTERS)
 
 
 def unit_name(name: str) -> str:
@@ -48,7 +38,7 @@ def unit_name(name: str) -> str:
     return name.partition(" - core ")[0].replace(": ", ":")
 
 
-def test_units(case: tuple[dict[str, Any], CountersPage], record_property: Record) -> None:
+def test_units(case: tuple[dict[str, Any], CountersPage], agrees: Agrees) -> None:
     answers, page = case
     ours: dict[tuple[object, ...], dict[str, Value]] = {}
     for row in page.units:
@@ -64,11 +54,10 @@ def test_units(case: tuple[dict[str, Any], CountersPage], record_property: Recor
         assert key in ours
         seen.append(key)
         result.add(compare({name: theirs[name] for name in ("achieved", "peak", "unit")}, ours[key], {}))
-    assert result.unexplained == []
     assert set(seen) == set(ours)  # nothing of ours that XProf has not
     repeated = {key[3] for key in seen if seen.count(key) > 1}
     assert repeated <= {"ICI (Read)", "ICI (Write)"}, TWICE
-    record_property("parity", result.counts("units, live composed"))
+    agrees(result, "units, live composed")
 
 
 def _measure(measure: str, name: str) -> str:
@@ -76,7 +65,7 @@ def _measure(measure: str, name: str) -> str:
     return "percent" if name.endswith("Ratio") else measure
 
 
-def test_raw_counters(case: tuple[dict[str, Any], CountersPage], record_property: Record) -> None:
+def test_raw_counters(case: tuple[dict[str, Any], CountersPage], agrees: Agrees) -> None:
     answers, page = case
     theirs = rows_of(answers["perf_counters"])
     assert len(theirs) == len(page.counters)
@@ -95,5 +84,4 @@ def test_raw_counters(case: tuple[dict[str, Any], CountersPage], record_property
         }
         texts = {name: Difference(ours[name], TEXTS) for name in ("Description", "Set") if answer[name] != ours[name]}
         result.add(compare(answer, ours, texts))
-    assert result.unexplained == []
-    record_property("parity", result.counts("raw counters, live composed"))
+    agrees(result, "raw counters, live composed")

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.parity.oracle.live import PYTHON, has_xprof
 from tests.parity.oracle.live_graph import ask_texts, instructions_of, neighbourhood_of
 from tests.support.build import session_at
 from tpuprof.parsers.formats.hlo.graph import HloGraph
@@ -27,8 +26,6 @@ FIELDS = 7
 
 def graphs_of(path: Path, folder: Path) -> list[tuple[HloGraph, str]]:
     """The modules of a profile as graphs, each with XProf's text of it."""
-    if not has_xprof():
-        pytest.skip(f"XProf is not installed here, and {PYTHON} names no interpreter that has it")
     texts = ask_texts(path.read_bytes(), folder)
     programs = session_at(path).page(GRAPHS)
     labels = {str(label): label for label in programs.compiled.places}

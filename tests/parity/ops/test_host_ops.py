@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.parity.oracle.fields import Difference, Value, compare
+from tests.parity.oracle.fields import Agrees, Difference, Value, compare
 from tests.parity.oracle.golden import PROFILES, golden_answer
 from tests.parity.oracle.op_fields import host_ops_of, rows_of
 from tpuprof.parsers.ops.host.ops import HostOps
@@ -79,20 +78,17 @@ SPECIFIC: dict[str, dict[str, Difference]] = {
 
 @pytest.mark.shared
 @pytest.mark.parametrize("name", PROFILES)
-def test_host_rows_are_xprofs_or_differ_for_a_reason(
-    shared: Path, name: str, record_property: Callable[[str, object], None]
-) -> None:
+def test_host_rows_are_xprofs_or_differ_for_a_reason(shared: Path, name: str, agrees: Agrees) -> None:
     table = golden_answer(shared, name, "framework_op_stats")[0]
     theirs = fields([row for row in rows_of(table) if row["host_or_device"] == "Host"])
     mine = our_rows(host_ops_of(shared / PROFILES[name]))
     specific = SPECIFIC.get(name, {})
     ours = fields(mine) or dict.fromkeys(specific)
     result = compare(theirs, ours, specific)
-    assert result.unexplained == []
     assert result.unused_specific(specific) == []
     assert ours.keys() == theirs.keys()
     assert result.compared == len(theirs) == HOST_ROWS[name] * len(FIELDS)
-    record_property("parity", result.counts("framework ops on the host"))
+    agrees(result, "framework ops on the host")
 
 
 @pytest.mark.shared

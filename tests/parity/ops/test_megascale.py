@@ -5,19 +5,14 @@ Skipped where XProf is not installed: in this interpreter, or in the one that ``
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from tests.parity.oracle.fields import Comparison, Difference, Value, compare
-from tests.parity.oracle.live import PYTHON, ask_of_slices, has_xprof
+from tests.parity.oracle.fields import Agrees, Comparison, Difference, Value, compare
+from tests.parity.oracle.live import ask_of_slices
 from tests.support.build import session_at
 from tests.support.composed.slices import HOSTS, host_bytes, write_run
 from tpuprof.parsers.collectives.slices import SliceCollective
 from tpuprof.parsers.session.pages import COLLECTIVES
-
-Record = Callable[[str, object], None]
 
 _MS = 1e9
 
@@ -49,9 +44,7 @@ def our_row(row: SliceCollective) -> dict[str, Value]:
     }
 
 
-def test_slices(tmp_path: Path, record_property: Record) -> None:
-    if not has_xprof():
-        pytest.skip(f"XProf is not installed here, and {PYTHON} names no interpreter that has it")
+def test_slices(tmp_path: Path, agrees: Agrees) -> None:
     theirs = {
         row["rendezvous_name"]: row for row in ask_of_slices({h: host_bytes(h) for h in HOSTS}, tmp_path / "xprof")
     }
@@ -61,6 +54,5 @@ def test_slices(tmp_path: Path, record_property: Record) -> None:
     result = Comparison()
     for name, row in theirs.items():
         result.add(compare(row, ours[name], {"recv_stall": Difference(ours[name]["recv_stall"], RECV)}))
-    assert result.unexplained == []
     assert result.compared == 16 * len(theirs)
-    record_property("parity", result.counts("megascale stats, live two slices"))
+    agrees(result, "megascale stats, live two slices")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.parity.oracle.fields import Comparison, Difference
+from tests.parity.oracle.fields import Agrees, Comparison, Difference
 from tests.parity.oracle.golden import PROFILES, golden_answer
 from tests.parity.oracle.op_fields import (
     EMPTY,
@@ -93,11 +92,8 @@ def compare_ops(answer: Any, page: OpsPage) -> Comparison:
 
 @pytest.mark.shared
 @pytest.mark.parametrize("name", PROFILES)
-def test_every_cell_is_xprofs_or_differs_for_a_reason(
-    shared: Path, name: str, record_property: Callable[[str, object], None]
-) -> None:
+def test_every_cell_is_xprofs_or_differs_for_a_reason(shared: Path, name: str, agrees: Agrees) -> None:
     answer = golden_answer(shared, name, "hlo_stats")
     result = compare_ops(answer, page_of(shared, name)[1])
-    assert result.unexplained == []
     assert result.compared == 29 * len(answer["rows"]) > 50
-    record_property("parity", result.counts("HLO ops"))
+    agrees(result, "HLO ops")

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from tests.parity.ops.test_ops import compare_ops
-from tests.parity.oracle.live import PYTHON, ask, has_xprof
+from tests.parity.oracle.fields import Agrees
+from tests.parity.oracle.live import ask
 from tests.parity.oracle.op_fields import summary_of
 from tests.support.build import session_at
 from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, Shape, sparse_profile
@@ -50,15 +51,12 @@ def properties(answer: list[Any]) -> dict[str, float]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_steps_of_sparse_cores(name: str, tmp_path: Path, record_property: Record) -> None:
-    if not has_xprof():
-        pytest.skip(f"XProf is not installed here, and {PYTHON} names no interpreter that has it")
     shapes, chips = CASES[name]
     content = sparse_profile(shapes, chips).SerializeToString()
     path = tmp_path / "host0.xplane.pb"
     path.write_bytes(content)
-    page = session_at(tmp_path).page(SPARSE_CORE)
     theirs = properties(ask(content, tmp_path / "answers")["input_pipeline_analyzer"])
-    ours = figures(page)
+    ours = figures(session_at(tmp_path).page(SPARSE_CORE))
     assert set(theirs) == set(ours) and len(ours) == 6
     for key, value in theirs.items():
         assert value == pytest.approx(ours[key], abs=0.00501), key
@@ -66,14 +64,11 @@ def test_steps_of_sparse_cores(name: str, tmp_path: Path, record_property: Recor
 
 
 @pytest.mark.parametrize("shape", [HEALTHY, BOUND])
-def test_ops_of_sparse_cores(shape: Shape, tmp_path: Path, record_property: Record) -> None:
+def test_ops_of_sparse_cores(shape: Shape, tmp_path: Path, agrees: Agrees) -> None:
     """One step and one chip: of further ones XProf shows what the first has begun."""
-    if not has_xprof():
-        pytest.skip(f"XProf is not installed here, and {PYTHON} names no interpreter that has it")
     path = tmp_path / "sparse.xplane.pb"
     path.write_bytes(sparse_profile((shape,), step_count=1).SerializeToString())
-    page = ops_page([summary_of(path)])
-    result = compare_ops(ask(path.read_bytes(), tmp_path / "answers")["hlo_stats"], page)
-    assert result.unexplained == []
+    answer, page = ask(path.read_bytes(), tmp_path / "answers")["hlo_stats"], ops_page([summary_of(path)])
+    result = compare_ops(answer, page)
     assert result.compared == 29 * (len(page) + len(page.offloaded)) and len(page.offloaded) == 4
-    record_property("parity", result.counts("HLO ops, live SparseCores of a training"))
+    agrees(result, "HLO ops, live SparseCores of a training")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 Value = str | float | None
@@ -37,6 +37,10 @@ class Comparison:
     def compared(self) -> int:
         """All fields looked at."""
         return self.equal + self.explained + len(self.unexplained)
+
+
+Agrees = Callable[[Comparison, str], None]
+"""Asserts that nothing of a comparison is unexplained, and has the test run add up and print its counts by a title."""
 
 
 @dataclass(frozen=True)

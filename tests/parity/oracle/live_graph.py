@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import gzip
 import re
-import subprocess
 import sys
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
 if __name__ != "__main__":  # XProf's interpreter need not know the tests
-    from tests.parity.oracle.live import LONGEST_SECONDS, interpreter
+    from tests.parity.oracle.live import run_in_xprof
 
 _SUFFIX = ".hlo_proto.pb"
 _COMPUTATION = re.compile(r"(?:ENTRY )?%?(\S+) \(.*\{$")
@@ -39,18 +38,11 @@ class Instruction:
 
 
 def ask_texts(profile: bytes, folder: Path) -> dict[str, str]:
-    """XProf's text of each module of a profile, by the name that it gives the module: ``jit_step(7)``.
-
-    Raises:
-        RuntimeError: XProf failed; with what it said.
-    """
+    """XProf's text of each module of a profile, by the name that it gives the module: ``jit_step(7)``."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "host0.xplane.pb"
     file.write_bytes(gzip.decompress(profile) if profile[:2] == b"\x1f\x8b" else profile)
-    command = [interpreter(), str(Path(__file__).resolve()), str(file), str(folder)]
-    done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=LONGEST_SECONDS)
-    if done.returncode:
-        raise RuntimeError(f"xprof gave no answers: {done.stderr[-2000:]}")
+    run_in_xprof(__file__, file, folder)
     return {path.stem: path.read_text() for path in folder.glob("*.txt")}
 
 

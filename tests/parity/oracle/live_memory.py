@@ -7,14 +7,13 @@ each module of FOLDER (``NAME.hlo_proto.pb``, as XProf itself writes them beside
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 if __name__ != "__main__":  # XProf's interpreter need not know the tests
-    from tests.parity.oracle.live import LONGEST_SECONDS, interpreter
+    from tests.parity.oracle.live import run_in_xprof
 
 SPACES = (0, 1, 2, 4, 6)
 
@@ -22,19 +21,12 @@ _SUFFIX = ".hlo_proto.pb"
 
 
 def ask_memory(modules: Mapping[str, bytes], folder: Path) -> dict[tuple[str, int], Any]:
-    """XProf's answers by module and memory space; `modules` is the serialised `HloProto` of each.
-
-    Raises:
-        RuntimeError: XProf failed; with what it said.
-    """
+    """XProf's answers by module and memory space; `modules` is the serialised `HloProto` of each."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "host0.xplane.pb").write_bytes(b"")  # XProf looks for modules beside a profile
     for name, module in modules.items():
         (folder / f"{name}{_SUFFIX}").write_bytes(module)
-    command = [interpreter(), str(Path(__file__).resolve()), str(folder)]
-    done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=LONGEST_SECONDS)
-    if done.returncode:
-        raise RuntimeError(f"xprof gave no answers: {done.stderr[-2000:]}")
+    run_in_xprof(__file__, folder)
     return {
         (name, space): json.loads((folder / f"{name}.{space}.json").read_bytes())
         for name in modules

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.parity.oracle.fields import Comparison, Difference, Value, compare
+from tests.parity.oracle.fields import Agrees, Comparison, Difference, Value, compare
 from tests.parity.oracle.golden import PROFILES, golden_answer
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
@@ -233,15 +232,12 @@ def input_by_host(page: Overview, summary: HostSummary) -> dict[str, Difference]
 
 @pytest.mark.shared
 @pytest.mark.parametrize("name", PROFILES)
-def test_every_field_is_xprofs_or_differs_for_a_reason(
-    shared: Path, name: str, record_property: Callable[[str, object], None]
-) -> None:
+def test_every_field_is_xprofs_or_differs_for_a_reason(shared: Path, name: str, agrees: Agrees) -> None:
     summary = summarise(Trace.open(str(shared / PROFILES[name])), "host0")
     answer = golden_answer(shared, name, "overview_page")
     result = compare_overview(answer, overview([summary]), summary, SPECIFIC[name])
-    assert result.unexplained == []
     assert result.unused_specific(SPECIFIC[name]) == []
-    record_property("parity", result.counts("overview"))
+    agrees(result, "overview")
 
 
 @pytest.mark.shared

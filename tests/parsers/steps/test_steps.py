@@ -18,8 +18,6 @@ from tpuprof.parsers.steps.markers import inferred_steps, marked_steps, module_r
 from tpuprof.parsers.steps.model import StepBreakdown
 from tpuprof.parsers.steps.times import COMPUTE, INFEED, core_step_times
 
-NS = 1000
-
 
 def page(space: XSpace) -> Overview:
     return overview([summarise(trace_of(space), "host0")])
