@@ -157,12 +157,12 @@ def summary_of(space: XSpace, host: str = "host0") -> HostSummary:
 
 
 def write_run(folder: Path, name: str = "run", /, **hosts: XSpace | bytes) -> Path:
-    """Writes a run with these host files in TensorBoard's layout; returns the run's folder."""
+    """A logdir with one run of these hosts, in TensorBoard's layout."""
     run = folder / "plugins" / "profile" / name
     run.mkdir(parents=True, exist_ok=True)
     for host, content in hosts.items():
         (run / f"{host}.xplane.pb").write_bytes(content if isinstance(content, bytes) else content.SerializeToString())
-    return run
+    return folder
 
 
 def session_at(path: Path | str) -> Session:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.support.build import PlaneBuilder, StatInput, session_at
+from tests.support.build import PlaneBuilder, StatInput, session_at, write_run
 from tpuprof.parsers.formats.proto.hlo_pb2 import HloProto
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.session.session import Session
@@ -101,7 +101,4 @@ def cpu_profile(
 
 def session_of(space: XSpace, folder: Path) -> Session:
     """A session over a profile in a folder's run."""
-    path = folder / "plugins" / "profile" / "run" / "host0.xplane.pb"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(space.SerializeToString())
-    return session_at(folder)
+    return session_at(write_run(folder, host0=space))

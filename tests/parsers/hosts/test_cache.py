@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.made.many_hosts import profiles, steady, write_run
+from tests.support.build import write_run
+from tests.support.made.many_hosts import profiles, steady
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.files.logdir import HostFile, open_logdir
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -44,7 +45,7 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 @pytest.fixture
 def logdir(tmp_path: Path) -> Path:
     """Three hosts."""
-    return write_run(tmp_path / "log", profiles({f"host{at}": steady(1000 + at) for at in range(3)}))
+    return write_run(tmp_path / "log", **profiles({f"host{at}": steady(1000 + at) for at in range(3)}))
 
 
 @pytest.fixture
@@ -298,7 +299,7 @@ def test_writers_at_the_same_time_leave_whole_entries(logdir: Path) -> None:
 def test_a_comparison_decodes_the_ops_of_steps_once(
     logdir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = write_run(tmp_path / "other", profiles({f"host{at}": steady(1100 + at) for at in range(3)}))
+    other = write_run(tmp_path / "other", **profiles({f"host{at}": steady(1100 + at) for at in range(3)}))
     first = compare(session(logdir), session(other))
 
     def never(*_: object) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.parsers.hosts.jobs import ends_itself, looks_up, never_begins, takes_forever
-from tests.support.build import host_bytes
+from tests.support.build import host_bytes, write_run
 from tpuprof.parsers.base.errors import EXIT_UNREADABLE, EXIT_USAGE, Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import HostFile, open_logdir
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -39,13 +39,8 @@ from tpuprof.parsers.session.session import Session
 
 def logdir(folder: Path, hosts: int = 4, *broken: str) -> Path:
     """A logdir with a run of so many hosts, each a little slower than the one before, and broken ones."""
-    run = folder / "plugins" / "profile" / "run"
-    run.mkdir(parents=True)
-    for number in range(hosts):
-        (run / f"host{number}.xplane.pb").write_bytes(host_bytes(1000 + number))
-    for name in broken:
-        (run / f"{name}.xplane.pb").write_bytes(b"\xff" * 300)
-    return folder
+    whole = {f"host{number}": host_bytes(1000 + number) for number in range(hosts)}
+    return write_run(folder, **whole, **dict.fromkeys(broken, b"\xff" * 300))
 
 
 def opened(folder: Path, **options: object) -> Session:

@@ -13,10 +13,11 @@ import pytest
 from tests.parsers.hosts.test_cache import later
 from tests.parsers.hosts.test_codec import assert_same
 from tests.parsers.memory.allocators.made import training_space
+from tests.support.build import write_run
 from tests.support.composed import slices
 from tests.support.composed.sparse_cores import BOUND, HEALTHY, sparse_profile
 from tests.support.files.counters import with_custom_calls, with_readings
-from tests.support.made.many_hosts import profiles, steady, write_run
+from tests.support.made.many_hosts import profiles, steady
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.files.logdir import HostFile, open_logdir
 from tpuprof.parsers.hosts import cache as cache_module
@@ -49,20 +50,12 @@ REDUCTIONS = {
 
 def steps(folder: Path) -> Path:
     """Two hosts with ops in steps."""
-    return write_run(folder, profiles({f"host{at}": steady(1000 + at) for at in range(2)}))
+    return write_run(folder, **profiles({f"host{at}": steady(1000 + at) for at in range(2)}))
 
 
 def files(*contents: bytes) -> Callable[[Path], Path]:
     """A run of hosts with these profiles."""
-
-    def written(folder: Path) -> Path:
-        run = folder / "plugins" / "profile" / "run"
-        run.mkdir(parents=True)
-        for number, content in enumerate(contents):
-            (run / f"host{number}.xplane.pb").write_bytes(content)
-        return folder
-
-    return written
+    return lambda folder: write_run(folder, **{f"host{at}": content for at, content in enumerate(contents)})
 
 
 PAGES: Mapping[str, tuple[PageKey[Any], Callable[[Path], Path]]] = {

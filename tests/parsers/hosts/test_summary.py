@@ -39,9 +39,7 @@ def busy_core(space: XSpace, ordinal: int, busy: Sequence[Span], steps: Sequence
 
 
 def add_host(space: XSpace, *threads: Sequence[HostEvent]) -> None:
-    plane = PlaneBuilder(space, "/host:CPU", 9)
-    for at, events in enumerate(threads):
-        plane.spans(f"thread {at}", events, US)
+    PlaneBuilder(space, "/host:CPU", 9).threads(threads, US)
 
 
 # --- one core ------------------------------------------------------------------------------------------------------
@@ -174,9 +172,7 @@ def test_compilations_count_the_idle_time_of_the_core_that_is_idle_most() -> Non
 def sparse_core(space: XSpace, number: int, steps: Sequence[tuple[str, int, int]], ops: Sequence[Span]) -> None:
     plane = PlaneBuilder(space, f"/device:TPU:0 SparseCore {number}", 20 + number)
     plane.spans("Sparse Core Steps", steps, US)
-    line = plane.line("Sparse Core Ops")
-    for start, end in ops:
-        plane.event(line, plane.event_id("op"), start * US, (end - start) * US)
+    plane.spans("Sparse Core Ops", (("op", *span) for span in ops), US)
 
 
 def test_sparse_cores_have_mean_times_and_the_least_compute_of_each_step() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import bare_host, session_at, tpu_plane
+from tests.support.build import bare_host, session_at, tpu_plane, write_run
 from tests.support.made.many_hosts import (
     GAP,
     REDUCE,
@@ -21,7 +21,6 @@ from tests.support.made.many_hosts import (
     steady,
     straggling_page,
     summaries,
-    write_run,
 )
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -147,7 +146,7 @@ def test_hosts_of_one_name_are_two() -> None:
 
 def test_the_session_compares_hosts_and_names_broken_ones(tmp_path: Path) -> None:
     made = profiles({"a": steady(1000), "b": steady(1200)})
-    page = session_at(write_run(tmp_path, {**made, "broken": b"\xff" * 300})).page(HOSTS)
+    page = session_at(write_run(tmp_path, **{**made, "broken": b"\xff" * 300})).page(HOSTS)
     assert page.straggler == 1
     assert [out.host for out in page.left_out] == ["broken"]
 
@@ -207,7 +206,7 @@ def test_input_is_compared_where_it_is_known_only() -> None:
 
 def test_a_file_that_is_no_profile_is_a_host_left_out(tmp_path: Path) -> None:
     made = profiles({"a": steady(1000), "b": steady(1000)})
-    page = session_at(write_run(tmp_path, {**made, "empty": b"", "broken": b"\xff" * 300})).page(HOSTS)
+    page = session_at(write_run(tmp_path, **{**made, "empty": b"", "broken": b"\xff" * 300})).page(HOSTS)
     assert [out.host for out in page.left_out] == ["broken", "empty"]
     assert "holds 0 bytes" in page.left_out[1].reason
     assert not any("holds 0 bytes" in warning for warning in page.warnings)

@@ -31,9 +31,7 @@ def profile(ops: Sequence[Sequence[OpSpec]], host: Sequence[Sequence[HostSpec]] 
         core = [(name, category, at * US, length * US) for name, category, at, length in spec]
         tpu_plane(space, ordinal, core, steps=marks)
     if host:
-        plane = PlaneBuilder(space, "/host:CPU")
-        for at, events in enumerate(host):
-            plane.spans(f"thread/{at}", events, US)
+        PlaneBuilder(space, "/host:CPU").threads(host, US)
     return space
 
 

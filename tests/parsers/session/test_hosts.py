@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import session_at, tpu_plane
+from tests.support.build import session_at, tpu_plane, write_run
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
@@ -42,11 +42,7 @@ def summary(data: bytes, host: str) -> HostSummary:
 
 
 def page(folder: Path, **hosts: bytes) -> Overview:
-    run = folder / "plugins" / "profile" / "run"
-    run.mkdir(parents=True)
-    for name, data in hosts.items():
-        (run / f"{name}.xplane.pb").write_bytes(data)
-    return session_at(folder).page(OVERVIEW)
+    return session_at(write_run(folder, **hosts)).page(OVERVIEW)
 
 
 def test_a_late_host_shares_the_steps_that_it_has(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder, tpu_plane
+from tests.support.build import PlaneBuilder, tpu_plane, write_run
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.files.folder_search import sibling_files
 from tpuprof.parsers.files.logdir import HostFile, Run, open_logdir
@@ -55,12 +55,7 @@ def training(step_count: int = 5, cores: int = 2) -> XSpace:
 
 def written(path: Path, **files: XSpace | bytes) -> Run:
     """A run with these host files."""
-    folder = path / "plugins" / "profile" / "2026_11_20_18_04_33"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        data = content if isinstance(content, bytes) else content.SerializeToString()
-        (folder / f"{name}.xplane.pb").write_bytes(data)
-    return open_logdir(str(path)).runs[0]
+    return open_logdir(str(write_run(path, "2026_11_20_18_04_33", **files))).runs[0]
 
 
 def check(facts: RunFacts) -> RunFacts:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.build import PlaneBuilder, bare_host, host_bytes, session_at, tpu_plane
+from tests.support.build import PlaneBuilder, bare_host, host_bytes, session_at, tpu_plane, write_run
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -17,16 +17,8 @@ from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
 
 
-def run_folder(tmp_path: Path, **hosts: bytes) -> Path:
-    folder = tmp_path / "plugins" / "profile" / "2026_11_21_03_00_00"
-    folder.mkdir(parents=True)
-    for host, data in hosts.items():
-        (folder / f"{host}.xplane.pb").write_bytes(data)
-    return tmp_path
-
-
 def test_hosts_are_merged_and_each_can_be_asked_for(tmp_path: Path) -> None:
-    logdir = run_folder(tmp_path, host0=host_bytes(100), host1=host_bytes(200))
+    logdir = write_run(tmp_path, host0=host_bytes(100), host1=host_bytes(200))
     both = session_at(logdir).page(OVERVIEW)
     assert both.hosts == ("host0", "host1")
     assert (both.environment.host_count, both.environment.device_core_count) == (2, 2)
@@ -39,7 +31,7 @@ def test_hosts_are_merged_and_each_can_be_asked_for(tmp_path: Path) -> None:
 
 def test_a_broken_host_is_named_and_the_others_are_shown(tmp_path: Path) -> None:
     good = host_bytes(100)
-    logdir = run_folder(tmp_path, host0=good, host1=b"\xff" * 300, host2=b"", host3=good[: len(good) * 2 // 3])
+    logdir = write_run(tmp_path, host0=good, host1=b"\xff" * 300, host2=b"", host3=good[: len(good) * 2 // 3])
     page = session_at(logdir).page(OVERVIEW)
     assert page.hosts == ("host0", "host3")
     text = "\n".join(page.warnings)
@@ -50,20 +42,20 @@ def test_a_broken_host_is_named_and_the_others_are_shown(tmp_path: Path) -> None
 
 def test_a_run_without_any_readable_host_is_one_plain_error(tmp_path: Path) -> None:
     with pytest.raises(ProfileError) as caught:
-        session_at(run_folder(tmp_path, host0=b"\xff" * 300)).page(OVERVIEW)
+        session_at(write_run(tmp_path, host0=b"\xff" * 300)).page(OVERVIEW)
     assert caught.value.exit_code == EXIT_UNREADABLE
     assert "not a profile" in caught.value.sentence
 
 
 def test_an_unknown_host_is_an_error_that_lists_the_hosts(tmp_path: Path) -> None:
     with pytest.raises(ProfileError) as caught:
-        session_at(run_folder(tmp_path, host0=host_bytes(100))).page(OVERVIEW, "host7")
+        session_at(write_run(tmp_path, host0=host_bytes(100))).page(OVERVIEW, "host7")
     assert caught.value.exit_code == EXIT_NOT_FOUND
     assert "host0" in caught.value.hint
 
 
 def test_a_host_without_a_device_is_said_and_does_not_hide_the_others(tmp_path: Path) -> None:
-    logdir = run_folder(tmp_path, coordinator=bare_host().SerializeToString(), host0=host_bytes(100))
+    logdir = write_run(tmp_path, coordinator=bare_host().SerializeToString(), host0=host_bytes(100))
     page = session_at(logdir).page(OVERVIEW)
     assert (page.environment.host_count, page.environment.task_count) == (2, 1)
     assert len(page.steps) == 4
@@ -74,7 +66,7 @@ def test_progress_grows_to_the_whole_and_a_second_page_decodes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trace_module, "chunk_size", lambda: 200)
-    logdir = run_folder(tmp_path, host0=host_bytes(100, 50), host1=host_bytes(100, 50))
+    logdir = write_run(tmp_path, host0=host_bytes(100, 50), host1=host_bytes(100, 50))
     seen: list[Progress] = []
     opened = Session(open_logdir(str(logdir)).find_run(None), on_progress=seen.append)
     opened.page(OVERVIEW)
@@ -92,7 +84,7 @@ def test_progress_grows_to_the_whole_and_a_second_page_decodes_nothing(
 
 def test_cancelling_ends_the_work_between_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace_module, "chunk_size", lambda: 200)
-    logdir = run_folder(tmp_path, host0=host_bytes(100, 500))
+    logdir = write_run(tmp_path, host0=host_bytes(100, 500))
     calls = 0
 
     def is_cancelled() -> bool:
@@ -116,10 +108,8 @@ def test_a_timeline_with_steps_is_not_the_one_without() -> None:
 def test_a_page_of_ops_alone_reads_the_ops_alone(tmp_path: Path) -> None:
     space = tpu_plane(XSpace(), 0, [("fusion.1", "loop fusion", n * 10, 5) for n in range(50)]).space
     host = PlaneBuilder(space, "/host:CPU", 9)
-    thread = host.line("python")
-    for n in range(200):
-        host.event(thread, host.event_id("work"), n * 10, 5)
-    logdir = run_folder(tmp_path, host0=space.SerializeToString())
+    host.spans("python", (("work", n * 10, n * 10 + 5) for n in range(200)))
+    logdir = write_run(tmp_path, host0=space.SerializeToString())
     seen: list[Progress] = []
     opened = Session(open_logdir(str(logdir)).find_run(None), seen.append)
     ops = opened.page(OPS)
@@ -132,7 +122,7 @@ def test_a_page_of_ops_alone_reads_the_ops_alone(tmp_path: Path) -> None:
 
 
 def test_a_host_that_breaks_between_two_pages_is_in_neither_half_of_the_second(tmp_path: Path) -> None:
-    logdir = run_folder(tmp_path, host0=host_bytes(100), host1=host_bytes(200))
+    logdir = write_run(tmp_path, host0=host_bytes(100), host1=host_bytes(200))
     opened = session_at(logdir)
     assert opened.page(OPS).hosts == ("host0", "host1")
     next(logdir.rglob("host1.xplane.pb")).write_bytes(b"\xff" * 300)

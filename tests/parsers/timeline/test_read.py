@@ -144,9 +144,7 @@ def test_threads_are_in_the_order_of_their_display_ids() -> None:
 
 def test_a_display_name_and_id_behind_the_events_are_found() -> None:
     builder = plane(XSpace(), "/host:CPU")
-    line = builder.line("short")
-    for at in range(3000):
-        builder.event(line, builder.event_id("call"), 10 * at, 5)
+    line = builder.spans("short", (("call", 10 * at, 10 * at + 5) for at in range(3000)))
     body = line.SerializeToString() + XLine(display_name=b"shown", display_id=7).SerializeToString()
     assert len(body) > 2 * HEAD  # they do not stand in the bytes that a line's own name is read from
     del builder.plane.lines[:]
@@ -274,9 +272,7 @@ def test_lines_are_read_alike_by_one_thread_and_by_several() -> None:
     space = XSpace()
     builder = plane(space, "/host:CPU")
     for number in range(300):
-        line = builder.line(f"thread {number}")
-        for at in range(number % 7 + 1):
-            builder.event(line, builder.event_id(f"e{at}"), 10 * at, 12)
+        builder.spans(f"thread {number}", ((f"e{at}", 10 * at, 10 * at + 12) for at in range(number % 7 + 1)))
     one, four = section(space), read(space, threads=4).sections[0]
     assert [events(track) for track in one.tracks] == [events(track) for track in four.tracks]
     assert [track.name for track in four.tracks] == [f"thread {number}" for number in range(300)]
@@ -314,9 +310,7 @@ def test_ids_of_any_size_find_their_metadata(n: int, far: int) -> None:
 def test_aggregated_events_are_left_out_and_that_is_said() -> None:
     space = XSpace()
     builder = plane(space, "/host:CPU")
-    line = builder.line("python")
-    for at in range(4):
-        builder.event(line, builder.event_id(f"e{at}"), 10 * at, 5)
+    line = builder.spans("python", ((f"e{at}", 10 * at, 10 * at + 5) for at in range(4)))
     for at in (1, 3):
         line.events[at].ClearField("offset_ps")
         line.events[at].num_occurrences = 7
@@ -496,9 +490,7 @@ def test_progress_covers_all_that_is_needed() -> None:
 def test_columns_take_28_bytes_an_event() -> None:
     space = XSpace()
     builder = plane(space, "/host:CPU")
-    line = builder.line("python")
-    for at in range(1000):
-        builder.event(line, builder.event_id("call"), 10 * at, 5)
+    builder.spans("python", (("call", 10 * at, 10 * at + 5) for at in range(1000)))
     (track,) = section(space).tracks
     columns = (track.start_ps, track.end_ps, track.key, track.place, track.length)
     assert sum(column.nbytes for column in columns) == 28 * len(track)

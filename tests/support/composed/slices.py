@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.support import build
 from tests.support.build import PlaneBuilder, StatInput
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -251,8 +252,4 @@ def host_bytes(host: str, steps: int = STEPS) -> bytes:
 
 def write_run(folder: Path) -> Path:
     """A logdir with one run of all hosts."""
-    run = folder / "plugins" / "profile" / "run"
-    run.mkdir(parents=True)
-    for host in HOSTS:
-        (run / f"{host}.xplane.pb").write_bytes(host_bytes(host))
-    return folder
+    return build.write_run(folder, **{host: host_bytes(host) for host in HOSTS})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from tests.support.build import tpu_plane
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -64,12 +63,3 @@ def straggling_page() -> HostsPage:
     made = profiles({f"host{at}": steady(1100 if at == 2 else 1000 + at) for at in range(4)})
     broken = LeftOut("host4", "host4.xplane.pb is not a profile.")
     return hosts_page(summaries(made), [broken])
-
-
-def write_run(folder: Path, made: dict[str, bytes]) -> Path:
-    """A logdir with one run of these hosts."""
-    run = folder / "plugins" / "profile" / "run"
-    run.mkdir(parents=True)
-    for host, data in made.items():
-        (run / f"{host}.xplane.pb").write_bytes(data)
-    return folder

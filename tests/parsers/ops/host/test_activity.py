@@ -30,10 +30,7 @@ Gaps = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def host_of(*threads: Sequence[Event]) -> HostEvents:
-    plane = PlaneBuilder.alone("/host:CPU")
-    for at, events in enumerate(threads):
-        plane.spans(f"thread {at}", events)
-    host = read_host(trace_of(plane.space))
+    host = read_host(trace_of(PlaneBuilder.alone("/host:CPU").threads(threads).space))
     assert host is not None
     return host
 

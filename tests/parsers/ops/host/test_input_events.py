@@ -32,12 +32,7 @@ STAGE: dict[str, StatInput] = {"_ipl_stage_name": "Batch"}
 
 def host(*threads: Sequence[Event]) -> HostEvents:
     """A host whose threads ran events of a name, start and end."""
-    plane = PlaneBuilder.alone("/host:CPU")
-    for at, events in enumerate(threads):
-        line = plane.line(f"thread/{at}")
-        for name, begin, end, *stats in events:
-            plane.event(line, plane.event_id(name), begin, end - begin, **(stats[0] if stats else {}))
-    found = read_host(trace_of(plane.space), INPUT_STATS)
+    found = read_host(trace_of(PlaneBuilder.alone("/host:CPU").threads(threads).space), INPUT_STATS)
     assert found is not None
     return found
 

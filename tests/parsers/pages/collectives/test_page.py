@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.build import session_at, tpu_plane
+from tests.support.build import session_at, tpu_plane, write_run
 from tests.support.composed import slices
 from tests.support.made import many_hosts
 from tpuprof.parsers.base.op_class import OP_CLASSES
@@ -116,7 +116,7 @@ def test_exposed_is_what_the_findings_call_time_in_collectives(demo: Session) ->
 
 def test_the_last_core_may_be_on_another_host(tmp_path: Path) -> None:
     made = many_hosts.profiles({"host0": [1000] * 4, "host1": [1300] * 4})
-    page = session_at(many_hosts.write_run(tmp_path, made)).page(COLLECTIVES)
+    page = session_at(write_run(tmp_path, **made)).page(COLLECTIVES)
     rows = rows_by(page, "all")
     assert rows.waiting_ps.tolist() == [2 * 300 * many_hosts.US / 4]
     assert rows.late_steps.tolist() == [4]

@@ -29,9 +29,7 @@ def page(
 ) -> Overview:
     """The overview of one core with such ops and a host with such threads."""
     space = tpu_plane(XSpace(), 0, ops, framework_ops=framework_ops).space
-    plane = PlaneBuilder(space, "/host:CPU", 9)
-    for at, events in enumerate(threads):
-        plane.spans(f"thread {at}", events)
+    PlaneBuilder(space, "/host:CPU", 9).threads(threads)
     return overview([summary_of(space)], programs)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.support.build import PlaneBuilder, StatInput
+from tests.support.build import PlaneBuilder, StatInput, write_run
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.hlo.programs import METADATA_PLANE
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -103,11 +103,8 @@ def _plane(space: XSpace, program: Program, core: int) -> None:
 
 def written(folder: Path, name: str, *programs: Program) -> str:
     """The path of a run with a host for each program."""
-    run = folder / name / "plugins" / "profile" / name
-    run.mkdir(parents=True)
-    for number, program in enumerate(programs):
-        (run / f"host{number}.xplane.pb").write_bytes(space_of(program).SerializeToString())
-    return str(folder / name)
+    hosts = {f"host{number}": space_of(program) for number, program in enumerate(programs)}
+    return str(write_run(folder / name, name, **hosts))
 
 
 def session(path: str) -> Session:

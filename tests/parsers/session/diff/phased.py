@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.parsers.session.diff.build import MS, US, Step, session
-from tests.support.build import PlaneBuilder
+from tests.support.build import PlaneBuilder, write_run
 from tpuprof.parsers.formats.proto.services_pb2 import ProfileOptions
 from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.model import Diff
@@ -42,10 +42,7 @@ def serving(folder: Path, name: str, steps: Sequence[Sequence[Run]], environment
         told = PlaneBuilder(plane.space, "Task Environment", 99)
         for key, value in environment.items():
             told.stat(key, value)
-    run = folder / name / "plugins" / "profile" / name
-    run.mkdir(parents=True)
-    (run / "host0.xplane.pb").write_bytes(plane.space.SerializeToString())
-    return str(folder / name)
+    return str(write_run(folder / name, name, host0=plane.space))
 
 
 def decode(by: int = 0) -> Run:
