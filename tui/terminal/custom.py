@@ -32,11 +32,7 @@ def textual_name(key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Keymap:
-    """The user's keys in the place of the built-in ones.
-
-    Attributes:
-        moved: the user's key by the built-in one, both as people write them.
-    """
+    """The user's keys in the place of the built-in ones: by these (`moved`), both as people write them."""
 
     moved: Mapping[str, str] = field(default_factory=dict)
     _typed: dict[str, str] = field(init=False, repr=False, compare=False)

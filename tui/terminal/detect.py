@@ -82,8 +82,7 @@ def detect(
 def textual_settings(terminal: Terminal, environ: Mapping[str, str]) -> dict[str, str | None]:
     """Environment variables to set (or, where None, to remove) before Textual is imported.
 
-    Animation is off: it costs bytes and time and says nothing. Frame rate, key delay and theme stay as the user set
-    them.
+    Animation is off: it costs bytes and time and says nothing. The user's frame rate, key delay and theme stay.
     """
     settings: dict[str, str | None] = {
         "TEXTUAL_COLOR_SYSTEM": _COLOR_SYSTEMS[terminal.color],

@@ -31,8 +31,7 @@ _LEAVE = (
 def ended_by_signals(leave: Callable[[int], None]) -> Iterator[None]:
     """Has a signal end what runs inside; one that does not end in time is ended from a thread, without it.
 
-    Args:
-        leave: asks the screen to end with an exit code; called on another thread.
+    `leave` asks the screen to end with an exit code; it is called on another thread.
     """
     terminal, before = _attributes()
     reader, writer = os.pipe()
@@ -67,8 +66,7 @@ def ended_by_signals(leave: Callable[[int], None]) -> Iterator[None]:
 def _first_signal(reader: int, terminal: int) -> int | None:
     """Waits for a signal that ends the app, or for the terminal to hang up; None where the app has ended.
 
-    Args:
-        reader: where the interpreter writes each signal's number at once; its handlers wait for the main thread.
+    The interpreter writes each signal's number to `reader` at once; its handlers wait for the main thread.
     """
     poll = select.poll()
     poll.register(reader, select.POLLIN)

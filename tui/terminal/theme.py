@@ -22,24 +22,17 @@ from tpuprof.tui.draw.spans import Fill, Pair, StyleKey
 from tpuprof.tui.terminal.custom import Theme
 from tpuprof.tui.terminal.detect import ColorMode
 
-ChromeKey = Literal[
-    "bar",  # the header line and the footer
-    "bar.dim",
-    "bar.strong",  # the run's name
-    "bar.key",
-    "tab",  # the tab that is not shown
-    "tab.key",
-    "tab.active",
-    "panel",  # lists and help above the screen
-    "panel.dim",
-    "panel.strong",
-    "panel.title",
-    "panel.frame",
-    "panel.key",
-    "panel.warn",
-    "panel.cursor",
-    "input",  # what is being typed
-]
+BarKey = Literal["bar", "bar.dim", "bar.strong", "bar.key"]
+"""The header line and the footer; the run's name is strong."""
+
+TabKey = Literal["tab", "tab.key", "tab.active"]
+"""The names of tabs."""
+
+PanelText = Literal["panel", "panel.dim", "panel.strong", "panel.key", "panel.warn"]
+PanelKey = Literal[PanelText, "panel.title", "panel.frame", "panel.cursor"]
+"""Lists and help above the screen."""
+
+ChromeKey = Literal[BarKey, TabKey, PanelKey, "input"]
 """Styles of what surrounds a page; drawing functions know nothing of them."""
 
 AnyKey = StyleKey | ChromeKey

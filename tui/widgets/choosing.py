@@ -36,11 +36,7 @@ class Choice(Generic[T]):
 
 
 class ListPopup(Popup):
-    """A list with a cursor, below some lines of head; the cursor's row is in the middle of those that show.
-
-    Attributes:
-        listing: where the cursor is, and how the rows are sorted.
-    """
+    """A list with a cursor (`listing`), below some lines of head; its row is in the middle of those that show."""
 
     HEAD: ClassVar[int] = 2
     CHOOSES_AT_ONCE: ClassVar[bool] = True
@@ -231,8 +227,6 @@ class ChoicePopup(FilteredPopup, Generic[T]):
             words = cut(warning, left - 2, glyphs)
             spans.append((f"  {words}", "panel.warn" if key == "panel" else key))
         return pad(spans, width, key)
-
-    # --- keys
 
     @property
     def total(self) -> int:

@@ -29,11 +29,7 @@ from tpuprof.tui.terminal.theme import AnyKey, AnyLine, Palette, palette
 
 @dataclass(frozen=True, slots=True)
 class ScreenLook:
-    """What everything is drawn with.
-
-    Attributes:
-        custom: the user's keys, and the columns of the table of ops.
-    """
+    """What everything is drawn with; `custom` has the user's keys, and the columns of the table of ops."""
 
     palette: Palette
     glyphs: Glyphs

@@ -70,12 +70,7 @@ class PageScreen(AppScreen, Generic[_Row]):
         raise NotImplementedError
 
     def last_keys(self, leave: str = "", back: str = "Back one level") -> Sequence[KeyRow]:
-        """The last rows of every table: colours, help, and the ways back.
-
-        Args:
-            leave: what help says of ``q``, where that is not as usual.
-            back: the same of Escape.
-        """
+        """The last rows of every table: colours, help, and the ways back, with what help says of ``q`` and Escape."""
         way = "quit" if self._is_alone else "back"
         return (
             KeyRow("T", title="Light or dark background", acts={"T": self.swap_background}),

@@ -24,12 +24,10 @@ CLOSE = KeyRow("Esc", "close", "Close (`q` does too)")
 BACK = KeyRow("Esc", "back", "Back")
 
 _ON_PANEL: dict[str, AnyKey] = {
-    "text": "panel",
     "dim": "panel.dim",
     "strong": "panel.strong",
     "title": "panel.title",
     "rule": "panel.frame",
-    "good": "panel",
     "warn": "panel.warn",
     "bad": "panel.warn",
     "key": "panel.key",

@@ -71,11 +71,7 @@ class ScreenApp(App[Any]):
         self._loop_there.set_result(asyncio.get_running_loop())
 
     def show(self, mouse: bool) -> int:
-        """Shows the screen until the user leaves, or a signal ends it.
-
-        Returns:
-            The exit code: 0, 128 and the signal's number, or 1 after an error in this program.
-        """
+        """Shows the screen until the user leaves (0), a signal ends it (128 and its number) or an error does (1)."""
         with ended_by_signals(self._leave):
             self.run(mouse=mouse)
         return self.return_code or 0

@@ -72,9 +72,7 @@ class Tab(LineCanvas):
         return self.has_page
 
     def show(self, part: str, payload: Payload) -> str | None:
-        """Shows a part of its page, as its `load` published it; says what came of it, None to leave what was said
-        before.
-        """
+        """Shows a part of its page, as `load` published it; what came of it, or None to leave what was said before."""
 
     @property
     def wanted(self) -> str:

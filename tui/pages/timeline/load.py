@@ -37,8 +37,8 @@ def load(
     """Tells all events of a host, and before that those that are read so far; then what leads from event to event."""
     due = clock() + PART_SECONDS
 
-    drawing = Thread(target=_import, args=("draw.frame",), daemon=True)  # while the first events are decoded
-    drawing.start()
+    drawing = Thread(target=import_module, args=(f"{__package__}.draw.frame",), daemon=True)
+    drawing.start()  # while the first events are decoded
 
     def show(timeline: Timeline) -> None:
         # what takes a while is made and read here, and not on the screen's thread
@@ -54,11 +54,7 @@ def load(
 
     timeline = session.timeline(host, on_part=show_part)
     show(timeline)
-    _import("draw.event_details")  # what Enter needs later
+    import_module(f"{__package__}.draw.event_details")  # what Enter needs later
     for *_, track in timeline.tracks():
         _ = track.busy_ps  # by which the tracks may be sorted
     publish("flows", session.flows(timeline))
-
-
-def _import(module: str) -> None:
-    import_module(f"tpuprof.tui.pages.timeline.{module}")

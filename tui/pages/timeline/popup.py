@@ -214,8 +214,6 @@ class MeasurementPopup(ListPopup):
         cut = (f"{cut_middle(text, cells, glyphs):<{cells}}" for text, cells in texts)
         return f"{mark}{' '.join(cut)} {right}"
 
-    # --- keys
-
     def _sort(self, reverse: bool = False) -> None:
         self.listing = self.listing.turned_round() if reverse else self.listing.sorted_by_next(tuple(_ORDER))
         self._arrange()

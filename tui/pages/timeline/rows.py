@@ -204,11 +204,7 @@ class RowList:
                 return
 
     def reveal_counter(self, place: str) -> str:
-        """Moves to the row of a counter, opening its section; says where there is none.
-
-        Args:
-            place: its plane and its name, ``/device:TPU:0 / MXU``.
-        """
+        """Moves to the row of a counter, ``/device:TPU:0 / MXU``, opening its section; says where there is none."""
         for number, section in enumerate(self._timeline.sections):
             names = [f"{section.plane} / {counter.name}" for counter in section.counters]
             if place in names:

@@ -269,11 +269,7 @@ class TimelineView:
             self.select((*place, pick(ends, key=lambda index: int(track.start_ps[index]))), keep_row=True)
 
     def select(self, event: EventId, keep_row: bool = False) -> None:
-        """Moves to an event, and the window as far as needed.
-
-        Args:
-            keep_row: the event is on the cursor's row.
-        """
+        """Moves to an event, and the window as far as needed; `keep_row` where it is on the cursor's row."""
         track, index = self.timeline.track(event), event[2]
         start, end = int(track.start_ps[index]), int(track.end_ps[index])
         if not keep_row:
@@ -482,8 +478,6 @@ class TimelineView:
         """Lays the rows out anew; the selected event stays selected where it is still shown."""
         if self.rows.arrange(folding) and (self.event is None or not self.rows.shows(self.event[:2])):
             self.event = self._under_cursor()
-
-    # --- search
 
     def search(self, text: str) -> str:
         """Finds events by a text and moves to the first from the cursor on; says how many there are."""

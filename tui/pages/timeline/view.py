@@ -200,11 +200,11 @@ class TimelineTab(Tab):
 
     def jump(self, command: str) -> Jump | None:
         """To the op that the event ran in the ops tab, or to its buffers."""
-        op = self.op_name if command in ("same_op", "buffers", "graph") else None
-        if op is None:
+        tabs = {"same_op": "op-profile", "buffers": "memory", "graph": "graph"}
+        op = self.op_name if command in tabs else None
+        if op is None or self._page is None:
             return None
-        tab = "graph" if command == "graph" else "memory"
-        return Jump("op-profile", "op", op) if command == "same_op" else Jump(tab, "op", op, self.op_program)
+        return Jump(tabs[command], "op", op, None if command == "same_op" else self._page.op_program)
 
     @property
     def op_name(self) -> str | None:
@@ -219,11 +219,6 @@ class TimelineTab(Tab):
             return parse_framework_op(text).name or track.label(index)
         instruction, is_hlo, _ = text.partition(" = ")  # an asynchronous op's label is not the op's name
         return instruction.lstrip("%") if is_hlo and track.kind == "async" else track.label(index)
-
-    @property
-    def op_program(self) -> int | None:
-        """Program id of that op; None where the profile does not say."""
-        return None if self._page is None else self._page.op_program
 
     @property
     def note(self) -> str:

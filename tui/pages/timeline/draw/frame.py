@@ -11,18 +11,10 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.timeline import windows
 from tpuprof.parsers.timeline.details import op_facts
 from tpuprof.parsers.timeline.flatten import flattened
 from tpuprof.parsers.timeline.model import CLASSES, Section, Timeline, Track, TrackId
-from tpuprof.parsers.timeline.windows import (
-    TrackWindow,
-    busy_share,
-    cell_edges,
-    lane_window,
-    mean_rate,
-    rate_window,
-    track_window,
-)
 from tpuprof.tui.draw.axis import cells_at, mark_line, tick_line, ticks
 from tpuprof.tui.draw.format import duration, share
 from tpuprof.tui.draw.layout import cut, cut_middle, filled
@@ -58,16 +50,9 @@ class _Canvas(NamedTuple):
 
 
 class TimelinePage:
-    """A view, drawn.
-
-    Args:
-        timeline: of one host.
-        hosts: how many the run has.
+    """Draws what is shown of the timeline (`view`), that of one host of as many `hosts` as the run has.
 
     Rows are kept from frame to frame for as long as nothing in them changes.
-
-    Attributes:
-        view: what is shown of the timeline.
     """
 
     def __init__(self, timeline: Timeline, hosts: int = 1) -> None:
@@ -85,7 +70,7 @@ class TimelinePage:
         """Nothing is drawn yet."""
         timeline = self.view.timeline
         self._rows: dict[object, Line] = {}
-        self._map: tuple[object, TrackWindow] | None = None
+        self._map: tuple[object, windows.TrackWindow] | None = None
         self._marks: tuple[object, NDArray[np.bool_] | None] = (None, None)
         self._count: tuple[object, Line] | None = None
         self._averages: dict[object, tuple[str, ...]] = {}
@@ -196,10 +181,11 @@ class TimelinePage:
         """The first section's ops, or whatever stands for it, over the whole trace."""
         timeline, track, window = self.view.timeline, self._overall, self.view.window
         cells = canvas.pen.width
-        edges = cell_edges(timeline.first_ps, timeline.last_ps, cells)
+        edges = windows.cell_edges(timeline.first_ps, timeline.last_ps, cells)
         if self._map is None or self._map[0] != cells:
             none = np.zeros((cells, len(CLASSES)), np.int64)
-            self._map = cells, TrackWindow(edges, none[:, 0], none) if track is None else track_window(track, edges)
+            empty = windows.TrackWindow(edges, none[:, 0], none)
+            self._map = cells, empty if track is None else windows.track_window(track, edges)
         return minimap_line(
             self._map[1],
             canvas.glyphs,
@@ -265,7 +251,7 @@ class TimelinePage:
             return self._closed(section, canvas)
         if row.kind == "rate":
             rate = section.rates[row.item]
-            return rate_line(rate_window(rate, edges), rate.peak, glyphs, _GRAPHS.get(rate.name, "vector"))
+            return rate_line(windows.rate_window(rate, edges), rate.peak, glyphs, _GRAPHS.get(rate.name, "vector"))
         if row.kind == "counter":
             return counter_line(section.counters[row.item], edges, glyphs)
         track, selected, matches = section.tracks[row.item], self._selected_in(row), self.view.matches
@@ -275,11 +261,12 @@ class TimelinePage:
             slices = flattened(track, int(edges[0]), int(edges[-1]))
             if slices is None or len(slices[0]) > 2 * canvas.pen.width:
                 span = None if selected is None else (int(track.start_ps[selected]), int(track.end_ps[selected]))
-                return track_line(track_window(track, edges), glyphs, fill=fill, selected=span, lost_from_ps=lost)
+                busy = windows.track_window(track, edges)
+                return track_line(busy, glyphs, fill=fill, selected=span, lost_from_ps=lost)
             track, events = slices
             chosen = np.flatnonzero(events == selected).tolist() if selected is not None else []
             selected, lane = next(iter(chosen), None), 0
-        window = lane_window(track, lane, edges)
+        window = windows.lane_window(track, lane, edges)
         return lane_line(track, window, glyphs, fill=fill, selected=selected, is_match=is_match, lost_from_ps=lost)
 
     def _closed(self, section: Section, canvas: _Canvas) -> Line:
@@ -288,7 +275,7 @@ class TimelinePage:
         if not section.is_read or item is None:
             return canvas.pen.fit([(counted(len(section.tracks), "track") if section.is_read else "reading", "dim")])
         track = section.tracks[item]
-        return track_line(track_window(track, canvas.edges), canvas.glyphs, fill=fill_of(track.kind))
+        return track_line(windows.track_window(track, canvas.edges), canvas.glyphs, fill=fill_of(track.kind))
 
     def _heading(self, index: int, label: Label, canvas: _Canvas) -> Line:
         """An open section's title and what is in it, all over the row."""
@@ -331,13 +318,13 @@ class TimelinePage:
         notes: tuple[str, ...] = ()
         if row.kind == "rate":
             rate = section.rates[row.item]
-            notes = (share(mean_rate(rate, begin, end) / rate.peak if rate.peak else None),)
+            notes = (share(windows.mean_rate(rate, begin, end) / rate.peak if rate.peak else None),)
         elif row.kind == "counter":
             counter = section.counters[row.item]
             mean = mean_label(counter, begin, end, glyphs)
             notes = (f"{mean} of {range_label(counter, glyphs)}", mean)
         elif not row.lane and not (track := section.tracks[row.item]).is_derived and track.kind != "steps":
-            busy = busy_share(track, begin, end)
+            busy = windows.busy_share(track, begin, end)
             notes = () if busy is None else (share(busy),)
         self._averages[key] = notes
         return notes
@@ -354,10 +341,10 @@ class TimelinePage:
         key = (row, view.window, canvas.pen)
         if self._count is None or self._count[0] != key:
             if row.kind == "lane":
-                window = lane_window(found[1], row.lane, canvas.edges)
+                window = windows.lane_window(found[1], row.lane, canvas.edges)
                 counts = window.last - window.first
             else:
-                counts = track_window(found[1], canvas.edges).count
+                counts = windows.track_window(found[1], canvas.edges).count
             self._count = key, count_line(counts, glyphs)
         return (*label, *self._count[1])
 

@@ -36,10 +36,8 @@ def _eighths(share: Floats, shown: Bools) -> Int64s:
 def counter_line(counter: CounterTrack, edges: Int64s, glyphs: Glyphs) -> Line:
     """A counter's values from its least (a low column) to its greatest (a full one), of the whole trace.
 
-    A cell shows the greatest value in it, so that no peak is lost; it is blank before the first value.
-
-    Args:
-        edges: int64[cells + 1].
+    A cell between two of the edges, int64[cells + 1], shows the greatest value in it, so that no peak is lost; it is
+    blank before the first value.
     """
     cells = len(edges) - 1
     value = counter_values(counter, edges)

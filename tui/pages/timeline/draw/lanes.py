@@ -113,11 +113,7 @@ def track_line(
 
 
 def count_line(count: Int64s, glyphs: Glyphs) -> Line:
-    """How many events each cell holds: ``·`` for 1, ``2`` to ``9``, ``+`` from 10 and ``#`` from 100 on.
-
-    Args:
-        count: int64[cells], such as `LaneWindow.last - LaneWindow.first` or `TrackWindow.count`.
-    """
+    """How many events cells hold, int64[cells]: ``·`` is 1, ``2`` to ``9``, ``+`` from 10 and ``#`` from 100 on."""
     signs = np.array(list(_COUNT_SIGNS[glyphs.name]))[np.where(count < 10, count, np.where(count < 100, 10, 11))]
     keys: tuple[Key, ...] = ("dim", "text", "strong")
     weight = np.where(count < 2, 0, np.where(count < 10, 1, 2))
@@ -169,10 +165,7 @@ def _blank_spans(lost: Bools | None, begin: int, end: int, glyphs: Glyphs) -> li
 
 
 def _namer(track: Track, glyphs: Glyphs) -> Callable[[int, int], str]:
-    """A function of an event and the room there is, to its name, cut; empty where there is no room for one.
-
-    It makes each name fit for cells once.
-    """
+    """A function of an event and the room there is, to its name, cut, made fit for cells once; empty without room."""
     made: dict[int, str] = {}
 
     def name_of(event: int, room: int) -> str:

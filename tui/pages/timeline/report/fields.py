@@ -108,11 +108,7 @@ def _field(
     heading: str = "",
     null: str = "",
 ) -> Field[Sequence[Row]]:
-    """A quantity that is read row by row.
-
-    Args:
-        shown: its heading, or its column on the screen, whose title is the heading where none is given.
-    """
+    """A quantity that is read row by row; `shown` is its heading, or its column, whose title is its heading then."""
     screen = None if isinstance(shown, str) else shown
     heading = heading or (shown if isinstance(shown, str) else shown.title)
     return Field(key, unit, lambda source, rows: [read(source[row]) for row in rows], meaning, null, heading, screen)

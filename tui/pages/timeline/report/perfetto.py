@@ -14,7 +14,7 @@ op that starts something asynchronous to the op that waits for it, are flow even
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,8 +36,7 @@ from tpuprof.tui.pages.timeline.report.perfetto_args import (
     json_number,
     json_text,
 )
-
-Write = Callable[[bytes], object]
+from tpuprof.tui.report.output import Write
 
 HIDDEN_EVENTS = frozenset(
     {
@@ -343,9 +342,6 @@ def _micros(times: Int64s) -> list[str]:
     if not len(times) or int(times.min()) >= 0:
         return [f"{time // _MICRO}.{time % _MICRO:06d}" for time in times.tolist()]
     return [f"{'-' if time < 0 else ''}{abs(time) // _MICRO}.{abs(time) % _MICRO:06d}" for time in times.tolist()]
-
-
-# --- counters
 
 
 def _counter(pid: int, counter: CounterTrack, first: int, last: int) -> Iterable[str]:

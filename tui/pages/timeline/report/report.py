@@ -278,9 +278,6 @@ def instants(start_ps: int, end_ps: int) -> tuple[str, str]:
     return fields.at_ms(start_ps, decimals), fields.at_ms(end_ps, decimals)
 
 
-# --- others
-
-
 def perfetto(content: Content, request: ReportRequest) -> Produce:
     """What writes the timeline, or an interval of it, as Chrome trace JSON."""
     timeline, interval = content.part.timeline, interval_of(request.options)
