@@ -46,13 +46,13 @@ def on_panel(line: Line) -> AnyLine:
     return tuple((text, _ON_PANEL.get(key, "panel") if isinstance(key, str) else "panel") for text, key in line)
 
 
-def meanings(*rows: tuple[str, str]) -> Lines:
-    """A text that says what each of some names means; one without a name is a paragraph."""
+def meanings(*rows: tuple[str, str], cells: int = 13) -> Lines:
+    """A text that says what each of some names, in so many cells, means; one without a name is a paragraph."""
 
     def lines(pen: Pen) -> list[Line]:
         drawn: list[Line] = []
         for name, meaning in rows:
-            drawn += pen.wrap(pen.glyphs.keyed(meaning), "text", [(f"{name:<13} ", "strong")] if name else [])
+            drawn += pen.wrap(pen.glyphs.keyed(meaning), "text", [(f"{name:<{cells}} ", "strong")] if name else [])
         return drawn
 
     return lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Protocol, TypeVar, get_args
 
 from textual.events import Resize
@@ -61,8 +62,8 @@ P = TypeVar("P", bound=StepGraphPage)  # a page
 class StepGraphTab(Tab, Generic[P]):
     """A tab with a cursor over steps and another one over what is listed below."""
 
-    TITLES: ClassVar[Mapping[Panel, str]] = {}
-    """What a finding, op or step is called where it is shown in full."""
+    OP: ClassVar[str] = "Op"
+    """What an op is called where it is shown in full."""
 
     def __init__(self, look: ScreenLook, *, id: str) -> None:
         super().__init__(look, id=id)
@@ -183,7 +184,9 @@ class StepGraphTab(Tab, Generic[P]):
     def details(self) -> tuple[str, Callable[[Pen], list[Line]]] | None:
         """What is under the cursor, in full."""
         place = self.place
-        return None if place is None else (self.TITLES[place.panel], self.detail_lines)
+        if place is None:
+            return None
+        return self.OP if place.panel == "ops" else place.panel[:-1].capitalize(), self.detail_lines
 
     @property
     def commands(self) -> tuple[str, ...]:
@@ -194,10 +197,7 @@ class StepGraphTab(Tab, Generic[P]):
         """Opens all figures with what they mean."""
         page = self._page
         if name == "figures" and page is not None:
-
-            def lines(pen: Pen) -> list[Line]:
-                return metric_lines(self._sections(page), page.unknown, pen)
-
+            lines = partial(metric_lines, self._sections(page), page.unknown)
             self.post_message(OpenPopup(TextPopup(self.look, "All figures", lines, self.meaning_lines)))
         return ""
 
@@ -223,13 +223,19 @@ class StepGraphTab(Tab, Generic[P]):
         return ""
 
     def _go(self, place: PanelItem) -> None:
+        """Puts the cursor on a place and draws again with it in sight; with the first one all that stands above it."""
         page = self._page
         if page is None:
             return
         self._panel = place.panel
         self._list = self._list if place.panel == "steps" else place.panel
         self._lists[place.panel] = Listing().at(place.index, self._count(page, place.panel))
-        self._show_place(place, is_first=self.place == PanelItem(self._first_panel(page), 0))
+        self.redraw()
+        if self.place == PanelItem(self._first_panel(page), 0):
+            self.scroll_lines_to(0)
+        for line in self._lines_of(place.panel):
+            if line >= 0:
+                self.scroll_to_line(line)
 
     def show_state(self, state: State) -> None:
         """Shows what is going on instead of a page."""
@@ -273,15 +279,6 @@ class StepGraphTab(Tab, Generic[P]):
             self._go(PanelItem(self._first_panel(page), 0))
         elif ops:
             self._go(PanelItem("ops", ops - 1))
-
-    def _show_place(self, place: PanelItem, is_first: bool) -> None:
-        """Draws again with a place in sight; with the first one all that stands above it."""
-        self.redraw()
-        if is_first:
-            self.scroll_lines_to(0)
-        for line in self._lines_of(place.panel):
-            if line >= 0:
-                self.scroll_to_line(line)
 
     def _lines_of(self, panel: Panel) -> tuple[int, ...]:
         """The lines to bring in sight, the most important last: of the graph its end and its top, else the cursor's."""

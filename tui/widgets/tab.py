@@ -180,10 +180,7 @@ class Tab(LineCanvas):
 
     def meaning_lines(self, pen: Pen) -> list[Line]:
         """What the numbers on this tab mean."""
-        lines: list[Line] = []
-        for name, meaning in (*self.column_help(), *self.meanings):
-            lines += pen.wrap(pen.glyphs.keyed(meaning), "text", [(f"{name:<{self.NAME_CELLS}} ", "strong")])
-        return lines
+        return meanings(*self.column_help(), *self.meanings, cells=self.NAME_CELLS)(pen)
 
     def card_help_lines(self, pen: Pen) -> list[Line]:
         """What the card that Enter opens is, and what its numbers mean: those of the page mean the same there."""

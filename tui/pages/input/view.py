@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
 
 from tpuprof.parsers.pages.input.model import InputPipelinePage, StepWait
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor
@@ -37,7 +36,7 @@ class InputPipelineTab(StepGraphTab[InputPipelinePage]):
     """Shows an input pipeline page, or the state of loading one."""
 
     MEANINGS = MEANINGS
-    TITLES: ClassVar[Mapping[Panel, str]] = {"ops": "Input op", "steps": "Step"}
+    OP = "Input op"
 
     def __init__(self, look: ScreenLook, *, id: str) -> None:
         super().__init__(look, id=id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor
@@ -85,7 +85,6 @@ class OverviewTab(StepGraphTab[Overview]):
         ("step", "its time on the slowest core, then its parts by the profile's own breakdown."),
         ("rank, share", "of an op: by self time over all cores."),
     )
-    TITLES: ClassVar[Mapping[Panel, str]] = {"findings": "Finding", "ops": "Op", "steps": "Step"}
 
     def __init__(self, look: ScreenLook, *, id: str) -> None:
         super().__init__(look, id=id)
