@@ -84,8 +84,11 @@ class PageScreen(AppScreen, Generic[_Row]):
         raise NotImplementedError
 
     def back(self) -> None:
-        """One level back."""
-        raise NotImplementedError
+        """One level back: the filter, then the screen, where one is below."""
+        if self.view.words:
+            self.filter("")
+        elif not self._is_alone:
+            self.leave()
 
     def head_line(self, pen: Pen) -> AnyLine:
         """The line on top."""
@@ -108,8 +111,7 @@ class PageScreen(AppScreen, Generic[_Row]):
         self.view = self.view.at(row, len(self.rows))
 
     def enter(self) -> None:
-        """What a click on the row under the cursor does, as Enter does."""
-        raise NotImplementedError
+        """What a click on the row under the cursor does, as Enter does; nothing where it has no more to show."""
 
     @property
     def orders(self) -> Mapping[str, str]:

@@ -120,15 +120,12 @@ class DiffScreen(PageScreen[ChangeRow]):
             KeyRow(
                 "/", "filter" if hides else "", "Only rows with these words", {"slash": self._begin_filter}, rank=late
             ),
-            KeyRow("y", "copy", "Copy a summary", {"y": self._copy}, rank=4),
+            KeyRow("y", "copy", "Copy a summary", {"y": lambda: self.copy(summary(self.diff))}, rank=4),
             *self.last_keys(),
         )
 
     def _next_view(self, by: int) -> None:
         self._show(VIEWS[(VIEWS.index(self.view.name) + by) % len(VIEWS)])
-
-    def _copy(self) -> None:
-        self.copy(summary(self.diff))
 
     def _show(self, name: ViewName) -> None:
         """Another view; filter and order stay."""
@@ -193,12 +190,10 @@ class DiffScreen(PageScreen[ChangeRow]):
 
     def back(self) -> None:
         """One level back: the filter, the phase, then the screen, where one is below."""
-        if self.view.words:
-            self.filter("")
-        elif self.view.phase:
+        if self.view.phase and not self.view.words:
             self.view = self.view.anew(phase="")
-        elif not self._is_alone:
-            self.leave()
+        else:
+            super().back()
 
     def _begin_filter(self) -> None:
         if self.all_rows:

@@ -92,12 +92,6 @@ class LiveScreen(PageScreen[Device]):
         """What the figures mean."""
         return meaning_lines(self._shown[-1].unknown if self._shown else {}, pen)
 
-    def enter(self) -> None:
-        """A device has nothing more to show than its row."""
-
-    def back(self) -> None:
-        """There is nothing to go back from."""
-
     def _capture(self) -> None:
         self.app.exit("capture", return_code=EXIT_OK)
 

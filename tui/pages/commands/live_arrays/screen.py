@@ -118,12 +118,11 @@ class LiveArraysScreen(PageScreen[Row]):
             self.sorting_key("Sort by the next column; reverse", "sort", late),
             KeyRow("/", "filter", words, {"slash": self.begin_filter}, rank=late),
             KeyRow("e", title="Open the source line in $EDITOR", acts={"e": self._edit}),
-            KeyRow("y", "copy", "Copy a summary", {"y": self._copy}, rank=late),
+            KeyRow(
+                "y", "copy", "Copy a summary", {"y": lambda: self.copy(summary(self.content, self.rows))}, rank=late
+            ),
             *self.last_keys(),
         )
-
-    def _copy(self) -> None:
-        self.copy(summary(self.content, self.rows))
 
     def enter(self) -> None:
         """The whole stack, and all else of the row under the cursor."""
@@ -168,12 +167,10 @@ class LiveArraysScreen(PageScreen[Row]):
 
     def back(self) -> None:
         """One level back: the filter, the device and the kind, then the screen, where one is below."""
-        if self.view.words:
-            self.filter("")
-        elif self.view.device is not None or self.view.kind is not None:
+        if not self.view.words and (self.view.device is not None or self.view.kind is not None):
             self._show(replace(self.view, device=None, kind=None), "")
-        elif not self._is_alone:
-            self.leave()
+        else:
+            super().back()
 
     def _edit(self) -> None:
         """Opens the user's editor at the source line, where that file is here."""

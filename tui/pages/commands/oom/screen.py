@@ -173,11 +173,10 @@ class TriageScreen(PageScreen[BufferRow]):
                 "n",
                 3,
             ),
-            KeyRow("y", "copy", "Copy a summary of twelve lines", {"y": self._copy}, rank=4),
+            KeyRow(
+                "y", "copy", "Copy a summary of twelve lines", {"y": lambda: self.copy(summary(self.triage))}, rank=4
+            ),
         )
-
-    def _copy(self) -> None:
-        self.copy(summary(self.triage))
 
     def move(self, rows: int, screens: float) -> None:
         """Moves the cursor, over the toggles while trying."""
@@ -269,10 +268,8 @@ class TriageScreen(PageScreen[BufferRow]):
             self.trial = None
         elif self.view.advice is not None:
             self.view = replace(self.view, advice=None)
-        elif self.view.words:
-            self.filter("")
-        elif not self._is_alone:
-            self.leave()
+        else:
+            super().back()
 
     def _holders(self, pen: Pen) -> list[Line]:
         """Who holds the memory, in a line and as a section; nothing without a device memory profile."""
