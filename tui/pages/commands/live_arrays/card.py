@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 from tpuprof.parsers.formats.pprof.messages import Frame
-from tpuprof.parsers.memory.live_arrays import Allocation, AllocationGroup, By, LiveArrays, is_library
-from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff
+from tpuprof.parsers.memory.live_arrays import Allocation, By, is_library
+from tpuprof.parsers.session.diff.live_arrays import GroupChange
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.buffers.words import entry
 from tpuprof.tui.draw.format import count, percent
@@ -14,7 +14,15 @@ from tpuprof.tui.draw.layout import cut_begin
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.source_lines import SourceExcerpt, excerpt_lines, source_excerpt
 from tpuprof.tui.draw.spans import Line, Span, StyleKey
-from tpuprof.tui.pages.commands.live_arrays.changes import change_style, signed_count, signed_size
+from tpuprof.tui.pages.commands.live_arrays.changes import (
+    Content,
+    Row,
+    change_style,
+    group_of,
+    page_of,
+    signed_count,
+    signed_size,
+)
 from tpuprof.tui.report.shared.holders import group_name, share_of, short_device
 
 _MOST_LISTED = 12  # stacks, sizes and devices that a card lists
@@ -24,13 +32,9 @@ _MOST_FRAMES = 200
 excerpt_of = cache(source_excerpt)
 
 
-def card(content: LiveArrays | LiveArraysDiff, row: AllocationGroup | GroupChange, by: By, pen: Pen) -> list[Line]:
+def card(content: Content, row: Row, by: By, pen: Pen) -> list[Line]:
     """Everything about a row."""
-    group = row if isinstance(row, AllocationGroup) else row.group
-    if isinstance(content, LiveArrays):
-        page = content
-    else:
-        page = content.after if isinstance(row, GroupChange) and row.after else content.before
+    group, page = group_of(row), page_of(content, row)
     lines = pen.wrap(group_name(group, by), "strong")
     if isinstance(row, GroupChange):
         lines += _change(row, pen)
@@ -47,12 +51,8 @@ def card(content: LiveArrays | LiveArraysDiff, row: AllocationGroup | GroupChang
         lines += [_member_line(one, pen) for one in members[:_MOST_LISTED]]
         if len(members) > _MOST_LISTED:
             lines.append(pen.fit([(f"and {len(members) - _MOST_LISTED:,} more", "dim")]))
-    title = (
-        "The stack of the largest, the innermost call first"
-        if len(members) > 1
-        else "The stack, the innermost call first"
-    )
-    lines += [pen.fit([]), pen.fit([(title, "title")])]
+    largest = " of the largest" if len(members) > 1 else ""
+    lines += [pen.fit([]), pen.fit([(f"The stack{largest}, the innermost call first", "title")])]
     return lines + stack_lines(members[0], pen)
 
 
@@ -66,11 +66,8 @@ def _change(row: GroupChange, pen: Pen) -> list[Line]:
 
 
 def _member_line(one: Allocation, pen: Pen) -> Line:
-    each = (
-        f"{count(one.count)} {pen.glyphs.times} {binary_size(one.each_bytes)}"
-        if one.each_bytes is not None
-        else count(one.count)
-    )
+    each = count(one.count)
+    each += "" if one.each_bytes is None else f" {pen.glyphs.times} {binary_size(one.each_bytes)}"
     where = short_device(one.device) if one.device else one.kind or ""
     callers = " < ".join(frame.function or "?" for frame in one.stack[one.own : one.own + 4])
     text = f"{each:<16} {where:<10} {callers}"

@@ -3,38 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.memory.live_arrays import AllocationGroup, By
+from tpuprof.parsers.memory.live_arrays import AllocationGroup, By, LiveArrays
 from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff, Mark, changes
 from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size
 from tpuprof.tui.draw.layout import clean
-from tpuprof.tui.draw.spans import Glyphs, Key, StyleKey
-from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.pages.commands.live_arrays.fields import TEXT_OR_NONE, held_words
-from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute
+from tpuprof.tui.draw.spans import StyleKey
+from tpuprof.tui.pages.commands.live_arrays.fields import NO_STACK, SHARED, GroupRows
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, in_order
 from tpuprof.tui.report.shared.holders import group_name, share_of
-from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, TEXTS, VERBATIM, Unit, plain
+from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, VERBATIM, Unit, plain
 
 if TYPE_CHECKING:
     from tpuprof.tui.report.fields import Rows
+
+Content = LiveArrays | LiveArraysDiff
+Row = AllocationGroup | GroupChange
 
 _MOST_NAMED = 3
 _STYLES: dict[Mark, StyleKey] = {"more": "bad", "new": "bad", "less": "good", "gone": "good", "same": "dim"}
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeRows:
-    """Changes as a table shows them; `by` and `width` as of `GroupRows`."""
+def pages_of(content: Content) -> tuple[LiveArrays, ...]:
+    """The one page, or the page before and the page after."""
+    return (content,) if isinstance(content, LiveArrays) else (content.before, content.after)
 
-    changes: Sequence[GroupChange]
-    by: By
-    width: int = 0
 
-    def __len__(self) -> int:
-        return len(self.changes)
+def page_of(content: Content, row: Row) -> LiveArrays:
+    """The page that the group of a row is of."""
+    if isinstance(content, LiveArrays):
+        return content
+    return content.after if isinstance(row, GroupChange) and row.after else content.before
+
+
+def group_of(row: Row) -> AllocationGroup:
+    """The group of a row."""
+    return row.group if isinstance(row, GroupChange) else row
+
+
+def group_rows(rows: Sequence[Row], by: By, whole_bytes: int = 0, width: int = 0) -> GroupRows:
+    """Rows as a table shows them."""
+    changed = [row for row in rows if isinstance(row, GroupChange)]
+    return GroupRows([group_of(row) for row in rows], whole_bytes, by, width, changed)
+
+
+def warnings_of(content: Content) -> list[str]:
+    """What is wrong with the files, each with its letter where there are two."""
+    letters = ("",) if isinstance(content, LiveArrays) else ("A: ", "B: ")
+    pages = zip(letters, pages_of(content), strict=True)
+    return [f"{letter}{text}" for letter, page in pages for text in page.warnings]
 
 
 def signed_size(value: int) -> str:
@@ -52,162 +72,87 @@ def change_style(value: int) -> StyleKey:
     return "bad" if value > 0 else "good" if value < 0 else "dim"
 
 
-def _read(read: Callable[[GroupChange], Any]) -> Callable[[ChangeRows, Rows], list[Any]]:
-    return lambda source, rows: [read(source.changes[row]) for row in rows]
-
-
-def _size(group: AllocationGroup | None) -> int | None:
-    return None if group is None else group.total.size_bytes
-
-
-def _count(group: AllocationGroup | None) -> int | None:
-    return None if group is None else group.total.count
+def _total(group: AllocationGroup | None, name: str) -> int | None:
+    return None if group is None else getattr(group.total, name)
 
 
 def _fraction(change: GroupChange) -> float | None:
     return None if change.before is None else share_of(change.size_change, change.before.total.size_bytes)
 
 
-def _names(source: ChangeRows, glyphs: Glyphs) -> Cells:
-    is_wide = source.width >= 100
-    return each(lambda row: (group_name(source.changes[row].group, source.by, is_wide), "text"))
+def _of_change(
+    key: str,
+    unit: Unit,
+    read: Callable[[GroupChange], Any],
+    meaning: str,
+    null: str = "",
+    screen: ColumnSpec[GroupRows] | None = None,
+    heading: str = "",
+) -> Field[GroupRows]:
+    """A field that is read of the change; it is called in Markdown as on the screen where it has no heading."""
 
+    def values(source: GroupRows, rows: Rows) -> list[Any]:
+        return [read(source.changes[row]) for row in rows]
 
-def _devices(source: ChangeRows, glyphs: Glyphs) -> Cells:
-    return each(lambda row: (held_words(source.changes[row].group), "dim"))
-
-
-def _style(value: Any) -> Key:  # noqa: ANN401 - a stored figure
-    return change_style(value)
+    return Field(key, unit, values, meaning, null, heading or (screen.title if screen is not None else ""), screen)
 
 
 def _short(value: int | None, _: bool) -> str:
     return "-" if value is None else binary_short(value)
 
 
+def _signed_short(value: int, _: bool) -> str:
+    return ("+" if value > 0 else "") + binary_short(value) if value else "0"
+
+
 _ONE_SIDED = "the group is in one of the two only"
-_NO_TRACEBACK = "the program kept no traceback of it"
 _SIGNED_SIZE = Unit("bytes", plain, lambda value, _: signed_size(value))
 _SIGNED_COUNT = Unit("count", plain, lambda value, _: signed_count(value))
+_MARK: ColumnSpec[GroupRows] = ColumnSpec("", "", 4, lambda mark: _STYLES[mark])
+_COUNT: ColumnSpec[GroupRows] = ColumnSpec("count", "count", 7, change_style)
+_BEFORE: ColumnSpec[GroupRows] = ColumnSpec("", "before", 6, words=_short)
+_AFTER: ColumnSpec[GroupRows] = ColumnSpec("size", "after", 6, words=_short)
+_CHANGE: ColumnSpec[GroupRows] = ColumnSpec("change", "change", 7, change_style, _signed_short)
+_BY_MARK = "same, more, less, new or gone: by bytes, by count where these are the same"
+_NAMED = "what is put together: a source line, a function, a stack, a device or a kind"
+_NAME, *_ORIGIN, _KIND, _DEVICES = SHARED
 
-
-def _looks(name: str, title: str, width: int, words: Callable[[Any, bool], str], style: Any = None) -> ColumnSpec[Any]:  # noqa: ANN401
-    return ColumnSpec(name, title, width, words=words, **({"style": style} if style else {}))
-
-
-CHANGE_FIELDS: tuple[Field[ChangeRows], ...] = (
-    Field(
-        "mark",
-        VERBATIM,
-        _read(lambda change: change.mark),
-        "same, more, less, new or gone: by bytes, by count where these are the same",
-        "",
-        " ",
-        ColumnSpec("", "", 4, lambda mark: _STYLES[mark]),
-    ),
-    Field(
-        "name",
-        TEXT_OR_NONE,
-        _read(lambda change: change.group.title),
-        "what is put together: a source line, a function, a stack, a device or a kind",
-        _NO_TRACEBACK,
-        "where it was made",
-        ColumnSpec("name", "where it was made", 20, cells=_names, is_left=True, grows=True),
-    ),
-    Field(
-        "source",
-        TEXT_OR_NONE,
-        _read(lambda change: change.group.source),
-        "the innermost source line on the stack that is no library's",
-        f"several lines, or {_NO_TRACEBACK}",
-        "source",
-    ),
-    Field(
-        "function",
-        TEXT_OR_NONE,
-        _read(lambda change: change.group.function),
-        "the function that this line is in",
-        f"several functions, or {_NO_TRACEBACK}",
-        "function",
-    ),
-    Field(
-        "kind",
-        TEXT_OR_NONE,
-        _read(lambda change: change.group.kind),
-        "buffer of an array, or executable",
-        "the file does not say; JAX's files do",
-        "kind",
-        _looks("", "kind", 10, lambda value, _: value or ""),
-    ),
-    Field(
-        "devices",
-        TEXTS,
-        _read(lambda change: change.group.devices),
-        "the devices that hold it; none for executables",
-        "",
-        "devices",
-        ColumnSpec("", "device", 8, cells=_devices),
-    ),
-    Field("before_count", COUNT, _read(lambda change: _count(change.before)), "how many in A", _ONE_SIDED),
-    Field("after_count", COUNT, _read(lambda change: _count(change.after)), "how many in B", _ONE_SIDED),
-    Field(
-        "count_change",
-        _SIGNED_COUNT,
-        _read(lambda change: change.count_change),
-        "how many more in B",
-        "",
-        "count",
-        _looks("count", "count", 7, lambda value, _: signed_count(value), _style),
-    ),
-    Field(
+CHANGE_FIELDS: tuple[Field[GroupRows], ...] = (
+    _of_change("mark", VERBATIM, lambda change: change.mark, _BY_MARK, "", _MARK, " "),
+    replace(_NAME, meaning=_NAMED, null=NO_STACK),
+    *_ORIGIN,
+    replace(_KIND, meaning="buffer of an array, or executable"),
+    _DEVICES,
+    _of_change("before_count", COUNT, lambda change: _total(change.before, "count"), "how many in A", _ONE_SIDED),
+    _of_change("after_count", COUNT, lambda change: _total(change.after, "count"), "how many in B", _ONE_SIDED),
+    _of_change("count_change", _SIGNED_COUNT, lambda change: change.count_change, "how many more in B", "", _COUNT),
+    _of_change(
         "before_bytes",
         BYTES,
-        _read(lambda change: _size(change.before)),
+        lambda change: _total(change.before, "size_bytes"),
         "what they take in A",
         _ONE_SIDED,
-        "before",
-        _looks("", "before", 6, _short),
+        _BEFORE,
     ),
-    Field(
+    _of_change(
         "after_bytes",
         BYTES,
-        _read(lambda change: _size(change.after)),
+        lambda change: _total(change.after, "size_bytes"),
         "what they take in B",
         _ONE_SIDED,
-        "after",
-        _looks("size", "after", 6, _short),
+        _AFTER,
     ),
-    Field(
-        "change_bytes",
-        _SIGNED_SIZE,
-        _read(lambda change: change.size_change),
-        "how much more in B",
-        "",
-        "change",
-        _looks(
-            "change",
-            "change",
-            7,
-            lambda value, _: ("+" if value > 0 else "") + binary_short(value) if value else "0",
-            _style,
-        ),
-    ),
-    Field(
-        "change_percent",
-        PERCENT,
-        _read(_fraction),
-        "the change, of what it was in A",
-        "it was nothing in A",
-    ),
+    _of_change("change_bytes", _SIGNED_SIZE, lambda change: change.size_change, "how much more in B", "", _CHANGE),
+    _of_change("change_percent", PERCENT, _fraction, "the change, of what it was in A", "it was nothing in A"),
 )
 
-CHANGES: Table[ChangeRows] = Table(
+CHANGES: Table[GroupRows] = Table(
     "changes",
     CHANGE_FIELDS,
     len,
     json=tuple(field.key for field in CHANGE_FIELDS),
-    markdown=("mark", "change_bytes", "count_change", "before_bytes", "after_bytes", "kind", "name", "function"),
-    screen=("change_bytes", "count_change", "mark", "before_bytes", "after_bytes", "devices", "kind", "name"),
+    markdown=in_order("mark change_bytes count_change before_bytes after_bytes kind name function"),
+    screen=in_order("change_bytes count_change mark before_bytes after_bytes devices kind name"),
 )
 """What became of each group."""
 
@@ -246,19 +191,17 @@ def _named(change: GroupChange, ascii_only: bool) -> str:
     return f"{name} {signed_size(change.size_change)} ({number})"
 
 
+def _grown(diff: LiveArraysDiff) -> float | None:
+    return share_of(diff.size_change, diff.before.total.size_bytes)
+
+
 METRICS: tuple[Metric[LiveArraysDiff], ...] = (
-    Metric("before_bytes", BYTES, lambda diff: diff.before.total.size_bytes, "what is live in A", heading="before"),
-    Metric("after_bytes", BYTES, lambda diff: diff.after.total.size_bytes, "what is live in B", heading="after"),
+    attribute("before_bytes", BYTES, "what is live in A", "before", name="before.total.size_bytes"),
+    attribute("after_bytes", BYTES, "what is live in B", "after", name="after.total.size_bytes"),
     attribute("change_bytes", _SIGNED_SIZE, "how much more in B", "change", name="size_change"),
-    Metric(
-        "change_percent",
-        PERCENT,
-        lambda diff: share_of(diff.size_change, diff.before.total.size_bytes),
-        "the change, of what was live in A",
-        "nothing was live in A",
-    ),
-    Metric("before_count", COUNT, lambda diff: diff.before.total.count, "how many are alive in A"),
-    Metric("after_count", COUNT, lambda diff: diff.after.total.count, "how many are alive in B"),
+    Metric("change_percent", PERCENT, _grown, "the change, of what was live in A", "nothing was live in A"),
+    attribute("before_count", COUNT, "how many are alive in A", name="before.total.count"),
+    attribute("after_count", COUNT, "how many are alive in B", name="after.total.count"),
     attribute("count_change", _SIGNED_COUNT, "how many more in B", "count"),
     Metric("verdict", VERBATIM, verdict, "what grew, in a sentence"),
 )

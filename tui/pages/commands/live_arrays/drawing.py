@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, has_words
-from tpuprof.parsers.memory.live_arrays import BUFFER, EXECUTABLE, AllocationGroup, By, DeviceTotal, LiveArrays, groups
+from tpuprof.parsers.memory.live_arrays import BUFFER, EXECUTABLE, By, DeviceTotal, LiveArrays, groups
 from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff, changes
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.buffers.sizes import binary_size
@@ -19,13 +19,22 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.commands.live_arrays.card import card
-from tpuprof.tui.pages.commands.live_arrays.changes import CHANGES, ChangeRows, change_style, signed_size, verdict
+from tpuprof.tui.pages.commands.live_arrays.changes import (
+    CHANGES,
+    Content,
+    Row,
+    change_style,
+    group_of,
+    group_rows,
+    page_of,
+    pages_of,
+    signed_size,
+    verdict,
+    warnings_of,
+)
 from tpuprof.tui.pages.commands.live_arrays.fields import BY_TITLES, GROUPS, GroupRows, totals_words
-from tpuprof.tui.report.fields import is_descending, order, screen_columns
+from tpuprof.tui.report.fields import Table, is_descending, order, screen_columns
 from tpuprof.tui.report.shared.holders import short_device
-
-Content = LiveArrays | LiveArraysDiff
-Row = AllocationGroup | GroupChange
 
 CARD = 150
 """Cells from which on the card of the row under the cursor stands beside the table."""
@@ -59,15 +68,13 @@ def sorts(content: Content) -> tuple[str, ...]:
 
 def kinds(content: Content) -> list[str | None]:
     """What `LiveArraysView.kind` may be: all, and each kind that there is."""
-    pages = [content] if isinstance(content, LiveArrays) else [content.before, content.after]
-    there = {one.kind for page in pages for one in page.allocations}
+    there = {one.kind for page in pages_of(content) for one in page.allocations}
     return [None, *(kind for kind in (BUFFER, EXECUTABLE) if kind in there and len(there) > 1)]
 
 
 def devices(content: Content) -> list[str | None]:
     """What `LiveArraysView.device` may be: all, and each device, the fullest first."""
-    pages = [content] if isinstance(content, LiveArrays) else [content.after, content.before]
-    names = dict.fromkeys(one.device for page in pages for one in page.devices)
+    names = dict.fromkeys(one.device for page in reversed(pages_of(content)) for one in page.devices)
     return [None, *(names if len(names) > 1 else ())]
 
 
@@ -89,29 +96,30 @@ class ListedArrays:
 
 def listed(content: Content, view: LiveArraysView) -> ListedArrays:
     """What the table shows."""
-    sort = view.sort or sorts(content)[0]
-    if isinstance(content, LiveArrays):
-        made = groups(content, view.by, view.device, view.kind)
-        kept = [group for group in made if _holds(content, group, view.words)]
-        places = order(GROUPS, GroupRows(kept, 0, view.by), sort, is_descending(GROUPS, sort) != view.is_reversed)
-        whole = sum(max(0, group.total.size_bytes) for group in made)
-        return ListedArrays(tuple(kept[place] for place in places.tolist()), len(made), 0, whole)
-    every = changes(content, view.by, view.device, view.kind)
-    those = [
-        one
-        for one in every
-        if not (view.hides_same and one.mark == "same")
-        and _holds(content.after if one.after else content.before, one.group, view.words)
-    ]
-    places = order(CHANGES, ChangeRows(those, view.by), sort, is_descending(CHANGES, sort) != view.is_reversed)
-    same = sum(one.mark == "same" for one in every)
-    return ListedArrays(tuple(those[place] for place in places.tolist()), len(every), same, 0)
+    only = view.by, view.device, view.kind
+    made: Sequence[Row] = groups(content, *only) if isinstance(content, LiveArrays) else changes(content, *only)
+    kept = [row for row in made if not (view.hides_same and _is_same(row)) and _holds(content, row, view.words)]
+    table, sort, descending = _sorting(content, view)
+    places = order(table, group_rows(kept, view.by), sort, descending)
+    whole = sum(max(0, group_of(row).total.size_bytes) for row in made)
+    return ListedArrays(tuple(kept[place] for place in places.tolist()), len(made), sum(map(_is_same, made)), whole)
 
 
-def _holds(page: LiveArrays, group: AllocationGroup, words: str) -> bool:
+def _is_same(row: Row) -> bool:
+    return isinstance(row, GroupChange) and row.mark == "same"
+
+
+def _sorting(content: Content, view: LiveArraysView) -> tuple[Table[GroupRows], str, bool]:
+    """The table, what it is sorted by, and whether the largest comes first."""
+    table, sort = GROUPS if isinstance(content, LiveArrays) else CHANGES, view.sort or sorts(content)[0]
+    return table, sort, is_descending(table, sort) != view.is_reversed
+
+
+def _holds(content: Content, row: Row, words: str) -> bool:
     """Whether each of the words is in what is known of a group, its stacks included."""
     if not words.strip():
         return True
+    page, group = page_of(content, row), group_of(row)
     frames = {frame for member in group.members for frame in page.allocations[member].stack}
     texts = [group.title, group.kind or "", *group.devices, *(f"{frame.place} {frame.function}" for frame in frames)]
     return has_words(words)("\n".join(texts).casefold())
@@ -144,21 +152,13 @@ def table_lines(
     content: Content, view: LiveArraysView, listed: ListedArrays, shown: range, pen: Pen, cursor: int
 ) -> list[Line]:
     """Headings and rows."""
-    sort = view.sort or sorts(content)[0]
-    those = [row for row in listed.rows if isinstance(row, AllocationGroup)]
-    if isinstance(content, LiveArrays):
-        source = GroupRows(those, listed.whole_bytes, view.by, pen.width)
-        left_out = _left_out(view, pen.width, all(not group.devices for group in those), content.executables.count == 0)
-        looks: dict[str, dict[str, object]] = {key: {} for key in GROUPS.screen if key not in left_out}
-        columns = screen_columns(GROUPS, source, pen.glyphs, _titled(looks, view))
-        descending = is_descending(GROUPS, sort) != view.is_reversed
-    else:
-        changed = ChangeRows([row for row in listed.rows if isinstance(row, GroupChange)], view.by, pen.width)
-        left_out = _left_out(view, pen.width, False, False)
-        looks = {key: {} for key in CHANGES.screen if key not in left_out}
-        columns = screen_columns(CHANGES, changed, pen.glyphs, _titled(looks, view))
-        descending = is_descending(CHANGES, sort) != view.is_reversed
-    columns = [_begun(column, pen.glyphs) for column in chosen_columns(columns, pen.width)]
+    table, sort, descending = _sorting(content, view)
+    source = group_rows(listed.rows, view.by, listed.whole_bytes, pen.width)
+    left_out = _left_out(content, view, source, pen.width)
+    looks: dict[str, dict[str, object]] = {key: {} for key in table.screen if key not in left_out}
+    looks["name"] = {"title": view.by} if view.by in ("device", "kind") else {}
+    columns = chosen_columns(screen_columns(table, source, pen.glyphs, looks), pen.width)
+    columns = [_begun(column, pen.glyphs) for column in columns]
     return [
         header_line(columns, pen, sort if cursor >= 0 else "", descending),
         *row_lines(columns, shown, cursor, pen),
@@ -174,24 +174,16 @@ def _begun(column: Column, glyphs: Glyphs) -> Column:
     )
 
 
-def _left_out(view: LiveArraysView, width: int, no_devices: bool, no_executables: bool) -> set[str]:
+def _left_out(content: Content, view: LiveArraysView, source: GroupRows, width: int) -> set[str]:
     """Columns that say nothing here, or give way to names."""
-    out = set()
-    if width < 100:
-        out |= {"each_bytes", "kind"}
-    if width < NARROW:
-        out |= {"size_bar", "devices", "before_bytes"}
-    if view.by == "device" or view.device is not None or no_devices:
-        out.add("devices")
-    if view.by == "kind" or view.kind is not None or no_executables:
-        out.add("kind")
+    out = {"each_bytes", "kind"} if width < 100 else set()
+    out |= {"size_bar", "devices", "before_bytes"} if width < NARROW else set()
+    if isinstance(content, LiveArrays):
+        out |= set() if any(group.devices for group in source.groups) else {"devices"}
+        out |= set() if content.executables.count else {"kind"}
+    out |= {"devices"} if view.by == "device" or view.device is not None else set()
+    out |= {"kind"} if view.by == "kind" or view.kind is not None else set()
     return out
-
-
-def _titled(looks: dict[str, dict[str, object]], view: LiveArraysView) -> dict[str, dict[str, object]]:
-    if view.by in ("device", "kind"):
-        looks["name"] = {"title": view.by}
-    return looks
 
 
 def _table_title(view: LiveArraysView, listed: ListedArrays) -> str:
@@ -223,11 +215,9 @@ def _summary(content: Content, view: LiveArraysView, pen: Pen, height: int | Non
     most = None if height is None else _LOW_DEVICES if height < LOW else _MOST_DEVICES if height >= 30 else 4
     if isinstance(content, LiveArraysDiff):
         lines += device_changes(content, most, pen)
-        warnings = [f"{name}: {text}" for name, page in _sides(content) for text in page.warnings]
     else:
         lines += device_lines(content.devices, most, pen)
-        warnings = list(content.warnings)
-    for text in warnings[: None if height is None else 1]:
+    for text in warnings_of(content)[: None if height is None else 1]:
         lines.append(pen.fit([(" ! ", "warn"), (text, "warn")]))
     return lines
 
@@ -235,10 +225,6 @@ def _summary(content: Content, view: LiveArraysView, pen: Pen, height: int | Non
 def headline(content: Content, ascii_only: bool) -> str:
     """The page in a sentence."""
     return verdict(content, ascii_only) if isinstance(content, LiveArraysDiff) else totals_words(content)
-
-
-def _sides(diff: LiveArraysDiff) -> tuple[tuple[str, LiveArrays], ...]:
-    return ("A", diff.before), ("B", diff.after)
 
 
 def device_lines(totals: Sequence[DeviceTotal], most: int | None, pen: Pen) -> list[Line]:
@@ -287,7 +273,7 @@ def _listed(items: Sequence[object], most: int | None, line: Callable[..., Line]
 def head_line(content: Content, pen: Pen) -> Line:
     """Which file it is, or which two."""
     lead = " LIVE ARRAYS "
-    names = [content.name] if isinstance(content, LiveArrays) else [content.before.name, content.after.name]
+    names = [page.name for page in pages_of(content)]
     room = max(8, (pen.width - len(lead) - 6) // len(names))
     spans: list[Span] = [(lead, "badge"), ("  ", "text")]
     for place, name in enumerate(names):

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tpuprof.parsers.memory.live_arrays import AllocationGroup, LiveArrays
 from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.commands.live_arrays.changes import CHANGES, signed_count, signed_size
-from tpuprof.tui.pages.commands.live_arrays.drawing import Content, Row, headline, sorts
+from tpuprof.tui.pages.commands.live_arrays.changes import (
+    CHANGES,
+    Content,
+    Row,
+    group_of,
+    pages_of,
+    signed_count,
+    signed_size,
+)
+from tpuprof.tui.pages.commands.live_arrays.drawing import headline, sorts
 from tpuprof.tui.pages.commands.live_arrays.fields import GROUPS
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.report.shared.holders import group_name
@@ -46,11 +53,9 @@ def meaning_lines(content: Content, pen: Pen) -> list[Line]:
 
 def summary(content: Content, rows: Sequence[Row]) -> str:
     """The matter in one line of a few parts: the sentence, and the largest rows."""
-    parts = [(content.name if isinstance(content, LiveArrays) else f"{content.before.name} -> {content.after.name}")]
-    parts.append(headline(content, True))
+    parts = [" -> ".join(page.name for page in pages_of(content)), headline(content, True)]
     for row in rows[:_COPIED]:
-        group = row if isinstance(row, AllocationGroup) else row.group
-        name = group_name(group, "source", False)
+        name = group_name(group_of(row), "source", False)
         if isinstance(row, GroupChange):
             parts.append(f"{signed_size(row.size_change)} {signed_count(row.count_change)} {name}")
         else:

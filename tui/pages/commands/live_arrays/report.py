@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.memory.live_arrays import AllocationGroup, By, LiveArrays, groups, read_live_arrays
+from tpuprof.parsers.memory.live_arrays import By, LiveArrays, groups, read_live_arrays
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.live_arrays.drawing import LiveArraysView, compose, listed
@@ -34,14 +34,9 @@ class GroupedArrays:
     by: By
 
     @property
-    def groups(self) -> tuple[AllocationGroup, ...]:
-        """The rows of the table."""
-        return groups(self.page, self.by)
-
-    @property
     def rows(self) -> GroupRows:
         """What the table's fields read."""
-        return GroupRows(self.groups, self.page.total.size_bytes, self.by)
+        return GroupRows(groups(self.page, self.by), self.page.total.size_bytes, self.by)
 
 
 _BY: Metric[Any] = Metric("by", VERBATIM, lambda asking: asking.by, "what the groups have in common")

@@ -7,17 +7,16 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.memory.live_arrays import BY, AllocationGroup
+from tpuprof.parsers.memory.live_arrays import BY
 from tpuprof.parsers.session.diff.live_arrays import LiveArraysDiff
 from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.live_arrays.card import card, excerpt_of
+from tpuprof.tui.pages.commands.live_arrays.changes import Content, Row, group_of
 from tpuprof.tui.pages.commands.live_arrays.drawing import (
-    Content,
     ListedArrays,
     LiveArraysView,
-    Row,
     compose,
     devices,
     head_line,
@@ -174,9 +173,7 @@ class LiveArraysScreen(PageScreen[Row]):
 
     def _edit(self) -> None:
         """Opens the user's editor at the source line, where that file is here."""
-        row = self.row
-        group = row if row is None or isinstance(row, AllocationGroup) else row.group
-        source = group.source if group is not None else None
+        source = group_of(self.row).source if self.row is not None else None
         self.flash = self.edit(source, excerpt_of(source, 2, 2)) if source else "No one source line is known for it."
 
 

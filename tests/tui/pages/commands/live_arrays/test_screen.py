@@ -15,7 +15,8 @@ from tpuprof.parsers.formats.pprof.messages import read_messages
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.memory.live_arrays import BY, LiveArrays, live_arrays
 from tpuprof.parsers.session.diff.live_arrays import LiveArraysDiff
-from tpuprof.tui.pages.commands.live_arrays.drawing import Content, LiveArraysView
+from tpuprof.tui.pages.commands.live_arrays.changes import Content
+from tpuprof.tui.pages.commands.live_arrays.drawing import LiveArraysView
 from tpuprof.tui.pages.commands.live_arrays.screen import LiveArraysApp, LiveArraysScreen
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.line_canvas import ScreenLook
