@@ -14,10 +14,11 @@ from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import KeyRow, act_of, footer, key_lines, keys_line
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
 from tpuprof.tui.widgets.popup import ABOUT_HELP, MOVES, TextPopup
-from tpuprof.tui.widgets.screen import AppScreen
+from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
 
 if TYPE_CHECKING:
     from tpuprof.tui.draw.source_lines import SourceExcerpt
+    from tpuprof.tui.terminal.detect import Terminal
 
 HELPS, LAST = 5, 9  # the rank in the footer of the key of help, and of the one that shows whatever room there is
 _Row = TypeVar("_Row")
@@ -27,19 +28,34 @@ _Made = TypeVar("_Made")
 class PageScreen(AppScreen, Generic[_Row]):
     """A screen with one page with rows; what they are, a subclass says. Leaving it ends the app where it `is_alone`.
 
+    Args:
+        note: a sentence that the footer shows at first.
+        is_alone: it is the whole app, so that leaving it ends the app.
+
     Attributes:
+        content: what it shows.
         view: what the user looks at, a `Listing`; the graph has one for each of its columns.
         composed: the page that was drawn last.
     """
 
     view: Any
+    content: Any
 
     DEFAULT_CSS = """
     PageScreen > #body { height: 1fr; }
     """
 
-    def __init__(self, look: ScreenLook, environ: Mapping[str, str] | None, note: str, is_alone: bool) -> None:
+    def __init__(
+        self,
+        content: Any,  # noqa: ANN401 - a subclass says what it is
+        look: ScreenLook,
+        *,
+        environ: Mapping[str, str] | None = None,
+        note: str = "",
+        is_alone: bool = False,
+    ) -> None:
         super().__init__(look, environ, note)
+        self.content = content
         self._is_alone = is_alone
         self.composed: Composed | None = None
         self._kept: tuple[object, Any] | None = None
@@ -115,7 +131,7 @@ class PageScreen(AppScreen, Generic[_Row]):
 
     @property
     def orders(self) -> Mapping[str, str]:
-        """What the rows can be sorted by, in a few words each; nothing where they have an order of their own."""
+        """What the rows can be sorted by in a few words each, first what they are sorted by at first; may be none."""
         return {}
 
     def sorting_key(self, title: str, short: str, rank: int) -> KeyRow:
@@ -127,7 +143,8 @@ class PageScreen(AppScreen, Generic[_Row]):
         if not self.orders:
             self.flash = "These rows have an order of their own."
             return
-        self.view = self.view.turned_round() if reverse else self.view.sorted_by_next(list(self.orders))
+        view = replace(self.view, sort=self.view.sort or next(iter(self.orders)))
+        self.view = view.turned_round() if reverse else view.sorted_by_next(list(self.orders))
         self.flash = f"Sorted by {self.view.in_words(self.orders[self.view.sort])}."
 
     def filter(self, words: str) -> None:
@@ -231,3 +248,22 @@ class PageScreen(AppScreen, Generic[_Row]):
             self.app.exit()
         else:
             self.dismiss()
+
+
+class PageApp(ScreenApp):
+    """The app around one page: a screen of that type, with what it shows."""
+
+    def __init__(
+        self,
+        screen: type[PageScreen[Any]],
+        content: object,
+        terminal: Terminal,
+        *,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(terminal, environ)
+        self._screen_made = screen(content, self.look, environ=self.environ, is_alone=True)
+
+    def get_default_screen(self) -> PageScreen[Any]:
+        """The page."""
+        return self._screen_made

@@ -24,9 +24,9 @@ from tpuprof.parsers.memory.oom.model import OomLog
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import plain
 from tpuprof.tui.pages import load_above
-from tpuprof.tui.pages.commands.diff.screen import DiffApp
+from tpuprof.tui.pages.commands.diff.screen import APP as DIFF_APP
 from tpuprof.tui.pages.commands.live.app import LiveApp
-from tpuprof.tui.pages.commands.live_arrays.screen import LiveArraysApp
+from tpuprof.tui.pages.commands.live_arrays.screen import APP as LIVE_ARRAYS_APP
 from tpuprof.tui.pages.commands.oom.app import OomApp
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.chrome import footer
@@ -69,7 +69,7 @@ DIFF = {"change": ["enter"], "setting": ["8", "enter"], "help of a comparison": 
 @pytest.fixture(scope="module")
 def diff_app(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], App[Any]]:
     diff = served(tmp_path_factory.mktemp("served"))
-    return lambda: DiffApp(diff, detect(ENVIRONMENT), environ=ENVIRONMENT)
+    return lambda: DIFF_APP(diff, detect(ENVIRONMENT), environ=ENVIRONMENT)
 
 
 def main_app() -> App[Any]:
@@ -82,7 +82,7 @@ def oom_app() -> App[Any]:
 
 def arrays_app() -> App[Any]:
     held = live_arrays(read_messages(MemorySource(pprof(training(12))), "a.prof"), "a.prof", "/runs/a.prof")
-    return LiveArraysApp(held, detect(ENVIRONMENT), environ=ENVIRONMENT)
+    return LIVE_ARRAYS_APP(held, detect(ENVIRONMENT), environ=ENVIRONMENT)
 
 
 async def quiet(pilot: Any) -> None:

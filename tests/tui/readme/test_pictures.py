@@ -32,12 +32,13 @@ from tpuprof.parsers.memory.oom.model import OomLog
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.demo import demo_path
-from tpuprof.tui.pages.commands.diff.screen import DiffApp
+from tpuprof.tui.pages.commands.diff.screen import APP as DIFF_APP
 from tpuprof.tui.pages.commands.live.app import LiveScreen
-from tpuprof.tui.pages.commands.live_arrays.screen import LiveArraysApp
+from tpuprof.tui.pages.commands.live_arrays.screen import APP as LIVE_ARRAYS_APP
 from tpuprof.tui.pages.commands.oom.app import OomApp
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.line_canvas import ScreenLook
+from tpuprof.tui.widgets.page_screen import PageApp
 
 SCREENSHOTS = Path(__file__).parents[3] / "screenshots"
 LARGEST_BYTES = 400_000
@@ -153,10 +154,10 @@ def oom_app(_: Path) -> OomApp:
     return OomApp("train.log", detect(COLOURS), log=log, environ=COLOURS)
 
 
-def arrays_app(_: Path) -> LiveArraysApp:
+def arrays_app(_: Path) -> PageApp:
     """A device memory profile."""
     page = live_arrays(read_messages(MemorySource(pprof(training(12))), "memory.prof"), "memory.prof", "memory.prof")
-    return LiveArraysApp(page, detect(COLOURS), environ=COLOURS)
+    return LIVE_ARRAYS_APP(page, detect(COLOURS), environ=COLOURS)
 
 
 def live_app(_: Path) -> Stand:
@@ -180,7 +181,7 @@ OTHERS: dict[str, tuple[Make, list[str], str]] = {
     "sparse-core": (made_app(sparse_profile((BOUND,), 2).SerializeToString()), ["3", "V"], "[SparseCore]"),
     "counters": (made_app(with_readings("TPU v7x")), ["3", "V", "j"], "[Units]"),
     "oom": (oom_app, ["2"], "OVER BY"),
-    "diff": (lambda folder: DiffApp(example(folder), detect(COLOURS), environ=COLOURS), ["j"], "SLOWER"),
+    "diff": (lambda folder: DIFF_APP(example(folder), detect(COLOURS), environ=COLOURS), ["j"], "SLOWER"),
     "live-arrays": (arrays_app, [], "LIVE ARRAYS"),
     "live": (live_app, ["j", "j"], "localhost:8431"),
 }

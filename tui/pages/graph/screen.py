@@ -62,7 +62,7 @@ class GraphScreen(PageScreen[int]):
         note: str = "",
         is_alone: bool = False,
     ) -> None:
-        super().__init__(look, environ, note, is_alone)
+        super().__init__(content, look, environ=environ, note=note, is_alone=is_alone)
         self._programs, self._wanted, self._run, self._go = content
         self.view: GraphView = GraphView()
         self.drawn: DrawnGraph | None = None

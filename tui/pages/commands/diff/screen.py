@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING
+from functools import cached_property, partial
 
 from tpuprof.parsers.session.diff.model import Diff, OpChange
 from tpuprof.tui.draw.layout import Composed
@@ -28,40 +27,23 @@ from tpuprof.tui.pages.commands.diff.drawing import DiffView, compose, is_sortab
 from tpuprof.tui.pages.commands.diff.drawing import head_line as drawn_head
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow
-from tpuprof.tui.widgets.line_canvas import ScreenLook
-from tpuprof.tui.widgets.page_screen import HELPS, PageScreen
+from tpuprof.tui.widgets.page_screen import HELPS, PageApp, PageScreen
 from tpuprof.tui.widgets.popup import TextPopup, meanings
-from tpuprof.tui.widgets.screen import ScreenApp
-
-if TYPE_CHECKING:
-    from tpuprof.tui.terminal.detect import Terminal
-
 
 _ALL_OF_IT = "All about the row: sources, HLO of both; of a phase: its ops"
 _BY_ITSELF = "The next, previous program by itself: ops, categories, time a run of it"
 
 
 class DiffScreen(PageScreen[ChangeRow]):
-    """Shows what changed from one run to another.
+    """Shows what changed from one run to another."""
 
-    Args:
-        note: a sentence that the footer shows at first.
-        is_alone: it is the whole app, so that leaving it ends the app.
-    """
+    content: Diff
+    view: DiffView = DiffView()
 
-    def __init__(
-        self,
-        diff: Diff,
-        look: ScreenLook,
-        *,
-        environ: Mapping[str, str] | None = None,
-        note: str = "",
-        is_alone: bool = False,
-    ) -> None:
-        super().__init__(look, environ, note, is_alone)
-        self.diff = diff
-        self.view: DiffView = DiffView()
-        self._all: dict[tuple[ViewName, bool, str], tuple[ChangeRow, ...]] = {}
+    @cached_property
+    def _all(self) -> dict[tuple[ViewName, bool, str], tuple[ChangeRow, ...]]:
+        """The rows of the views that were shown."""
+        return {}
 
     @property
     def all_rows(self) -> tuple[ChangeRow, ...]:
@@ -74,7 +56,7 @@ class DiffScreen(PageScreen[ChangeRow]):
     @property
     def _part(self) -> Diff:
         """What the view is of: all programs together, or one of them."""
-        return part_of(self.diff, self.view.name, self.view.phase)
+        return part_of(self.content, self.view.name, self.view.phase)
 
     @property
     def rows(self) -> tuple[ChangeRow, ...]:
@@ -85,15 +67,15 @@ class DiffScreen(PageScreen[ChangeRow]):
 
     def head_line(self, pen: Pen) -> AnyLine:
         """The two runs."""
-        return drawn_head(self.diff, pen)
+        return drawn_head(self.content, pen)
 
     def compose_page(self, pen: Pen, height: int) -> Composed:
         """The verdict and the view."""
-        return compose(self.diff, self.view, self.rows, len(self.all_rows), pen, height)
+        return compose(self.content, self.view, self.rows, len(self.all_rows), pen, height)
 
     def meaning_lines(self, pen: Pen) -> list[Line]:
         """What the figures mean, and what is unknown."""
-        return meaning_lines(self.diff, pen)
+        return meaning_lines(self.content, pen)
 
     @property
     def keys(self) -> Sequence[KeyRow]:
@@ -101,7 +83,7 @@ class DiffScreen(PageScreen[ChangeRow]):
         view, hides = self.view, self.view.name in HIDING
         details = "" if view.name == "steps" else "its ops" if view.name == "phases" else "details"
         same = ("show same" if view.hides_same else "hide same") if hides else ""
-        has_phases = len(self.diff.phases) > 1 and view.name in (*OF_PHASE, "phases")
+        has_phases = len(self.content.phases) > 1 and view.name in (*OF_PHASE, "phases")
         program = (view.phase or "all programs") if has_phases else ""
         has_groups = view.name == "ops" and has_clones(self._part)
         clones = ("clones together" if view.apart else "clones apart") if has_groups else ""
@@ -149,7 +131,7 @@ class DiffScreen(PageScreen[ChangeRow]):
 
     def _phase(self, by: int) -> None:
         """The next program by itself, or all together."""
-        names = ["", *(phase.name for phase in self.diff.phases)]
+        names = ["", *(phase.name for phase in self.content.phases)]
         if len(names) < 2 or self.view.name not in OF_PHASE:
             self.flash = "Programs are apart in ops, categories and time (1, 2, 3)."
             return
@@ -200,16 +182,4 @@ class DiffScreen(PageScreen[ChangeRow]):
             self.begin_filter()
 
 
-class DiffApp(ScreenApp):
-    """Shows a comparison."""
-
-    def __init__(self, diff: Diff, terminal: Terminal, *, environ: Mapping[str, str] | None = None) -> None:
-        super().__init__(terminal, environ)
-        self.diff = diff
-
-    def get_default_screen(self) -> DiffScreen:
-        """The comparison."""
-        return DiffScreen(self.diff, self.look, environ=self.environ, is_alone=True)
-
-
-APP = DiffApp
+APP = partial(PageApp, DiffScreen)

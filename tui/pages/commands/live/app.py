@@ -38,6 +38,8 @@ _CAPTURES = "Take a profile of the program beside it, and open it; leaving it co
 class LiveScreen(PageScreen[Device]):
     """Shows the readings."""
 
+    content: deque[Reading]
+
     def __init__(
         self,
         addresses: Sequence[str],
@@ -47,9 +49,8 @@ class LiveScreen(PageScreen[Device]):
         look: ScreenLook,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(look, environ, "", is_alone=True)
+        super().__init__(readings, look, environ=environ, is_alone=True)
         self.addresses, self.every_seconds = tuple(addresses), every_seconds
-        self.readings = readings
         self.problem = ""
         self.view: LiveView = LiveView(captures=tuple(captures))
         self._shown: tuple[Reading, ...] = tuple(readings)
@@ -74,10 +75,10 @@ class LiveScreen(PageScreen[Device]):
     def take(self, reading: Reading | None, problem: str) -> None:
         """Takes note of a reading, or of why there is none."""
         if reading is not None:
-            self.readings.append(reading)
+            self.content.append(reading)
         self.problem = problem
         if not self.view.is_paused:
-            self._shown = tuple(self.readings)
+            self._shown = tuple(self.content)
             self.redraw()
 
     def head_line(self, pen: Pen) -> AnyLine:
@@ -97,7 +98,7 @@ class LiveScreen(PageScreen[Device]):
 
     def _pause(self) -> None:
         self.view = replace(self.view, is_paused=not self.view.is_paused)
-        self._shown = tuple(self.readings)
+        self._shown = tuple(self.content)
 
     def _copy(self) -> None:
         if self._shown:

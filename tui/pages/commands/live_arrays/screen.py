@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from tpuprof.parsers.memory.live_arrays import BY
 from tpuprof.parsers.session.diff.live_arrays import LiveArraysDiff
@@ -28,14 +27,8 @@ from tpuprof.tui.pages.commands.live_arrays.fields import BY_WORDS
 from tpuprof.tui.pages.commands.live_arrays.help import meaning_lines, summary
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow
-from tpuprof.tui.widgets.line_canvas import ScreenLook
-from tpuprof.tui.widgets.page_screen import HELPS, PageScreen
+from tpuprof.tui.widgets.page_screen import HELPS, PageApp, PageScreen
 from tpuprof.tui.widgets.popup import TextPopup, meanings
-from tpuprof.tui.widgets.screen import ScreenApp
-
-if TYPE_CHECKING:
-    from tpuprof.tui.terminal.detect import Terminal
-
 
 ABOUT = meanings(
     ("", "Arrays that were alive in device memory when the file was written, those of one row."),
@@ -47,25 +40,10 @@ ABOUT = meanings(
 
 
 class LiveArraysScreen(PageScreen[Row]):
-    """Shows who holds device memory, or what grew.
+    """Shows who holds device memory, or what grew."""
 
-    Args:
-        note: a sentence that the footer shows at first.
-        is_alone: it is the whole app, so that leaving it ends the app.
-    """
-
-    def __init__(
-        self,
-        content: Content,
-        look: ScreenLook,
-        *,
-        environ: Mapping[str, str] | None = None,
-        note: str = "",
-        is_alone: bool = False,
-    ) -> None:
-        super().__init__(look, environ, note, is_alone)
-        self.content = content
-        self.view: LiveArraysView = LiveArraysView(sort=sorts(content)[0])
+    content: Content
+    view: LiveArraysView = LiveArraysView()
 
     @property
     def listed(self) -> ListedArrays:
@@ -177,16 +155,4 @@ class LiveArraysScreen(PageScreen[Row]):
         self.flash = self.edit(source, excerpt_of(source, 2, 2)) if source else "No one source line is known for it."
 
 
-class LiveArraysApp(ScreenApp):
-    """Shows a device memory profile, or two that are compared."""
-
-    def __init__(self, content: Content, terminal: Terminal, *, environ: Mapping[str, str] | None = None) -> None:
-        super().__init__(terminal, environ)
-        self.content = content
-
-    def get_default_screen(self) -> LiveArraysScreen:
-        """The page."""
-        return LiveArraysScreen(self.content, self.look, environ=self.environ, is_alone=True)
-
-
-APP = LiveArraysApp
+APP = partial(PageApp, LiveArraysScreen)

@@ -58,12 +58,11 @@ class TriageScreen(PageScreen[BufferRow]):
 
     Args:
         triages: one for each error; each is asked for when it is shown, and only then.
-        environ: for the clipboard.
-        note: a sentence that the footer shows at first.
-        is_alone: it is the whole app, so that leaving it ends the app.
         arrays: a device memory profile that says who holds the memory.
         try_out: what toggles come to; a test puts its own here.
     """
+
+    content: SupportsLenAndGetItem[Triage]
 
     def __init__(
         self,
@@ -76,8 +75,7 @@ class TriageScreen(PageScreen[BufferRow]):
         arrays: LiveArrays | None = None,
         try_out: Try = try_out,
     ) -> None:
-        super().__init__(look, environ, note, is_alone)
-        self.triages = triages
+        super().__init__(triages, look, environ=environ, note=note, is_alone=is_alone)
         self.at = 0
         self.view: OomView = OomView(cursor=0)
         self.trial: Trial | None = None
@@ -88,7 +86,7 @@ class TriageScreen(PageScreen[BufferRow]):
     @property
     def triage(self) -> Triage:
         """What is shown."""
-        return self.triages[self.at]
+        return self.content[self.at]
 
     @property
     def rows(self) -> tuple[BufferRow, ...]:
@@ -106,7 +104,7 @@ class TriageScreen(PageScreen[BufferRow]):
 
     def head_line(self, pen: Pen) -> AnyLine:
         """Which error it is."""
-        return drawn_head(self.triage, self.at, len(self.triages), pen)
+        return drawn_head(self.triage, self.at, len(self.content), pen)
 
     def compose_page(self, pen: Pen, height: int) -> Composed:
         """What is too large, the advice or the toggles, and the table."""
@@ -158,7 +156,7 @@ class TriageScreen(PageScreen[BufferRow]):
         return rows if has_buffers else [replace(key, short="") for key in rows]
 
     def _log_keys(self) -> Sequence[KeyRow]:
-        has_arrays, has_more = self._arrays is not None, len(self.triages) > 1
+        has_arrays, has_more = self._arrays is not None, len(self.content) > 1
         words = "Who holds the memory: the device memory profile" if has_arrays else ""
         after, before = partial(self._show, 1), partial(self._show, -1)
         errors = {"n": after, "right_square_bracket": after, "N": before, "left_square_bracket": before}
@@ -252,7 +250,7 @@ class TriageScreen(PageScreen[BufferRow]):
 
     def _show(self, by: int) -> None:
         """The next or previous error."""
-        total = len(self.triages)
+        total = len(self.content)
         if total < 2:
             self.flash = "There is one error only." if self.triage.kind != "module" else ""
             return

@@ -16,7 +16,8 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, plain
 from tpuprof.tui.pages.commands.diff.changes import VIEWS
 from tpuprof.tui.pages.commands.diff.drawing import DiffView
-from tpuprof.tui.pages.commands.diff.screen import DiffApp, DiffScreen
+from tpuprof.tui.pages.commands.diff.screen import APP as DIFF_APP
+from tpuprof.tui.pages.commands.diff.screen import DiffScreen
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.chrome import footer
 from tpuprof.tui.widgets.line_canvas import ScreenLook
@@ -192,7 +193,7 @@ async def test_leaving_goes_back(diff: Diff) -> None:
 
 
 async def test_alone_it_is_the_app(diff: Diff) -> None:
-    app = DiffApp(diff, detect(ENVIRONMENT), environ=ENVIRONMENT)
+    app = DIFF_APP(diff, detect(ENVIRONMENT), environ=ENVIRONMENT)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         assert "q quit" in frame(pilot) and "SLOWER" in frame(pilot)

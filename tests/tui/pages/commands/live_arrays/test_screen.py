@@ -17,7 +17,8 @@ from tpuprof.parsers.memory.live_arrays import BY, LiveArrays, live_arrays
 from tpuprof.parsers.session.diff.live_arrays import LiveArraysDiff
 from tpuprof.tui.pages.commands.live_arrays.changes import Content
 from tpuprof.tui.pages.commands.live_arrays.drawing import LiveArraysView
-from tpuprof.tui.pages.commands.live_arrays.screen import LiveArraysApp, LiveArraysScreen
+from tpuprof.tui.pages.commands.live_arrays.screen import APP as LIVE_ARRAYS_APP
+from tpuprof.tui.pages.commands.live_arrays.screen import LiveArraysScreen
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 
@@ -119,7 +120,7 @@ async def test_what_is_the_same_is_hidden_until_it_is_asked_for() -> None:
 
 
 async def test_the_app_is_left_with_q() -> None:
-    app = LiveArraysApp(ONE, detect(ENVIRONMENT), environ=ENVIRONMENT)
+    app = LIVE_ARRAYS_APP(ONE, detect(ENVIRONMENT), environ=ENVIRONMENT)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         await pilot.press("i", "escape", "q")
