@@ -12,8 +12,8 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, Line, plain
 from tpuprof.tui.pages.commands.oom.draw.bars import KIND_WORDS, holders_remark, verdict_line
 from tpuprof.tui.pages.commands.oom.draw.card import SUMMARY_WIDTH
-from tpuprof.tui.pages.commands.oom.draw.page import OomView, compose
-from tpuprof.tui.pages.commands.oom.draw.table import rows_of, table_lines
+from tpuprof.tui.pages.commands.oom.draw.page import compose
+from tpuprof.tui.pages.commands.oom.draw.table import OomView, rows_of, table_lines
 from tpuprof.tui.pages.commands.oom.fields import ADVICE, BUFFERS, ERRORS, LOG, OomErrors
 from tpuprof.tui.report.fields import first, metric_values, reasons, table_records
 from tpuprof.tui.report.json import document, head
@@ -97,10 +97,10 @@ def _markdown_error(triage: Triage, number: int, total: int, limit: int) -> list
         saving = f"**-{binary_size(advice.saving_bytes)}** (estimate): " if advice.saving_bytes else ""
         source = f" (`{_code(advice.source)}`)" if advice.source else ""
         lines.append(f"{rank}. {saving}{escaped(advice.sentence)}{source}: {escaped(advice.how)}")
-    rows = rows_of(triage, None)
+    rows = rows_of(triage, None, OomView())
     if rows:
-        table = table_lines(triage, rows[:limit], Pen(SUMMARY_WIDTH, ASCII), sort=None)
-        lines += ["", "```", *(plain(line).rstrip() for line in table)]
+        drawn = table_lines(triage, rows[:limit], range(len(rows[:limit])), Pen(SUMMARY_WIDTH, ASCII))
+        lines += ["", "```", *(plain(line).rstrip() for line in drawn)]
         lines += [f" and {len(rows) - limit} more"] if len(rows) > limit else []
         lines.append("```")
     return [*lines, ""]
@@ -125,7 +125,7 @@ def _text_lines(errors: OomErrors, limit: int, pen: Pen) -> list[Line]:
         place = ", ".join(filter(None, (times, number))) or "once"
         lines += [pen.fit([])] if index else []
         lines.append(heading(", ".join(filter(None, words)), place, pen))
-        rows = rows_of(triage, None)
+        rows = rows_of(triage, None, OomView())
         lines += compose(triage, None, OomView(), pen, None, rows[:limit] if limit else rows).lines
         if limit and len(rows) > limit:
             lines.append(pen.fit([(f"   and {len(rows) - limit} more", "dim")]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
@@ -18,10 +18,9 @@ from tpuprof.tui.pages import load_above
 from tpuprof.tui.pages.commands.oom.draw.advice import why_nothing_to_try
 from tpuprof.tui.pages.commands.oom.draw.card import advice_card, buffer_card, summary
 from tpuprof.tui.pages.commands.oom.draw.help import meaning_lines
-from tpuprof.tui.pages.commands.oom.draw.page import OomView
 from tpuprof.tui.pages.commands.oom.draw.page import compose as drawn
 from tpuprof.tui.pages.commands.oom.draw.page import head_line as drawn_head
-from tpuprof.tui.pages.commands.oom.draw.table import SORTS, BufferRow, instruction_of, rows_of
+from tpuprof.tui.pages.commands.oom.draw.table import SORTS, BufferRow, OomView, instruction_of, rows_of
 from tpuprof.tui.report.shared import holders
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow
@@ -81,7 +80,7 @@ class TriageScreen(PageScreen[BufferRow]):
         self.trial: Trial | None = None
         self._try = try_out
         self._arrays = arrays
-        self._excerpts: dict[str, SourceExcerpt | None] = {}
+        self._excerpt_of = cache(source_excerpt)
 
     @property
     def triage(self) -> Triage:
@@ -94,8 +93,7 @@ class TriageScreen(PageScreen[BufferRow]):
         view = self.view
         chosen = self.trial.chosen if self.trial is not None else frozenset()
         key = (self.at, view.sort, view.is_reversed, view.words, view.grouped, chosen)
-        given = view.sort, view.words, view.grouped, view.is_reversed
-        return self.kept(key, lambda: rows_of(self.triage, self.trial, *given))
+        return self.kept(key, lambda: rows_of(self.triage, self.trial, view))
 
     @property
     def buffer(self) -> Buffer | None:
@@ -119,9 +117,7 @@ class TriageScreen(PageScreen[BufferRow]):
     def _excerpt(self) -> SourceExcerpt | None:
         """Lines around the place that the buffer under the cursor comes from, where that file is here."""
         source = self.buffer.source if self.buffer is not None else None
-        if source and source not in self._excerpts:
-            self._excerpts[source] = source_excerpt(source, 3, 3)
-        return self._excerpts[source] if source else None
+        return self._excerpt_of(source, 3, 3) if source else None
 
     @property
     def keys(self) -> Sequence[KeyRow]:

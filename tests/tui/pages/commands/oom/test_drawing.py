@@ -36,8 +36,8 @@ from tpuprof.tui.pages.commands.oom.draw.advice import nothing_known, toggle_lin
 from tpuprof.tui.pages.commands.oom.draw.bars import composition, verdict_line
 from tpuprof.tui.pages.commands.oom.draw.card import advice_card, buffer_card, summary
 from tpuprof.tui.pages.commands.oom.draw.help import meaning_lines
-from tpuprof.tui.pages.commands.oom.draw.page import OomView, compose, head_line
-from tpuprof.tui.pages.commands.oom.draw.table import SORTS, rows_of, table_lines
+from tpuprof.tui.pages.commands.oom.draw.page import compose, head_line
+from tpuprof.tui.pages.commands.oom.draw.table import SORTS, OomView, rows_of, table_lines
 
 GOLDEN = Path(__file__).parent / "golden"
 GLYPHS = {"block": BLOCK, "ascii": ASCII}
@@ -77,7 +77,7 @@ def test_frame_of_a_request() -> None:
 
 def test_cards_and_summary() -> None:
     triage = made_up_triage()
-    single, group = rows_of(triage, None), rows_of(triage, None, grouped=True)
+    single, group = rows_of(triage, None, OomView()), rows_of(triage, None, OomView(grouped=True))
     cards = [
         *buffer_card(triage, single[1], Pen(76, BLOCK)),
         ((" ", "text"),),
@@ -248,7 +248,7 @@ def test_help_is_in_words() -> None:
 
 def test_sorting() -> None:
     triage = made_up_triage()
-    first = {sort: rows_of(triage, None, sort)[0].buffers[0] for sort in SORTS}
+    first = {sort: rows_of(triage, None, OomView(sort=sort))[0].buffers[0] for sort in SORTS}
     assert first == {"size": 0, "padding": 5, "category": 0, "source": 5, "shape": 4}
 
 
@@ -256,7 +256,8 @@ def test_the_heading_says_what_it_is_sorted_by_where_a_key_changes_that() -> Non
     triage = made_up_triage()
     titles = ("size", "pad", "cat.", "source", "shape")
     for sort, title in zip(SORTS, titles, strict=True):
-        head = plain(table_lines(triage, rows_of(triage, None, sort), Pen(120, BLOCK), sort=sort)[0])
+        view = OomView(sort=sort)
+        head = plain(table_lines(triage, rows_of(triage, None, view), range(1), Pen(120, BLOCK), view)[0])
         assert f"{title}{BLOCK.down}" in head or f"{title}{BLOCK.up}" in head
     report = plain(compose(triage, None, OomView(), Pen(100, ASCII), None).lines[-len(BUFFERS) - 1])
     assert report.split() == ["#", "size", "%", "pad", "cat.", "shape", "source"]
@@ -264,14 +265,14 @@ def test_the_heading_says_what_it_is_sorted_by_where_a_key_changes_that() -> Non
 
 def test_filtering_looks_at_all_that_is_known() -> None:
     triage = made_up_triage()
-    assert {row.buffers for row in rows_of(triage, None, words="ATTENTION layer_1")} == {(2,)}
-    assert len(rows_of(triage, None, words="broadcast(constant")) == 1
-    assert rows_of(triage, None, words="nothing like it") == ()
+    assert {row.buffers for row in rows_of(triage, None, OomView(words="ATTENTION layer_1"))} == {(2,)}
+    assert len(rows_of(triage, None, OomView(words="broadcast(constant"))) == 1
+    assert rows_of(triage, None, OomView(words="nothing like it")) == ()
 
 
 def test_groups_add_up() -> None:
     triage = made_up_triage()
-    rows = rows_of(triage, None, grouped=True)
+    rows = rows_of(triage, None, OomView(grouped=True))
     assert sum(row.size for row in rows) == sum(item.size_bytes for item in BUFFERS)
     assert (rows[0].title, rows[0].buffers, rows[0].size) == ("train/models.py:53", (1, 2, 3), 3 * gib(4.0))
     assert rows[-1].title == "source unknown"
@@ -387,12 +388,12 @@ def test_every_line_is_exactly_as_wide_as_asked(
     triage: Triage, width: int, height: int | None, glyphs: Glyphs, view: OomView, chosen: frozenset[str]
 ) -> None:
     trial = made_up_trial(triage, chosen) if triage.toggles else None
-    view = replace(view, cursor=min(view.cursor, len(rows_of(triage, trial, grouped=view.grouped)) - 1))
+    view = replace(view, cursor=min(view.cursor, len(rows_of(triage, trial, OomView(grouped=view.grouped))) - 1))
     composed = compose(triage, trial, view, Pen(width, glyphs), height)
     lines = [*composed.lines, head_line(triage, 0, 3, Pen(width, glyphs)), *meaning_lines(triage, Pen(width, glyphs))]
     for at in range(len(triage.advice)):
         lines += advice_card(triage, at, Pen(width, glyphs))
-    for row in rows_of(triage, trial, view.sort, view.words, view.grouped)[:2]:
+    for row in rows_of(triage, trial, view)[:2]:
         lines += buffer_card(triage, row, Pen(width, glyphs))
     assert {line_width(line) for line in lines} == {width}
     assert height is None or len(composed.lines) == height

@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.tui.draw.layout import Composed, cut, cut_middle, filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, line_width
-from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.commands.oom.draw.advice import advice_lines, toggle_lines
 from tpuprof.tui.pages.commands.oom.draw.bars import KIND_WORDS, composition, most_lines, verdict_line
 from tpuprof.tui.pages.commands.oom.draw.card import buffer_card
-from tpuprof.tui.pages.commands.oom.draw.table import BufferRow, Sort, rows_of, table_lines
+from tpuprof.tui.pages.commands.oom.draw.table import BufferRow, OomView, rows_of, table_lines
 
 if TYPE_CHECKING:
     from tpuprof.tui.draw.source_lines import SourceExcerpt
@@ -26,24 +24,6 @@ _LEAST_ROWS = 4  # rows of the table that it keeps when lines are few
 _CARD = 150  # cells from which on the card of the buffer under the cursor stands beside the table
 _REMARK, _MOST_REMARKS = 18, 3  # lines from which on a remark is shown above a table, and how many with many lines
 _AIRY = 34  # lines from which on blank lines stand between the sections
-
-
-@dataclass(frozen=True, slots=True)
-class OomView(Listing):
-    """What the user looks at.
-
-    Attributes:
-        advice: the advice that was chosen.
-        is_trying, tries: toggles stand in the place of the advice, and the cursor over them.
-        grouped: a row for each source line.
-    """
-
-    cursor: int = -1
-    advice: int | None = None
-    is_trying: bool = False
-    tries: Listing = Listing()
-    sort: Sort = "size"
-    grouped: bool = False
 
 
 def compose(
@@ -66,7 +46,7 @@ def compose(
         held: who holds the memory, by a device memory profile, in a line, and as a section where there is no table.
     """
     if rows is None:
-        rows = rows_of(triage, trial, view.sort, view.words, view.grouped, view.is_reversed)
+        rows = rows_of(triage, trial, view)
     lines = [verdict_line(triage, trial, pen), *_remarks(triage, pen, height)]
     lines += held[:1] if triage.need.buffers else []
     bars, advice_room, gaps = _shares(triage, height, len(lines), view.is_trying)
@@ -87,12 +67,10 @@ def compose(
     start, room = len(lines) + 1, len(rows) if height is None else max(1, height - len(lines) - 1)
     last_first = max(0, min(view.first, len(rows) - room))  # no room is wasted
     first = view.shown_first(room, len(rows)) if view.cursor >= 0 else last_first
-    chosen = triage.advice[view.advice : view.advice + 1] if view.advice is not None else ()
-    marked = frozenset(index for advice in chosen for index in advice.buffers)
     with_card = height is not None and pen.width >= _CARD and 0 <= view.cursor < len(rows) and not view.is_trying
     left = pen.width * 11 // 20 if with_card else pen.width
-    sort = None if height is None else view.sort
-    table = table_lines(triage, rows, pen.at(left), view.cursor, marked, sort, first, room, view.is_reversed)
+    shown = range(first, min(len(rows), first + room))
+    table = table_lines(triage, rows, shown, pen.at(left), None if height is None else view)
     if with_card:
         card = buffer_card(triage, rows[view.cursor], pen.at(pen.width - left - 3), excerpt)[: room + 1]
         table = hstack((table, gutter_lines(room + 1, pen.glyphs), card), (left, 3, pen.width - left - 3))

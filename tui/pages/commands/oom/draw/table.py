@@ -17,9 +17,9 @@ from tpuprof.tui.draw.format import UNKNOWN, percent
 from tpuprof.tui.draw.layout import NARROW, WIDE, cut_begin
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, Glyphs, Line, Span
-from tpuprof.tui.draw.table import Cells, Column, each, header_line, row_lines
+from tpuprof.tui.draw.table import Cells, Column, Listing, each, header_line, row_lines
 from tpuprof.tui.pages.commands.oom.fields import BUFFERS, SEARCHED
-from tpuprof.tui.report.fields import ColumnSpec, Field, Table, is_descending, order, screen_columns
+from tpuprof.tui.report.fields import ColumnSpec, Field, Table, in_order, is_descending, order, screen_columns
 from tpuprof.tui.report.shared.buffers import EXPANSION, BufferRows, rank_field, searched, size_look
 from tpuprof.tui.report.units import BYTES, PERCENT, VERBATIM
 
@@ -62,21 +62,31 @@ class BufferRow:
         return 0 if self.unpadded is None else max(0, self.size - self.unpadded)
 
 
-def rows_of(
-    triage: Triage,
-    trial: Trial | None,
-    sort: Sort = "size",
-    words: str = "",
-    grouped: bool = False,
-    is_reversed: bool = False,
-) -> tuple[BufferRow, ...]:
-    """The rows to show, in order: those of buffers that hold each of `words` in what is known of them."""
-    buffers = triage.need.buffers
-    is_wanted = has_words(words)
-    texts = searched(BUFFERS, BufferRows(buffers, None), SEARCHED) if words.strip() else [""] * len(buffers)
+@dataclass(frozen=True, slots=True)
+class OomView(Listing):
+    """What the user looks at.
+
+    Attributes:
+        advice: the advice that was chosen.
+        is_trying, tries: toggles stand in the place of the advice, and the cursor over them.
+        grouped: a row for each source line.
+    """
+
+    cursor: int = -1
+    advice: int | None = None
+    is_trying: bool = False
+    tries: Listing = Listing()
+    sort: Sort = "size"
+    grouped: bool = False
+
+
+def rows_of(triage: Triage, trial: Trial | None, view: OomView) -> tuple[BufferRow, ...]:
+    """The rows to show, in order: those of buffers that hold each of the view's words in what is known of them."""
+    buffers, is_wanted = triage.need.buffers, has_words(view.words)
+    texts = searched(BUFFERS, BufferRows(buffers, None), SEARCHED) if view.words.strip() else [""] * len(buffers)
     chosen = [index for index, text in enumerate(texts) if is_wanted(text)]
     sizes = trial.estimate.sizes if trial is not None and trial.chosen else None
-    if grouped:
+    if view.grouped:
         places: dict[str, list[int]] = {}
         for index in chosen:
             places.setdefault(buffers[index].source or "", []).append(index)
@@ -84,7 +94,7 @@ def rows_of(
     else:
         rows = [_row(triage, (index,), sizes) for index in chosen]
     rows.sort(key=lambda row: (-row.size, row.buffers))
-    sorted_rows = order(ROWS, ShownRows(triage, rows), sort, is_descending(ROWS, sort) != is_reversed)
+    sorted_rows = order(ROWS, ShownRows(triage, rows), view.sort, _is_down(view))
     return tuple(rows[index] for index in sorted_rows.tolist())
 
 
@@ -106,30 +116,19 @@ def instruction_of(buffer: Buffer) -> str:
 
 
 def table_lines(
-    triage: Triage,
-    rows: Sequence[BufferRow],
-    pen: Pen,
-    cursor: int = -1,
-    marked: frozenset[int] = frozenset(),
-    sort: Sort | None = "size",
-    first: int = 0,
-    room: int | None = None,
-    is_reversed: bool = False,
+    triage: Triage, rows: Sequence[BufferRow], shown: range, pen: Pen, view: OomView | None = None
 ) -> list[Line]:
-    """Headings and rows.
+    """Headings and some rows; in reports, where no key changes what is shown, without a view."""
+    if view is None:
+        columns = _columns(triage, rows, pen, frozenset())
+        return [header_line(columns, pen, "", False), *row_lines(columns, shown, None, pen)]
+    chosen = triage.advice[view.advice : view.advice + 1] if view.advice is not None else ()
+    columns = _columns(triage, rows, pen, frozenset(index for advice in chosen for index in advice.buffers))
+    return [header_line(columns, pen, view.sort, _is_down(view)), *row_lines(columns, shown, view.cursor, pen)]
 
-    Args:
-        cursor: index of the row under the cursor, -1 for none.
-        marked: buffers that the chosen advice is about.
-        sort: what to say that the rows are sorted by; None for nothing, as in reports, where no key changes it.
-        first: the first row shown.
-        room: how many rows fit; None for all.
-    """
-    last = len(rows) if room is None else min(len(rows), first + room)
-    columns = _columns(triage, rows, pen, marked)
-    is_down = sort is not None and is_descending(ROWS, sort) != is_reversed
-    lines = [header_line(columns, pen, sort or "", is_down)]
-    return lines + row_lines(columns, range(first, last), cursor, pen)
+
+def _is_down(view: OomView) -> bool:
+    return is_descending(ROWS, view.sort) != view.is_reversed
 
 
 def _row(triage: Triage, members: tuple[int, ...], sizes: Sequence[int] | None, title: str = "") -> BufferRow:
@@ -159,9 +158,9 @@ class ShownRows:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def first(self, index: int) -> Buffer:
-        """The largest buffer of a row."""
-        return self.triage.need.buffers[self.rows[index].buffers[0]]
+    def buffers(self, index: int) -> list[Buffer]:
+        """The buffers of a row, the largest first."""
+        return [self.triage.need.buffers[member] for member in self.rows[index].buffers]
 
     def number(self, index: int) -> Span:
         """The place of the buffer in the list, of a group that in the table."""
@@ -177,26 +176,26 @@ class ShownRows:
 
     def category(self, index: int) -> Span:
         """What holds its buffers."""
-        words = {CATEGORY_WORDS[self.triage.need.buffers[member].category] for member in self.rows[index].buffers}
+        words = {CATEGORY_WORDS[buffer.category] for buffer in self.buffers(index)}
         return (words.pop() if len(words) == 1 else "mixed", "text")
 
     def shape(self, index: int) -> Span:
         """The shape, of a group how many there are."""
-        row = self.rows[index]
-        if not row.title:
-            text = self.first(index).shape or UNKNOWN
+        buffers = self.buffers(index)
+        if not self.rows[index].title:
+            text = buffers[0].shape or UNKNOWN
             return ((text if self.pen.width >= 2 * NARROW else short_shape(text)), "text")
-        shapes = {short_shape(self.triage.need.buffers[member].shape) for member in row.buffers}
-        words = f"{len(row.buffers)} {self.pen.glyphs.times} " if len(row.buffers) > 1 else ""
+        shapes = {short_shape(buffer.shape) for buffer in buffers}
+        words = f"{len(buffers)} {self.pen.glyphs.times} " if len(buffers) > 1 else ""
         return (words + (shapes.pop() if len(shapes) == 1 else f"({len(shapes)} shapes)"), "text")
 
     def place(self, index: int) -> tuple[str, str]:
         """The line of code and the op; of a group the op where all its buffers have one."""
-        row, folder = self.rows[index], self.pen.width >= WIDE
-        place, op = place_of(self.first(index), folder)
-        if row.title:
-            place = row.title if folder or " " in row.title else os.path.basename(row.title)
-            ops = {op_tail(self.triage.need.buffers[member].framework_op or "") for member in row.buffers}
+        title, buffers, folder = self.rows[index].title, self.buffers(index), self.pen.width >= WIDE
+        place, op = place_of(buffers[0], folder)
+        if title:
+            place = title if folder or " " in title else os.path.basename(title)
+            ops = {op_tail(buffer.framework_op or "") for buffer in buffers}
             op = ops.pop() if len(ops) == 1 else f"({len(ops)} ops)"
         return self.pen.text(place), self.pen.text(op)
 
@@ -230,7 +229,7 @@ def _drawn(
     """A text of each row's largest buffer, of which cells say more; unknown ones are the last in the alphabet."""
 
     def read(source: ShownRows, rows: Rows) -> list[str]:
-        return [getattr(source.first(row), key) or "\uffff" for row in rows]
+        return [getattr(source.buffers(row)[0], key) or "\uffff" for row in rows]
 
     def cells(source: ShownRows, _: Glyphs) -> Cells:
         return each(lambda row: cell(source, row))
@@ -268,7 +267,7 @@ ROWS: Table[ShownRows] = Table(
     ),
     len,
     json=(),
-    screen=("rank", "size_bytes", "after_bytes", "share_percent", "expansion", "category", "shape", "source"),
+    screen=in_order("rank size_bytes after_bytes share_percent expansion category shape source"),
 )
 
 
