@@ -14,8 +14,8 @@ from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_LETTER, Line
-from tpuprof.tui.pages.commands.diff.changes import ChangeRow, entries
-from tpuprof.tui.pages.commands.diff.drawing import shown
+from tpuprof.tui.pages.commands.diff.changes import ChangeRow
+from tpuprof.tui.pages.commands.diff.drawing import changed
 from tpuprof.tui.pages.commands.diff.verdict import verdict
 from tpuprof.tui.pages.commands.diff.words import MARKS, noise_time, per_unit, relative, side_figure, signed
 
@@ -107,7 +107,7 @@ def _of_both(diff: Diff, op: OpChange, read: Callable[[OpTable, int], str]) -> l
 def summary(diff: Diff) -> str:
     """A line of plain ASCII for a chat: the runs, the verdict, the ops that changed most."""
     lines = [f"A {diff.before.name} -> B {diff.after.name}", verdict(diff, ascii_only=True)]
-    for row in shown(entries(diff, "ops"), hides_same=True)[:_SUMMARY_OPS]:
+    for row in changed(diff, "ops")[:_SUMMARY_OPS]:
         word, size = MARKS[row.change.mark].word, signed(row.change.delta, "time", True)
         lines.append(" ".join(f"{word} {size} {relative(row.change)} {row.name}".split()))
     lines += [f"! {sentence}" for sentence in diff.warnings]

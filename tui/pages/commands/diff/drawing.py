@@ -11,14 +11,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, examples, has_words
 from tpuprof.parsers.session.diff.model import Change, Diff, Side
 from tpuprof.tui.draw.format import duration
-from tpuprof.tui.draw.layout import (
-    LOW,
-    NARROW,
-    TALL,
-    Composed,
-    cut,
-    cut_middle,
-)
+from tpuprof.tui.draw.layout import LOW, NARROW, TALL, Composed, cut, cut_middle
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, line_width
 from tpuprof.tui.draw.table import Listing, chosen_columns, header_line, row_lines
@@ -29,6 +22,7 @@ from tpuprof.tui.pages.commands.diff.changes import (
     ChangeRow,
     Sort,
     ViewName,
+    entries,
     has_clones,
     part_of,
     step_changes,
@@ -60,6 +54,9 @@ class DiffView(Listing):
     hides_same: bool = True
     apart: bool = False
     phase: str = ""
+
+
+_IN_REPORTS = DiffView(cursor=-1)
 
 
 def head_line(diff: Diff, pen: Pen) -> Line:
@@ -122,8 +119,8 @@ def apart_lines(diff: Diff, pen: Pen) -> list[Line]:
     """A line of the kinds of ops that one run alone has, and one of how each program changed by itself."""
     lines = []
     kinds = [
-        f"{word} {pen.text(', '.join(names))}"
-        for word, mark in (("new", "new"), ("gone", "gone"))
+        f"{mark} {pen.text(', '.join(names))}"
+        for mark in ("new", "gone")
         if (names := list(dict.fromkeys(kind.name for kind in diff.kinds if kind.time.mark == mark)))
     ]
     if kinds:
@@ -131,11 +128,9 @@ def apart_lines(diff: Diff, pen: Pen) -> list[Line]:
     if len(diff.phases) > 1 and not diff.different:
         spans: list[Span] = [(" a run of ", "dim")]
         for phase in diff.phases:
-            words = f"{MARKS[phase.time.mark].word} {relative(phase.time)}".strip()
-            spans += [
-                (f"{phase.name} ", "text"),
-                (f"{words}  ", MARKS[phase.time.mark].style),
-            ]
+            look = MARKS[phase.time.mark]
+            words = f"{look.word} {relative(phase.time)}".strip()
+            spans += [(f"{phase.name} ", "text"), (f"{words}  ", look.style)]
         lines.append(pen.fit(spans))
     return lines
 
@@ -163,7 +158,7 @@ def compose(diff: Diff, view: DiffView, rows: tuple[ChangeRow, ...], total: int,
     if not rows:
         lines += pen.wrap(_nothing(diff, view, total), "dim", [(" ", "dim")])
         return Composed(tuple(lines), -1, 0, room)
-    table = table_lines(rows, pen, view.cursor, view.sort, first, room, view.is_reversed)
+    table = table_lines(rows, range(first, min(len(rows), first + room)), pen, view)
     remarks = remark_lines(diff, view.name, pen)[: max(0, room - len(rows))]
     return Composed((*lines, *table, *remarks), len(lines) + 1, first, room)
 
@@ -222,25 +217,24 @@ def _nothing(diff: Diff, view: DiffView, total: int) -> str:
 # --- tables
 
 
-def shown(
-    rows: Sequence[ChangeRow],
-    sort: Sort = "change",
-    words: str = "",
-    hides_same: bool = False,
-    is_reversed: bool = False,
-) -> tuple[ChangeRow, ...]:
-    """The rows that hold all words, without those that are the same where that is wanted, in order.
+def shown(rows: Sequence[ChangeRow], view: DiffView) -> tuple[ChangeRow, ...]:
+    """The rows that hold all words of the view, without those that are the same where it hides them, in order.
 
     Sums that add up keep their order.
     """
-    kept, is_wanted = list(rows), has_words(words)
-    if words.strip():
+    kept, is_wanted = list(rows), has_words(view.words)
+    if view.words.strip():
         kept = [row for row, text in zip(rows, searched_texts(CHANGES, rows), strict=True) if is_wanted(text)]
-    if hides_same:
+    if view.hides_same and view.name in HIDING:
         kept = [row for row in kept if row.change.mark != "same"]
     if is_sortable(rows):
-        kept.sort(key=lambda row: (_ORDERS[sort](row.change), row.name), reverse=is_reversed)
+        kept.sort(key=lambda row: (_ORDERS[view.sort](row.change), row.name), reverse=view.is_reversed)
     return tuple(kept)
+
+
+def changed(diff: Diff, name: ViewName) -> tuple[ChangeRow, ...]:
+    """The rows of a view as a report has them, in which nothing brings back what it hides."""
+    return shown(entries(diff, name), DiffView(name=name))
 
 
 def is_sortable(rows: Sequence[ChangeRow]) -> bool:
@@ -266,28 +260,13 @@ _ORDERS: dict[Sort, Callable[[Change], Any]] = {
 """What rows are sorted by, and where that is equal by their names."""
 
 
-def table_lines(
-    rows: Sequence[ChangeRow],
-    pen: Pen,
-    cursor: int = -1,
-    sort: Sort = "change",
-    first: int = 0,
-    room: int | None = None,
-    is_reversed: bool = False,
-) -> list[Line]:
-    """Headings and rows.
-
-    Args:
-        cursor: index of the row under the cursor, -1 for none.
-        first: the first row shown.
-        room: how many rows fit; None for all.
-    """
-    last = len(rows) if room is None else min(len(rows), first + room)
+def table_lines(rows: Sequence[ChangeRow], those: range, pen: Pen, view: Listing = _IN_REPORTS) -> list[Line]:
+    """Headings, and those of the rows that are to show."""
     columns = chosen_columns(screen_columns(CHANGES, rows, pen.glyphs, _looks(rows, pen.width)), pen.width)
-    key = {"slower": "change", "faster": "change"}.get(sort, sort)
-    is_down = (sort not in ("faster", "name")) != is_reversed
-    lines = [header_line(columns, pen, key if is_sortable(rows) else "", is_down)]
-    return lines + row_lines(columns, range(first, last), cursor, pen)
+    key = {"slower": "change", "faster": "change"}.get(view.sort, view.sort)
+    is_down = (view.sort not in ("faster", "name")) != view.is_reversed
+    heading = header_line(columns, pen, key if is_sortable(rows) else "", is_down)
+    return [heading, *row_lines(columns, those, view.cursor, pen)]
 
 
 def _looks(rows: Sequence[ChangeRow], width: int) -> dict[str, Mapping[str, Any]]:

@@ -19,7 +19,6 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.diff import drawing, fields
 from tpuprof.tui.pages.commands.diff.changes import (
-    HIDING,
     ChangeRow,
     ViewName,
     entries,
@@ -138,24 +137,23 @@ def markdown(content: JudgedDiff, _: TextLook, limit: int) -> str:
         lines.append(f"- {name}: {escaped(side.name)} ({escaped(', '.join(what))}){simulated}")
     lines += ["", *_steps(diff)]
     lines += _section(f"Where time goes, {per_unit(diff)} on the mean core", entries(diff, "time"))
-    ops = drawing.shown(entries(diff, "ops"), hides_same=True)
+    ops = drawing.changed(diff, "ops")
     together = ", clones as one row" if has_clones(diff) else ""
     lines += _section(f"Ops that changed{together}", ops, limit or MOST_OPS)
     lines += _section("Kinds of ops that are new or gone", kind_entries(diff))
     if len(diff.phases) > 1:
         lines += _section("A run of each program by itself", entries(diff, "phases"))
         for phase in diff.phases:
-            of_phase = drawing.shown(entries(phase.ops, "ops"), hides_same=True)
+            of_phase = drawing.changed(phase.ops, "ops")
             lines += _section(f"Ops that changed, {per_unit(phase.ops)}", of_phase, limit or MOST_OPS)
-    lines += _section("Versions and flags that differ", drawing.shown(entries(diff, "setup"), hides_same=True))
+    lines += _section("Versions and flags that differ", drawing.changed(diff, "setup"))
     memory = [row for row in entries(diff, "memory") if {row.change.before, row.change.after} != {None}]
     lines += _section("HBM of compiled modules", memory)
     lines += _section("Figures", entries(diff, "figures"))
     unknown = [f"{key}: {why}" for key, why in diff.unknown.items()]
     unknown += [f"HBM of {module.name}: {module.problem}" for module in diff.modules if module.problem]
     lines += ["", "Unknown:", ""] if unknown else []
-    lines += [f"- {escaped(sentence)}" for sentence in unknown]
-    return joined(lines)
+    return joined([*lines, *(f"- {escaped(sentence)}" for sentence in unknown)])
 
 
 def _steps(diff: Diff) -> list[str]:
@@ -210,7 +208,7 @@ def _table(diff: Diff, name: ViewName, pen: Pen, limit: int) -> list[Line]:
     every = entries(diff, name)
     if not every:
         return []
-    rows = drawing.shown(every, hides_same=name in HIDING)
+    rows = drawing.changed(diff, name)
     kept = rows[:limit] if limit and name == "ops" else rows
     words = [f"{len(kept):,} of {len(rows):,} changed"] if len(kept) < len(rows) else []
     same = "the same" if name == "setup" else "the same within the noise"
@@ -220,7 +218,7 @@ def _table(diff: Diff, name: ViewName, pen: Pen, limit: int) -> list[Line]:
     title = pen.rule(of_phase or _TITLES.get(name) or drawing.table_title(diff, name), ", ".join(words))
     if not kept:
         return [title, pen.fit([(" none changed", "dim")])]
-    return [title, *drawing.table_lines(kept, pen), *drawing.remark_lines(diff, name, pen)]
+    return [title, *drawing.table_lines(kept, range(len(kept)), pen), *drawing.remark_lines(diff, name, pen)]
 
 
 REPORT = CommandReport(

@@ -61,9 +61,7 @@ class DiffScreen(PageScreen[ChangeRow]):
     @property
     def rows(self) -> tuple[ChangeRow, ...]:
         """The rows that show."""
-        view = self.view
-        hides = view.hides_same and view.name in HIDING
-        return self.kept(view.anew(), lambda: shown(self.all_rows, view.sort, view.words, hides, view.is_reversed))
+        return self.kept(self.view.anew(), lambda: shown(self.all_rows, self.view))
 
     def head_line(self, pen: Pen) -> AnyLine:
         """The two runs."""

@@ -44,7 +44,7 @@ def clones(tmp_path_factory: pytest.TempPathFactory) -> Diff:
 
 def frame(diff: Diff, view: DiffView, width: int, height: int, glyphs: Glyphs = BLOCK) -> Composed:
     every = entries(diff, view.name, view.apart)
-    rows = shown(every, view.sort, view.words, view.hides_same)
+    rows = shown(every, view)
     return compose(diff, view, rows, len(every), Pen(width, glyphs), height)
 
 
@@ -189,7 +189,7 @@ def test_verdict_lines_are_cut_with_a_sign(diff: Diff) -> None:
 
 @pytest.mark.parametrize("sort", SORTS)
 def test_orders(diff: Diff, sort: Sort) -> None:
-    rows = shown(entries(diff, "ops"), sort)
+    rows = shown(entries(diff, "ops"), DiffView(sort=sort, hides_same=False))
     names = [row.name for row in rows]
     firsts = {
         "change": "all-gather.3",
@@ -205,11 +205,11 @@ def test_orders(diff: Diff, sort: Sort) -> None:
 
 def test_filter_and_hiding(diff: Diff) -> None:
     every = entries(diff, "ops")
-    assert {row.name for row in shown(every, words="norm")} == {"fusion.52"}
-    assert {row.name for row in shown(every, words="fusion.41")} == {"fusion.52"}  # its name in A
-    assert {row.name for row in shown(every, words="gone")} == {"copy.812"}
-    assert {row.change.mark for row in shown(every, hides_same=True)} == {"new", "gone", "more"}
-    rows = shown(entries(diff, "time"), "name")
+    assert {row.name for row in shown(every, DiffView(words="norm", hides_same=False))} == {"fusion.52"}
+    assert {row.name for row in shown(every, DiffView(words="fusion.41", hides_same=False))} == {"fusion.52"}  # in A
+    assert {row.name for row in shown(every, DiffView(words="gone", hides_same=False))} == {"copy.812"}
+    assert {row.change.mark for row in shown(every, DiffView())} == {"new", "gone", "more"}
+    rows = shown(entries(diff, "time"), DiffView(name="time", sort="name"))
     assert [row.name for row in rows][-3:] == ["typical step", "odd steps", "mean step"]  # what adds up keeps its order
 
 
