@@ -16,13 +16,12 @@ from tpuprof.parsers.capture.runtime_metrics import (
     mean_duty,
 )
 from tpuprof.tui.draw.bars import small_bar
-from tpuprof.tui.draw.format import duration, local_minute
+from tpuprof.tui.draw.format import UNKNOWN, duration, local_minute
 from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.draw.table import Listing
 
-UNKNOWN = "n/a"
 _SPARKS, _BAR, _RATE_SPARKS = 10, 9, 8
 _QUEUE = 74
 """Cells from which on there is room for the queue and the idle time."""
@@ -214,4 +213,4 @@ def meaning_lines(unknown: Mapping[str, str], pen: Pen) -> list[Line]:
         *unknown.items(),
     ]
     heading = pen.fit([("What the figures mean", "title")])
-    return [heading, *pen.labelled([(name, text) for name, text in rows])]
+    return [heading, *pen.labelled(rows)]

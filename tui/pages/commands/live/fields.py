@@ -5,7 +5,7 @@ from __future__ import annotations
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.capture.runtime_metrics import Device, Reading, collectives_between, headline
 from tpuprof.tui.draw.format import utc
-from tpuprof.tui.report.fields import Metric, attribute, nested, object_table
+from tpuprof.tui.report.fields import Metric, attribute, in_order, nested, object_table
 from tpuprof.tui.report.units import BYTES, COUNT, NUMBER, PERCENT, TEXTS, VERBATIM
 
 
@@ -30,6 +30,11 @@ def _ended(pair: ReadingPair) -> EndedCollectives | None:
     return None if between is None else EndedCollectives(*between)
 
 
+def _silent(pair: ReadingPair) -> list[str]:
+    return [f"{address}: {reason}" for address, reason in pair.reading.silent.items()]
+
+
+_NONE_ENDED = "the runtime counts none, none ended since the reading before, or this is the first reading"
 _TOLD = "the runtime does not tell it"
 _DEVICE: tuple[Metric[Device], ...] = (
     attribute("address", VERBATIM, "of the process's metric service", "address"),
@@ -45,15 +50,7 @@ _DEVICE: tuple[Metric[Device], ...] = (
 DEVICES = object_table(
     "devices",
     _DEVICE,
-    markdown=(
-        "id",
-        "chip",
-        "duty_percent",
-        "hbm_used_bytes",
-        "hbm_total_bytes",
-        "bandwidth_percent",
-        "queued_programs",
-    ),
+    markdown=in_order("id chip duty_percent hbm_used_bytes hbm_total_bytes bandwidth_percent queued_programs"),
 )
 
 _ENDED: tuple[Metric[EndedCollectives], ...] = (
@@ -65,17 +62,6 @@ BEFORE_DEVICES: tuple[Metric[ReadingPair], ...] = (
     Metric("headline", VERBATIM, lambda pair: headline(pair.reading), "the answer in a sentence"),
 )
 AFTER_DEVICES: tuple[Metric[ReadingPair], ...] = (
-    Metric(
-        "collectives",
-        nested(_ENDED),
-        _ended,
-        "between slices",
-        "the runtime counts none, none ended since the reading before, or this is the first reading",
-    ),
-    Metric(
-        "silent",
-        TEXTS,
-        lambda pair: [f"{address}: {reason}" for address, reason in pair.reading.silent.items()],
-        "servers that did not answer, and why",
-    ),
+    Metric("collectives", nested(_ENDED), _ended, "between slices", _NONE_ENDED),
+    Metric("silent", TEXTS, _silent, "servers that did not answer, and why"),
 )

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.capture.runtime_metrics import Reading, headline
+from tpuprof.parsers.capture.runtime_metrics import headline
 from tpuprof.tui.draw.format import utc
 from tpuprof.tui.pages.commands.live.fields import AFTER_DEVICES, BEFORE_DEVICES, DEVICES, ReadingPair
 from tpuprof.tui.report.fields import first, metric_reasons, metric_values, reasons, table_records
 from tpuprof.tui.report.json import line, schema
 from tpuprof.tui.report.markdown import escaped, joined, main_table
 from tpuprof.tui.report.page import CommandReport, TextLook
-
-
-def read(reading: Reading, before: Reading | None) -> ReadingPair:
-    """A reading beside the one before it."""
-    return ReadingPair(reading, before)
 
 
 def json(pair: ReadingPair, _: TextLook, limit: int) -> str:
@@ -44,7 +39,7 @@ def text(pair: ReadingPair, _: TextLook, __: int) -> str:
 
 
 REPORT = CommandReport(
-    read=read,
+    read=ReadingPair,
     writers={"json": json, "md": markdown, "text": text},
     tables=(DEVICES,),
     metrics=(*BEFORE_DEVICES, *AFTER_DEVICES),

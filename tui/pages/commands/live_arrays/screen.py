@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from tpuprof.parsers.memory.live_arrays import BY
@@ -79,10 +78,8 @@ class LiveArraysScreen(PageScreen[Row]):
         kind = (f"{view.kind}s" if view.kind else "kinds") if has_kinds else ""
         early, late = 2, HELPS + 1  # the footer has one of three before help
         of_kind, of_device = late if is_diff else early, late if is_diff or has_kinds else early
-        by_words, stacks = (
-            "By source line, function, stack, device, kind; back",
-            "The whole stack, with the lines of code",
-        )
+        by_words = "By source line, function, stack, device, kind; back"
+        stacks = "The whole stack, with the lines of code"
         device, devices_words = "device" if has_devices else "", "All devices, or one at a time"
         words = "Only what has these words anywhere on its stacks"
         return (
@@ -106,13 +103,12 @@ class LiveArraysScreen(PageScreen[Row]):
         if self.row is not None:
             self.open(TextPopup(self.look, "Live arrays", partial(card, self.content, self.row, self.view.by), ABOUT))
 
-    def _show(self, view: LiveArraysView, words: str) -> None:
-        self.view = view.anew()
-        self.flash = words
+    def _show(self, words: str, **changes: object) -> None:
+        self.view, self.flash = self.view.anew(**changes), words
 
     def _group(self, by: int) -> None:
         now = BY[(BY.index(self.view.by) + by) % len(BY)]
-        self._show(replace(self.view, by=now), f"By {BY_WORDS[now]}.")
+        self._show(f"By {BY_WORDS[now]}.", by=now)
 
     def _next_kind(self) -> None:
         there = kinds(self.content)
@@ -120,7 +116,7 @@ class LiveArraysScreen(PageScreen[Row]):
             self.flash = "There is one kind only."
             return
         now = there[(there.index(self.view.kind) + 1) % len(there)]
-        self._show(replace(self.view, kind=now), f"{now.capitalize()}s only." if now else "All kinds.")
+        self._show(f"{now.capitalize()}s only." if now else "All kinds.", kind=now)
 
     def _next_device(self) -> None:
         there = devices(self.content)
@@ -128,7 +124,7 @@ class LiveArraysScreen(PageScreen[Row]):
             self.flash = "There is one device only."
             return
         now = there[(there.index(self.view.device) + 1) % len(there)]
-        self._show(replace(self.view, device=now), f"Only {now}." if now else "All devices.")
+        self._show(f"Only {now}." if now else "All devices.", device=now)
 
     def _hide(self) -> None:
         """Shows or hides what is the same."""
@@ -144,8 +140,8 @@ class LiveArraysScreen(PageScreen[Row]):
 
     def back(self) -> None:
         """One level back: the filter, the device and the kind, then the screen, where one is below."""
-        if not self.view.words and (self.view.device is not None or self.view.kind is not None):
-            self._show(replace(self.view, device=None, kind=None), "")
+        if not self.view.words and (self.view.device, self.view.kind) != (None, None):
+            self._show("", device=None, kind=None)
         else:
             super().back()
 

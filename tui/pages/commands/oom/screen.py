@@ -39,6 +39,7 @@ Try = Callable[[Triage, frozenset[str]], Trial]
 
 
 _WHAT_IF = "What if: try changes (space or digits)"
+_SUMMARY = "Copy a summary of twelve lines"
 
 ABOUT_ADVICE = meanings(
     ("", "What to change, how, and what that would save, with the arithmetic and the buffers that it rests on."),
@@ -97,8 +98,13 @@ class TriageScreen(PageScreen[BufferRow]):
 
     @property
     def buffer(self) -> Buffer | None:
-        """The largest buffer of that row."""
+        """The largest buffer of the row under the cursor."""
         return self.triage.need.buffers[self.row.buffers[0]] if self.row is not None else None
+
+    @property
+    def source(self) -> str | None:
+        """Where that buffer comes from; None where it is unknown."""
+        return self.buffer.source if self.buffer is not None else None
 
     def head_line(self, pen: Pen) -> AnyLine:
         """Which error it is."""
@@ -116,8 +122,7 @@ class TriageScreen(PageScreen[BufferRow]):
 
     def _excerpt(self) -> SourceExcerpt | None:
         """Lines around the place that the buffer under the cursor comes from, where that file is here."""
-        source = self.buffer.source if self.buffer is not None else None
-        return self._excerpt_of(source, 3, 3) if source else None
+        return self._excerpt_of(self.source, 3, 3) if self.source else None
 
     @property
     def keys(self) -> Sequence[KeyRow]:
@@ -154,22 +159,14 @@ class TriageScreen(PageScreen[BufferRow]):
     def _log_keys(self) -> Sequence[KeyRow]:
         has_arrays, has_more = self._arrays is not None, len(self.content) > 1
         words = "Who holds the memory: the device memory profile" if has_arrays else ""
+        steps = "next error", "Next, previous error of the log"
         after, before = partial(self._show, 1), partial(self._show, -1)
         errors = {"n": after, "right_square_bracket": after, "N": before, "left_square_bracket": before}
         return (
             KeyRow("w", "what if" if self.triage.toggles else "", _WHAT_IF, {"w": self._what_if}, rank=2),
             KeyRow("a", "who holds it" if has_arrays else "", words, {"a": self._open_arrays}, rank=2),
-            KeyRow(
-                "n N, ] [",
-                "next error" if has_more else "",
-                "Next, previous error of the log" if has_more else "",
-                errors,
-                "n",
-                3,
-            ),
-            KeyRow(
-                "y", "copy", "Copy a summary of twelve lines", {"y": lambda: self.copy(summary(self.triage))}, rank=4
-            ),
+            KeyRow("n N, ] [", *(steps if has_more else ("", "")), errors, "n", 3),
+            KeyRow("y", "copy", _SUMMARY, {"y": lambda: self.copy(summary(self.triage))}, rank=4),
         )
 
     def move(self, rows: int, screens: float) -> None:
@@ -191,9 +188,8 @@ class TriageScreen(PageScreen[BufferRow]):
             self.flash = f"There is no advice {number}."
             return
         if self.view.advice == index:
-            self.open(
-                TextPopup(self.look, f"Advice {index + 1}", partial(advice_card, self.triage, index), ABOUT_ADVICE)
-            )
+            lines = partial(advice_card, self.triage, index)
+            self.open(TextPopup(self.look, f"Advice {number}", lines, ABOUT_ADVICE))
             return
         self.view = replace(self.view, advice=index)
         about = self.triage.advice[index].buffers
@@ -217,9 +213,8 @@ class TriageScreen(PageScreen[BufferRow]):
             self._tick()
         elif self.row is not None and self.buffer is not None:
             lines = partial(buffer_card, self.triage, self.row, excerpt=self._excerpt())
-            self.open(
-                TextPopup(self.look, self.row.title or instruction_of(self.buffer) or "Buffer", lines, ABOUT_BUFFER)
-            )
+            title = self.row.title or instruction_of(self.buffer) or "Buffer"
+            self.open(TextPopup(self.look, title, lines, ABOUT_BUFFER))
 
     @property
     def orders(self) -> Mapping[str, str]:
@@ -269,14 +264,10 @@ class TriageScreen(PageScreen[BufferRow]):
         """Who holds the memory, in a line and as a section; nothing without a device memory profile."""
         if self._arrays is None:
             return []
-
         held = holders.holders(self._arrays, self.triage.device)
-        words = cut(
-            f" {pen.glyphs.keyed('Who holds it (`a`)')}: {holders.in_a_line(held, pen.glyphs.is_ascii)}",
-            pen.width - 1,
-            pen.glyphs,
-        )
-        return [pen.fit([(words, "key")]), *holders.lines(held, "", pen)]
+        words = f" {pen.glyphs.keyed('Who holds it (`a`)')}: {holders.in_a_line(held, pen.glyphs.is_ascii)}"
+        line = pen.fit([(cut(words, pen.width - 1, pen.glyphs), "key")])
+        return [line, *holders.lines(held, "", pen)]
 
     def _open_arrays(self) -> None:
         """The device memory profile, above this screen."""
@@ -287,5 +278,5 @@ class TriageScreen(PageScreen[BufferRow]):
 
     def _edit(self) -> None:
         """Opens the user's editor at the source line, where that file is here."""
-        source = self.buffer.source if self.buffer is not None else None
-        self.flash = self.edit(source, self._excerpt()) if source else "No source line is known for it."
+        source, excerpt = self.source, self._excerpt()
+        self.flash = self.edit(source, excerpt) if source else "No source line is known for it."
