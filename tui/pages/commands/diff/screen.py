@@ -100,7 +100,7 @@ class DiffScreen(PageScreen[ChangeRow]):
             KeyRow(
                 "/", "filter" if hides else "", "Only rows with these words", {"slash": self._begin_filter}, rank=late
             ),
-            KeyRow("y", "copy", "Copy a summary", {"y": lambda: self.copy(summary(self.diff))}, rank=4),
+            KeyRow("y", "copy", "Copy a summary", {"y": lambda: self.copy(summary(self.content))}, rank=4),
             *self.last_keys(),
         )
 
