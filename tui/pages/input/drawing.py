@@ -42,28 +42,19 @@ _PARTS: Mapping[str, tuple[str, StyleKey]] = {
 }
 """What each category is called in a word, and its style; the first ones are those of the breakdown, in its order."""
 
-LEAST_VERDICT, LEAST_GRAPH, LEAST_ROWS = 3, 2, 3
-"""Lines that verdict, graph and table have even on a crowded screen."""
-
-GOOD_GRAPH = 4
-"""Rows of the graph beyond which further ops come first."""
-
-FEW_BARS = 3
-"""Parts of the host's time that a screen shows which is not tall."""
+LEAST_VERDICT, LEAST_GRAPH, LEAST_ROWS = 3, 2, 3  # lines that verdict, graph and table have even on a crowded screen
+GOOD_GRAPH = 4  # rows of the graph beyond which further ops come first
+FEW_BARS = 3  # parts of the host's time that a screen shows which is not tall
 
 _LEAST_NAME = 30
 """Cells that names have where there is room, however short they are, so that the columns do not stand at the left."""
 
-_DEEPEST = 8
-"""Stages by which a row is indented at most."""
+_DEEPEST = 8  # stages by which a row is indented at most
 
 
 _Card = list[list[Span]]
-_CARDS = (23, 16, 22)
-"""Cells of 80 that the cards but the last one have."""
-
-_FEW_CARDS = (28, 28)
-"""The same on a narrow screen, which has no room for the range over the steps."""
+_CARDS = (23, 16, 22)  # cells of 80 that the cards but the last one have
+_FEW_CARDS = (28, 28)  # the same on a narrow screen, which has no room for the range over the steps
 
 
 def input_headline(page: InputPipelinePage, pen: Pen) -> list[Line]:
@@ -117,8 +108,7 @@ _SIGNS: Mapping[str, tuple[str, StyleKey]] = {
     "device": ("NOT INPUT-BOUND", "good"),
     "unknown": ("UNKNOWN", "warn"),
 }
-_SAME_PERCENT = 0.1
-"""Percent by which two shares may differ that are said to be the same."""
+_SAME_PERCENT = 0.1  # percent by which two shares may differ that are said to be the same
 
 
 def input_verdict(page: InputPipelinePage, pen: Pen, most: int | None = None) -> list[Line]:
@@ -144,8 +134,7 @@ def input_verdict(page: InputPipelinePage, pen: Pen, most: int | None = None) ->
     return lines if most is None else pen.cut_after(lines, most, "w")
 
 
-_TOPS = (1, 2, 5, 10, 15, 20, 30, 40, 50, 60, 80, 100)
-"""Percentages at which the axis may end."""
+_TOPS = (1, 2, 5, 10, 15, 20, 30, 40, 50, 60, 80, 100)  # percentages at which the axis may end
 
 
 def wait_columns(steps: Sequence[StepWait], width: int, cursor: int | None) -> GraphColumns:
@@ -319,8 +308,7 @@ def figure_notes(page: InputPipelinePage, pen: Pen) -> list[Line]:
     return [line for note in notes for line in pen.wrap(note, "dim", [("   ", "dim")])]
 
 
-_SCALED = 0.01
-"""Difference from which on a part of the whole is worth a word."""
+_SCALED = 0.01  # difference from which on a part of the whole is worth a word
 
 
 def compose_input(page: InputPipelinePage, pen: Pen, height: int | None, cursor: Cursor) -> ComposedGraph:

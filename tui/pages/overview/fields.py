@@ -96,8 +96,7 @@ _SPLIT = (
     ),
 )
 SPLIT = tuple(_percent(*(words.format(part) for words in texts)) for parts, *texts in _SPLIT for part in parts)
-MARKDOWN = (*ACTIVITY, FLOPS, BANDWIDTH, ROOFLINE, *COUNTERS, *SPLIT, *BOTTLENECK)
-"""Figures in the order of Markdown."""
+MARKDOWN = (*ACTIVITY, FLOPS, BANDWIDTH, ROOFLINE, *COUNTERS, *SPLIT, *BOTTLENECK)  # figures in the order of Markdown
 
 # --- device time, steps, findings
 

@@ -18,13 +18,10 @@ if TYPE_CHECKING:
 TAB_KEYS = {tab.name: (str(number), tab.short_title.lower()) for number, tab in enumerate(TABS, 1)}
 """The key of each tab, and its name in a word."""
 
-SEVERE = 0.10
-"""Share of the time from which on a finding is marked as a large one."""
-
+SEVERE = 0.10  # share of the time from which on a finding is marked as a large one
 _WORTH, _SHARE = 9, 7
 
-_NARROW = 72
-"""Cells below which a row gives the number of the tab alone."""
+_NARROW = 72  # cells below which a row gives the number of the tab alone
 
 
 def goes_somewhere(finding: Finding) -> bool:

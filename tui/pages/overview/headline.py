@@ -67,8 +67,7 @@ def _gpu_cards(page: Overview) -> list[_Card]:
     ]
 
 
-_ROOMY = 15
-"""Cells from which on a card says what its figure is of."""
+_ROOMY = 15  # cells from which on a card says what its figure is of
 
 
 def headline(page: Overview, pen: Pen) -> list[Line]:
@@ -139,8 +138,7 @@ _SIGNS: dict[str, tuple[str, StyleKey]] = {
     "device": ("DEVICE-BOUND", "good"),
 }
 
-_PARTLY = 5.0
-"""Percent of step time from which on a program is partly input-bound."""
+_PARTLY = 5.0  # percent of step time from which on a program is partly input-bound
 
 
 def _sign(page: Overview) -> tuple[str, StyleKey]:
@@ -189,5 +187,4 @@ def latency_line(page: Overview, pen: Pen) -> list[Line]:
     return [pen.fit([(" LATENCY", "dim"), *metrics, tail])]
 
 
-_SPARED = (75.0, 99.9, 90.0)
-"""Percentiles that a narrow screen spares, the first one first."""
+_SPARED = (75.0, 99.9, 90.0)  # percentiles that a narrow screen spares, the first one first

@@ -15,11 +15,8 @@ from tpuprof.tui.draw.format import duration, significant
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 
-SLOW = 1.15
-"""A step is called slow from this multiple of the median on."""
-
-MARKED = 6
-"""At most so many slow steps are named below the graph."""
+SLOW = 1.15  # a step is called slow from this multiple of the median on
+MARKED = 6  # at most so many slow steps are named below the graph
 
 _LEGEND: dict[StyleKey, tuple[str, str, str]] = {
     "busy": ("B", "busy", "busy"),

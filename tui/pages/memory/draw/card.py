@@ -15,9 +15,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey
 from tpuprof.tui.pages.memory.fields.module import SMALL
 
-COMPARED = 256
-"""Buffers of one size among which those of one shape are looked for."""
-
+COMPARED = 256  # buffers of one size among which those of one shape are looked for
 _BAR = 16
 
 

@@ -20,12 +20,8 @@ from tpuprof.tui.draw.layout import cut, cut_middle
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 
-AXIS = 10
-"""Cells left of the graph: a label of eight, a blank or a tick, and the axis."""
-
-NEAR = 1.5
-"""The limit is drawn where the graph need not be higher than this multiple of the peak for it."""
-
+AXIS = 10  # cells left of the graph: a label of eight, a blank or a tick, and the axis
+NEAR = 1.5  # the limit is drawn where the graph need not be higher than this multiple of the peak for it
 _NICE = (1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2, 2.2, 2.5, 2.8, 3, 3.5, 4, 4.5, 5, 5.5, 6, 7, 8, 9, 10)
 _UNITS = (*UNITS, (1, "B"))
 _LABEL = 8

@@ -14,12 +14,8 @@ from tpuprof.tui.draw.layout import NARROW, cut_middle, joined
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width
 
-TIGHT, NEARLY = 0.05, 0.1
-"""Headroom below these shares of the capacity is a warning, and little."""
-
-LEAST_SHOWN = 0.001
-"""A part of the bar with this share of it or more has a cell."""
-
+TIGHT, NEARLY = 0.05, 0.1  # headroom below these shares of the capacity is a warning, and little
+LEAST_SHOWN = 0.001  # a part of the bar with this share of it or more has a cell
 _LEAST_BAR = 16
 _MOST_BAR = 80
 

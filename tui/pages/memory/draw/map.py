@@ -24,9 +24,7 @@ from tpuprof.tui.pages.memory.fields.module import op_or_name
 
 Tones = NDArray[np.uint8]
 
-FREE, CROWDED, OWN = 0, 5, 6
-"""Tones of a cell; 1 to 4 are for buffers, so that neighbours differ."""
-
+FREE, CROWDED, OWN = 0, 5, 6  # tones of a cell; 1 to 4 are for buffers, so that neighbours differ
 _FILLS: tuple[Fill, ...] = ("page", "step", "module", "idle", "unknown", "view", "copy")
 _LETTERS = " :=-%.@"
 _WRITTEN, _LABELLED = 256, 16

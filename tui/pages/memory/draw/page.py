@@ -16,11 +16,8 @@ from tpuprof.tui.pages.memory.draw.map import PaintedMap, map_allocation, map_li
 from tpuprof.tui.pages.memory.draw.table import MemoryList, MemoryState, list_heading, table_lines
 from tpuprof.tui.pages.memory.fields.module import short_op
 
-WIDE, GUTTER = 130, 3
-"""Cells from which on the card stands beside the list, and between them."""
-
-ROOMY = 18
-"""Lines from which on a line says what the band is."""
+WIDE, GUTTER = 130, 3  # cells from which on the card stands beside the list, and between them
+ROOMY = 18  # lines from which on a line says what the band is
 
 
 @dataclass(frozen=True, slots=True)

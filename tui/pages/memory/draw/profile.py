@@ -153,8 +153,7 @@ def note_lines(allocator: AllocatorProfile, pen: Pen) -> list[Line]:
 
 # --- the graph -----------------------------------------------------------------------------------------------------
 
-Band = tuple[DeviceModuleRuns, Int64s]
-"""Runs of modules, and which of them are on the device."""
+Band = tuple[DeviceModuleRuns, Int64s]  # runs of modules, and which of them are on the device
 
 
 def band_of(allocator: AllocatorProfile, runs: Sequence[DeviceModuleRuns]) -> Band | None:

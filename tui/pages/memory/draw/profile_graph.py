@@ -16,8 +16,7 @@ from tpuprof.tui.draw.layout import cut, joined
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Fill, Glyphs, Key, Line, Span, StyleKey
 
-AXIS = 10
-"""Cells left of the columns: a size, and a rule."""
+AXIS = 10  # cells left of the columns: a size, and a rule
 
 PARTS: tuple[tuple[str, Fill, StyleKey, str], ...] = (
     ("stack", "compute", "class.compute", "S"),
@@ -26,14 +25,9 @@ PARTS: tuple[tuple[str, Fill, StyleKey, str], ...] = (
 )
 """Name, fill, style and letter of what lies on one another, from the bottom on."""
 
-_BELOW_CAPACITY = 0.04
-"""Where the peak is less than this share of the capacity, the axis ends above the peak."""
-
-_FRAGMENTATION_TOPS = (1, 2, 5, 10, 20, 50, 100)
-"""Percentages that the curve of fragmentation may stand below."""
-
-_NAMED_RUNS = 400
-"""Runs in a window up to which their names are drawn."""
+_BELOW_CAPACITY = 0.04  # where the peak is less than this share of the capacity, the axis ends above the peak
+_FRAGMENTATION_TOPS = (1, 2, 5, 10, 20, 50, 100)  # percentages that the curve of fragmentation may stand below
+_NAMED_RUNS = 400  # runs in a window up to which their names are drawn
 
 
 @dataclass(frozen=True, slots=True)

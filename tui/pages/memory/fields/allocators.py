@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from tpuprof.tui.report.fields import Rows
 
-UNNAMED = "(not named)"
-"""Stands for the op where the runtime names none."""
+UNNAMED = "(not named)"  # stands for the op where the runtime names none
 
 
 def _known_sizes(values: Sequence[int] | NDArray[Any]) -> list[Value]:
@@ -178,5 +177,4 @@ AT_PEAK: Table[AllocatorProfile] = Table(
     places=("allocators[].at_peak[]",),
 )
 
-SEARCHED = ("framework_op", "region", "data_type", "shape")
-"""What a search looks at."""
+SEARCHED = ("framework_op", "region", "data_type", "shape")  # what a search looks at

@@ -25,8 +25,7 @@ from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribut
 from tpuprof.tui.report.shared.buffers import BUFFER_FIELDS, SHARED_KEYS, BufferRows, bar_field, size_bar
 from tpuprof.tui.report.units import BYTES, COUNT, SHARE, VERBATIM
 
-SMALL = 0.001
-"""Padding below this share of what is in memory is not worth a colour."""
+SMALL = 0.001  # padding below this share of what is in memory is not worth a colour
 
 # --- figures of a memory space
 
@@ -252,8 +251,7 @@ BUFFERS: Table[Any] = Table(
 )
 """Buffers: `BufferRows` in reports, `ListedRows` on the screen."""
 
-SEARCHED = ("name", "shape", "framework_op", "source")
-"""What a search looks at."""
+SEARCHED = ("name", "shape", "framework_op", "source")  # what a search looks at
 
 # --- groups of buffers
 
@@ -309,8 +307,7 @@ def _peaks(module: ModulePeaks) -> str:
     return module.problem or ", ".join(f"{name} {binary_size(peak)}" for name, peak in _peaks_by_name(module).items())
 
 
-_BY_NAME = replace(VERBATIM, name="bytes by name")
-"""Objects with a size for each name."""
+_BY_NAME = replace(VERBATIM, name="bytes by name")  # objects with a size for each name
 _NO_ID = "the module is from a file that does not tell"
 MODULES: Table[Sequence[ModulePeaks]] = object_table(
     "modules",

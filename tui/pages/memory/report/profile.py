@@ -27,12 +27,8 @@ from tpuprof.tui.report.fields import columns, first, markdown_rows, reasons, ta
 from tpuprof.tui.report.markdown import escaped, fields_table, not_shown, unknown_block
 from tpuprof.tui.report.page import ReportRequest
 
-MOST_POINTS = 10_000
-"""Points of an allocator's timeline where no limit is given."""
-
-TEXT_ROWS = 20
-"""Rows of a table in the text report where no limit is given."""
-
+MOST_POINTS = 10_000  # points of an allocator's timeline where no limit is given
+TEXT_ROWS = 20  # rows of a table in the text report where no limit is given
 _GRAPH_ROWS = 8
 
 

@@ -16,8 +16,7 @@ from tpuprof.tui.pages.overview.inference.fields import BEFORE_ROWS
 from tpuprof.tui.report.fields import markdown_rows, short_names
 from tpuprof.tui.report.shared.quantities import LATENCIES, NamedLatency, latencies
 
-_FIGURE, _LEAST_BAR, _PHASE = 10, 8, 8
-"""Cells of a duration, of the narrowest bar, and of a module's phase."""
+_FIGURE, _LEAST_BAR, _PHASE = 10, 8, 8  # cells of a duration, of the narrowest bar, and of a module's phase
 
 _FEW_LATENCIES, _ROWS_IN_FULL, _MOST_DIGITS = 4, 5, 6
 """Latencies on a screen that is not tall, rows of a histogram among details, and digits of a histogram's ends."""
