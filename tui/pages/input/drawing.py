@@ -49,6 +49,8 @@ FEW_BARS = 3  # parts of the host's time that a screen shows which is not tall
 _LEAST_NAME = 30
 """Cells that names have where there is room, however short they are, so that the columns do not stand at the left."""
 
+_SCALED = 0.01  # difference from which on a part of the whole is worth a word
+_TOPS = (1, 2, 5, 10, 15, 20, 30, 40, 50, 60, 80, 100)  # percentages at which the axis may end
 _DEEPEST = 8  # stages by which a row is indented at most
 
 
@@ -132,9 +134,6 @@ def input_verdict(page: InputPipelinePage, pen: Pen, most: int | None = None) ->
     for sentence in advice:
         lines += pen.wrap(sentence, "text", [(f" {pen.glyphs.arrow} ", "key")])
     return lines if most is None else pen.cut_after(lines, most, "w")
-
-
-_TOPS = (1, 2, 5, 10, 15, 20, 30, 40, 50, 60, 80, 100)  # percentages at which the axis may end
 
 
 def wait_columns(steps: Sequence[StepWait], width: int, cursor: int | None) -> GraphColumns:
@@ -306,9 +305,6 @@ def figure_notes(page: InputPipelinePage, pen: Pen) -> list[Line]:
             "self % adds up to 100% over the ops that make input, and likewise over those that feed the device"
         )
     return [line for note in notes for line in pen.wrap(note, "dim", [("   ", "dim")])]
-
-
-_SCALED = 0.01  # difference from which on a part of the whole is worth a word
 
 
 def compose_input(page: InputPipelinePage, pen: Pen, height: int | None, cursor: Cursor) -> ComposedGraph:

@@ -123,16 +123,13 @@ class BuffersView:
     @property
     def selection(self) -> str | None:
         """Its name."""
-        buffer = self.buffer
-        return buffer.name if buffer is not None else None
+        return self.buffer.name if self.buffer is not None else None
 
     @property
     def op_name(self) -> str | None:
         """The instruction that defines it; None for parameters and constants, which no op on the timeline makes."""
         buffer = self.buffer
-        if buffer is None or buffer.opcode in (None, "parameter", "constant"):
-            return None
-        return buffer.name.partition("{")[0]
+        return None if buffer is None or buffer.opcode in (None, "parameter", "constant") else self.instruction
 
     @property
     def module(self) -> ModuleLabel | None:
@@ -150,8 +147,7 @@ class BuffersView:
     @property
     def source(self) -> str | None:
         """``file:line`` of it."""
-        buffer = self.buffer
-        return buffer.source if buffer is not None else None
+        return self.buffer.source if self.buffer is not None else None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -172,8 +168,8 @@ class BuffersView:
         buffer = self.buffer
         if buffer is None:
             return pen.fit([])
-        name, where = (pen.text(text) for text in (buffer.name, buffer.framework_op or buffer.shape or ""))
-        where = cut_middle(where, pen.width - len(name) - 3, pen.glyphs)
+        name = pen.text(buffer.name)
+        where = cut_middle(buffer.framework_op or buffer.shape or "", pen.width - len(name) - 3, pen.glyphs)
         return pen.fit([(f" {name}  ", "strong"), (where, "dim")])
 
     @property

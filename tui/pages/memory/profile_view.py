@@ -7,12 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tpuprof.parsers.base.text import has_words
-from tpuprof.parsers.memory.allocators.model import (
-    ActiveAllocation,
-    AllocatorProfile,
-    DeviceModuleRuns,
-    MemoryProfilePage,
-)
+from tpuprof.parsers.memory.allocators import model
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.pen import Pen
@@ -35,7 +30,7 @@ class AllocatorsView:
     source: str | None = None
     """No allocation has a source line."""
 
-    def __init__(self, page: MemoryProfilePage, runs: Sequence[DeviceModuleRuns]) -> None:
+    def __init__(self, page: model.MemoryProfilePage, runs: Sequence[model.DeviceModuleRuns]) -> None:
         self._page = page
         self._runs = runs
         self._state = profile.MemoryProfileState()
@@ -60,12 +55,12 @@ class AllocatorsView:
         return list(composed.lines)
 
     @property
-    def _allocator(self) -> AllocatorProfile | None:
+    def _allocator(self) -> model.AllocatorProfile | None:
         allocators = self._page.allocators
         return allocators[self._state.allocator] if allocators else None
 
     @property
-    def _selected(self) -> ActiveAllocation | None:
+    def _selected(self) -> model.ActiveAllocation | None:
         allocator, row = self._allocator, self._state.cursor
         return allocator.at_peak[row] if allocator is not None and row < len(allocator.at_peak) else None
 
@@ -168,7 +163,7 @@ class AllocatorsView:
         return ("allocator", "peak", "capacity"), rows, self._state.allocator
 
 
-def _row_lines(row: ActiveAllocation, pen: Pen) -> list[Line]:
+def _row_lines(row: model.ActiveAllocation, pen: Pen) -> list[Line]:
     facts = (
         ("op", row.framework_op),
         ("how many", count(row.occurrences)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import work
+from textual import on, work
 from textual.events import Click, MouseScrollDown, MouseScrollUp
 from textual.message import Message
 
@@ -96,14 +96,12 @@ class MemoryTab(Tab):
             return self._show_modules(payload)
         if part == "arrays":
             self._arrays = payload
-            self.redraw()
-            return None
-        from tpuprof.tui.pages.memory.profile_view import AllocatorsView  # noqa: PLC0415
+        else:
+            from tpuprof.tui.pages.memory.profile_view import AllocatorsView  # noqa: PLC0415
 
-        page, runs = payload
-        self._allocators = AllocatorsView(page, runs)
-        if self._pages is not None and not self._pages.page.modules and page.allocators:
-            self._is_profile = True  # there is no module to show
+            self._allocators = AllocatorsView(*payload)
+            if self._pages is not None and not self._pages.page.modules and payload[0].allocators:
+                self._is_profile = True  # there is no module to show
         self.redraw()
         return None
 
@@ -253,8 +251,7 @@ class MemoryTab(Tab):
 
     def back(self) -> bool:
         """Out of a group."""
-        is_done = self.view is not None and self.view.back()
-        if is_done:
+        if is_done := self.view is not None and self.view.back():
             self.redraw()
         return is_done
 
@@ -345,8 +342,7 @@ class MemoryTab(Tab):
             self._wanted_op = (name, program)
             return ""
         self._is_profile = False
-        wanted = self._buffers.elsewhere(name, program)
-        if wanted is not None:
+        if (wanted := self._buffers.elsewhere(name, program)) is not None:
             return self._ask(wanted)
         answer = self._buffers.go_to(name)
         self.redraw()
@@ -361,12 +357,8 @@ class MemoryTab(Tab):
             self.redraw()
             self.post_message(CursorMoved())
 
-    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        """The wheel goes down the rows."""
-        self.move(0, 3)
-        self.post_message(CursorMoved())
-
-    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        """The wheel goes up the rows."""
-        self.move(0, -3)
+    @on(MouseScrollDown)
+    @on(MouseScrollUp)
+    def _roll(self, event: MouseScrollDown | MouseScrollUp) -> None:
+        self.move(0, 3 if isinstance(event, MouseScrollDown) else -3)
         self.post_message(CursorMoved())

@@ -9,15 +9,8 @@ from tpuprof.parsers.pages.overview.model import Overview, Share, Step, StepPart
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.format import UNKNOWN, duration, flop_rate, percent, utc
 from tpuprof.tui.report.fields import NO_REASON, Metric, Table, attribute, listed, nested, object_table
-from tpuprof.tui.report.shared.quantities import (
-    BOTTLENECK,
-    LATENCIES,
-    RANK,
-    STEP_COUNT,
-    STEP_TIME,
-    STEP_TIMES,
-    latency_metrics,
-)
+from tpuprof.tui.report.shared import quantities
+from tpuprof.tui.report.shared.quantities import BOTTLENECK, LATENCIES, RANK, STEP_TIME, latency_metrics
 from tpuprof.tui.report.units import COUNT, FLAG, PERCENT, SHARE, TEXTS, TIME_MS, TIME_PS, VERBATIM, Unit, plain
 
 if TYPE_CHECKING:
@@ -285,7 +278,11 @@ def _part_of_mean(part: StepPart) -> Metric[Overview]:
 def sections(page: Overview) -> list[Section]:
     """All figures of the page by what they are about."""
     time, inference = page.performance.step_time, _latencies_of(page)
-    times = [(figure, time) for figure in (*STEP_TIMES, STEP_COUNT)] if time is not None else [(OF_STEPS, page)]
+    times = (
+        [(figure, time) for figure in (*quantities.STEP_TIMES, quantities.STEP_COUNT)]
+        if time is not None
+        else [(OF_STEPS, page)]
+    )
     latency: list[tuple[Metric[Any], Any]] = []
     if inference is not None:
         latency = [(figure, inference) for figure in INFERENCE if not figure.unit.parts]

@@ -67,6 +67,7 @@ def _gpu_cards(page: Overview) -> list[_Card]:
     ]
 
 
+_SPARED = (75.0, 99.9, 90.0)  # percentiles that a narrow screen spares, the first one first
 _ROOMY = 15  # cells from which on a card says what its figure is of
 
 
@@ -185,6 +186,3 @@ def latency_line(page: Overview, pen: Pen) -> list[Line]:
         if line_width(tuple(metrics)) + len(tail[0]) + 8 <= pen.width:
             break
     return [pen.fit([(" LATENCY", "dim"), *metrics, tail])]
-
-
-_SPARED = (75.0, 99.9, 90.0)  # percentiles that a narrow screen spares, the first one first

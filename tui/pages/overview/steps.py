@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -81,11 +81,7 @@ def step_parts(step: Step) -> list[StepSegment]:
 
 def median_ps(steps: Sequence[Step]) -> float:
     """The median of the durations of steps, of which there is at least one."""
-    return _median(step.duration_ps for step in steps)
-
-
-def _median(values: Iterable[float]) -> float:
-    return median(np.array([*values], np.float64))
+    return median(np.array([step.duration_ps for step in steps], np.float64))
 
 
 def _cell(parts: Sequence[StepSegment], low: float, high: float) -> tuple[StyleKey, float]:
@@ -169,7 +165,10 @@ def _by_excess(steps: Sequence[Step], index: int) -> list[StepSegment]:
     """The parts of a step, first what it has most above the median step."""
     mine = step_parts(steps[index])
     sizes = [{part.word: part.size for part in _possible_parts(step)} for step in steps]
-    usual = {part.word: _median(max(0.0, other.get(part.word, 0.0)) for other in sizes) for part in mine}
+    usual = {
+        part.word: median(np.array([max(0.0, other.get(part.word, 0.0)) for other in sizes], np.float64))
+        for part in mine
+    }
     return sorted(mine, key=lambda part: usual[part.word] - part.size)
 
 

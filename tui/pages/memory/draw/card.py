@@ -62,9 +62,8 @@ def group_card(page: SpaceMemory, group: BufferGroup, pen: Pen) -> list[Line]:
     largest = rows[np.argsort(-live_ranges.size_bytes[rows], kind="stable")[:NAMED]]
     for place, row in enumerate(largest.tolist()):
         buffer = page.buffers[row]
-        words = (
-            f"{binary_size(int(live_ranges.size_bytes[row]))} {buffer_words.short_shape(buffer.shape)} {buffer.name}"
-        )
+        size = binary_size(int(live_ranges.size_bytes[row]))
+        words = f"{size} {buffer_words.short_shape(buffer.shape)} {buffer.name}"
         lines += entry("" if place else "largest", words, pen)
     if number > NAMED:
         lines += entry("", f"and {count(number - NAMED)} more", pen, "dim")

@@ -133,9 +133,8 @@ def graph_lines(
     far = f"limit {limit_size(capacity)}" if page.capacity is not None and not is_near else ""
     lines = [_peak_line(page, cells, pen, far)]
     for row in range(area - 1, -1, -1):
-        spans = axis_spans(scale.label(row), row, area, pen.glyphs) + _row(
-            edges, band, row, pen.glyphs, row == limit_row
-        )
+        cell_spans = _row(edges, band, row, pen.glyphs, row == limit_row)
+        spans = axis_spans(scale.label(row), row, area, pen.glyphs) + cell_spans
         lines.append(pen.fit(_with_limit(spans, capacity, pen.glyphs) if row == limit_row else spans))
     return [*lines, program_axis(page, point, cells, pen, backward)]
 
@@ -247,12 +246,8 @@ def program_axis(page: SpaceMemory, point: int, cells: int, pen: Pen, backward: 
     begin, spans = _beside(column_of(page, cells, point), words, pen.glyphs.up, cells, "text")
     passes = column_of(page, cells, backward) if backward is not None else -1
     line: list[Span] = [(f"{'program':>{_LABEL}} ", "dim"), (pen.glyphs.vertical, "rule")]
-    line += [
-        *_axis_rule(0, max(0, begin - 1), passes, pen.glyphs),
-        (" " * min(1, begin), "text"),
-        *spans,
-        (" ", "text"),
-    ]
+    line += _axis_rule(0, max(0, begin - 1), passes, pen.glyphs)
+    line += [(" " * min(1, begin), "text"), *spans, (" ", "text")]
     end = begin + line_width(tuple(spans)) + 1
     return pen.fit([*line, *_axis_rule(end, cells, passes, pen.glyphs)])
 
