@@ -14,15 +14,7 @@ from tpuprof.parsers.pages.input.model import InputPipelinePage, StepWait
 from tpuprof.parsers.pages.overview.bottleneck import MODERATELY_INPUT_BOUND
 from tpuprof.tui.draw import layout
 from tpuprof.tui.draw.bars import small_bar
-from tpuprof.tui.draw.columns import (
-    ComposedGraph,
-    Cursor,
-    GraphColumns,
-    columns_of,
-    graph_lines,
-    names_line,
-    step_time_card,
-)
+from tpuprof.tui.draw.columns import ComposedGraph, Cursor, columns_of, graph_lines, names_line, step_time_card
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
 from tpuprof.tui.draw.layout import NARROW, TALL, WIDE, cut_middle, label_span
 from tpuprof.tui.draw.pen import Pen
@@ -136,11 +128,6 @@ def input_verdict(page: InputPipelinePage, pen: Pen, most: int | None = None) ->
     return lines if most is None else pen.cut_after(lines, most, "w")
 
 
-def wait_columns(steps: Sequence[StepWait], width: int, cursor: int | None) -> GraphColumns:
-    """Which steps the columns stand for; where one stands for several it shows the one that waits most."""
-    return columns_of([step.percent_maximum or 0.0 for step in steps], width, cursor)
-
-
 def axis_top(steps: Sequence[StepWait]) -> int:
     """Where the axis ends: the next round percentage."""
     most = max((step.percent_maximum or 0.0 for step in steps), default=0.0)
@@ -150,9 +137,11 @@ def axis_top(steps: Sequence[StepWait]) -> int:
 def wait_graph(steps: Sequence[StepWait], pen: Pen, height: int, cursor: int | None) -> list[Line]:
     """The graph over `height` rows and a row of step names below.
 
-    A column is solid up to the mean over the cores, and light from there up to the core that waits most.
+    A column is solid up to the mean over the cores, and light from there up to the core that waits most; of several
+    steps it shows the one that waits most.
     """
-    columns, top = wait_columns(steps, pen.width, cursor), axis_top(steps)
+    columns = columns_of([step.percent_maximum or 0.0 for step in steps], pen.width, cursor)
+    top = axis_top(steps)
 
     def cell(index: int, row: int) -> Span:
         low, high = top * (height - 1 - row) / height, top * (height - row) / height

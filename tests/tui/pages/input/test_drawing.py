@@ -13,7 +13,7 @@ from tests.support.golden import check_golden, frame
 from tests.support.made.input_pages import INPUT_PAGES, apart_page, input_bound_page
 from tpuprof.parsers.pages.input.input import stages_of
 from tpuprof.parsers.pages.input.model import StepWait
-from tpuprof.tui.draw.columns import AXIS, Cursor
+from tpuprof.tui.draw.columns import AXIS, Cursor, columns_of
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.input.drawing import (
@@ -22,7 +22,6 @@ from tpuprof.tui.pages.input.drawing import (
     host_bars,
     input_verdict,
     op_rows,
-    wait_columns,
     wait_detail,
     wait_graph,
 )
@@ -62,10 +61,7 @@ def test_every_line_is_exactly_as_wide_as_asked(
     name: str, width: int, height: int | None, glyphs: Glyphs, op: int, step: int
 ) -> None:
     page = INPUT_PAGES[name]()
-    cursor = Cursor(
-        step if 0 <= step < len(page.steps) else None,
-        op if 0 <= op < len(page.stages) else None,
-    )
+    cursor = Cursor(step if 0 <= step < len(page.steps) else None, op if 0 <= op < len(page.stages) else None)
     drawn = compose_input(page, Pen(width, glyphs), height, cursor)
     assert {line_width(line) for line in drawn.lines} == {width}
     text = "\n".join(plain(line) for line in drawn.lines)
@@ -145,7 +141,7 @@ def test_columns_grow_with_the_waiting(
     lines = wait_graph(steps, Pen(width, glyphs), height, cursor)
     assert len(lines) == height + 1
     assert {line_width(line) for line in [*lines, wait_detail(steps, 0, True, Pen(width, glyphs))]} == {width}
-    columns = wait_columns(steps, width, cursor)
+    columns = columns_of([step.percent_maximum or 0.0 for step in steps], width, cursor)
     assert max(most for _, most in spec) <= axis_top(steps) <= 100
     pitch = max(1, min(14, (width - AXIS) // len(columns.shown)))
     rows = [plain(line)[AXIS:] for line in lines[:height]]

@@ -174,7 +174,7 @@ def test_the_curve_of_fragmentation_has_a_round_scale() -> None:
     high = [plain(line) for line in fragmentation_lines(profile, shown, 3, BLOCK)]
     assert [line[:10] for line in high] == [" frag 50%│", "         │", "        0│"]
     assert ["".join(line[10 + cell] for line in reversed(high)) for cell in range(6)] == [
-        *("   ", "▁  ", "▂  ", "█▂ ", "██▃", "   "),
+        *("   ", "▁  ", "▂  ", "█▂ ", "██▃", "   ")
     ]
 
 
