@@ -34,7 +34,7 @@ class BuffersView:
 
     Attributes:
         space: what is shown; None where no module has figures.
-        list_rows: rows that the list had when it was drawn.
+        composed: what was drawn last.
     """
 
     def __init__(self, pages: MemoryPages) -> None:
@@ -46,8 +46,7 @@ class BuffersView:
         self._state = MemoryState()
         self._group: tuple[MemoryState, Int64s] | None = None  # what was shown before, and rows of the group's buffers
         self._listed: MemoryList | None = None
-        self._composed: ComposedMemory | None = None
-        self.list_rows = 1
+        self.composed: ComposedMemory | None = None
         if pages.first is not None:
             self.show(SpaceRequest(pages.first.module, pages.first.space), pages.first)
 
@@ -64,7 +63,7 @@ class BuffersView:
         self._backward = backward_from(self.space) if self.space is not None else None
         point = self.space.peak_position if self.space is not None else 0
         self._state = self._state.anew(point=point, words="")
-        self._group, self._listed, self._composed = None, None, None
+        self._group, self._listed, self.composed = None, None, None
         return self.go_to(wanted.instruction) if wanted.instruction and self.space is not None else ""
 
     def draw(self, pen: Pen, height: int) -> list[Line]:
@@ -72,10 +71,10 @@ class BuffersView:
         space = self.space
         if space is None:
             return self._without_figures(pen, height)
-        kept, title = self._composed.painted if self._composed is not None else None, self._title(space)
+        kept, title = self.composed.painted if self.composed is not None else None, self._title(space)
         composed = compose_memory(space, self.listed, self._state, title, pen, height, kept, self._backward)
         self._state = replace(self._state, first=composed.first)
-        self._composed, self.list_rows = composed, max(1, composed.room)
+        self.composed = composed
         return list(composed.lines)
 
     def _without_figures(self, pen: Pen, height: int) -> list[Line]:
@@ -197,7 +196,7 @@ class BuffersView:
 
     def move(self, across: int, down: int) -> None:
         """Across moves the point by cells of the graph, down the cursor by rows."""
-        here, columns = self._state.point, self._composed.columns if self._composed is not None else 1
+        here, columns = self._state.point, self.composed.columns if self.composed is not None else 1
         if across and self.space is not None:
             there = point_at(self.space, columns, column_of(self.space, columns, here) + across)
             self._to_point(there if (there - here) * across > 0 else here + across)  # by one point at least
@@ -220,7 +219,7 @@ class BuffersView:
 
     def click(self, x: int, y: int) -> None:
         """Points at a row of the list, or at a point of the graph."""
-        drawn, space = self._composed, self.space
+        drawn, space = self.composed, self.space
         if drawn is None or space is None:
             return
         if drawn.first_row_line <= y < drawn.first_row_line + drawn.room and x < drawn.list_cells:

@@ -25,7 +25,7 @@ Details = tuple[str, Callable[[Pen], list[Line]]]
 
 
 class AllocatorsView:
-    """The allocators on the screen, one at a time; `list_rows` is how many rows the table had when it was drawn."""
+    """The allocators on the screen, one at a time; `composed` is what was drawn last."""
 
     source: str | None = None
     """No allocation has a source line."""
@@ -34,8 +34,7 @@ class AllocatorsView:
         self._page = page
         self._runs = runs
         self._state = profile.MemoryProfileState()
-        self._composed: profile.ComposedMemoryProfile | None = None
-        self.list_rows = 1
+        self.composed: profile.ComposedMemoryProfile | None = None
 
     # --- what it shows
 
@@ -51,7 +50,7 @@ class AllocatorsView:
         """The allocator, or why there is none."""
         composed = profile.compose_memory_profile(self._page, self._runs, self._state, pen, height)
         self._state = replace(self._state, first=composed.first)
-        self._composed, self.list_rows = composed, max(1, composed.room)
+        self.composed = composed
         return list(composed.lines)
 
     @property
@@ -104,7 +103,7 @@ class AllocatorsView:
 
     def move(self, across: int, down: int) -> None:
         """Across moves the cursor over time, down over the table."""
-        allocator, drawn = self._allocator, self._composed
+        allocator, drawn = self._allocator, self.composed
         if allocator is None:
             return
         if across and drawn is not None and drawn.edges:
@@ -115,7 +114,7 @@ class AllocatorsView:
 
     def click(self, x: int, y: int) -> None:
         """Points at a row, or at an instant."""
-        drawn = self._composed
+        drawn = self.composed
         if drawn is None:
             return
         if 0 <= drawn.first_row_line <= y < drawn.first_row_line + drawn.room:

@@ -225,7 +225,8 @@ class MemoryTab(Tab):
 
     def page(self, screens: float) -> None:
         """Moves the cursor by `screens` screens of rows."""
-        rows = self.view.list_rows if self.view is not None else 1
+        composed = self.view.composed if self.view is not None else None
+        rows = composed.room if composed is not None else 1
         self.move(0, round(screens * max(1, rows - 1)) or (1 if screens > 0 else -1))
 
     def enter(self) -> str:

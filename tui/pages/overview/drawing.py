@@ -201,8 +201,7 @@ def _latencies(page: Overview, pen: Pen, height: int) -> list[Line]:
     if page.inference is None:
         return []
     whole = len(page.inference.percentiles) + 2
-    words = drawing.session_words(page.inference)
-    lines = drawing.session_latencies(page.inference, pen, min(height, whole) - 1, words)
+    lines = drawing.session_latencies(page.inference, pen, min(height, whole) - 1)
     room = height - whole - 2
     return lines + (drawing.histogram(page.inference, pen, room) if room >= 2 else [])
 

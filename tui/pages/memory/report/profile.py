@@ -59,10 +59,7 @@ def declare(content: MemoryOverTime, request: ReportRequest) -> Declared:
     return Declared(
         Head(f"Memory profile of {request.run.name}", request.run, page.hosts, page.warnings),
         statement="" if page.allocators else page.why_empty or UNKNOWN,
-        parts=(
-            Block(lambda: _with_timelines(page, request), lambda: _tables(page, most)),
-            Metrics((WHY_EMPTY,), page),
-        ),
+        parts=(Block(lambda: _with_timelines(page, request), lambda: _tables(page, most)), Metrics((WHY_EMPTY,), page)),
         csv=Block(csv=lambda: _csv(page, most)),
         text=lambda pen: _text(content, TEXT_ROWS if request.limit is None else request.limit, pen),
     )
@@ -125,8 +122,8 @@ def _tables(page: MemoryProfilePage, most: int) -> list[str]:
         whole = len(allocator.at_peak)
         rows = markdown_rows(AT_PEAK, allocator, first(whole, most))
         lines += [*fields_table(AT_PEAK, rows), *not_shown(whole - len(rows))] if rows else []
-    told = [(each.label, key, why) for each in allocators for key, why in each.unknown.items()]
-    return [*lines, *unknown_block({f"{label}, {key}": why for label, key, why in told})]
+    unknown = {f"{each.label}, {key}": why for each in allocators for key, why in each.unknown.items()}
+    return [*lines, *unknown_block(unknown)]
 
 
 def _text(content: MemoryOverTime, limit: int, pen: Pen) -> list[Line]:
@@ -143,26 +140,17 @@ def _text(content: MemoryOverTime, limit: int, pen: Pen) -> list[Line]:
 def _allocator_lines(allocator: AllocatorProfile, pen: Pen, limit: int, runs: Sequence[DeviceModuleRuns]) -> list[Line]:
     rows = len(allocator.at_peak)
     shown = len(first(rows, limit))
-    lines = profile.fact_lines(allocator, pen, most=6)
-    graph = scene(allocator, pen.width - AXIS)
+    graph, band = scene(allocator, pen.width - AXIS), profile.band_of(allocator, runs)
     curve = int("fragmentation" not in allocator.unknown)
-    band = profile.band_of(allocator, runs)
-    lines += profile.graph_block(allocator, graph, _GRAPH_ROWS, pen, band=band, curve=curve)
-    lines += profile.note_lines(allocator, pen)
-    lines.append(profile.table_rule(allocator, pen))
-    lines += profile.table_lines(allocator, 0, max(shown, 1), None, pen)
-    if shown < rows:
-        more = f"  and {counted(rows - shown, 'more kind', 'more kinds')}; --limit 0 shows all"
-        lines.append(pen.fit([(more, "dim")]))
-    return lines
+    more = f"  and {counted(rows - shown, 'more kind', 'more kinds')}; --limit 0 shows all"
+    return [
+        *profile.fact_lines(allocator, pen, most=6),
+        *profile.graph_block(allocator, graph, _GRAPH_ROWS, pen, band=band, curve=curve),
+        *profile.note_lines(allocator, pen),
+        profile.table_rule(allocator, pen),
+        *profile.table_lines(allocator, 0, max(shown, 1), None, pen),
+        *([pen.fit([(more, "dim")])] if shown < rows else []),
+    ]
 
 
-REPORT = declared(
-    "memory-profile",
-    read,
-    declare,
-    tables=(ALLOCATORS, TIMELINE, AT_PEAK),
-    metrics=(WHY_EMPTY,),
-    csv_table=AT_PEAK,
-    warnings=lambda content: content.warnings,
-)
+REPORT = declared("memory-profile", read, declare, (ALLOCATORS, TIMELINE, AT_PEAK), (WHY_EMPTY,), AT_PEAK)

@@ -39,7 +39,7 @@ def compose(page: InferencePage, pen: Pen, height: int | None, cursor: Cursor) -
     lines = [*_headline(page, pen), *([pen.fit([])] if tall else [])]
     about = _about(page, pen)
     lines += about if tall else pen.cut_after(about, 1, "w")
-    lines += session_latencies(page, pen, None if tall else _FEW_LATENCIES, session_words(page))
+    lines += session_latencies(page, pen, None if tall else _FEW_LATENCIES)
     rows = 5 if tall else 2
     if page.source == "module runs" and cursor.op is not None:
         lines += _runs_histogram(page.modules[min(cursor.op, len(page.modules) - 1)], pen, rows)
@@ -62,15 +62,15 @@ def compose(page: InferencePage, pen: Pen, height: int | None, cursor: Cursor) -
     return ComposedGraph(tuple(pen.fit(line) for line in lines), -1, -1, first_row)
 
 
-def session_latencies(page: InferencePage, pen: Pen, most: int | None, right: str = "") -> list[Line]:
+def session_latencies(page: InferencePage, pen: Pen, most: int | None) -> list[Line]:
     """Latency at percentiles and on average, at most so many of these rows, taken apart; nothing without sessions."""
     if page.average is None:
         return []
     title = "Session latency" if page.source == "requests" else "Latency of a run"
-    return _latencies(title, page.average, page.percentiles, pen, right, most)
+    return _latencies(title, page.average, page.percentiles, pen, _session_words(page), most)
 
 
-def session_words(page: InferencePage) -> str:
+def _session_words(page: InferencePage) -> str:
     """How many sessions of what there are."""
     if page.source == "requests":
         return counted(page.sessions, "request")
@@ -80,7 +80,7 @@ def session_words(page: InferencePage) -> str:
 def histogram(page: InferencePage, pen: Pen, height: int) -> list[Line]:
     """A heading, the sessions by latency over so many rows, and where the percentiles lie; nothing for one bin."""
     places = {each.percentile: each.latency.total_ps for each in page.percentiles}
-    return _histogram(page.histogram, places, session_words(page), pen, height) if len(page.histogram) > 1 else []
+    return _histogram(page.histogram, places, _session_words(page), pen, height) if len(page.histogram) > 1 else []
 
 
 def _runs_histogram(row: LatencyRow, pen: Pen, height: int) -> list[Line]:
@@ -89,7 +89,7 @@ def _runs_histogram(row: LatencyRow, pen: Pen, height: int) -> list[Line]:
     if len(row.histogram) > 1:
         places = dict(zip(PERCENTILES, row.percentiles_ps, strict=True))
         return _histogram(row.histogram, places, words, pen, height)
-    alike = pen.fit([(f" {_figure(row.average_ps, pen.glyphs)}{' each' * (row.runs > 1)}", "text")])
+    alike = pen.fit([(f" {duration(row.average_ps, pen.glyphs.is_ascii)}{' each' * (row.runs > 1)}", "text")])
     return [pen.rule("Histogram", words), alike, *[pen.fit([])] * height]
 
 
@@ -194,15 +194,12 @@ def _latencies(
     room = pen.width - len(head) - 3
     lines = [_with_legend(title, right, parts, pen), pen.fit([(head, "dim")])]
     for (name,), latency in zip(markdown_rows(LATENCIES, rows, range(len(rows)), ("percentile",)), every, strict=True):
-        metrics = "".join(f"{_figure(getattr(latency, part[0]), pen.glyphs):>{_FIGURE}}" for part in parts)
+        metrics = "".join(f"{duration(getattr(latency, part[0]), pen.glyphs.is_ascii):>{_FIGURE}}" for part in parts)
         bar = _bar(latency, parts, longest, pen.at(room)) if room >= _LEAST_BAR else []
-        row: list[Span] = [(f" {name:<8}", "dim"), (f"{_figure(latency.total_ps, pen.glyphs):>{_FIGURE}}", "strong")]
+        total = f"{duration(latency.total_ps, pen.glyphs.is_ascii):>{_FIGURE}}"
+        row: list[Span] = [(f" {name:<8}", "dim"), (total, "strong")]
         lines.append(pen.fit([*row, (metrics, "text"), ("  ", "text"), *bar]))
     return lines
-
-
-def _figure(ps: float | None, glyphs: Glyphs) -> str:
-    return duration(ps, glyphs.is_ascii)
 
 
 def _with_legend(title: str, right: str, parts: Sequence[tuple[str, str, str, StyleKey]], pen: Pen) -> Line:
@@ -269,7 +266,7 @@ def _row_figures(row: LatencyRow, pen: Pen, with_average: bool) -> str:
     sizes = [row.average_ps] * with_average + [row.percentiles_ps[at] for at in _shown_percentiles(pen.width)]
     sizes += [row.maximum_ps] * (pen.width >= WIDE)
     metrics = f"{percent(100 * row.fraction):>6} {count(row.runs):>7}"
-    return metrics + "".join(f"{_figure(size, pen.glyphs):>{_FIGURE - 1}}" for size in sizes)
+    return metrics + "".join(f"{duration(size, pen.glyphs.is_ascii):>{_FIGURE - 1}}" for size in sizes)
 
 
 def _model_rows(rows: Sequence[LatencyRow], pen: Pen) -> list[Line]:
@@ -285,12 +282,13 @@ def _model_rows(rows: Sequence[LatencyRow], pen: Pen) -> list[Line]:
 
 def module_details(row: LatencyRow, pen: Pen) -> list[Line]:
     """All that the page knows of a module."""
+    ascii_only = pen.glyphs.is_ascii
     rows = [
         ("share", f"{percent(100 * row.fraction)} of the modules' time over all cores"),
         ("runs", f"{count(row.runs)}, on {counted(row.cores or 0, 'core')}"),
-        ("average", _figure(row.average_ps, pen.glyphs)),
-        *((f"{at:g}%", _figure(ps, pen.glyphs)) for at, ps in zip(PERCENTILES, row.percentiles_ps, strict=True)),
-        ("shortest, longest", f"{_figure(row.minimum_ps, pen.glyphs)}, {_figure(row.maximum_ps, pen.glyphs)}"),
+        ("average", duration(row.average_ps, ascii_only)),
+        *((f"{at:g}%", duration(ps, ascii_only)) for at, ps in zip(PERCENTILES, row.percentiles_ps, strict=True)),
+        ("shortest, longest", f"{duration(row.minimum_ps, ascii_only)}, {duration(row.maximum_ps, ascii_only)}"),
         ("phase", row.phase or f"{UNKNOWN}: its name does not tell"),
         ("inputs", ", ".join(row.inputs) or f"{UNKNOWN}: no argument in the profile's HLO tells its batch"),
     ]
