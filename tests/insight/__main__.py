@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from tests.insight.cases.all import CASES, HALF_OF
-from tests.insight.cases.case import HALVES
+from tests.insight.cases.case import HALVES, PARTS
 from tests.insight.score import Answer, Score, answer, score, table, write
 
 
@@ -39,8 +39,9 @@ def main() -> None:
         print("\n".join(map(_all_of, answers)))
     answers += [answer(case) for case in hidden if not given.case]
     for half in HALVES if given.half is None else (given.half,):
-        if not given.case:
-            print(f"{half}: {_words(score(answers, HALF_OF, half))}")
+        for part in () if given.case else PARTS:
+            chosen_answers = [one for one in answers if one.case.part == part]
+            print(f"{half}, {part}: {_words(score(chosen_answers, HALF_OF, half))}")
 
 
 def _all_of(one: Answer) -> str:
@@ -49,16 +50,17 @@ def _all_of(one: Answer) -> str:
         worth = "of unknown worth" if finding.worth_ps is None else f"{finding.worth_ps / 1e9:.3f} ms a {finding.per}"
         lines.append(f"  {finding.kind} {worth}, “{finding.title}”")
         lines += [f"      {sentence}" for sentence in (finding.basis, *finding.evidence)]
-    if not one.case.is_healthy:
-        truth = one.case.truth
-        lines.append(f"  truth: {one.case.kinds} at {one.case.place}, {truth.step_ps / 1e9:.3f} ms a step, ")
+    for planted in one.case.planted:
+        truth = planted.truth
+        lines.append(f"  truth: {planted.kinds} at {planted.place}, {truth.step_ps / 1e9:.3f} ms a step, ")
         lines.append(f"      {truth.capture_ps / 1e9:.3f} ms a capture; a step is {truth.whole_step_ps / 1e9:.3f} ms")
     return "\n".join(lines)
 
 
 def _words(of: Score) -> str:
     right = f"{of.right} of {of.problems} right ({of.anywhere} with findings further down)"
-    return f"{right}, {of.quiet} of {of.healthy} healthy left alone, {of.points} points"
+    when = f", of {of.timed} {of.says_when} say when" if of.timed else ""
+    return f"{right}{when}, {of.quiet} of {of.healthy} healthy left alone, {of.points} points"
 
 
 if __name__ == "__main__":

@@ -51,21 +51,29 @@ class Answer:
     """What the program says of a case.
 
     Attributes:
-        top: the verdict on its first finding that claims time, or that need not; where the time is, is no claim.
-        best: the best verdict on any of its findings.
+        tops: for each problem that is planted, the largest first, the verdict on the finding at its place among those
+            that claim time, or that need not; where the time is, is no claim.
+        best: for each of them, the best verdict on any finding.
         alarms: findings of a healthy program that are above `LEAST_ALARM`.
+        says_when: whether a finding of the right cause says in which steps the problem is.
     """
 
     case: Case
     findings: tuple[Finding, ...]
-    top: Verdict
-    best: Verdict
-    alarms: tuple[Finding, ...]
+    tops: tuple[Verdict, ...] = ()
+    best: tuple[Verdict, ...] = ()
+    alarms: tuple[Finding, ...] = ()
+    says_when: bool = False
 
     @property
     def is_right(self) -> bool:
-        """Whether the first finding is right, or a healthy program is left alone."""
-        return not self.alarms if self.case.is_healthy else self.top.is_right
+        """Whether the first findings are right, in their order, or a healthy program is left alone."""
+        return not self.alarms if self.case.is_healthy else all(one.is_right for one in self.tops)
+
+    @property
+    def is_anywhere(self) -> bool:
+        """Whether each problem is named correctly, in any order."""
+        return all(one.is_right for one in self.best)
 
 
 def write(case: Case, folder: Path) -> Path:
@@ -95,12 +103,21 @@ def answer(case: Case) -> Answer:
         found = findings_of(case, Path(folder))
     if case.is_healthy:
         alarms = tuple(finding for finding in found if (finding.worth_fraction or 0) > LEAST_ALARM)
-        return Answer(case, found, NOTHING, NOTHING, alarms)
+        return Answer(case, found, alarms=alarms)
     others = [kind for kind in WORTHLESS if kind not in NO_CLAIM or kind in case.kinds]
     claims = [finding for finding in found if finding.worth_fraction or finding.kind in others]
-    verdicts = [verdict(case, case.truth, finding) for finding in claims] or [NOTHING]
-    best = max(verdicts, key=lambda of: (of.is_right, of.cause, of.place, of.worth))
-    return Answer(case, found, verdicts[0], best, ())
+    tops, best = [], []
+    for place, planted in enumerate(case.planted):
+        verdicts = [verdict(planted, planted.truth, finding) for finding in claims]
+        tops.append(verdicts[place] if place < len(claims) else NOTHING)
+        best.append(max(verdicts, key=lambda of: (of.is_right, of.cause, of.place, of.worth), default=NOTHING))
+    says_when = any(
+        re.search(planted.when, "\n".join((finding.title, *finding.evidence)))
+        for planted in case.planted
+        for finding in claims
+        if planted.when and finding.kind in planted.kinds
+    )
+    return Answer(case, found, tuple(tops), tuple(best), says_when=says_when)
 
 
 def verdict(case: Case, truth: Truth, finding: Finding) -> Verdict:
@@ -121,7 +138,8 @@ def verdict(case: Case, truth: Truth, finding: Finding) -> Verdict:
 class Score:
     """The result of a half: problems that are found correctly, of how many; healthy programs left alone, of how many.
 
-    `anywhere` counts problems that any finding names correctly, whichever comes first.
+    `anywhere` counts problems that any finding names correctly, whichever comes first; a pair of problems is one.
+    `timed` problems are not in all steps, and of so many the program `says_when`.
     """
 
     right: int
@@ -129,6 +147,8 @@ class Score:
     problems: int
     quiet: int
     healthy: int
+    says_when: int
+    timed: int
 
     @property
     def points(self) -> int:
@@ -141,8 +161,10 @@ def score(answers: Iterable[Answer], halves: dict[str, Half], half: Half | None 
     chosen = [one for one in answers if half is None or halves[one.case.name] == half]
     problems = [one for one in chosen if not one.case.is_healthy]
     healthy = [one for one in chosen if one.case.is_healthy]
-    right, anywhere = sum(a.is_right for a in problems), sum(a.best.is_right for a in problems)
-    return Score(right, anywhere, len(problems), sum(a.is_right for a in healthy), len(healthy))
+    right, anywhere = sum(a.is_right for a in problems), sum(a.is_anywhere for a in problems)
+    timed = [one for one in problems if any(planted.when for planted in one.case.planted)]
+    quiet, says_when = sum(a.is_right for a in healthy), sum(a.says_when for a in timed)
+    return Score(right, anywhere, len(problems), quiet, len(healthy), says_when, len(timed))
 
 
 def table(answers: Sequence[Answer]) -> str:
@@ -153,15 +175,17 @@ def table(answers: Sequence[Answer]) -> str:
 def _row(one: Answer) -> str:
     case = one.case
     mark = "ok " if one.is_right else "BAD"
-    first = one.findings[0] if one.findings else None
-    said = "nothing" if first is None else f"{first.kind} {first.worth_fraction or 0:.1%} “{first.title}”"
+    firsts = one.findings[: max(1, len(case.planted))]
+    said = "; ".join(f"{a.kind} {a.worth_fraction or 0:.1%} “{a.title}”" for a in firsts) or "nothing"
     if case.is_healthy:
         said = "; ".join(f"{a.kind} {a.worth_fraction:.1%} “{a.title}”" for a in one.alarms) or f"quiet ({said})"
         return f"{mark} {case.name:32} healthy            {said}"
-    why = "".join(letter if held else "-" for letter, held in zip("cpw", _flags(one.top), strict=True))
-    elsewhere = ", right one further down" if one.best.is_right and not one.top.is_right else ""
-    return f"{mark} {case.name:32} {case.kind:14} {case.truth.fraction:6.1%} {why} {said}{elsewhere}"
+    why = " ".join(map(_flags, one.tops))
+    elsewhere = ", right one further down" if one.is_anywhere and not one.is_right else ""
+    true = " + ".join(f"{planted.kind} {planted.truth.fraction:.1%}" for planted in case.planted)
+    return f"{mark} {case.name:32} {true:20} {why} {said}{elsewhere}"
 
 
-def _flags(of: Verdict) -> tuple[bool, bool, bool]:
-    return of.cause, of.place, of.worth
+def _flags(of: Verdict) -> str:
+    right = of.cause, of.place, of.worth
+    return "".join(letter if held else "-" for letter, held in zip("cpw", right, strict=True))

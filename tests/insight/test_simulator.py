@@ -38,19 +38,17 @@ def test_cases_are_many_and_split_evenly() -> None:
     assert len({case.name for case in CASES}) == len(CASES)
     assert sum(not case.is_healthy for case in CASES) >= 40
     assert sum(case.is_healthy for case in CASES) >= 20
-    for kind in (*KINDS, ""):
-        for which in {(case.harder, case.later) for case in CASES}:
-            names = [case.name for case in CASES if case.kind == kind and (case.harder, case.later) == which]
-            halves = Counter(HALF_OF[name] for name in names)
-            assert abs(halves["tuned"] - halves["held"]) <= 1, kind
+    for which in {case.set for case in CASES}:
+        halves = Counter(HALF_OF[case.name] for case in CASES if case.set == which)
+        assert abs(halves["tuned"] - halves["held"]) <= 1, which
 
 
 def test_problems_are_worth_what_a_user_would_care_for() -> None:
     for case in CASES:
         if case.is_healthy or case.kind in WORTHLESS:
             assert case.truth.step_ps == 0
-        else:
-            assert 0.02 <= case.truth.fraction <= 0.70, case.name
+        for planted in case.planted:
+            assert planted.kind in WORTHLESS or 0.02 <= planted.truth.fraction <= 0.70, case.name
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case.is_healthy][::3], ids=lambda case: case.name)
@@ -58,6 +56,11 @@ def test_a_plant_changes_nothing_else(case: Case) -> None:
     """Ops that take the same without noise take the same with noise, on every core in every step."""
     if case.scene.chips != case.without.chips:
         pytest.skip("the chips are what differs")
+    if any(
+        getattr(ours, "micro", 1) != getattr(theirs, "micro", 1)
+        for ours, theirs in zip(case.scene.work, case.without.work, strict=True)
+    ):
+        pytest.skip("micro-batches of another size change all ops")
     ours, theirs = _lengths(case.played), _lengths(case.played_without)
     same = {label for label in ours.keys() & theirs.keys() if ours[label][0] == theirs[label][0]}
     assert same
@@ -144,7 +147,12 @@ TOLD = ("the devices' clocks run ahead of the host's", "FLOPs and bytes are coun
 """What is true of some profiles and no complaint: clocks that differ, and kernels that nobody counted."""
 
 
-@pytest.mark.parametrize("case", WRITTEN[::3], ids=lambda case: case.name)
+READ = [case for case in WRITTEN[::3] if case.part == "single" or case.scene.hosts == 1]
+"""Cases whose steps are read too; how steps of hosts are joined that pause, or whose clocks are steps apart, is not the
+simulator's matter."""
+
+
+@pytest.mark.parametrize("case", READ, ids=lambda case: case.name)
 def test_the_program_reads_profiles_without_complaint(case: Case, tmp_path: Path) -> None:
     write(case, tmp_path)
     run = open_run(case, tmp_path)

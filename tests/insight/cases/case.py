@@ -14,6 +14,10 @@ from tests.insight.simulator.scene import Scene, compiled, play
 
 Half = Literal["tuned", "held"]
 HALVES: tuple[Half, ...] = ("tuned", "held")
+Part = Literal["single", "shapes", "pairs"]
+PARTS: tuple[Part, ...] = ("single", "shapes", "pairs")
+"""What is scored by itself: problems of well-known programs, those of other shapes, and two problems at once."""
+
 
 WORTHLESS = ("memory-full", "no-device", "uncounted")
 """Kinds of problems that cost no time of a step."""
@@ -29,7 +33,9 @@ class Case:
         place: any of these must be in the finding's title, evidence or place, or the name of an op from there.
         scene, without: with the problem, and the same with the same noise without it.
         harder, later: it came later, and with which others; each set is split by itself, so that no case changes its
-            half.
+            half. shape: what sort of program it is, if its set is split by that rather than by kind.
+        beside: the same scene's second problem, which is worth less; its `without` is the scene without that one alone.
+        when: a pattern that the finding's text matches if it says in which steps the problem is; empty for all steps.
     """
 
     name: str
@@ -40,6 +46,26 @@ class Case:
     also: tuple[str, ...] = ()
     harder: bool = False
     later: str = ""
+    shape: str = ""
+    beside: Case | None = None
+    when: str = ""
+
+    @property
+    def planted(self) -> tuple[Case, ...]:
+        """Its problems, each as a case of its own, the one that is worth more first."""
+        return () if self.is_healthy else (self,) if self.beside is None else (self, self.beside)
+
+    @property
+    def part(self) -> Part:
+        """What it is scored with."""
+        return "pairs" if len(self.planted) > 1 else "shapes" if self.shape else "single"
+
+    @property
+    def set(self) -> str:
+        """What cases it is split with."""
+        if self.shape:
+            return f"{self.shape} {('healthy', 'problem', 'pair')[len(self.planted)]}"
+        return self.kind + " harder" * self.harder + self.later
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -154,13 +180,13 @@ def fine(name: str, scene: Scene) -> Case:
 
 
 def halves(cases: Iterable[Case]) -> dict[str, Half]:
-    """The half of each case by name: of each kind, in the order of the names' hashes, every other one."""
-    kinds: dict[str, list[str]] = defaultdict(list)
+    """The half of each case by name: of each set, in the order of the names' hashes, every other one."""
+    sets: dict[str, list[str]] = defaultdict(list)
     for case in cases:
-        kinds[case.kind + " harder" * case.harder + case.later].append(case.name)
+        sets[case.set].append(case.name)
     found: dict[str, Half] = {}
-    for kind, names in kinds.items():
-        first = _hash(kind) % 2
+    for name_of_set, names in sets.items():
+        first = _hash(name_of_set) % 2
         for number, name in enumerate(sorted(names, key=_hash)):
             found[name] = HALVES[(number + first) % 2]
     return found

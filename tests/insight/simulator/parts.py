@@ -71,7 +71,7 @@ class Lookup:
             table = code.param("bf16", self.table, self.width)
             writes = self.opcode in ("scatter", "dynamic-update-slice")
             rows = code.param("bf16", self.rows, self.width) if writes else None
-            good = 2 * self.rows * self.width * 2 / (code.device.hbm_bytes * 0.7) * 1e9 / self.rows
+            good = (2 + writes) * self.rows * self.width * 2 / (code.device.hbm_bytes * 0.7) * 1e9 / self.rows
             for _ in range(self.times):
                 ns = self.ns_a_row if self.bad else good
                 lookup(code, self.opcode, table, self.rows, ns, self.base, rows)

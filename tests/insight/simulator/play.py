@@ -30,6 +30,7 @@ class Chore:
         before: it comes ahead of the launch.
         hosts: which hosts do it; empty for all.
         inside: the event around it. thread: another one that does it while the loop goes on; empty for the loop's own.
+        since: the first step with it; 0 if it began before the capture did.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Chore:
     hosts: tuple[int, ...] = ()
     inside: str = ""
     thread: str = ""
+    since: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +50,13 @@ class Loop:
     """What each host does step by step.
 
     Attributes:
-        batch_ps: time to make a batch; every `slow_every`th takes `slow_ps` more, on `slow_hosts` or on all.
+        batch_ps: time to make a batch; every `slow_every`th takes `slow_ps` more, on `slow_hosts` or on all, beginning
+            with step `slow_since`.
         prefetch: batches made ahead.
         fetch: name of the event in which the loop asks for a batch; empty for no input.
         ahead: how many steps a host launches before it reads a result; 0 reads each step's at once.
         reading: name of the event in which it reads.
+        call: the name of the function that the loop calls; empty for the program's own.
         late: how much later than the others some hosts get to their launch, (host, picoseconds).
     """
 
@@ -60,6 +64,7 @@ class Loop:
     slow_every: int = 0
     slow_ps: float = 0.0
     slow_hosts: tuple[int, ...] = ()
+    slow_since: int = 0
     prefetch: int = 2
     fetch: str = "$data_loader.py:210 __next__"
     put_ps: float = 0.25 * MS
@@ -79,6 +84,7 @@ class Chips:
     Attributes:
         jitter: deviation of an op's time. speed: (core, factor on the time of all its ops).
         matrix_speed: (core, factor on the time of its matrix products).
+        since: the first step at these speeds; 0 if they are so from before the capture on.
         slow_steps: (step, factor on all times of this step).
         ahead_ps: how much the devices' clocks run ahead of the hosts'.
     """
@@ -86,6 +92,7 @@ class Chips:
     jitter: float = 0.004
     speed: tuple[tuple[int, float], ...] = ()
     matrix_speed: tuple[tuple[int, float], ...] = ()
+    since: int = 0
     slow_steps: tuple[tuple[int, float], ...] = ()
     ahead_ps: int = 0
 
@@ -195,6 +202,8 @@ class _Player:
         self.starts: list[Times] = []
         self.durations: list[Times] = []
         self.factor = stage.slow.get(step, 1.0)
+        even, begun = np.ones(stage.cores), not stage.chips.since or step >= stage.chips.since
+        self.speed, self.matrix_speed = (stage.speed, stage.matrix_speed) if begun else (even, even)
         self._lengths: dict[int, Times] = {}
 
     def columns(self) -> tuple[npt.NDArray[np.int64], Times, Times]:
@@ -206,9 +215,9 @@ class _Player:
         if number not in self._lengths:
             timed = self.program.ops[number]
             noise = self.stage.chance.factors(timed.label, self.stage.chips.jitter)[self.step]
-            ps = timed.op.duration_ps * noise * self.stage.speed * self.factor
+            ps = timed.op.duration_ps * noise * self.speed * self.factor
             if timed.op.category == "convolution fusion":
-                ps = ps * self.stage.matrix_speed
+                ps = ps * self.matrix_speed
             if timed.load:
                 load = np.resize(timed.load, self.stage.cores)
                 ps = ps * (np.roll(load, self.step) if timed.rotates else load)

@@ -110,7 +110,7 @@ def play(scene: Scene) -> Played:
         begins.append(previous + GAP_PS)
         for number in scene.turns[step % len(scene.turns)]:
             run_id += 1
-            enqueued = tuple(host.launch(run_id) for host in hosts)
+            enqueued = tuple(host.launch(run_id, programs[number].module.name) for host in hosts)
             begin = np.maximum(np.repeat(enqueued, scene.cores) + LAUNCH_PS, previous + GAP_PS)
             launch = stage.run(programs[number], step, begin, run_id, enqueued)
             launches.append(launch)
@@ -178,7 +178,7 @@ class _Host:
         loop = self.loop
         ps = self.vary("batch", loop.batch_ps, step)
         mine = not loop.slow_hosts or self.number in loop.slow_hosts
-        if mine and step >= 0 and loop.slow_every and step % loop.slow_every == loop.slow_every - 1:
+        if mine and step >= loop.slow_since and loop.slow_every and step % loop.slow_every == loop.slow_every - 1:
             ps += int(loop.slow_ps)
         begin = self.made[-1] if self.made else START_PS - ps
         if len(self.made) >= loop.prefetch:
@@ -186,10 +186,10 @@ class _Host:
         self.made.append(begin + ps)
         self.event("$dataset.py:77 make_batch", begin, begin + ps, "loader-worker/5120")
 
-    def launch(self, run_id: int) -> int:
+    def launch(self, run_id: int, module: str) -> int:
         """Calls the compiled program; returns when its run is enqueued."""
         ps = self.vary("launch", self.loop.launch_ps, run_id % self.scene.steps)
-        self.event(f"PjitFunction({self.loop.call})", self.now, self.now + ps)
+        self.event(f"PjitFunction({self.loop.call or module.removeprefix('jit_')})", self.now, self.now + ps)
         self.event("ParseArguments", self.now + ps // 20, self.now + ps // 5)
         execute = "PjRtCApiLoadedExecutable::Execute"
         begin, end = self.now + ps // 4, self.now + ps - ps // 20
@@ -227,7 +227,7 @@ class _Host:
         for chore in self.loop.chores:
             if chore.before != before or step % chore.every != chore.offset or (step < 0 and chore.every > 1):
                 continue
-            if chore.hosts and self.number not in chore.hosts:
+            if (chore.since and step < chore.since) or (chore.hosts and self.number not in chore.hosts):
                 continue
             if chore.reads:
                 self._read(chore.reads, ends[-1])

@@ -103,12 +103,13 @@ def _op_ids(plane: PlaneWriter, program: Program, scopes: bool) -> list[int]:
 def _steps(plane: PlaneWriter, played: Played, at: int, shift: int) -> None:
     line = plane.line("Steps", 1)
     last = {launch.step: launch.run_id for launch in played.launches}
+    is_plain = len(last) == len(played.launches)
     for step, (begin, end) in enumerate(zip(played.step_begins[:, at], played.step_ends[:, at], strict=True)):
         launches = [launch for launch in played.launches if launch.step == step]
         for launch in launches:  # a marker for each module, as the runtime leaves them
             first = int(begin) if launch is launches[0] else int(launch.begin[at])
             final = int(end) if launch.run_id == last[step] else int(launch.end[at])
-            number = 100 + step if len(launches) == 1 else launch.run_id
+            number = 100 + step if is_plain else launch.run_id
             plane.event(line, str(number), first + shift, final + shift)
 
 

@@ -281,6 +281,7 @@ class Pipeline:
 
     Attributes:
         microbatches: of a step. bubbles: stages have to wait for their first microbatch.
+        each, once: parts of every turn's work, and of every step after all turns.
     """
 
     microbatches: int = 8
@@ -288,6 +289,8 @@ class Pipeline:
     tokens: int = 4096
     width: int = 4096
     hidden: int = 8192
+    each: tuple[Part, ...] = ()
+    once: tuple[Part, ...] = ()
     name: str = "jit_train_step"
 
     def build(self, device: Device, cores: int) -> Program:
@@ -312,6 +315,10 @@ class Pipeline:
                 with code.at("body/stage/dot_general", "stage.py:33"), code.only_on(loads=busy):
                     for _ in range(work):
                         dense(code, y, self.width, "convolution_add_fusion")
+                    for part in self.each:
+                        part.emit(code, inside)
+        for part in self.once:
+            part.emit(code, x)
         update(code, self.hidden, self.width)
         return code.program()
 

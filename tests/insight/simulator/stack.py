@@ -1,0 +1,180 @@
+"""Programs as data: layers are lists of parts, forward and backward, in loops or unrolled, in micro-batches."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from tests.demo.profile.schedule import Device
+from tests.insight.simulator.blocks import (
+    collective,
+    finish,
+    hbm_ps,
+    kernel,
+    pointwise,
+    product,
+    start_collective,
+    update,
+)
+from tests.insight.simulator.code import OVERHEAD_PS, Code, Program, Value, array, dims_of, size_of
+from tests.insight.simulator.parts import Part
+
+FLASH_REACHED = 0.74
+"""What a good attention kernel reaches of the matrix unit's peak."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A model of equal layers.
+
+    Attributes:
+        tokens, width: sizes of the activations that the parts get; of one micro-batch.
+        each, back: parts of a layer's forward and backward pass; a model without the latter only infers.
+        first, once: parts of a step, ahead of the layers and after them. turn: of a micro-batch, after its layers.
+        scanned: layers are turns of a loop. micro: micro-batches of a step, turns of a loop `over` both passes.
+        rows: of f32 parameters of this width that each core updates; 0 for none.
+    """
+
+    tokens: int
+    width: int
+    layers: int
+    each: tuple[Part, ...]
+    back: tuple[Part, ...] = ()
+    first: tuple[Part, ...] = ()
+    turn: tuple[Part, ...] = ()
+    once: tuple[Part, ...] = ()
+    scanned: bool = False
+    micro: int = 1
+    over: str = "microbatches/while"
+    rows: int = 0
+    model: str = "Transformer"
+    source: str = "transformer.py:51"
+    name: str = "jit_step"
+
+    def build(self, device: Device, cores: int) -> Program:
+        code = Code(self.name, device, cores)
+        x = code.param("bf16", self.tokens, self.width)
+        _emit(code, x, self.first)
+        with ExitStack() as around:
+            if self.micro > 1:
+                around.enter_context(code.at(self.over, "accumulate.py:22"))
+                around.enter_context(code.loop(self.micro, x))
+                around.enter_context(code.at("body", "accumulate.py:22"))
+            self._layers(code, x, f"jvp({self.model})" if self.back else self.model, self.each)
+            self._layers(code, x, f"transpose(jvp({self.model}))", self.back)
+            _emit(code, x, self.turn)
+        _emit(code, x, self.once)
+        if self.rows:
+            update(code, self.rows, self.width)
+        return code.program()
+
+    def _layers(self, code: Code, x: Value, scope: str, parts: tuple[Part, ...]) -> None:
+        if not parts:
+            return
+        with code.at(scope, self.source):
+            if self.scanned:
+                with code.at("while", self.source), code.loop(self.layers, x), code.at("body", self.source):
+                    _emit(code, x, parts)
+            for _ in range(0 if self.scanned else self.layers):
+                _emit(code, x, parts)
+
+
+def _emit(code: Code, x: Value, parts: tuple[Part, ...]) -> None:
+    for part in parts:
+        part.emit(code, x)
+
+
+@dataclass(frozen=True, slots=True)
+class Gemms:
+    """Matrix products of these sizes, (m, k, n); 0 is the activations' tokens as m, and their width as k or n."""
+
+    sizes: tuple[tuple[int, int, int], ...]
+    scope: str
+    source: str = "layers.py:64"
+    base: str = "fusion"
+
+    def emit(self, code: Code, x: Value) -> Value:
+        tokens, width = dims_of(x)
+        with code.at(self.scope, self.source):
+            for m, k, n in self.sizes:
+                left = code.param("bf16", m or tokens, k or width)
+                product(code, left, code.param("bf16", k or width, n or width), self.base)
+        return x
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A collective over an array of so many rows beside other parts, or ahead of them where it is bad."""
+
+    opcode: str
+    rows: int
+    parts: tuple[Part, ...] = ()
+    bad: bool = False
+    scope: str = "gradients/psum"
+    source: str = "sharding.py:77"
+
+    def emit(self, code: Code, x: Value) -> Value:
+        if code.cores < 2:
+            _emit(code, x, self.parts)
+            return x
+        with code.at(self.scope, self.source):
+            value = code.param("bf16", self.rows, dims_of(x)[-1])
+            started = None if self.bad else start_collective(code, self.opcode, value)
+            if self.bad:
+                collective(code, self.opcode, value)
+        _emit(code, x, self.parts)
+        if started is not None:
+            with code.at(self.scope, self.source):
+                finish(code, started)
+        return x
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Attention of so many heads over a sequence: a kernel of good speed, or the scores go through HBM if it is bad."""
+
+    bad: bool = True
+    heads: int = 32
+    length: int = 2048
+    scope: str = "attn/dot_product_attention"
+    source: str = "attention.py:112"
+
+    def emit(self, code: Code, x: Value) -> Value:
+        queries = code.param("bf16", self.heads, self.length, 128)
+        flops = 4 * self.heads * self.length * self.length * 128
+        with code.at(self.scope, self.source):
+            if not self.bad:
+                with code.at("pallas_call", self.source):
+                    ps = flops / (code.device.flops * FLASH_REACHED) * 1e12
+                    size = 4 * size_of(queries)
+                    kernel(code, [queries], "splash_attention", max(ps, hbm_ps(code, size)), flops, size)
+                return x
+            keys = code.param("bf16", self.heads, 128, self.length)
+            with code.at("scores/dot_general", self.source):
+                scores = product(code, queries, keys, "fusion")
+            with code.at("softmax/exp", self.source):
+                shares = pointwise(code, [scores], ("subtract", "multiply"), "subtract_exponential_fusion")
+            with code.at("values/dot_general", self.source):
+                product(code, shares, queries, "fusion")
+        return x
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Weights of f32 that are cast to bf16; not where they were cast before."""
+
+    bad: bool = True
+    rows: int = 32_768
+    count: int = 1
+    scope: str = "params/convert_element_type"
+    source: str = "precision.py:14"
+
+    def emit(self, code: Code, x: Value) -> Value:
+        with code.at(self.scope, self.source):
+            for _ in range(self.count if self.bad else 0):
+                weights = code.param("f32", self.rows, dims_of(x)[-1])
+                with code.fused([weights]) as inside:
+                    root = code.emit("convert", array("bf16", *dims_of(weights)), inside)
+                value = code.fusion(root, [weights], "kLoop", "convert_element_type_fusion")
+                code.run(value, hbm_ps(code, size_of(weights, value)) + OVERHEAD_PS)
+        return x
