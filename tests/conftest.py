@@ -16,7 +16,12 @@ pytest.register_assert_rewrite(
 )
 """Helpers beside the tests say as much of a failed assertion as the tests themselves."""
 
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+EXAMPLES = 100 if "CI" in os.environ else 40
+"""Of a property that does not say how many; CI tries more of them on each push."""
+
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=EXAMPLES
+)
 settings.load_profile("any machine")
 """Examples may take as long as they take: no test depends on how fast the machine is, or on who else uses it."""
 

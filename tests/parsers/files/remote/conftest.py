@@ -37,5 +37,7 @@ def memory() -> Iterator[Any]:
     """An empty file system in this process."""
     files = pytest.importorskip("fsspec").filesystem("memory")
     files.store.clear()
+    files.pseudo_dirs[:] = [""]
     yield files
     files.store.clear()
+    files.pseudo_dirs[:] = [""]

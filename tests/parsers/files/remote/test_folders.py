@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.parsers.files.layouts import CONTENT, refused
 from tests.support.files.riegeli import written
-from tests.support.servers.web import Web, serving
+from tests.support.servers.web import Web
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
 from tpuprof.parsers.base.urls import masked, printable_url, scheme_of, split
 from tpuprof.parsers.files.folder_search import DEFAULT_LIMITS, SearchLimits
@@ -25,47 +25,22 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 
 fsspec: Any = pytest.importorskip("fsspec", reason="fsspec is not installed: pip install 'tpuprof-tui[remote]'")
 
-CONTENT = b"\x0a\x02\x08\x01"
 RUN = "plugins/profile/2026_11_20_18_04_33"
 STAMP = 1_700_000_000.0
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 @pytest.fixture
-def memory() -> Iterator[Any]:
-    """An empty file system in this process."""
-    files = fsspec.filesystem("memory")
-    files.store.clear()
-    files.pseudo_dirs[:] = [""]
-    yield files
-    files.store.clear()
-    files.pseudo_dirs[:] = [""]
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
+def web(web: Web) -> Web:
     """A web server with nothing on it yet."""
-    pytest.importorskip("aiohttp", reason="aiohttp is not installed: pip install 'tpuprof-tui[remote]'")
-    with serving(Web()) as one:
-        yield one
+    web.files.clear()
+    return web
 
 
 def hosts(found: Logdir) -> list[list[str]]:
     return [[host.host for host in run.hosts] for run in found.runs]
-
-
-def refused(url: str, limits: SearchLimits = DEFAULT_LIMITS) -> ProfileError:
-    with pytest.raises(ProfileError) as caught:
-        open_logdir(url, limits)
-    assert caught.value.sentence.isprintable()
-    assert caught.value.hint.isprintable()
-    return caught.value
 
 
 # --- memory://

@@ -46,10 +46,22 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
+def bomb(first: bytes) -> bytes:
+    """A gzip of these bytes and 600 MiB of zeros, of which one MiB is compressed: the others are the same block."""
+    packer, zeros = zlib.compressobj(1, wbits=-15), bytes(1 << 20)
+    begin = packer.compress(first) + packer.flush(zlib.Z_FULL_FLUSH)
+    block = packer.compress(zeros) + packer.flush(zlib.Z_FULL_FLUSH)
+    check = zlib.crc32(first)
+    for _ in range(600):
+        check = zlib.crc32(zeros, check)
+    head, size = b"\x1f\x8b\x08" + bytes(6) + b"\xff", len(first) + (600 << 20)
+    return head + begin + block * 600 + packer.flush() + check.to_bytes(4, "little") + size.to_bytes(4, "little")
+
+
 @pytest.mark.parametrize("first", [b"", b"\x00", b"\x7fELF", b"[5, ", b"no profile", b"\x0b"])
 def test_a_gzip_of_something_else_is_not_inflated(first: bytes, tmp_path: Path, reads: list[int]) -> None:
     path = tmp_path / "bomb.xplane.pb.gz"
-    path.write_bytes(gzip.compress(first + bytes(600 << 20), 1, mtime=0))
+    path.write_bytes(bomb(first))
     tracemalloc.start()
     with pytest.raises(ProfileError) as caught:
         Trace.open(str(path))

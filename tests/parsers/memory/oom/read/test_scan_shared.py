@@ -6,6 +6,7 @@ import io
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,12 +43,15 @@ def bare(report: OomReport) -> OomReport:
     return replace(report, buffers=(), unknown={})
 
 
+def compile_error(memory_space: str, sentence: str, at_line: int = 1, **figures: Any) -> OomReport:
+    return OomReport(kind="compile", memory_space=memory_space, sentence=sentence, at_line=at_line, **figures)
+
+
 def test_tf1_detection(shared: Path) -> None:
     (report,) = reports(shared, "01_tf1_tpuv3_detection_resnet152_au2018.txt")
-    assert bare(report) == OomReport(
-        kind="compile",
-        memory_space="hbm",
-        sentence="Ran out of memory in memory space hbm. Used 17.60G of 16.00G hbm. Exceeded hbm capacity by 1.60G.",
+    assert bare(report) == compile_error(
+        "hbm",
+        "Ran out of memory in memory space hbm. Used 17.60G of 16.00G hbm. Exceeded hbm capacity by 1.60G.",
         at_line=3,
         used_bytes=gib(17.6),
         capacity_bytes=gib(16),
@@ -82,11 +86,9 @@ def test_tf1_detection(shared: Path) -> None:
 
 def test_activations_of_a_transformer(shared: Path) -> None:
     (report,) = reports(shared, "compile_libtpu0017_v5e_activations_transformer.txt")
-    assert bare(report) == OomReport(
-        kind="compile",
-        memory_space="hbm",
-        sentence="Ran out of memory in memory space hbm. Used 27.81G of 15.75G hbm. Exceeded hbm capacity by 12.06G.",
-        at_line=1,
+    assert bare(report) == compile_error(
+        "hbm",
+        "Ran out of memory in memory space hbm. Used 27.81G of 15.75G hbm. Exceeded hbm capacity by 12.06G.",
         program="jit_transformer_train_step",
         used_bytes=gib(27.81),
         capacity_bytes=gib(15.75),
@@ -139,12 +141,10 @@ def test_params_and_adam(shared: Path) -> None:
 
 def test_scoped_vmem(shared: Path) -> None:
     (report,) = reports(shared, "compile_libtpu0017_v5e_vmem_blocks.txt")
-    assert bare(report) == OomReport(
-        kind="compile",
-        memory_space="vmem",
-        sentence="Ran out of memory in memory space vmem while allocating on stack for %shmap_body.2. Scoped"
+    assert bare(report) == compile_error(
+        "vmem",
+        "Ran out of memory in memory space vmem while allocating on stack for %shmap_body.2. Scoped"
         " allocation with size 128.00M and limit 16.00M exceeded scoped vmem limit by 112.00M.",
-        at_line=1,
         program="jit__lambda_",
         used_bytes=128 * MIB,
         capacity_bytes=16 * MIB,
@@ -158,12 +158,9 @@ def test_scoped_vmem(shared: Path) -> None:
 
 def test_vmem_windows_with_details_behind(shared: Path) -> None:
     (report,) = reports(shared, "compile_v5e_vmem_blocks.txt")
-    assert bare(report) == OomReport(
-        kind="compile",
-        memory_space="vmem",
-        sentence="Ran out of memory in memory space vmem. Used 256.00M of 128.00M vmem."
-        " Exceeded vmem capacity by 128.00M.",
-        at_line=1,
+    assert bare(report) == compile_error(
+        "vmem",
+        "Ran out of memory in memory space vmem. Used 256.00M of 128.00M vmem. Exceeded vmem capacity by 128.00M.",
         program="jit__lambda_",
         used_bytes=256 * MIB,
         capacity_bytes=128 * MIB,
@@ -184,26 +181,12 @@ def test_vmem_windows_with_details_behind(shared: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "space", "size", "limit", "instruction", "shape"),
     [
-        (
-            "compile_libtpu0017_v5e_smem_scratch.txt",
-            "smem",
-            8388608,
-            1048576,
-            "shmap_body.2",
-            "s32[2097152]{0:T(1024)}",
-        ),
-        (
-            "compile_v5e_vmem_scratch.txt",
-            "vmem",
-            167772160,
-            134217728,
-            "scratch_kernel.1",
-            "f32[40960,1024]{1,0:T(8,128)}",
-        ),
+        ("libtpu0017_v5e_smem_scratch", "smem", 8 * MIB, MIB, "shmap_body.2", "s32[2097152]{0:T(1024)}"),
+        ("v5e_vmem_scratch", "vmem", 160 * MIB, 128 * MIB, "scratch_kernel.1", "f32[40960,1024]{1,0:T(8,128)}"),
     ],
 )
 def test_scratch(shared: Path, name: str, space: str, size: int, limit: int, instruction: str, shape: str) -> None:
-    (report,) = reports(shared, name)
+    (report,) = reports(shared, f"compile_{name}.txt")
     assert (report.memory_space, report.used_bytes, report.capacity_bytes) == (space, size, limit)
     assert report.exceeded_bytes == size - limit
     (buffer,) = report.buffers

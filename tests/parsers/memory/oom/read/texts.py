@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from tpuprof.parsers.memory.model import Buffer
-from tpuprof.parsers.memory.oom.model import OomReport
+from tpuprof.parsers.memory.oom.model import OomKind, OomReport
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 RULE = "     " + "=" * 26
@@ -287,6 +288,15 @@ VMEM = CompileError(
 CODED = replace(HBM, code="E1000", used=30 * GIB)
 BRIEF = replace(HBM, has_tables=False)
 
+
+def _one_liner(
+    before: str, sentence: str, behind: str = "", kind: OomKind = "compile", **figures: Any
+) -> tuple[str, OomReport]:
+    """A line that has its sentence as it is to be read; and the report."""
+    report = OomReport(kind=kind, memory_space="hbm", sentence=sentence, at_line=1, **figures)
+    return before + sentence + behind, report
+
+
 # Forms of one line: text and what is to be read
 KERNEL = (
     '%body.2 = f32[32768,1024]{1,0:T(8,128)} custom-call(%param), custom_call_target="tpu_custom_call",'
@@ -374,20 +384,14 @@ ONE_LINERS: dict[str, tuple[str, OomReport]] = {
             ),
         ),
     ),
-    "short": (
-        "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory on HBM, the total memory required for HLO"
-        " temporaries (49.25G) exceeds available HBM (15.75G).",
-        OomReport(
-            kind="compile",
-            memory_space="hbm",
-            sentence="Ran out of memory on HBM, the total memory required for HLO temporaries (49.25G) exceeds"
-            " available HBM (15.75G).",
-            at_line=1,
-            used_bytes=197 * GIB // 4,
-            capacity_bytes=63 * GIB // 4,
-            exceeded_bytes=134 * GIB // 4,
-            hlo_temp_bytes=197 * GIB // 4,
-        ),
+    "short": _one_liner(
+        "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: ",
+        "Ran out of memory on HBM, the total memory required for HLO temporaries (49.25G) exceeds available HBM"
+        " (15.75G).",
+        used_bytes=197 * GIB // 4,
+        capacity_bytes=63 * GIB // 4,
+        exceeded_bytes=134 * GIB // 4,
+        hlo_temp_bytes=197 * GIB // 4,
     ),
     "cores": (
         "RESOURCE_EXHAUSTED: TPU TensorCore Hbm usage: 34.75G, SparseCore Hbm usage 174.00G, exceeding available bytes:"
@@ -405,69 +409,50 @@ ONE_LINERS: dict[str, tuple[str, OomReport]] = {
             sparse_core_bytes=174 * GIB,
         ),
     ),
-    "load": (
-        "XlaRuntimeError: RESOURCE_EXHAUSTED: Error loading program 'jit_f': Attempting to reserve 13.50G at the bottom"
-        " of memory. That was not possible. There are 7.50G free, 0B reserved, and 7.50G reservable.",
-        OomReport(
-            kind="load",
-            memory_space="hbm",
-            sentence="Error loading program 'jit_f': Attempting to reserve 13.50G at the bottom of memory. That was not"
-            " possible. There are 7.50G free, 0B reserved, and 7.50G reservable.",
-            at_line=1,
-            program="jit_f",
-            exceeded_bytes=6 * GIB,
-            requested_bytes=27 * GIB // 2,
-            free_bytes=15 * GIB // 2,
-            reserved_bytes=0,
-        ),
+    "load": _one_liner(
+        "XlaRuntimeError: RESOURCE_EXHAUSTED: ",
+        "Error loading program 'jit_f': Attempting to reserve 13.50G at the bottom of memory. That was not possible."
+        " There are 7.50G free, 0B reserved, and 7.50G reservable.",
+        kind="load",
+        program="jit_f",
+        exceeded_bytes=6 * GIB,
+        requested_bytes=27 * GIB // 2,
+        free_bytes=15 * GIB // 2,
+        reserved_bytes=0,
     ),
-    "runtime": (
-        "RESOURCE_EXHAUSTED: E0100: RuntimeBufferAllocationFailure: Error allocating device buffer: Attempting to"
-        " allocate 100.00M. That was not possible. There are 30.50M free.; (0x0x0_HBM0)",
-        OomReport(
-            kind="runtime",
-            memory_space="hbm",
-            sentence="Error allocating device buffer: Attempting to allocate 100.00M. That was not possible. There are"
-            " 30.50M free.",
-            at_line=1,
-            code="E0100",
-            device="0x0x0_HBM0",
-            exceeded_bytes=139 * MIB // 2,
-            requested_bytes=100 * MIB,
-            free_bytes=61 * MIB // 2,
-        ),
+    "runtime": _one_liner(
+        "RESOURCE_EXHAUSTED: E0100: RuntimeBufferAllocationFailure: ",
+        "Error allocating device buffer: Attempting to allocate 100.00M. That was not possible. There are 30.50M free.",
+        "; (0x0x0_HBM0)",
+        kind="runtime",
+        code="E0100",
+        device="0x0x0_HBM0",
+        exceeded_bytes=139 * MIB // 2,
+        requested_bytes=100 * MIB,
+        free_bytes=61 * MIB // 2,
     ),
-    "runtime of 2026": (
-        "RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to allocate 2.00G. There are 4.00G free. The"
-        " largest contiguous region of free memory is 1.00G due to fragmentation.; (0x1x0_HBM0)",
-        OomReport(
-            kind="runtime",
-            memory_space="hbm",
-            sentence="Error allocating device buffer: Attempting to allocate 2.00G. There are 4.00G free. The largest"
-            " contiguous region of free memory is 1.00G due to fragmentation.",
-            at_line=1,
-            device="0x1x0_HBM0",
-            requested_bytes=2 * GIB,
-            free_bytes=4 * GIB,
-            fragmentation=0.75,
-            fragmentation_bytes=3 * GIB,
-        ),
+    "runtime of 2026": _one_liner(
+        "RESOURCE_EXHAUSTED: ",
+        "Error allocating device buffer: Attempting to allocate 2.00G. There are 4.00G free. The largest contiguous"
+        " region of free memory is 1.00G due to fragmentation.",
+        "; (0x1x0_HBM0)",
+        kind="runtime",
+        device="0x1x0_HBM0",
+        requested_bytes=2 * GIB,
+        free_bytes=4 * GIB,
+        fragmentation=0.75,
+        fragmentation_bytes=3 * GIB,
     ),
-    "replica": (
-        "RESOURCE_EXHAUSTED: Error loading program: Attempting to allocate 1.25G. That was not possible. There are"
-        " 1.00G free.; (0x0x0_HBM0): while running replica 0 and partition 0 of a replicated computation (other"
-        " replicas may have failed as well).",
-        OomReport(
-            kind="runtime",
-            memory_space="hbm",
-            sentence="Error loading program: Attempting to allocate 1.25G. That was not possible. There are 1.00G"
-            " free.",
-            at_line=1,
-            device="0x0x0_HBM0",
-            exceeded_bytes=GIB // 4,
-            requested_bytes=5 * GIB // 4,
-            free_bytes=GIB,
-        ),
+    "replica": _one_liner(
+        "RESOURCE_EXHAUSTED: ",
+        "Error loading program: Attempting to allocate 1.25G. That was not possible. There are 1.00G free.",
+        "; (0x0x0_HBM0): while running replica 0 and partition 0 of a replicated computation (other replicas may have"
+        " failed as well).",
+        kind="runtime",
+        device="0x0x0_HBM0",
+        exceeded_bytes=GIB // 4,
+        requested_bytes=5 * GIB // 4,
+        free_bytes=GIB,
     ),
 }
 
