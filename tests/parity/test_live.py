@@ -21,6 +21,7 @@ from tests.parity.oracle.live import ask
 from tests.parity.oracle.odd_profile import odd_profile, offload_profile
 from tests.parity.oracle.op_fields import host_ops_of, modules_of, summary_of
 from tests.parity.pages.test_overview import compare_overview, input_by_host, our_fields
+from tests.support.build import present
 from tests.support.files.riegeli import CODECS, PACKAGES, Writer, chunked, written
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import HostSummary
@@ -97,8 +98,7 @@ def test_roofline(case: Case, agrees: Agrees) -> None:
 
 def test_overview(case: Case, agrees: Agrees) -> None:
     page = overview([case.summary])
-    grid = case.summary.steps
-    assert grid is not None
+    grid = present(case.summary.steps)
     specific = input_by_host(page, case.summary) if grid.input_source == "host" else {}
     if case.name != "demo":
         ours = our_fields(page, case.summary)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.parity.oracle.golden import golden_answer
-from tests.support.build import OpSpec, tpu_plane, trace_of
+from tests.support.build import OpSpec, present, tpu_plane, trace_of
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
@@ -55,8 +55,7 @@ def xprof_steps(answer: Any) -> list[XprofStep]:
     rows = []
     for cells in answer[1]["rows"]:
         row = {column: cell["v"] for column, cell in zip(columns, cells["c"], strict=True)}
-        printed = re.search(r"Step time = ([0-9.]+) ms", row["tooltip"])
-        assert printed is not None
+        printed = present(re.search(r"Step time = ([0-9.]+) ms", row["tooltip"]))
         parts = (row["tcComputeTimeMs"], row["tcIdleTimeMs"], row["tcInfeedTimeMs"])
         rows.append(XprofStep(row["stepnum"], *parts, float(printed[1])))
     return rows
@@ -122,8 +121,7 @@ def test_the_step_that_the_capture_cut_is_named_and_left_out_of_the_average(thei
     assert cut.whole == pytest.approx(3.052)
     (warning,) = [text for text in page.warnings if "left out" in text]
     assert warning.startswith(f"step {cut.name} was left out: the capture ended inside it (")
-    time = page.performance.step_time
-    assert time is not None
+    time = present(page.performance.step_time)
     assert (time.count, time.source) == (4, "steps")
     assert time.average_ps / MS == pytest.approx(sum(step.duration_ps for step in whole) / 4 / MS, rel=1e-12)
     assert time.maximum_ps / MS == pytest.approx(float(theirs[1]["p"]["steptime_ms_maximum"]), abs=0.05)
@@ -134,8 +132,7 @@ def test_the_step_that_the_capture_cut_is_named_and_left_out_of_the_average(thei
 
 
 def test_time_adds_up_on_every_core(theirs: Any, made: HostSummary, page: Overview) -> None:
-    grid = made.steps
-    assert grid is not None
+    grid = present(made.steps)
     whole = xprof_steps(theirs)[:4]
     assert grid.duration_ps.tolist() == [[core_end(core, step) for step in whole] for core in range(CORES)]
     assert (grid.class_ps.sum(axis=2) == grid.duration_ps).all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XLine, XPlane, XSpace, XStat
@@ -11,9 +12,16 @@ from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.session.session import Session
 
+T = TypeVar("T")
 StatInput = int | float | str | bytes
 Span = tuple[str, int, int] | tuple[str, int, int, Mapping[str, StatInput]]
 """Name, start and end of an event, and its stats if it has any."""
+
+
+def present(value: T | None) -> T:
+    """The value, which must be there."""
+    assert value is not None
+    return value
 
 
 class PlaneBuilder:

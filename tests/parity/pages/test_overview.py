@@ -9,6 +9,7 @@ import pytest
 
 from tests.parity.oracle.fields import Agrees, Comparison, Difference, Value, compare
 from tests.parity.oracle.golden import PROFILES, golden_answer
+from tests.support.build import present
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.pages.overview.model import Overview
@@ -261,8 +262,7 @@ def test_the_statement_names_the_true_share_of_input(shared: Path) -> None:
 @pytest.mark.shared
 def test_the_real_profile_infers_steps_from_modules_and_says_so(shared: Path) -> None:
     page = overview([summarise(Trace.open(str(shared / PROFILES["tpu-v6e-inference"])), "host0")])
-    time = page.performance.step_time
-    assert time is not None
+    time = present(page.performance.step_time)
     assert (time.source, time.count) == ("modules", 99)
     assert "no Steps line" in time.note and "jit_f" in time.note
     assert 0.783e12 < time.minimum_ps <= time.median_ps <= time.maximum_ps < 0.786e12

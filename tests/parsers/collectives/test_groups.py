@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.build import present
 from tpuprof.parsers.collectives.bandwidth import bus_factor, ici_peak, payload_bytes
 from tpuprof.parsers.collectives.groups import ALL, ReplicaGroups, groups_in, groups_of
 from tpuprof.parsers.formats.proto import hlo_pb2
@@ -27,8 +28,7 @@ from tpuprof.parsers.formats.proto import hlo_pb2
     ],
 )
 def test_forms(text: str, label: str, axis: str) -> None:
-    groups = groups_in(text)
-    assert groups is not None
+    groups = present(groups_in(text))
     assert (groups.label, groups.axis) == (label, axis)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.build import write_run
+from tests.support.build import present, write_run
 from tests.support.made.many_hosts import profiles, steady
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.files.logdir import HostFile, open_logdir
@@ -172,16 +172,14 @@ def test_an_entry_of_something_else_is_none(logdir: Path, folder: Path) -> None:
     first, second, _ = open_logdir(str(logdir)).find_run(None).hosts
     cache.put(cache.slot([first], "peaks"), Peaks(1.0))
     (entry,) = entries(folder)
-    place = cache.slot([second], "peaks")
-    assert place is not None
+    place = present(cache.slot([second], "peaks"))
     entry.rename(folder / place.name)
     assert cache.get(place) is None
 
 
 def test_what_others_can_reach_is_not_trusted(logdir: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = HostCache(later)
-    slot = cache.slot(open_logdir(str(logdir)).find_run(None).hosts[:1], "peaks")
-    assert slot is not None
+    slot = present(cache.slot(open_logdir(str(logdir)).find_run(None).hosts[:1], "peaks"))
     cache.put(slot, Peaks(1.0))
     entry = folder / slot.name
     moved = entry.rename(folder / "elsewhere")
@@ -264,8 +262,7 @@ def test_all_entries_together_are_bounded(logdir: Path, folder: Path) -> None:
     cache = HostCache(later)
     files = open_logdir(str(logdir)).find_run(None).hosts
     for number in range(5):
-        slot = cache.slot(files[:1], f"entry {number}")
-        assert slot is not None
+        slot = present(cache.slot(files[:1], f"entry {number}"))
         cache.put(slot, ("x" * 1000, number))
         os.utime(folder / slot.name, (number, number))
     size = max(entry.stat().st_size for entry in entries(folder))

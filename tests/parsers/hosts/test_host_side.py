@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder, StatInput, trace_of
+from tests.support.build import PlaneBuilder, StatInput, present, trace_of
 from tests.support.host_events import read_host
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -36,9 +36,7 @@ def opened(space: XSpace) -> Trace:
 
 
 def read(space: XSpace, *stats: str) -> HostEvents:
-    host = read_host(opened(space), stats)
-    assert host is not None
-    return host
+    return present(read_host(opened(space), stats))
 
 
 def only_thread(*events: Event, stats: Sequence[str] = ("n",)) -> HostThread:
@@ -65,8 +63,7 @@ def test_derived_and_empty_lines_are_no_threads() -> None:
     for line, number in zip(plane.plane.lines, ids, strict=True):
         line.id = number if number < 1 << 63 else number - (1 << 64)
     trace = opened(space)
-    host = trace.plane("/host:CPU")
-    assert host is not None
+    host = present(trace.plane("/host:CPU"))
     names = [line.name for line in thread_lines(host) if len(line.events())]
     assert names == ["thread 0", "thread 4"]
     side = read_host_side(trace)
@@ -109,7 +106,6 @@ def test_stats_are_kept_for_the_events_that_have_them() -> None:
     st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=12),
     st.lists(st.integers(0, 11), max_size=10),
 )
-@settings(max_examples=60)
 def test_integers_at_any_events(values: list[int | None], wanted: list[int]) -> None:
     events: list[Event] = [("a", at, at + 1, {} if n is None else {"n": n}) for at, n in enumerate(values)]
     thread = only_thread(*events)

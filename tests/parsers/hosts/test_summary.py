@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import OpSpec, PlaneBuilder, summary_of, tpu_plane, trace_of
+from tests.support.build import OpSpec, PlaneBuilder, present, summary_of, tpu_plane, trace_of
 from tpuprof.parsers.base.intervals import union
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.core_summary import CoreSummary, summarise_core
@@ -86,7 +86,6 @@ def test_a_core_that_is_hardly_idle_has_no_gaps() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 40)), min_size=2, max_size=10), st.integers(0, 3))
-@settings(max_examples=60)
 def test_gaps_are_disjoint_idle_and_from_the_first_step_to_the_last(spec: list[tuple[int, int]], count: int) -> None:
     busy, at = [], 0
     for gap, length in spec:
@@ -120,8 +119,7 @@ def test_idle_time_is_that_of_the_core_that_is_idle_most_without_input_waits() -
         ("save", 1550, 1700),
     ]
     add_host(space, host)
-    idle = summary_of(space).idle
-    assert idle is not None
+    idle = present(summary_of(space).idle)
     assert (idle.core, idle.count, idle.gap_ps) == (3, 3, (100 + 100 + 200) * US)
     assert idle.longest == (1600 * US, 1800 * US)
     assert [(one.name, one.overlap_ps // US) for one in idle.activities] == [
@@ -181,8 +179,7 @@ def test_sparse_cores_have_mean_times_and_the_least_compute_of_each_step() -> No
     first = [("0", 0, 90), ("1", 100, 190), ("9", 300, 400)]
     sparse_core(space, 0, first, [(0, 40), (30, 50), (80, 120), (150, 160)])
     sparse_core(space, 1, [("0", 0, 100), ("1", 100, 200), ("2", 200, 280)], [(0, 100), (150, 300)])
-    steps = summary_of(space).steps
-    assert steps is not None
+    steps = present(summary_of(space).steps)
     assert steps.sparse_core is not None
     # step 0: 60 of 90 and 100 of 100 busy; step 1: 30 of 90 and 50 of 100; step 2: no marker on one, 80 of 80
     assert (steps.sparse_core / US).tolist() == [[95, 95, 80], [60, 30, 80], [15, 55, 0]]
@@ -192,8 +189,7 @@ def test_sparse_core_steps_of_other_names_are_matched_by_time() -> None:
     space = XSpace()
     busy_core(space, 0, [(0, 300)], [(0, 100), (100, 200), (200, 300)])
     sparse_core(space, 0, [("1", 0, 90), ("2", 100, 190)], [(0, 40), (100, 120)])
-    grid = summary_of(space).steps
-    assert grid is not None
+    grid = present(summary_of(space).steps)
     assert grid.names == ("0", "1", "2")
     assert grid.sparse_core is not None
     assert (grid.sparse_core[:, :2] / US).tolist() == [[90, 90], [40, 20], [50, 70]]
@@ -206,9 +202,7 @@ def test_sparse_cores_without_steps_are_none() -> None:
     space = XSpace()
     busy_core(space, 0, [(0, 300)], [(0, 100), (100, 200), (200, 300)])
     sparse_core(space, 0, [], [(0, 40)])
-    steps = summary_of(space).steps
-    assert steps is not None
-    assert steps.sparse_core is None
+    assert present(summary_of(space).steps).sparse_core is None
 
 
 # --- what the time for input is measured by ------------------------------------------------------------------------
@@ -226,17 +220,13 @@ def test_the_host_tells_the_time_for_input_with_an_event_in_every_other_step(
     busy_core(space, 0, [(n * 100 + 50, n * 100 + 100) for n in range(4)], [(n * 100, n * 100 + 100) for n in range(4)])
     before: list[HostEvent] = [("batched_device_put", -100 + n, -99 + n) for n in range(0, 90, 2)]
     add_host(space, before + [("batched_device_put", n * 100 + 10, n * 100 + 30) for n in waiting])
-    steps = summary_of(space).steps
-    assert steps is not None
-    assert steps.input_source == expected
+    assert present(summary_of(space).steps).input_source == expected
 
 
 def test_infeed_ops_tell_the_time_for_input_whatever_the_host_does() -> None:
     space = tpu_plane(XSpace(), 0, [("infeed.1", "infeed", 0, 5)], steps=[("0", 0, 10)]).space
     add_host(space, [("batched_device_put", 0, 9)])
-    steps = summary_of(space).steps
-    assert steps is not None
-    assert steps.input_source == "infeed"
+    assert present(summary_of(space).steps).input_source == "infeed"
 
 
 def test_inferred_steps_may_wait_for_the_host_too() -> None:
@@ -244,8 +234,7 @@ def test_inferred_steps_may_wait_for_the_host_too() -> None:
     ops: list[OpSpec] = [("f", "loop fusion", (n * 100 + 50) * US, 50 * US) for n in range(4)]
     tpu_plane(space, 0, ops, modules=[("jit_f(1)", (n * 100 + 50) * US, (n * 100 + 100) * US) for n in range(4)])
     add_host(space, [("batched_device_put", n * 100, n * 100 + 50) for n in range(4)])
-    steps = summary_of(space).steps
-    assert steps is not None
+    steps = present(summary_of(space).steps)
     assert (steps.source, steps.input_source) == ("modules", "host")
     assert union(steps.start_ps, steps.start_ps + steps.longest_ps)[0].tolist() == [50 * US]
 
@@ -254,9 +243,7 @@ def test_several_lines_of_steps_are_one() -> None:
     space = XSpace()
     plane = busy_core(space, 0, [(0, 400)], [(100, 200)])
     plane.event(plane.line(STEPS_LINE), plane.event_id("before"), 0, 100 * US)
-    steps = summary_of(space).steps
-    assert steps is not None
-    assert steps.names == ("before", "0")
+    assert present(summary_of(space).steps).names == ("before", "0")
 
 
 # --- odd numbers ---------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.pages.findings.build import grid
-from tests.support.build import PlaneBuilder, bare_host, summary_of, tpu_plane
+from tests.support.build import PlaneBuilder, bare_host, present, summary_of, tpu_plane
 from tpuprof.parsers.base.intervals import median
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import HostSummary
@@ -116,8 +116,7 @@ def test_each_figure_of_the_device_is_the_first_hosts_that_has_it() -> None:
             plane.stat("device_type_string", kind)
         plane.line("XLA Ops")
         summaries.append(summary_of(plane.space, f"host{at}"))
-    device = device_of([host_alone(), *summaries])
-    assert device is not None
+    device = present(device_of([host_alone(), *summaries]))
     assert (device.device_type, device.peaks.flops_per_second) == ("TPU v5p", 459e12)
     assert device_of([host_alone()]) is None
     different = "the cores give different peaks (flops_per_second); utilizations are against the first"

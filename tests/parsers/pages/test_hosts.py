@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.build import bare_host, session_at, tpu_plane, write_run
+from tests.support.build import bare_host, present, session_at, tpu_plane, write_run
 from tests.support.made.many_hosts import (
     GAP,
     REDUCE,
@@ -60,8 +60,7 @@ def test_a_straggler_is_named_with_what_it_costs() -> None:
 
 
 def test_parts_add_up_to_the_step() -> None:
-    steps = straggling_page().steps
-    assert steps is not None
+    steps = present(straggling_page().steps)
     assert steps.parts_ps.shape == (8, 12, len(PARTS))
     assert (steps.parts_ps >= 0).all()
     assert (steps.parts_ps.sum(axis=2) == steps.duration_ps[steps.core_hosts]).all()
@@ -236,11 +235,9 @@ def test_what_some_hosts_lack_is_said_by_name() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 3000), min_size=4, max_size=4), min_size=1, max_size=5))
-@settings(max_examples=60)
 def test_whatever_hosts_do_the_sums_hold(times: list[list[int]]) -> None:
     page = page_of({f"h{at}": one for at, one in enumerate(times)})
-    steps = page.steps
-    assert steps is not None
+    steps = present(page.steps)
     assert (steps.parts_ps.sum(axis=2) == steps.duration_ps[steps.core_hosts]).all()
     assert (steps.own_ps <= steps.duration_ps).all()
     assert sum(row.slowest_in or 0 for row in page.rows) <= len(steps)

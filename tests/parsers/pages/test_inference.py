@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, bare_host, tpu_plane
@@ -343,7 +343,6 @@ def check(page: InferencePage) -> None:
 
 
 @given(st.lists(_requests(), max_size=8), st.integers(1, 3))
-@settings(max_examples=80)
 def test_parts_add_up_for_any_requests(requests: list[Request], threads: int) -> None:
     found = read_requests(serving_profile(requests, threads=threads))
     assert len({len(getattr(found, one.name)) for one in fields(HostRequests) if one.name.endswith("_ps")}) == 1
@@ -355,7 +354,6 @@ _ODD = st.one_of(st.sampled_from([0, 1, -1, 2**62, -(2**62), 2**63 - 1, -(2**63)
 
 
 @given(st.lists(st.tuples(_ODD, _ODD, _ODD, st.booleans(), st.integers(0, 4)), max_size=12), st.integers(1, 3))
-@settings(max_examples=80)
 def test_odd_numbers_do_no_harm(events: list[tuple[int, int, int, bool, int]], cores: int) -> None:
     host = PlaneBuilder.alone("/host:CPU")
     line = host.line("main", 2**40)
@@ -379,7 +377,6 @@ def test_odd_numbers_do_no_harm(events: list[tuple[int, int, int, bool, int]], c
     st.lists(st.tuples(st.integers(0, 50), st.integers(0, 30)), min_size=1, max_size=6),
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 60), st.integers(0, 30), st.integers(0, 2)), max_size=20),
 )
-@settings(max_examples=100)
 def test_exclusive_times_are_what_counting_one_by_one_gives(
     requests: list[tuple[int, int]], spans: list[tuple[int, int, int, int]]
 ) -> None:

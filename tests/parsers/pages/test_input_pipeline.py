@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.build import OpSpec, PlaneBuilder, bare_host, summary_of, tpu_plane
+from tests.support.build import OpSpec, PlaneBuilder, bare_host, present, summary_of, tpu_plane
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.ops.host.input_events import TRANSFER, WAIT, InputRows, merge_input_rows
 from tpuprof.parsers.ops.host.ops import HostOps, merge_host_ops
@@ -160,8 +160,7 @@ def of(ops: HostOps, rows: Sequence[tuple[str, str, int]] = ()) -> InputPipeline
 
 
 def sizes(found: InputPipelinePage) -> tuple[float, ...]:
-    parts = found.breakdown
-    assert parts is not None
+    parts = present(found.breakdown)
     return (
         parts.enqueue_ps,
         parts.demanded_file_read_ps,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.demo.profile.hlo_module import MODULES, Module
-from tests.support.build import PlaneBuilder, session_at, tpu_plane
+from tests.support.build import PlaneBuilder, present, session_at, tpu_plane
 from tests.support.made.compiled import add_modules, compiled_modules, demo_modules, memory_over_time
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
 from tpuprof.parsers.formats.hlo.files import find_hlo_files
@@ -93,12 +93,10 @@ def test_a_damaged_profile_is_not_blamed_on_the_compiler() -> None:
     damaged = ModuleSource("host1", HloModules({}, {}), ((1, "jit_train_step"),), "TPU v5e", "TPU", True)
     page = CompiledModules([ModuleSource("host0", demo_modules()), damaged]).page()
     assert page.warnings == ("host1 ran jit_train_step, whose compiled HLO is not in the profile; its file is damaged",)
-    why = CompiledModules([damaged]).page().why_no_modules
-    assert why is not None
+    why = present(CompiledModules([damaged]).page().why_no_modules)
     assert "damaged" in why
     assert "37533" not in why
-    gpu = CompiledModules([ModuleSource("host0", HloModules({}, {}), (), None, "GPU")]).page().why_no_modules
-    assert gpu is not None
+    gpu = present(CompiledModules([ModuleSource("host0", HloModules({}, {}), (), None, "GPU")]).page().why_no_modules)
     assert "libtpu" not in gpu
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, StatInput, trace_of
@@ -175,11 +175,7 @@ def summed(work: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(work).any(axis=0), np.nansum(work, axis=0), np.nan)
 
 
-MANY = settings(max_examples=60)
-
-
 @given(profiles())
-@MANY
 def test_self_times_sum_to_the_busy_time_and_every_op_has_a_row(profile: Profile) -> None:
     page = page_of(profile)
     busy = 0
@@ -201,7 +197,6 @@ def test_self_times_sum_to_the_busy_time_and_every_op_has_a_row(profile: Profile
 
 
 @given(profiles(), st.booleans())
-@MANY
 def test_children_sum_to_their_parent(profile: Profile, with_idle: bool) -> None:
     page = page_of(profile)
     for tree in trees(page, with_idle):
@@ -219,7 +214,6 @@ def test_children_sum_to_their_parent(profile: Profile, with_idle: bool) -> None
 
 
 @given(profiles())
-@MANY
 def test_each_tree_holds_each_op_once_and_all_agree_in_total(profile: Profile) -> None:
     page = page_of(profile)
     found = trees(page)
@@ -237,7 +231,6 @@ def test_each_tree_holds_each_op_once_and_all_agree_in_total(profile: Profile) -
 
 
 @given(profiles(), st.integers(0, 5), st.booleans(), st.sampled_from(["time", "wasted"]))
-@MANY
 def test_the_children_left_out_are_counted(profile: Profile, limit: int, most: bool, sort: str) -> None:
     for tree in trees(page_of(profile)):
         for node in range(len(tree)):
@@ -255,7 +248,6 @@ def test_the_children_left_out_are_counted(profile: Profile, limit: int, most: b
 
 
 @given(profiles())
-@MANY
 def test_rates_are_never_infinite(profile: Profile) -> None:
     summary = profile.summary()
     page = ops_page([summary])
@@ -272,7 +264,6 @@ def test_rates_are_never_infinite(profile: Profile) -> None:
 
 
 @given(profiles())
-@MANY
 def test_what_is_unknown_is_nan_with_a_reason(profile: Profile) -> None:
     page = page_of(profile)
     for peak, column, key, reason in (
@@ -289,7 +280,6 @@ def test_what_is_unknown_is_nan_with_a_reason(profile: Profile) -> None:
 
 
 @given(profiles())
-@MANY
 def test_framework_ops_add_up(profile: Profile) -> None:
     page = page_of(profile)
     framework: FrameworkOpsPage = framework_ops_page(page, [])
@@ -306,7 +296,6 @@ def test_framework_ops_add_up(profile: Profile) -> None:
 
 
 @given(profiles())
-@MANY
 def test_the_roofline_holds_all_work_once(profile: Profile) -> None:
     for at, op in enumerate(profile.ops):
         op.name = f"op.{at}"  # ops without ids add up by name, and with them a loop's work would go
@@ -425,7 +414,6 @@ EMPTY = Profile([Op("fusion.1", {})], [[]], {}, [])
 
 @given(profiles())
 @example(EMPTY)
-@MANY
 def test_headlines_and_classes_need_nothing_of_a_profile(profile: Profile) -> None:
     headline = op_profile_page(page_of(profile)).headline
     assert headline.endswith(".")

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.parsers.pages.findings.build import grid
+from tests.support.build import present
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.ops.roofline import WORK_COUNT
 from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource, align, breakdowns, join_hosts
@@ -78,9 +79,7 @@ def aligned(
 
 
 def the_grid(*cores: CoreStepTimes, source: StepSource = "steps") -> AlignedSteps:
-    found = aligned(*cores, source=source)
-    assert found is not None
-    return found
+    return present(aligned(*cores, source=source))
 
 
 # --- steps that the capture cut into -------------------------------------------------------------------------------
@@ -210,8 +209,7 @@ def test_all_reduces_of_a_step_that_was_cut_are_gone() -> None:
 
 def test_time_that_the_host_waits_counts_as_infeed_where_there_is_none() -> None:
     cores = [core([5, 5], [10, 10], waits=2), core([5, 5], [10, 10], waits=4)]
-    by_host = aligned(*cores, input_source="host")
-    assert by_host is not None
+    by_host = present(aligned(*cores, input_source="host"))
     assert by_host.part_ps[:, :, INFEED].tolist() == [[2, 2], [4, 4]]
     assert [(row.infeed_ps, row.infeed_percent_maximum, row.idle_ps) for row in breakdowns(by_host)] == [(4, 40, 0)] * 2
     assert not the_grid(*cores).part_ps[:, :, INFEED].any()
@@ -236,7 +234,6 @@ _PARTS = st.lists(st.integers(0, 20), min_size=PART_COUNT, max_size=PART_COUNT)
 
 
 @given(st.lists(st.lists(_PARTS, min_size=3, max_size=3), min_size=1, max_size=4), st.integers(0, 30))
-@settings(max_examples=100)
 def test_a_breakdown_adds_up_to_the_step_where_it_fits(cores: list[list[list[int]]], idle: int) -> None:
     parts = np.array(cores, np.int64)
     duration = parts.sum(axis=2) + idle
@@ -329,7 +326,6 @@ def test_names_that_repeat_are_matched_by_time() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 6), st.integers(1, 3)), min_size=1, max_size=4))
-@settings(max_examples=60)
 def test_hosts_share_what_all_of_them_have(spec: list[tuple[int, int, int]]) -> None:
     grids = [
         shifted(grid({"compute": 90, "idle": 10}, cores=cores, steps=count), first, f"host{at}")

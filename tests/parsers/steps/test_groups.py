@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder, StatInput, trace_of
+from tests.support.build import PlaneBuilder, StatInput, present, trace_of
 from tests.support.host_events import read_host
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -50,8 +50,7 @@ def space_of(threads: Threads, *cores: Sequence[tuple[str, Sequence[Spec]]], kin
 
 def grouped(space: XSpace) -> EventGroups:
     trace = trace_of(space)
-    host = read_host(trace, GROUP_STATS)
-    assert host is not None
+    host = present(read_host(trace, GROUP_STATS))
     cores = [plane for plane in trace.planes if plane.name.startswith("/device:TPU:")]
     gpus = [plane for plane in trace.planes if plane.name.startswith("/device:GPU:")]
     streams = [thread for plane in gpus for thread in read_threads(plane, GROUP_STATS)]
@@ -310,8 +309,7 @@ def test_a_core_without_events_has_no_grouping_line() -> None:
 
 def test_the_demos_steps_are_its_roots() -> None:
     trace = Trace.from_bytes(gzip.decompress(DEMO.read_bytes()))
-    host = read_host(trace, GROUP_STATS)
-    assert host is not None
+    host = present(read_host(trace, GROUP_STATS))
     groups = event_groups(host, [plane for plane in trace.planes if plane.name.startswith("/device:TPU:")])
     assert [(root.name, root.step_num) for root in groups.roots] == [("train", 100 + n) for n in range(20)]
     assert groups.cores is not None
@@ -324,8 +322,7 @@ def test_the_demos_steps_are_its_roots() -> None:
 @pytest.mark.shared
 def test_a_profile_without_roots_has_no_groups(shared: Path) -> None:
     trace = Trace.open(str(shared / "profiles/tpu-v6e-inference/plugins/profile/run/host0.xplane.pb"))
-    host = read_host(trace, GROUP_STATS)
-    assert host is not None
+    host = present(read_host(trace, GROUP_STATS))
     groups = event_groups(host, [plane for plane in trace.planes if plane.name.startswith("/device:TPU:")])
     assert (groups.roots, groups.cores) == ((), None)
     assert all((thread.of_events() == -1).all() for thread in groups.threads)

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder, StatInput, tpu_plane, trace_of
+from tests.support.build import PlaneBuilder, StatInput, present, tpu_plane, trace_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
@@ -94,7 +94,6 @@ _MARKS = st.lists(st.tuples(st.integers(-50, 60), st.integers(-3, 40), st.intege
 
 
 @given(_MARKS, st.booleans())
-@settings(max_examples=80)
 def test_steps_are_in_order_and_apart_and_cover_what_is_marked(
     spec: list[tuple[int, int, int]], is_grouped: bool
 ) -> None:
@@ -157,8 +156,7 @@ def launching_host(markers: Sequence[int | None], numbers: Sequence[int | None])
 def test_host_steps_decide_what_is_a_step(
     markers: Sequence[int | None], numbers: Sequence[int | None], steps: list[tuple[str, int]]
 ) -> None:
-    grid = common_steps([launching_host(markers, numbers)]).grid
-    assert grid is not None
+    grid = present(common_steps([launching_host(markers, numbers)]).grid)
     assert list(zip(grid.names, grid.longest_ps.tolist(), strict=True)) == steps
     assert grid.duration_ps.shape == (2, len(steps))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.build import OpSpec, tpu_plane, trace_of
+from tests.support.build import OpSpec, present, tpu_plane, trace_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.ops.core.sums import core_sums
@@ -66,8 +66,7 @@ def test_without_markers_steps_are_the_periods_of_the_busiest_module() -> None:
     modules = [(f"jit_f({9})", n * 100, n * 100 + 70) for n in range(5)] + [("jit_init(1)", -500, -490)]
     tpu_plane(space, 0, [("f", "loop fusion", n * 100, 50) for n in range(5)], modules=modules)
     result = page(space)
-    time = result.performance.step_time
-    assert time is not None
+    time = present(result.performance.step_time)
     assert (time.source, time.count, time.median_ps) == ("modules", 4, 100)
     assert "from one start of jit_f to the next" in time.note
     assert [step.name for step in result.steps] == ["0", "1", "2", "3"]
@@ -86,7 +85,6 @@ def test_too_few_runs_of_any_module_give_no_step_time_but_a_reason() -> None:
     st.lists(st.tuples(st.integers(0, 20), st.integers(1, 50)), min_size=1, max_size=12),
     st.lists(st.tuples(st.sampled_from(["infeed", "loop fusion"]), st.integers(0, 10), st.integers(1, 9)), max_size=40),
 )
-@settings(max_examples=80)
 def test_every_op_inside_a_step_is_counted_once(
     gaps: list[tuple[int, int]], gap_ops: list[tuple[str, int, int]]
 ) -> None:
@@ -107,8 +105,7 @@ def test_every_op_inside_a_step_is_counted_once(
         for part, category in ((INFEED, "infeed"), (COMPUTE, "loop fusion")):
             expected = sum(d for _, c, o, d in ops if c == category and begin <= o < end)
             assert times.part_ps[n, part] == expected
-    grid = align([times], "steps", ["host0:0"], None)
-    assert grid is not None
+    grid = present(align([times], "steps", ["host0:0"], None))
     durations = {name: end - begin for name, begin, end in steps}  # a step at the ends may look cut, and is left out
     assert grid.longest_ps.tolist() == [durations[name] for name in grid.names]
     assert len(grid) + len(grid.incomplete) == len(steps)
@@ -138,7 +135,6 @@ def test_modules_whose_names_are_lost_stay_apart() -> None:
     modules = [(name, n * 100 + shift, n * 100 + shift + 40) for n in range(4) for name, shift in (("f", 0), ("g", 50))]
     plane = tpu_plane(space, 0, [("a", "copy", n * 100, 30) for n in range(4)], modules=modules)
     plane.plane.event_metadata.clear()
-    time = page(space).performance.step_time
-    assert time is not None
+    time = present(page(space).performance.step_time)
     assert time.median_ps == 100
     assert "from one start of event" in time.note

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, StatInput, trace_of
@@ -164,7 +164,6 @@ def _sequences(draw: st.DrawFn) -> tuple[list[Op], list[tuple[int, int]]]:
 
 
 @given(_sequences(), st.lists(st.tuples(st.integers(0, 200), st.integers(1, 60)), max_size=4))
-@settings(max_examples=80)
 def test_parts_and_classes_add_up_to_the_step(
     spec: tuple[list[Op], list[tuple[int, int]]], waits: list[tuple[int, int]]
 ) -> None:
@@ -278,7 +277,6 @@ def test_steps_whose_markers_know_the_devices_clock_are_left_alone() -> None:
     ),
     st.lists(st.integers(-20, 400), max_size=8),
 )
-@settings(max_examples=80)
 def test_the_devices_clock_never_runs_backwards_and_adds_up(
     spec: list[tuple[int, int, int, int]], times: list[int]
 ) -> None:

@@ -489,8 +489,7 @@ def test_progress_covers_all_that_is_needed() -> None:
 
 def test_columns_take_28_bytes_an_event() -> None:
     space = XSpace()
-    builder = plane(space, "/host:CPU")
-    builder.spans("python", (("call", 10 * at, 10 * at + 5) for at in range(1000)))
+    plane(space, "/host:CPU").spans("python", (("call", 10 * at, 10 * at + 5) for at in range(1000)))
     (track,) = section(space).tracks
     columns = (track.start_ps, track.end_ps, track.key, track.place, track.length)
     assert sum(column.nbytes for column in columns) == 28 * len(track)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.timeline.build import NAMES, LaneEvent, loose_events, nested_events, track
+from tests.support.build import present
 from tpuprof.parsers.timeline import windows
 from tpuprof.parsers.timeline.flatten import flattened
 from tpuprof.parsers.timeline.model import CLASSES, CounterTrack, EventNames, RateTrack, Track, busy_between
@@ -127,9 +128,7 @@ def test_a_flattened_window_shows_the_deepest_event_at_each_instant(
     events: list[LaneEvent], first: int, span: int
 ) -> None:
     one = _track(events)
-    found = flattened(one, first, first + span)
-    assert found is not None
-    flat, origin = found
+    flat, origin = present(flattened(one, first, first + span))
     assert (flat.start_ps[1:] >= flat.end_ps[:-1]).all()
     for at in range(first, first + span):
         deepest = -1

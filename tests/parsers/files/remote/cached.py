@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.build import tpu_plane
+from tests.support.build import present, tpu_plane
 from tests.support.servers.web import Web
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.files.remote.cache import OnBytes, open_remote
@@ -50,9 +50,7 @@ def fetched(web: Web, *ends: int) -> bytes:
             wanted.pop(0)
             web.taken.release()
 
-    path = fetch(f"{web.url}/h.xplane.pb", count)
-    assert path is not None
-    return Path(path).read_bytes()
+    return Path(present(fetch(f"{web.url}/h.xplane.pb", count))).read_bytes()
 
 
 def names(cache: Path) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.parsers.files.remote.cached import content, fetch, fetched, names, profile, refused
+from tests.support.build import present
 from tests.support.servers.web import DATA, Web
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import open_logdir
@@ -92,8 +93,7 @@ def test_a_file_that_changes_while_it_is_fetched(web: Web) -> None:
             web.files["/h.xplane.pb"] = DATA[::-1]
             web.modified = "Wed, 15 Nov 2023 22:13:20 GMT"
 
-    path = fetch(url, change)
-    assert path is not None
+    path = present(fetch(url, change))
     assert Path(path).read_bytes() == DATA[::-1], "and not the beginning of one with the end of the other"
 
 

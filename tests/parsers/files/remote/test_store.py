@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.parsers.files.remote.cached import content, fetch, fetched, names, refused
+from tests.support.build import present
 from tests.support.servers.web import DATA, Web
 from tpuprof.parsers.base.errors import EXIT_USAGE, Cancelled, ProfileError
 from tpuprof.parsers.files.remote.store import Store, cache_bound, url_key
@@ -43,8 +44,7 @@ def test_a_copy_in_use_stays(memory: Any, monkeypatch: pytest.MonkeyPatch) -> No
     for name in ("a", "b"):
         memory.pipe(f"/x/{name}", name.encode() * 1000)
     source = open_source("memory://x/a")
-    path = fetch("memory://x/a")
-    assert path is not None
+    path = present(fetch("memory://x/a"))
     assert fetch("memory://x/b") is None, "there is no room to keep it"
     assert content("memory://x/b") == b"b" * 1000, "but it opens"
     assert os.path.exists(path)
@@ -241,8 +241,7 @@ def test_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_links_in_the_folder_are_not_followed(memory: Any, cache: Path, tmp_path: Path) -> None:
     memory.pipe("/x/a", b"abc")
-    path = fetch("memory://x/a")
-    assert path is not None
+    path = present(fetch("memory://x/a"))
     victim = tmp_path / "victim"
     victim.write_bytes(b"abc")
     os.unlink(path)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.demo.profile.hlo_module import Module
+from tests.support.build import present
 from tests.support.files.hlo_graphs import SMALL, deep_module, small_graph
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.hlo import reach
@@ -27,9 +28,7 @@ def names(rows: object) -> list[str]:
 
 
 def row(name: str) -> int:
-    found = GRAPH.row(name)
-    assert found is not None
-    return found
+    return present(GRAPH.row(name))
 
 
 def test_operands_users_and_orders() -> None:
@@ -126,8 +125,7 @@ def of_dump(tmp_path: Path) -> Path:
 def same(one: HloGraph, other: HloGraph) -> None:
     assert len(one) == len(other)
     for at in range(len(one)):
-        there = other.row(one.name(at))
-        assert there is not None
+        there = present(other.row(one.name(at)))
         for lists, others in ((one.operands, other.operands), (one.controls, other.controls)):
             assert [one.name(each) for each in lists[at]] == [other.name(each) for each in others[there]]
         assert {one.name(each) for each in one.users[at]} == {other.name(each) for each in other.users[there]}

@@ -6,11 +6,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.demo.profile.hlo_module import Module, leaves
-from tests.support.build import PlaneBuilder, bare_host, trace_of
+from tests.support.build import PlaneBuilder, bare_host, present, trace_of
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.hlo import stored
 from tpuprof.parsers.formats.hlo.matrix import matrix_works
@@ -60,8 +60,7 @@ def small() -> hlo_pb2.HloProto:
 
 def test_an_instruction_is_told_in_full() -> None:
     module = HloModule(small())
-    add = module.instruction("%add.4")
-    assert add is not None
+    add = present(module.instruction("%add.4"))
     assert add.expression == "%add.4 = f32[5,1024]{1,0:T(8,128)} add(%broadcast.8, %param_0)"
     assert (add.opcode, add.shape, add.operands) == (
         "add",
@@ -192,7 +191,6 @@ def test_what_cannot_be_read_says_why() -> None:
 
 
 @given(st.data())
-@settings(max_examples=60)
 def test_damaged_protos_never_raise(data: st.DataObject) -> None:
     body = bytearray(small().SerializeToString())
     for _ in range(data.draw(st.integers(1, 6))):
@@ -217,8 +215,7 @@ def test_a_compiled_module_reads_whole(name: str) -> None:
     assert module.name == name
     sourced = 0
     for proto in compiled.instructions.values():
-        one = module.instruction(proto.name.decode())
-        assert one is not None
+        one = present(module.instruction(proto.name.decode()))
         assert list(one.operands) == [operand.name.decode() for operand in compiled.operands(proto)]
         assert [found.shape for found in shapes_in(one.shape)] == [shape_of_proto(part) for part in leaves(proto.shape)]
         assert one.expression.startswith(f"%{one.name} = {one.shape} {one.opcode}(")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.parsers.formats.xspace.core.fuzz_core import field, varint
-from tests.support.build import PlaneBuilder
+from tests.support.build import PlaneBuilder, present
 from tpuprof.parsers.formats.proto.xplane_pb2 import MemoryAccessBreakdown, XSpace, XStat
 from tpuprof.parsers.formats.xspace.metadata import decode_stat
 from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats, OpSource
@@ -40,8 +40,7 @@ def test_a_stat_is_what_protobuf_reads(data: bytes) -> None:
     except DecodeError:
         assert decode_stat(data) is None
         return
-    found = decode_stat(data)
-    assert found is not None
+    found = present(decode_stat(data))
     which = expected.WhichOneof("value")
     assert found[:2] == (expected.metadata_id, XStat.DESCRIPTOR.fields_by_name[which].number if which else 0)
     value = getattr(expected, which) if which else 0
@@ -54,7 +53,6 @@ def test_a_stat_is_what_protobuf_reads(data: bytes) -> None:
     ),
     st.sets(st.integers(0, 5)),
 )
-@settings(max_examples=80)
 def test_traffic_is_what_the_breakdowns_say(ops: list[list[tuple[int, int, int]]], damaged: set[int]) -> None:
     plane = PlaneBuilder(XSpace(), "/device:TPU:0", 1)
     for number, accesses in enumerate(ops):

@@ -24,7 +24,7 @@ from tests.parsers.memory.allocators.made import (
     profiles_of,
     training_space,
 )
-from tests.support.build import PlaneBuilder, bare_host, tpu_plane, trace_of
+from tests.support.build import PlaneBuilder, bare_host, present, tpu_plane, trace_of
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -204,11 +204,8 @@ def test_a_reference_to_nothing_and_text_that_is_none() -> None:
 def test_texts_of_one_length_stay_apart_with_zero_bytes_at_their_ends() -> None:
     names = ("ab", "a\0", "\0a", "\0\0", "ba")
     events = [given(at, addr=at, allocation_bytes=8, tf_op=name, **state(40)) for at, name in enumerate(names)]
-    plane = host_plane(trace_of(host_space(events)))
-    assert plane is not None
-    found = allocator_events(plane)
-    assert found is not None
-    said = describe(plane, found)
+    plane = present(host_plane(trace_of(host_space(events))))
+    said = describe(plane, present(allocator_events(plane)))
     assert [said.texts[index] for index in said.op] == list(names)
 
 
@@ -401,7 +398,6 @@ def test_any_events_give_profiles_that_agree_with_themselves(events: list[Made])
 
 
 @for_all(st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.integers(1, 9)), min_size=1, max_size=60))
-@settings(max_examples=100)
 def test_what_lives_is_what_a_walk_over_the_events_finds(steps: list[tuple[bool, int, int]]) -> None:
     events: list[Made] = []
     living: dict[int, int] = {}

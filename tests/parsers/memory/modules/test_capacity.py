@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.build import present
 from tpuprof.parsers.base.tpus import generation_of
 from tpuprof.parsers.memory.model import CMEM, HBM, HOST, SFLAG, SMEM, SPARSE_CORE, VMEM, Capacity
 from tpuprof.parsers.memory.modules.capacity import capacity_of
@@ -17,9 +18,7 @@ GIB, MIB = 2**30, 2**20
 
 
 def size(device_type: str, space: int) -> int:
-    found = capacity_of(device_type, space)
-    assert found is not None
-    return found.size_bytes
+    return present(capacity_of(device_type, space)).size_bytes
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.memory.modules.build import MIB, space_of, training_space
+from tests.support.build import present
 from tests.support.made.compiled import compiled_modules
 from tpuprof.parsers.memory.model import HBM, Buffer, SpaceMemory
 from tpuprof.parsers.memory.modules.landmarks import (
@@ -107,7 +108,6 @@ def test_of_many_buffers_some_are_looked_at() -> None:
             asked.append(row)
             return page.buffers[row]
 
-    found = backward_from(dataclasses.replace(page, buffers=Counted()))
-    assert found is not None
+    found = present(backward_from(dataclasses.replace(page, buffers=Counted())))
     assert abs(found - 3001) <= 6000 // SAMPLED + 1
     assert len(asked) <= SAMPLED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.build import OpSpec, PlaneBuilder, tpu_plane, trace_of
@@ -42,7 +42,6 @@ def nested_ops(draw: st.DrawFn) -> list[OpSpec]:
 
 
 @given(nested_ops(), st.booleans())
-@settings(max_examples=80)
 def test_self_times_sum_to_the_busy_union(ops: list[OpSpec], shuffled: bool) -> None:
     space = tpu_plane(XSpace(), 0, ops[::-1] if shuffled else ops).space
     table = core_ops(trace_of(space).planes[0]).table

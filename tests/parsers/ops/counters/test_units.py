@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.ops.counters.test_samples import plane_of
-from tests.support.build import PlaneBuilder
+from tests.support.build import PlaneBuilder, present
 from tests.support.files.counters import US, add_reading, with_custom_calls, with_instructions, with_periodic
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.ops.counters.chips import Chip, chip_of, register_names
@@ -19,9 +19,7 @@ from tpuprof.parsers.ops.counters.units import UnitUse, of_readings, of_samples
 
 def chip(device_type: str = "TPU v6 Lite") -> Chip:
     """A generation that is known."""
-    found = chip_of(device_type)
-    assert found is not None
-    return found
+    return present(chip_of(device_type))
 
 
 def units_of(values: dict[str, int], device_type: str = "TPU v6 Lite") -> dict[str, UnitUse]:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.support.build import PlaneBuilder, trace_of
+from tests.support.build import PlaneBuilder, present, trace_of
 from tests.support.host_events import read_host
 from tpuprof.parsers.base.intervals import union
 from tpuprof.parsers.ops.host.activity import (
@@ -30,9 +30,7 @@ Gaps = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def host_of(*threads: Sequence[Event]) -> HostEvents:
-    host = read_host(trace_of(PlaneBuilder.alone("/host:CPU").threads(threads).space))
-    assert host is not None
-    return host
+    return present(read_host(trace_of(PlaneBuilder.alone("/host:CPU").threads(threads).space)))
 
 
 def gaps_of(*spans: tuple[int, int]) -> Gaps:
@@ -78,7 +76,6 @@ _GAPS = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 15)), max_size=5)
 
 
 @given(st.lists(_EVENTS, max_size=2), _GAPS)
-@settings(max_examples=80)
 def test_what_a_thread_did_is_no_longer_than_the_gaps(
     threads: list[list[tuple[str, int, int]]], spans: list[tuple[int, int]]
 ) -> None:
@@ -145,7 +142,6 @@ def test_which_events_compile(name: str, is_one: bool) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 30)), max_size=10), _GAPS)
-@settings(max_examples=60)
 def test_compilations_of_a_thread_are_apart_and_cover_their_events(
     spec: list[tuple[int, int]], spans: list[tuple[int, int]]
 ) -> None:

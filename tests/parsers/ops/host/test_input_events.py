@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder, StatInput, trace_of
+from tests.support.build import PlaneBuilder, StatInput, present, trace_of
 from tests.support.host_events import read_host
 from tpuprof.parsers.base.intervals import union
 from tpuprof.parsers.ops.host.events import HostEvents
@@ -32,8 +32,7 @@ STAGE: dict[str, StatInput] = {"_ipl_stage_name": "Batch"}
 
 def host(*threads: Sequence[Event]) -> HostEvents:
     """A host whose threads ran events of a name, start and end."""
-    found = read_host(trace_of(PlaneBuilder.alone("/host:CPU").threads(threads).space), INPUT_STATS)
-    assert found is not None
+    found = present(read_host(trace_of(PlaneBuilder.alone("/host:CPU").threads(threads).space), INPUT_STATS))
     return found
 
 
@@ -207,7 +206,6 @@ NAMES = ["IteratorGetNext", "DevicePut", "$a.py:1 __next__", "PjitFunction(f)", 
         st.lists(st.tuples(st.sampled_from(NAMES), st.integers(-50, 200), st.integers(0, 90)), max_size=12), max_size=3
     )
 )
-@settings(max_examples=80)
 def test_waits_are_disjoint_in_order_and_cover_what_waits(spec: list[list[tuple[str, int, int]]]) -> None:
     threads = [[(name, begin, begin + length) for name, begin, length in events] for events in spec]
     found = waits(*threads)
@@ -234,8 +232,7 @@ def test_odd_numbers_survive() -> None:
     plane.event(line, 999, 0, 5, _ipl_stage_name="x", _pt=1.5, _p="text")
     for at in range(20):  # more time than a column holds
         plane.event(plane.line(f"t{at}"), plane.event_id("DevicePut"), 0, 2**63 - 1)
-    found = read_host(trace_of(plane.space), INPUT_STATS)
-    assert found is not None
+    found = present(read_host(trace_of(plane.space), INPUT_STATS))
     start, end = input_waits(found)
     assert len(start) == len(end)
     assert isinstance(input_rows(found), InputRows)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from tests.support.build import PlaneBuilder, StatInput, trace_of
+from tests.support.build import PlaneBuilder, StatInput, present, trace_of
 from tpuprof.parsers.formats.proto.hlo_pb2 import HloProto
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.ops.host.events import read_threads
@@ -145,8 +145,7 @@ def test_ops_of_the_hosts_cpu_lie_inside_one_another() -> None:
     for name, start, end, stats in events:
         host.event(line, host.event_id(name), start * US, (end - start) * US, **stats)
     trace = trace_of(space)
-    plane = runs_on_cpu(trace)
-    assert plane is not None
+    plane = present(runs_on_cpu(trace))
     cpu = cpu_device(trace, plane, list(read_threads(plane, OP_STATS)))
     assert cpu is not None and cpu.is_host and cpu.kernels() == () and cpu.info.device_type == "CPU"
     assert [(name, count, time) for name, _, _, count, time in rows(cpu)] == [("fusion.1", 1, 30), ("add.2", 1, 20)]

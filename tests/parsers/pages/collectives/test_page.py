@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.build import session_at, tpu_plane, write_run
+from tests.support.build import present, session_at, tpu_plane, write_run
 from tests.support.composed import slices
 from tests.support.made import many_hosts
 from tpuprof.parsers.base.op_class import OP_CLASSES
@@ -104,8 +104,7 @@ def test_the_mean_of_the_steps_is_that_of_all(page: CollectivesPage) -> None:
 
 
 def test_exposed_is_what_the_findings_call_time_in_collectives(demo: Session) -> None:
-    grid = demo.page(SUMMARIES)[0].steps
-    assert grid is not None
+    grid = present(demo.page(SUMMARIES)[0].steps)
     expected = grid.class_ps[:, :, OP_CLASSES.index("collective")].mean()
     page = demo.page(COLLECTIVES)
     assert page.exposed_ps == pytest.approx(expected, rel=1e-12)

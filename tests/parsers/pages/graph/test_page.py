@@ -7,6 +7,7 @@ from functools import partialmethod
 
 import pytest
 
+from tests.support.build import present
 from tests.support.files.hlo_graphs import SMALL, deep_module, program_of, programs_of, small_graph
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.files.logdir import open_logdir
@@ -31,9 +32,7 @@ PROGRAM = program_of(small_graph())
 
 
 def around_op(name: str) -> Neighbourhood:
-    row = PROGRAM.graph.row(name)
-    assert row is not None
-    return neighbourhood(PROGRAM, row)
+    return neighbourhood(PROGRAM, present(PROGRAM.graph.row(name)))
 
 
 @pytest.fixture(scope="module")
@@ -142,8 +141,7 @@ def test_an_op_with_its_neighbours() -> None:
 
 
 def test_what_lies_around() -> None:
-    row = PROGRAM.graph.row("copy.7")
-    assert row is not None
+    row = present(PROGRAM.graph.row("copy.7"))
     near = around(PROGRAM.graph, row, 1)
     assert [PROGRAM.graph.name(each) for each in near.rows] == ["copy.7", "fusion.3", "w"]
     assert near.distances == (0, 1, 1) and near.is_all and len(near.edges) == 2
@@ -176,8 +174,7 @@ def test_an_op_is_found_by_name_program_module_or_framework_op(demo: Programs) -
     name = demo.program(eval_step).graph.name(5)
     assert demo.find(name, eval_step.program_id).program.label == eval_step
     assert demo.find(None, module="jit_eval_step").program.label == eval_step
-    page = demo.times.page
-    assert page is not None
+    page = present(demo.times.page)
     framework_op = parse_framework_op(page.table.framework_op[0]).name
     found = demo.find(framework_op)
     longest = [name for name, full in zip(page.table.name, page.table.framework_op, strict=True) if full]

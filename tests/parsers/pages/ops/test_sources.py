@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from tests.parsers.pages.test_op_pages import MANY, Profile, page_of, profiles, summed
+from tests.parsers.pages.test_op_pages import Profile, page_of, profiles, summed
 from tests.support.made.op_pages import small_pages
 from tpuprof.parsers.ops.roofline import work_of
 from tpuprof.parsers.pages.ops.details import call_stack
@@ -15,7 +15,6 @@ from tpuprof.parsers.pages.ops.sources import scope_of, short_names, source_tree
 
 
 @given(profiles())
-@MANY
 def test_lines_add_up_to_the_ops_and_each_op_is_in_one(profile: Profile) -> None:
     page = sources_page(page_of(profile))
     table = page.ops.table
@@ -31,7 +30,6 @@ def test_lines_add_up_to_the_ops_and_each_op_is_in_one(profile: Profile) -> None
 
 
 @given(profiles())
-@MANY
 def test_a_line_is_the_same_in_the_tree_and_in_the_table(profile: Profile) -> None:
     trees = source_trees(page_of(profile))
     for tree in (trees.with_idle, trees.without_idle):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, session_at, trace_of
@@ -103,7 +103,6 @@ times = st.integers(0, 10**9).map(float)
 
 
 @given(times, times, times, times, times)
-@settings(max_examples=100)
 def test_busy_is_alone_and_beside(both: float, tensor: float, sparse: float, wait: float, wait_beside: float) -> None:
     split = StepSplit(
         step_ps=4e9,

@@ -236,7 +236,6 @@ def test_no_op_anywhere_makes_no_step() -> None:
     assert made.cores == ("h:3",) and made.step_names == () and len(made.ops) == 0
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_damage_breaks_nothing(data: st.DataObject) -> None:
     """Cut anywhere, or with absurd times: never a negative sum, never more work beside than work."""

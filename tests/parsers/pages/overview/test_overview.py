@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, bare_host, tpu_plane, trace_of
@@ -117,7 +117,6 @@ def test_duty_cycle_leaves_waiting_out_and_joins_the_cores_of_a_chip() -> None:
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.integers(1, 40), st.sampled_from(["copy", "infeed", "x"])), max_size=20)
 )
-@settings(max_examples=60)
 def test_shares_add_up_to_the_cores_time(spec: list[tuple[int, int, str]]) -> None:
     ops, at = [], 0
     for gap, duration, category in spec:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.pages.findings.build import modules
@@ -98,7 +98,6 @@ def test_hosts_without_a_device_tell_what_they_can() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 30), st.sampled_from([None, 0, 1])), max_size=10))
-@settings(max_examples=60)
 def test_percentages_are_percentages(spec: list[tuple[int, int, int | None]]) -> None:
     events: list[HostEvent] = []
     end = 0

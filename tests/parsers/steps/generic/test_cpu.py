@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.support.build import PlaneBuilder, summary_of
+from tests.support.build import PlaneBuilder, present, summary_of
 from tests.support.gpus import US, cpu_profile
 from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page
 from tpuprof.parsers.pages.ops.ops import ops_page
@@ -29,14 +29,12 @@ def test_steps_are_the_annotations_and_ops_come_first() -> None:
 
 
 def test_the_ends_of_more_than_five_steps_are_left_out() -> None:
-    generic = summary_of(cpu_profile(8, [("work", 0, 50)])).generic
-    assert generic is not None
+    generic = present(summary_of(cpu_profile(8, [("work", 0, 50)])).generic)
     assert ([step.name for step in generic.steps], generic.dropped) == ([f"train {n}" for n in range(21, 27)], 2)
 
 
 def test_a_step_without_anything_but_its_annotation_is_one() -> None:
-    generic = summary_of(cpu_profile(2, [])).generic
-    assert generic is not None
+    generic = present(summary_of(cpu_profile(2, [])).generic)
     assert [(step.duration_ps, step.breakdown.all_other_ps) for step in generic.steps] == [(100 * US, 100 * US)] * 2
 
 

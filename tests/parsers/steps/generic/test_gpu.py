@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.build import PlaneBuilder, StatInput, trace_of
+from tests.support.build import PlaneBuilder, StatInput, present, trace_of
 from tests.support.host_events import read_host
 from tpuprof.parsers.base.intervals import Intervals, no_ints
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -50,9 +50,7 @@ def found(trace: Trace, waits: Intervals = NO_WAITS) -> GenericSummary | None:
 
 
 def summary_of(space: XSpace, waits: Intervals = NO_WAITS) -> GenericSummary:
-    summary = found(trace_of(space), waits)
-    assert summary is not None
-    return summary
+    return present(found(trace_of(space), waits))
 
 
 def of(*correlation: int) -> dict[str, int]:
@@ -248,8 +246,7 @@ def test_types_of_gpus(vendor: str, capability: tuple[int, int], name: str, expe
 @pytest.mark.shared
 def test_a_v100s_step(shared: Path) -> None:
     trace = Trace.open(str(shared / "profiles/gpu-v100-bert/plugins/profile/run/worker0.xplane.pb"))
-    summary = found(trace)
-    assert summary is not None
+    summary = present(found(trace))
     assert (summary.device_count, summary.device_type, summary.eager_ps) == (8, "GPU", 0)
     [step] = summary.steps
     assert (step.group_id, step.name, step.duration_ps) == (0, "0", 21_310_352_000)

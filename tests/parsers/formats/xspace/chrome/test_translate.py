@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.files.chrome import Event, events_of, read, trace_of, xprof_trace
@@ -79,7 +79,6 @@ def test_an_op_has_its_own_stats_in_its_metadata_and_those_of_an_occurrence_in_i
 
 
 @given(st.integers(-(2**45), 2**58), st.integers(0, 2**50))
-@settings(max_examples=100)
 def test_times_are_exact(start: int, duration: int) -> None:
     """Also those that a double does not hold; an event of one picosecond is XProf's way to write one of none."""
     micros = [f"{'-' if ps < 0 else ''}{abs(ps) // 10**6}.{abs(ps) % 10**6:06}" for ps in (start, duration)]
@@ -314,7 +313,6 @@ def test_any_damage_gives_a_profile_or_an_error_of_ours() -> None:
 
 
 @given(st.data())
-@settings(max_examples=60)
 def test_events_are_as_protobuf_reads_them(draw: st.DataObject) -> None:
     count = draw.draw(st.integers(1, 12))
     integers = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 300)

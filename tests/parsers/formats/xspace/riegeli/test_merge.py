@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.formats.xspace.riegeli.test_records import profile
@@ -105,7 +105,6 @@ def named(space: XSpace) -> XSpace:
 
 
 @given(st.permutations(range(5)), st.integers(-3, 3), st.booleans())
-@settings(max_examples=60)
 def test_ids_and_clocks_of_a_record_are_its_own(order: list[int], timestamps: int, is_free: bool) -> None:
     """Half of the events come under other ids; some that other names have, some that none has."""
     space = named(XSpace.FromString(profile(2, 30)))
@@ -210,7 +209,6 @@ def test_records_of_something_else_are_no_profile() -> None:
 
 
 @given(st.data())
-@settings(max_examples=100)
 def test_any_damage_is_a_profile_with_a_note_or_an_error(draw: st.DataObject) -> None:
     """In the records themselves, under right hashes; whatever comes out can be decoded."""
     parts = [part.SerializeToString() for part in chunked(XSpace.FromString(profile(2, 6)), 3)]

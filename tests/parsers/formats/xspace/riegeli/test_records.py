@@ -146,7 +146,6 @@ def test_any_cut_leaves_the_records_before_it() -> None:
 
 
 @given(st.data())
-@settings(max_examples=80)
 def test_any_bytes_flipped_give_records_that_were_there(draw: st.DataObject) -> None:
     kind = draw.draw(st.sampled_from(["simple", "transposed"]))
     data = write(kind, draw.draw(st.sampled_from(["none", "brotli"])), [[record] for record in RECORDS] * 2)
@@ -255,7 +254,6 @@ def test_a_brotli_that_can_not_be_bounded_is_not_used(monkeypatch: pytest.Monkey
 
 
 @given(st.lists(st.binary(min_size=1, max_size=30), min_size=1, max_size=12), st.data())
-@settings(max_examples=60)
 def test_spans_of_a_spool_read_as_one(pieces: list[bytes], draw: st.DataObject) -> None:
     room = Spool(in_memory=draw.draw(st.sampled_from([10, 10_000])))
     spans, begin = [], 0

@@ -7,7 +7,7 @@ import io
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.memory.oom.read.mutations import PREFIXES, STYLES, noise, prefixed
@@ -22,6 +22,7 @@ from tests.parsers.memory.oom.read.texts import (
     printed_bytes,
     size_text,
 )
+from tests.support.build import present
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.memory.oom.model import OomLog
 from tpuprof.parsers.memory.oom.read import partial_report, reports
@@ -252,13 +253,11 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=60)
 @given(st.binary(max_size=300))
 def test_random_bytes_never_raise(content: bytes) -> None:
     assert read(content).bytes_read == len(content)
 
 
-@settings(max_examples=100)
 @given(st.lists(WORDS, max_size=120), st.sampled_from([b" ", b"", b"\n"]))
 def test_random_words_never_raise(words: list[bytes], between: bytes) -> None:
     content = between.join(words)
@@ -287,7 +286,6 @@ ARRAYS = st.builds(
 )
 
 
-@settings(max_examples=60)
 @given(
     st.lists(ARRAYS, min_size=1, max_size=8),
     st.integers(1, 200 * GIB),
@@ -323,8 +321,7 @@ def test_what_is_written_is_read(
 
 @given(st.integers(0, 1 << 50))
 def test_sizes_are_read_within_their_rounding(value: int) -> None:
-    size = printed(size_text(value))
-    assert size is not None
+    size = present(printed(size_text(value)))
     assert size.agrees(value)
     assert size.value == printed_bytes(value)
 
