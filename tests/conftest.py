@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import EXAMPLES
+
 pytest.register_assert_rewrite(
     *(f"tests.{name}" for name in ("fuzz", "parity", "parsers", "support", "terminal", "tui"))
 )
 """Helpers beside the tests say as much of a failed assertion as the tests themselves."""
-
-EXAMPLES = 100 if "CI" in os.environ else 40
-"""Of a property that does not say how many; CI tries more of them on each push."""
 
 settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=EXAMPLES

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tests.parsers.files.layouts import CONTENT, run_folder
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Cancelled, ProfileError
 from tpuprof.parsers.files import watch
@@ -371,7 +372,7 @@ def act(root: Path, kind: str, run: str, host: str, size: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@settings(max_examples=150)
+@settings(max_examples=2 * EXAMPLES)
 @given(st.lists(acts, max_size=25), st.booleans())
 def test_in_the_end_the_watch_knows_what_is_there(
     tmp_path_factory: pytest.TempPathFactory, todo: list[tuple[str, str, str, int]], from_a_path: bool

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tests.support.build import OpSpec, PlaneBuilder, present, summary_of, tpu_plane, trace_of
 from tpuprof.parsers.base.intervals import union
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -253,7 +254,7 @@ _ODD_EVENTS = st.lists(st.tuples(_ODD, _ODD, _ODD | st.none(), _ODD | st.none())
 
 
 @given(_ODD_EVENTS, _ODD_EVENTS, _ODD_EVENTS, _ODD)
-@settings(max_examples=150)
+@settings(max_examples=2 * EXAMPLES)
 def test_whatever_the_numbers_nothing_is_negative(
     marks: list[tuple[int, int, int | None, int | None]],
     ops: list[tuple[int, int, int | None, int | None]],

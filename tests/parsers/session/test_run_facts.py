@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tests.support.build import PlaneBuilder, tpu_plane, write_run
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.files.folder_search import sibling_files
@@ -264,7 +265,7 @@ def test_cancelling(tmp_path: Path) -> None:
         run_facts(run, is_cancelled=lambda: next(answers))
 
 
-@settings(max_examples=150)
+@settings(max_examples=2 * EXAMPLES)
 @given(st.data())
 def test_damaged_files_never_raise(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     whole = bytearray(training().SerializeToString())

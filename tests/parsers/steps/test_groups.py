@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tests.support.build import PlaneBuilder, StatInput, present, trace_of
 from tests.support.host_events import read_host
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -441,7 +442,7 @@ def forests(draw: st.DrawFn) -> tuple[list[list[Node]], list[list[Node]]]:
 
 
 @given(forests())
-@settings(max_examples=300)
+@settings(max_examples=3 * EXAMPLES)
 def test_groups_are_those_of_the_plain_account(forest: tuple[list[list[Node]], list[list[Node]]]) -> None:
     threads, cores = forest
 

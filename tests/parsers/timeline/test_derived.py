@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tests.parsers.timeline.build import track
 from tests.support.build import PlaneBuilder
 from tpuprof.parsers.formats.xspace.source import MemorySource
@@ -275,7 +276,7 @@ def reference(events: Sequence[OpEvent], groups: Sequence[tuple[int, int]]) -> t
     return scopes, [one[:3] for one in flat]
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * EXAMPLES)
 @given(cases())
 def test_derived_events_are_those_of_a_plain_loop(case: tuple[list[OpEvent], list[tuple[int, int]]]) -> None:
     events, groups = case
@@ -299,7 +300,7 @@ def nested_ops(draw: st.DrawFn) -> list[list[OpEvent]]:
     return [outer, inner]
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * EXAMPLES)
 @given(nested_ops())
 def test_no_two_derived_events_of_a_lane_overlap(lanes: list[list[OpEvent]]) -> None:
     found = derive({str(at): Op(path, source=path) for at, path in enumerate(PATHS)}, lanes)

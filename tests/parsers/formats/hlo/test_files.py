@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tests.parsers.formats.hlo.test_modules import small
 from tpuprof.parsers.base import inflate as inflate_module
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
@@ -164,7 +165,7 @@ def test_text_dumps_are_named_as_such(tmp_path: Path) -> None:
 
 
 @given(st.text(min_size=1, max_size=80, alphabet="module_01.jitcl()sm9afterbefore_gpbhloz \n\u202e\x1b"))
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=2 * EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_odd_names_are_taken(tmp_path: Path, name: str) -> None:
     path = tmp_path / f"{name.strip('.') or 'x'}.hlo.pb"
     write(path)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tests.demo.profile.hlo_module import Module
 from tests.support.build import present
 from tpuprof.parsers.files.logdir import open_logdir
@@ -147,7 +148,7 @@ def test_what_is_no_array_shape_is_none(text: str) -> None:
 
 
 @given(shapes())
-@settings(max_examples=200)
+@settings(max_examples=2 * EXAMPLES)
 def test_text_and_sizes_of_any_shape(value: Shape) -> None:
     assert parse_shape(str(value)) == value
     assert [found.shape for found in shapes_in(f"%a = ({value}, {value}) f({value} %b)")] == [value] * 3
@@ -166,7 +167,7 @@ def test_exact_multiples_of_the_tile_have_no_padding(counts: list[int], kind: st
 
 
 @given(st.text(alphabet='f32bs41[]{}(),:T*SEL<=?"\\ %.', max_size=200))
-@settings(max_examples=300)
+@settings(max_examples=3 * EXAMPLES)
 def test_hostile_text_never_raises(text: str) -> None:
     parse_shape(text)
     end = 0

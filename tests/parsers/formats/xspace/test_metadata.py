@@ -10,6 +10,7 @@ from google.protobuf.message import DecodeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tests.parsers.formats.xspace.core.fuzz_core import field, varint
 from tests.support.build import PlaneBuilder, present
 from tpuprof.parsers.formats.proto.xplane_pb2 import MemoryAccessBreakdown, XSpace, XStat
@@ -33,7 +34,7 @@ def stat_bytes(draw: st.DrawFn) -> bytes:
 
 
 @given(stat_bytes())
-@settings(max_examples=300)
+@settings(max_examples=3 * EXAMPLES)
 def test_a_stat_is_what_protobuf_reads(data: bytes) -> None:
     try:
         expected = XStat.FromString(data)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tests.support.build import PlaneBuilder, trace_of
 from tpuprof.parsers.base.errors import EXIT_UNREADABLE, Cancelled, ProfileError
 from tpuprof.parsers.formats.proto.xplane_pb2 import XPlane, XSpace
@@ -76,7 +77,7 @@ def decoded(raw: bytes) -> str:
 
 
 @given(spaces())
-@settings(max_examples=150)
+@settings(max_examples=2 * EXAMPLES)
 def test_every_field_is_what_protobuf_reads(space: XSpace) -> None:
     data = space.SerializeToString()
     if not data:
@@ -285,7 +286,7 @@ def read_everything(trace: Trace) -> int:
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=2 * EXAMPLES)
 def test_flipped_bytes_never_crash(data: st.DataObject) -> None:
     raw = bytearray(sample(events=4))
     for _ in range(data.draw(st.integers(1, 4))):

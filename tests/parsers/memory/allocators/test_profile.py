@@ -13,6 +13,7 @@ from hypothesis import given as for_all
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tests.parsers.memory.allocators.made import (
     GIB,
     MIB,
@@ -377,7 +378,7 @@ EVENTS = st.lists(
 
 
 @for_all(EVENTS)
-@settings(max_examples=150)
+@settings(max_examples=2 * EXAMPLES)
 def test_any_events_give_profiles_that_agree_with_themselves(events: list[Made]) -> None:
     found = profiles_of(host_space(events))
     assert sum(profile.allocations + profile.deallocations for profile in found) == len(events)

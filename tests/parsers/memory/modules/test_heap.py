@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tests.support.made.heaps import ALLOCATE, FREE, SHARE, ModuleBuilder, curve, merged, plain_stays
 from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.parsers.memory.modules.heap import MOST_BYTES, Addresses, HeapRun, run_heap
@@ -144,7 +145,7 @@ def wild_modules(draw: st.DrawFn) -> ModuleBuilder:
     return made
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * EXAMPLES)
 @given(wild_modules(), st.integers(0, 1))
 def test_the_rows_at_a_point_make_its_heap_whatever_the_module(made: ModuleBuilder, space: int) -> None:
     memory = made.memory(space)
@@ -201,7 +202,7 @@ def _within(one: tuple[int, int], other: tuple[int, int]) -> bool:
     return other[0] <= one[0] and one[1] <= other[1]
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * EXAMPLES)
 @given(sound_modules())
 def test_sound_traces_come_to_what_a_plain_run_makes_of_them(made: ModuleBuilder) -> None:
     memory = made.memory()

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tests.support.build import PlaneBuilder, StatInput
 from tpuprof.parsers.base.intervals import Intervals
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -117,7 +118,7 @@ def _steps(draw: st.DrawFn) -> list[tuple[int, int]]:
 
 @needs_compiled_core
 @given(_events(), _steps(), st.lists(st.integers(-10, 250), max_size=12), st.sampled_from([16, 1 << 19]))
-@settings(max_examples=300)
+@settings(max_examples=3 * EXAMPLES)
 def test_the_pass_and_the_columns_agree(
     events: list[Event], steps: list[tuple[int, int]], times: list[int], chunk: int
 ) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tests.support.build import PlaneBuilder, StatInput, trace_of
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.formats.proto.xplane_pb2 import MemoryAccessBreakdown
 from tpuprof.parsers.ops.core.ops import core_ops
 from tpuprof.parsers.ops.device import Peaks
@@ -124,6 +125,21 @@ def table(ops: Sequence[Op]) -> OpTable:
             plane.event(line, metadata, at, round(op.time * US / op.occurrences))
             at += round(op.time * US / op.occurrences)
     return core_ops(plane.read()).table
+
+
+def product(m: int, k: int, n: int, kind: int = 16, precision: int = 0) -> bytes:
+    """A program with one product, ``dot.1``; types 16 bf16, 11 f32."""
+    proto = hlo_pb2.HloProto()
+    main = proto.hlo_module.computations.add(name=b"main", id=1)
+    for number, dims in ((1, (m, k)), (2, (k, n))):
+        shape = hlo_pb2.ShapeProto(element_type=kind, dimensions=dims)
+        main.instructions.add(name=b"p.%d" % number, opcode=b"parameter", id=number, shape=shape)
+    shape = hlo_pb2.ShapeProto(element_type=kind, dimensions=(m, n))
+    one = main.instructions.add(name=b"dot.1", opcode=b"dot", id=3, operand_ids=[1, 2], shape=shape)
+    one.dot_dimension_numbers.lhs_contracting_dimensions[:] = [1]
+    one.dot_dimension_numbers.rhs_contracting_dimensions[:] = [0]
+    one.precision_config.operand_precision[:] = [precision, precision]
+    return proto.SerializeToString()
 
 
 def modules(proto: bytes) -> HloModules:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tests.parsers.pages.findings.build import PEAKS, US, Op, evidence, grid, table, with_
 from tests.support.build import OpSpec, PlaneBuilder, tpu_plane, trace_of
 from tpuprof.parsers.base.words import ordinal, share, short, tail, time, times
@@ -173,7 +174,7 @@ def odd_evidence(draw: st.DrawFn) -> Evidence:
 
 
 @given(odd_evidence())
-@settings(max_examples=300)
+@settings(max_examples=3 * EXAMPLES)
 def test_odd_evidence_gives_few_finite_findings_in_order(evidence: Evidence) -> None:
     check(evidence)
 

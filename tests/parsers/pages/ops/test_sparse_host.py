@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tests.support.build import PlaneBuilder, tpu_plane, trace_of
 from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, Shape, add_beside_all, sparse_profile
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -62,7 +63,7 @@ some_spans = st.lists(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=2 * EXAMPLES)
 @given(some_spans, some_spans, st.lists(some_spans, min_size=1, max_size=3), st.lists(st.integers(1, 15), max_size=5))
 def test_sums_are_those_of_every_instant(
     work: list[Span], waits: list[Span], sparse: list[list[Span]], lengths: list[int]

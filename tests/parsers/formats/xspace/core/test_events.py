@@ -48,15 +48,16 @@ def by_protobuf(body: bytes) -> Decoded:
     return event.metadata_id, event.offset_ps or event.num_occurrences, event.duration_ps, flags
 
 
+def in_one_buffer(bodies: list[bytes], gap: bytes) -> tuple[bytes, NDArray[np.int64], NDArray[np.int64]]:
+    """Bodies with something between them, and where each begins and ends."""
+    sizes = np.array([len(body) for body in bodies], np.int64)
+    end = np.cumsum(len(gap) + sizes)
+    return gap + b"".join(body + gap for body in bodies), end - sizes, end
+
+
 def decode(core: Core, bodies: list[bytes], gap: bytes = b"") -> list[Decoded]:
     """Decodes bodies that lie in one buffer with something between them."""
-    buf, begin, end = bytearray(gap), [], []
-    for body in bodies:
-        begin.append(len(buf))
-        buf += body
-        end.append(len(buf))
-        buf += gap
-    found = core.decode_events(buf, np.array(begin, np.int64), np.array(end, np.int64))
+    found = core.decode_events(*in_one_buffer(bodies, gap))
     columns = (found.metadata_id, found.offset_ps, found.duration_ps, found.flags)
     assert [column.dtype for column in columns] == [np.int64, np.int64, np.int64, np.uint8]
     return list(zip(*(column.tolist() for column in columns), strict=True))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tests.parsers.formats.xspace.core.fuzz_core import damaged, field, random_bytes, random_event, random_line, varint
 from tpuprof.parsers.formats.xspace.core import numpy_core
 from tpuprof.parsers.formats.xspace.core.types import (
@@ -72,7 +73,7 @@ def check(core: Core, data: bytes, base: int = 0) -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(0, 1 << 40))
-@settings(max_examples=150)
+@settings(max_examples=2 * EXAMPLES)
 def test_a_scan_is_split_decode_and_stats_in_one(core: Core, seed: int, base: int) -> None:
     rng = random.Random(seed)
     check(core, random_line(rng, rng.randrange(12)), base)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tpuprof.parsers.formats.xspace.core.types import Core, KeyedSpans, LanedEvents
 
 Spans = list[tuple[int, int]]
@@ -31,7 +32,7 @@ def disjoint(draw: st.DrawFn) -> Spans:
 
 
 @given(disjoint(), disjoint())
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=2 * EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_what_is_left_is_what_no_other_covers(core: Core, spans: Spans, others: Spans) -> None:
     start, end = core.subtract(*columns(spans), *columns(others))
     assert (start < end).all() and (start[1:] >= end[:-1]).all()
@@ -136,7 +137,7 @@ GROUPS = st.lists(st.integers(0, 50), max_size=6).map(lambda borders: list(pairw
 
 
 @given(events(), LABELS, GROUPS, st.booleans(), st.booleans())
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=3 * EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_runs_are_those_of_a_plain_loop(
     core: Core, ordered: list[Event], label: list[int], groups: list[tuple[int, int]], nests: bool, in_lanes: bool
 ) -> None:

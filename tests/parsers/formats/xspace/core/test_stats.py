@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.formats.xspace.core.fuzz_core import damaged, field, random_event, random_stat, varint
-from tests.parsers.formats.xspace.core.test_events import signed
+from tests.parsers.formats.xspace.core.test_events import in_one_buffer, signed
 from tests.parsers.formats.xspace.core.test_split import Broken, read_one, read_varint
 from tpuprof.parsers.formats.proto.xplane_pb2 import XEvent, XEventMetadata, XPlane
 from tpuprof.parsers.formats.xspace.core import numpy_core
@@ -86,15 +86,8 @@ def by_protobuf(message: XEvent | XEventMetadata | XPlane, wanted: list[int]) ->
 
 def pick(core: Core, bodies: list[bytes], stats_field: int, wanted: list[int], gap: bytes = b"") -> list[list[Cell]]:
     """Cells of each body; they lie in one buffer with something between them."""
-    buf, begin, end = bytearray(gap), [], []
-    for body in bodies:
-        begin.append(len(buf))
-        buf += body
-        end.append(len(buf))
-        buf += gap
-    found = core.stat_columns(
-        buf, np.array(begin, np.int64), np.array(end, np.int64), stats_field, np.array(wanted, np.int64)
-    )
+    buf, begin, end = in_one_buffer(bodies, gap)
+    found = core.stat_columns(buf, begin, end, stats_field, np.array(wanted, np.int64))
     assert [column.dtype for column in (found.kind, found.value, found.length)] == [np.uint8, np.int64, np.int64]
     assert found.kind.shape == found.value.shape == found.length.shape == (len(wanted), len(bodies))
     table = []

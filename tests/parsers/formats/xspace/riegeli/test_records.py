@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tests.support.files.riegeli import BLOCK, CODECS, PACKAGES, Writer, varint, written
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -158,7 +159,7 @@ def test_any_bytes_flipped_give_records_that_were_there(draw: st.DataObject) -> 
 
 
 @given(st.data())
-@settings(max_examples=150)
+@settings(max_examples=2 * EXAMPLES)
 def test_nonsense_under_right_hashes_is_left_out(draw: st.DataObject) -> None:
     """As a bad writer leaves it: the hashes hold, the bytes below them don't."""
     kind = draw.draw(st.sampled_from([b"r", b"t"]))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.parsers.pages.findings.build import PEAKS, US, Op, evidence, found, grid, modules, the, with_
-from tpuprof.parsers.formats.proto import hlo_pb2
+from tests.parsers.pages.findings.build import PEAKS, US, Op, evidence, found, grid, modules, product, the, with_
 from tpuprof.parsers.ops.roofline import table_rates, uncounted
 from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
 from tpuprof.parsers.pages.findings.ops.groups import groups_of, kernel_name
@@ -92,24 +91,11 @@ def test_clones_of_a_layer_are_one_group() -> None:
 # --- products ------------------------------------------------------------------------------------------------------
 
 
-def product(kind: int, precision: int) -> bytes:
-    """A program with one product of 512 x 256 x 256, ``dot.1``; types 16 bf16, 11 f32."""
-    proto = hlo_pb2.HloProto()
-    main = proto.hlo_module.computations.add(name=b"main", id=1)
-    for number, dims in ((1, (512, 256)), (2, (256, 256))):
-        shape = hlo_pb2.ShapeProto(element_type=kind, dimensions=dims)
-        main.instructions.add(name=b"p.%d" % number, opcode=b"parameter", id=number, shape=shape)
-    shape = hlo_pb2.ShapeProto(element_type=kind, dimensions=(512, 256))
-    one = main.instructions.add(name=b"dot.1", opcode=b"dot", id=3, operand_ids=[1, 2], shape=shape)
-    one.dot_dimension_numbers.lhs_contracting_dimensions[:] = [1]
-    one.dot_dimension_numbers.rhs_contracting_dimensions[:] = [0]
-    one.precision_config.operand_precision[:] = [precision, precision]
-    return proto.SerializeToString()
-
-
 def multiplied(kind: int, precision: int, speed: float) -> Evidence:
     op = Op("dot.1", "convolution fusion", 800, flops=round(40e-6 * speed * 100e12))
-    return with_(evidence(grid({"compute": 40, "vector": 60}), [op]), modules=[modules(product(kind, precision))])
+    return with_(
+        evidence(grid({"compute": 40, "vector": 60}), [op]), modules=[modules(product(512, 256, 256, kind, precision))]
+    )
 
 
 def test_products_at_the_highest_precision_are_found() -> None:

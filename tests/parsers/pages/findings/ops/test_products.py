@@ -4,24 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, modules, the, with_
-from tpuprof.parsers.formats.proto import hlo_pb2
+from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, modules, product, the, with_
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
-
-
-def dot(m: int, k: int, n: int) -> bytes:
-    """A program with one product, ``dot.1``."""
-    proto = hlo_pb2.HloProto()
-    main = proto.hlo_module.computations.add(name=b"main", id=1)
-    for number, dims in ((1, (m, k)), (2, (k, n))):
-        shape = hlo_pb2.ShapeProto(element_type=16, dimensions=dims)
-        main.instructions.add(name=b"p.%d" % number, opcode=b"parameter", id=number, shape=shape)
-    shape = hlo_pb2.ShapeProto(element_type=16, dimensions=(m, n))
-    one = main.instructions.add(name=b"dot.1", opcode=b"dot", id=3, operand_ids=[1, 2], shape=shape)
-    one.dot_dimension_numbers.lhs_contracting_dimensions[:] = [1]
-    one.dot_dimension_numbers.rhs_contracting_dimensions[:] = [0]
-    return proto.SerializeToString()
 
 
 def matmul(n: int, share: float = 40, speed: float | None = None, hbm: int = 0, device: str = "TPU v5p") -> Evidence:
@@ -32,7 +17,7 @@ def matmul(n: int, share: float = 40, speed: float | None = None, hbm: int = 0, 
     rate = (n / 128 if n < 128 else 1.0) if speed is None else speed
     ops = [Op("dot.1", "convolution fusion", 20 * share, flops=round(share * 1e-6 * rate * 100e12), hbm=hbm)]
     proof = evidence(grid({"compute": share, "vector": 100 - share}), ops)
-    return with_(proof, modules=[modules(dot(512, 256, n))], device_type=device)
+    return with_(proof, modules=[modules(product(512, 256, n))], device_type=device)
 
 
 def test_a_product_that_pads_the_matrix_unit_is_found() -> None:
