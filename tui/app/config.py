@@ -34,16 +34,8 @@ KEY_NAMES: Mapping[str, str] = {
     **{"d": "pan_right mark_run next_device", "f": "fit", "0": "whole", "[": "previous_step", "]": "next_step"},
     **{"{": "previous_gap previous_peak", "}": "next_gap next_peak", ".": "next_event", ",": "previous_event"},
     **{"(": "interval_begin", ")": "interval_end", "M": "measure", ">": "follow", "<": "follow_back"},
-    **{
-        "z": "fold",
-        "Z": "fold_all",
-        "p": "pin at_peak pause next_phase",
-        "P": "previous_phase",
-        "L": "live_arrays",
-        "F": "filter_tracks",
-        "x": "what_to_do",
-        "e": "edit",
-    },
+    **{"z": "fold", "Z": "fold_all", "p": "pin at_peak pause next_phase", "P": "previous_phase", "L": "live_arrays"},
+    **{"F": "filter_tracks", "x": "what_to_do", "e": "edit"},
 }
 """The keys that can be moved, as people write them, and what they do on one page or another. All of it moves along."""
 
@@ -201,9 +193,8 @@ class _Reading:
         for place, name in enumerate(value):
             if name not in known:
                 unknown = printable(name) if isinstance(name, str) else _kind(name)
-                self._fail(
-                    "columns", f"the table of ops has no column {unknown}{_instead(str(name), known)}", str(name)
-                )
+                words = f"the table of ops has no column {unknown}{_instead(str(name), known)}"
+                self._fail("columns", words, str(name))
             if name in value[:place]:
                 self._fail("columns", f"the column {name} stands there twice", str(name))
         if value:
@@ -233,10 +224,8 @@ class _Reading:
                 names = f"{by_old[others[0]]} and {by_old[old]}"
                 self._fail(f"keys.{by_old[old]}", f"{names} can't both have the key {new}")
         if said:
-            words = (
-                f"{name} {new}" + (f" for {_BY_NAME[name]}" if new != _BY_NAME[name] else "")
-                for name, new in said.items()
-            )
+            pairs = ((name, new, _BY_NAME[name]) for name, new in said.items())
+            words = (f"{name} {new}" + (f" for {old}" if new != old else "") for name, new, old in pairs)
             self._told.append(("keys", ", ".join(words)))
         return Keymap({old: new for old, new in moved.items() if old != new})
 

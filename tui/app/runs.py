@@ -140,14 +140,9 @@ class ListPopups:
         logdir = self._current_run.logdir
         if logdir is None:
             return
-        look, title, shown, facts = (
-            self._context.look,
-            f"Runs in {printable(logdir.query)}",
-            self._current_run,
-            self._facts,
-        )
-        callbacks = facts.facts, shown.open_run, self._compare, self._now
-        self._list = load_above("runs")(look, title, logdir.runs, *callbacks, shown.run, facts.cancel, marked)
+        look, title, shown = self._context.look, f"Runs in {printable(logdir.query)}", self._current_run
+        callbacks = self._facts.facts, shown.open_run, self._compare, self._now
+        self._list = load_above("runs")(look, title, logdir.runs, *callbacks, shown.run, self._facts.cancel, marked)
         self._context.open(self._list)
         self._read_facts(logdir.runs)
 
@@ -187,9 +182,8 @@ class ListPopups:
         choices, chosen = host_choices(run), partial(self._current_run.open_host, run)
         start = next((row for row, choice in enumerate(choices) if choice.value == self._current_run.host), 0)
         title = f"Hosts of {printable(run.name)}"
-        self._context.open(
-            ChoicePopup(self._context.look, title, ("host", "size"), choices, chosen, _ABOUT_HOSTS, start)
-        )
+        columns = "host", "size"
+        self._context.open(ChoicePopup(self._context.look, title, columns, choices, chosen, _ABOUT_HOSTS, start))
 
     def show_hosts(self, page: HostsPage) -> None:
         """Shows the hosts compared."""

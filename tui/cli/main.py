@@ -13,13 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from tpuprof.parsers.base.errors import (
-    EXIT_INTERRUPTED,
-    EXIT_OK,
-    EXIT_UNREADABLE,
-    Cancelled,
-    ProfileError,
-)
+from tpuprof.parsers.base.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNREADABLE, Cancelled, ProfileError
 from tpuprof.parsers.base.urls import masked
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.common import note

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +12,7 @@ from tpuprof.parsers.collectives.host import DCN
 from tpuprof.parsers.collectives.slices import SliceCollective
 from tpuprof.parsers.pages.collectives.model import NEVER_SEEN, CollectivesPage, Rows
 from tpuprof.parsers.pages.collectives.rows import why_unknown
+from tpuprof.tui.draw.axis import equal_runs
 from tpuprof.tui.draw.format import UNKNOWN, duration, share
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
@@ -38,16 +38,15 @@ def strip_lines(page: CollectivesPage, step: int | None, pen: Pen) -> list[Line]
         return []
     title = "mean" if step is None else f"step {page.step_names[step]}" if page.has_steps else "profile"
     title = pen.text(title) if page.has_steps else "profile"
-    room = pen.width - max(len(title), len("transfers")) - 6
+    side = max(len(title), len("transfers"))
+    room = pen.width - side - 6
     if room < _LEAST_STRIP:
         return []
     cells = strips.mean(axis=1) if step is None else strips[:, step]
     borders = np.linspace(0, cells.shape[1], room + 1).astype(np.int64)
     starts = np.minimum(borders[:-1], cells.shape[1] - 1)
-    shown = np.add.reduceat(cells.astype(np.float64), starts, axis=1) / np.maximum(
-        np.diff(np.append(starts, cells.shape[1])), 1
-    )
-    side = max(len(title), len("transfers"))
+    sizes = np.maximum(np.diff(np.append(starts, cells.shape[1])), 1)
+    shown = np.add.reduceat(cells.astype(np.float64), starts, axis=1) / sizes
     signs = " .-=#" if pen.glyphs.is_ascii else " ░▒▓█"
     bar = "|" if pen.glyphs.is_ascii else "▏"
     first: list[Span] = [(f" {title:<{side}} {bar}", "dim"), (_shades(shown[0], signs), "class.compute"), (bar, "dim")]
@@ -65,15 +64,9 @@ def _transfers(under_way: NDArray[np.float64], exposed: NDArray[np.float64], gly
     """Cells with transfers: light where the core is mostly in collectives' own ops, full where it is not."""
     hidden_sign, exposed_sign, nothing = parts_signs(glyphs)
     kind = np.where(under_way < _LEAST_SHARE, 0, np.where(exposed > under_way / 2, 2, 1))
-    borders = [0, *(np.flatnonzero(np.diff(kind)) + 1).tolist(), len(kind)]
-    looks: tuple[tuple[str, StyleKey], ...] = (
-        (nothing, "dim"),
-        (hidden_sign, "class.collective"),
-        (exposed_sign, "bad"),
-    )
-    return [
-        (looks[int(kind[begin])][0] * (end - begin), looks[int(kind[begin])][1]) for begin, end in pairwise(borders)
-    ]
+    looks: tuple[Span, ...] = ((nothing, "dim"), (hidden_sign, "class.collective"), (exposed_sign, "bad"))
+    runs = ((looks[int(kind[begin])], end - begin) for begin, end in equal_runs(kind))
+    return [(sign * cells, key) for (sign, key), cells in runs]
 
 
 def row_card(page: CollectivesPage, rows: Rows, row: int, steps: int, pen: Pen) -> list[Line]:

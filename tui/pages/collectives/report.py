@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
+from typing import Any
 
 from tpuprof.parsers.pages.collectives.model import CollectivesPage, Rows
 from tpuprof.parsers.pages.collectives.rows import rows_by, single, why_unknown
@@ -11,33 +12,28 @@ from tpuprof.tui.pages.collectives.drawing import report_lines, slice_table
 from tpuprof.tui.pages.collectives.fields import GROUPS, SINGLE, CollectiveRows
 from tpuprof.tui.pages.collectives.figures import METRICS, SLICES, STEPS, steps_of
 from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared
-from tpuprof.tui.report.fields import metric_rows, order
+from tpuprof.tui.report.fields import Table, metric_rows, order
 from tpuprof.tui.report.page import ReportRequest, page_of
 
 
 def groups_of(page: CollectivesPage) -> CollectiveRows:
     """The groups with most exposed time first."""
-    shown = CollectiveRows(rows_by(page, "all"), are_groups=True)
-    return CollectiveRows(_taken(shown.rows, order(GROUPS, shown, "exposed", descending=True)), are_groups=True)
+    return _sorted(GROUPS, CollectiveRows(rows_by(page, "all"), are_groups=True))
 
 
 def single_of(page: CollectivesPage) -> CollectiveRows:
     """Single collectives, those with most exposed time first."""
-    shown = CollectiveRows(single(page), are_groups=False)
-    return CollectiveRows(_taken(shown.rows, order(SINGLE, shown, "exposed", descending=True)), are_groups=False)
+    return _sorted(SINGLE, CollectiveRows(single(page), are_groups=False))
 
 
-def _taken(rows: Rows, places: np.ndarray) -> Rows:
-    """Some rows, in their order."""
-    picked = places.tolist()
-    columns = []
-    for name in Rows.__slots__:
-        column = getattr(rows, name)
-        if name == "cores":
-            columns.append(column)
-        else:
-            columns.append(tuple(column[row] for row in picked) if isinstance(column, tuple) else column[places])
-    return Rows(*columns)
+def _sorted(table: Table[CollectiveRows], shown: CollectiveRows) -> CollectiveRows:
+    places = order(table, shown, "exposed", descending=True)
+
+    def taken(column: Any) -> Any:  # noqa: ANN401 - an array or a tuple, as it was
+        return tuple(column[row] for row in places.tolist()) if isinstance(column, tuple) else column[places]
+
+    columns = {name: taken(getattr(shown.rows, name)) for name in Rows.__slots__ if name != "cores"}
+    return replace(shown, rows=replace(shown.rows, **columns))
 
 
 def declare(page: CollectivesPage, request: ReportRequest) -> Declared:

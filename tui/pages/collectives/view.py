@@ -18,12 +18,7 @@ if TYPE_CHECKING:
     from tpuprof.tui.draw.spans import Line
     from tpuprof.tui.report.fields import Table
 
-_WORDS: dict[str, str] = {
-    "all": "kind, groups and pass",
-    "kind": "kind",
-    "axis": "axis of the groups",
-    "pass": "pass",
-}
+_WORDS: dict[str, str] = {"all": "kind, groups and pass", "kind": "kind", "axis": "axis of the groups", "pass": "pass"}
 
 
 class CollectivesView(RowsView):

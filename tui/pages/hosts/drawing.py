@@ -149,51 +149,45 @@ def listed_order(page: HostsPage, listed: HostsPage, state: HostsState) -> tuple
 
 def hosts(page: HostsPage, pen: Pen, limit: int = 0) -> list[Line]:
     """The whole page: every host, every core's mean step, what is odd; of at most `limit` hosts, or all for 0."""
-    order = sorted_hosts(page, "host", False)[: limit or None]
+    order = fields.order(LISTED, page, "host", False).tolist()[: limit or None]
     columns = _table(page, page, HOSTS, pen)
-    lines = [*_verdict(page, pen), _heading(page, pen), header_line(columns, pen)]
-    lines += row_lines(columns, order, None, pen)
-    if len(order) < len(page.rows):
-        more = f"   and {counted(len(page.rows) - len(order), 'more host')}; --limit 0 shows all"
-        lines.append(pen.fit([(more, "dim")]))
+    lines = [*_verdict(page, pen), _heading(page, pen), *_rows(columns, order, len(page.rows), "more host", pen)]
     for out in page.left_out:
         name, text = _missing(out, columns[0].width, pen.glyphs)
         lines += pen.wrap(text, "warn", [(f" {name}", "bad")])
     if page.steps is not None:
         lines += _every_host(page, page.steps, order, pen)
         lines += _longest_steps(page.steps, pen)
-    notes = _notes(page, pen)
-    if notes:
-        lines += [pen.rule("Notes, and what these profiles cannot tell"), *notes]
-    return [pen.fit(line) for line in lines]
+    return [pen.fit(line) for line in (*lines, *_noted(page, pen))]
 
 
 def cores(page: HostsPage, pen: Pen, limit: int = 0) -> list[Line]:
     """The cores side by side, with where a mean step of each goes; at most `limit` of them, or all for 0."""
     listed = of_cores(page)
     chosen = range(len(listed.rows))[: limit or None]
-    columns = _table(page, listed, CORES, pen)
     lines = [*pen.wrap(page.cores_statement, "text", [(" ", "text")], indent=1)]
     if chosen:
-        lines += [header_line(columns, pen), *row_lines(columns, chosen, None, pen)]
-    if len(chosen) < len(listed.rows):
-        more = f"   and {counted(len(listed.rows) - len(chosen), 'more core')}; --limit 0 shows all"
-        lines.append(pen.fit([(more, "dim")]))
+        lines += _rows(_table(page, listed, CORES, pen), chosen, len(listed.rows), "more core", pen)
     if page.steps is not None:
         lines += _parts_heading("Where a mean step goes", page.steps, pen)
         longest = _longest(page.steps)
         for row in (listed.rows[index] for index in chosen):
             if row.parts_ps is not None:
                 lines.append(_parts_line(row.label, row.parts_ps, longest, pen, "dim"))
-    notes = _notes(listed, pen)
-    if notes:
-        lines += [pen.rule("Notes, and what these profiles cannot tell"), *notes]
-    return [pen.fit(line) for line in lines]
+    return [pen.fit(line) for line in (*lines, *_noted(listed, pen))]
 
 
-def sorted_hosts(page: HostsPage, sort: str, descending: bool) -> tuple[int, ...]:
-    """Indices of the rows in an order; hosts without the figure come last, equal ones in the order of the run."""
-    return tuple(fields.order(LISTED, page, sort, descending).tolist())
+def _rows(columns: Sequence[Column], rows: Sequence[int], whole: int, what: str, pen: Pen) -> list[Line]:
+    """The heading, some rows, and how many of the `whole` are left out."""
+    lines = [header_line(columns, pen), *row_lines(columns, rows, None, pen)]
+    if len(rows) < whole:
+        lines.append(pen.fit([(f"   and {counted(whole - len(rows), what)}; --limit 0 shows all", "dim")]))
+    return lines
+
+
+def _noted(page: HostsPage, pen: Pen) -> list[Line]:
+    notes = _notes(page, pen)
+    return [pen.rule("Notes, and what these profiles cannot tell"), *notes] if notes else []
 
 
 def _verdict(page: HostsPage, pen: Pen) -> list[Line]:
@@ -243,17 +237,13 @@ def _table(page: HostsPage, listed: HostsPage, table: Table[HostsPage], pen: Pen
     cells = max(least, min(pen.width - used - 1, len(page.steps)))
     most, steps = len(pen.glyphs.column) - 1, page.steps
     hosts = [page.rows[row].label for row in steps.rows]
-    levels_of = {
-        **dict(zip(hosts, _levels(steps.own_ps, cells, most).tolist(), strict=True)),
-    }
+    levels_of = dict(zip(hosts, _levels(steps.own_ps, cells, most).tolist(), strict=True))
     if any(row.core is not None for row in listed.rows):
         levels_of |= zip(steps.core_names, _levels(own_times(steps), cells, most).tolist(), strict=True)
 
     def graph(row: int) -> Span:
         heights = levels_of.get(listed.rows[row].label)
-        return (
-            (UNKNOWN, "dim") if heights is None else ("".join(pen.glyphs.column[height] for height in heights), "busy")
-        )
+        return (UNKNOWN, "dim") if heights is None else ("".join(map(pen.glyphs.column.__getitem__, heights)), "busy")
 
     title = "late by step" if cells >= len("late by step") else "late"
     return [*shown, Column("", title, cells, each(graph), right=False)]
@@ -312,22 +302,20 @@ def _detail(
     """A step of a host taken apart, by core, and what is wrong with the host's profile; the sentences on that, too."""
     if entry >= len(order):
         out = page.left_out[entry - len(order)]
-        name = out.host
-        return [pen.rule(name), *pen.wrap(out.reason, "text", [(" ! ", "bad")])], (out.reason,)
+        return [pen.rule(out.host), *pen.wrap(out.reason, "text", [(" ! ", "bad")])], (out.reason,)
     place = order[entry]
     if place is None:
         return [pen.rule(f"Enter opens {how_many(page)} together")], ()
     core = listed.rows[place]
     host_index = next(index for index, row in enumerate(page.rows) if row.host == core.host)
     row, lines = page.rows[host_index], list[Line]()
-    name = row.host
     if page.steps is not None and host_index in page.steps.rows:
         step = None if step is None else min(max(step, 0), len(page.steps) - 1)
         which = "A mean step" if step is None else f"Step {page.steps.names[step]}"
-        lines += _parts_heading(f"{which} of {name}", page.steps, pen)
+        lines += _parts_heading(f"{which} of {row.host}", page.steps, pen)
         lines += _core_lines(page.steps, host_index, step, pen, core.label if core.core is not None else "")
     else:
-        lines.append(pen.rule(name))
+        lines.append(pen.rule(row.host))
     for problem in row.problems:
         lines += pen.wrap(problem, "text", [(" ! ", "warn")])
     return lines, row.problems

@@ -62,36 +62,16 @@ def strip_lines(page: SparseCorePage, index: int, pen: Pen) -> list[Line]:
     ]
     unknown: list[Span] = [(" unknown: no ops of it in this profile", "dim")]
     for name, cells in (("TensorCore", upper if has_tensor else unknown), ("SparseCore", lower)):
-        lines.append(
-            pen.fit(
-                [
-                    (f" {name:<{_LABEL - 1}}", "dim"),
-                    (pen.glyphs.vertical, "rule"),
-                    *layout.joined(cells),
-                    (pen.glyphs.vertical, "rule"),
-                ]
-            )
-        )
+        side: Span = (pen.glyphs.vertical, "rule")
+        lines.append(pen.fit([(f" {name:<{_LABEL - 1}}", "dim"), side, *layout.joined(cells), side]))
     return lines
 
 
 def _signs(glyphs: Glyphs) -> dict[str, Span]:
     """What a cell looks like: the shape says the same as the colour."""
-    if glyphs.is_ascii:
-        return {
-            "work": ("#", "class.compute"),
-            "wait": ("w", "bad"),
-            "none": (".", "rule"),
-            "both": ("=", "class.vector"),
-            "alone": ("!", "bad"),
-        }
-    return {
-        "work": ("█", "class.compute"),
-        "wait": ("░", "bad"),
-        "none": (" ", "rule"),
-        "both": ("▄", "class.vector"),
-        "alone": ("▒", "bad"),
-    }
+    keys: tuple[StyleKey, ...] = ("class.compute", "bad", "rule", "class.vector", "bad")
+    signs = zip("#w.=!" if glyphs.is_ascii else "█░ ▄▒", keys, strict=True)
+    return dict(zip(("work", "wait", "none", "both", "alone"), signs, strict=True))
 
 
 def legend(page: SparseCorePage, pen: Pen) -> Line:
@@ -119,11 +99,9 @@ def _resampled(percents: Any, cells: int) -> list[float]:  # noqa: ANN401 - nump
 
 def _step_line(page: SparseCorePage, index: int, pen: Pen) -> Line:
     step, split = page.steps[index], page.steps[index].split
-    spans: list[Span] = [(" step ", "dim"), (step.name, "strong")]
-    spans += [
-        (f", {index + 1} of {count(len(page.steps))}", "dim"),
-        (f"  {duration(split.step_ps, pen.glyphs.is_ascii)}", "strong"),
-    ]
+    place = f", {index + 1} of {count(len(page.steps))}"
+    time = f"  {duration(split.step_ps, pen.glyphs.is_ascii)}"
+    spans: list[Span] = [(" step ", "dim"), (step.name, "strong"), (place, "dim"), (time, "strong")]
     for label, part in (("SC works", "sparse"), ("beside", "both"), ("waits", "wait"), ("idle", "idle_beside")):
         value = split.percent(part)
         if value is not None and (part != "idle_beside" or round(value, 1)):
@@ -144,14 +122,9 @@ def op_card(page: SparseCorePage, row: int, pen: Pen) -> list[Line]:
     """All about an op: its figures, and who waits for what it was run for."""
     words = row_words(OPS, ("name", *_ON_CARD), page.ops, row, pen.glyphs.is_ascii)
     lines = pen.wrap(words[0], "strong")
-    rows = [
-        (OPS.by_key[key].heading or key.replace("_", " "), word) for key, word in zip(_ON_CARD, words[1:], strict=True)
-    ]
-    return [
-        *lines,
-        *pen.labelled(rows, _CARD_LABEL),
-        *_waiting(page, page.ops.parent[row], pen),
-    ]
+    names = [OPS.by_key[key].heading or key.replace("_", " ") for key in _ON_CARD]
+    rows = list(zip(names, words[1:], strict=True))
+    return [*lines, *pen.labelled(rows, _CARD_LABEL), *_waiting(page, page.ops.parent[row], pen)]
 
 
 def _waiting(page: SparseCorePage, parent: str, pen: Pen) -> list[Line]:
@@ -195,46 +168,32 @@ def report_lines(page: SparseCorePage, pen: Pen, most: int) -> list[Line]:
     number = count(len(page.steps))
     lines += [pen.rule("A step", f"mean of {number}"), *metric_lines(page, pen)]
     if page.steps:
-        lines += [
-            pen.rule(_strip_title(page)),
-            *strip_lines(page, worst_step(page), pen),
-            legend(page, pen),
-        ]
-    lines += [
-        pen.rule("SparseCores", "means over the steps"),
-        *object_lines(CORES, page.sparse_cores, pen),
-    ]
+        worst = worst_step(page)
+        title = "The step held up longest" if page.steps[worst].split.held_ps else "A step over time"
+        lines += [pen.rule(title), *strip_lines(page, worst, pen), legend(page, pen)]
+    lines += [pen.rule("SparseCores", "means over the steps"), *object_lines(CORES, page.sparse_cores, pen)]
     if page.waits:
-        lines += [
-            pen.rule("Who waits", "all steps and cores"),
-            *object_lines(WAITS, page.waits, pen),
-        ]
+        lines += [pen.rule("Who waits", "all steps and cores"), *object_lines(WAITS, page.waits, pen)]
     lines += [pen.rule("Ops of the SparseCores", "whole profile"), *op_lines(page, pen, most)]
     told = ((key.rpartition(".")[2].removesuffix("_ms"), why) for key, why in page.unknown.items())
     lines += [pen.rule("Notes"), *pen.notes(page.warnings, told)]
     return [*lines, *(line for note in page.notes for line in pen.wrap(note, "dim", [(" ", "dim")]))]
 
 
-def _strip_title(page: SparseCorePage) -> str:
-    held = page.steps[worst_step(page)].split.held_ps
-    return "The step held up longest" if held else "A step over time"
-
-
 def object_lines(table: Table[Any], rows: Sequence[Any], pen: Pen) -> list[Line]:
     """The first rows of a table of objects with those columns of Markdown that fit; the first one gets what is left."""
     fields = table.chosen(table.markdown)
+    headings = [field.heading for field in fields]
     words = [
         [pen.text(text) for text in row_words(table, table.markdown, rows, row, pen.glyphs.is_ascii)]
         for row in range(min(len(rows), MOST_OBJECTS))
     ]
-    widths = [
-        max(len(line[place]) for line in (*words, [field.heading for field in fields])) for place in range(len(fields))
-    ]
+    widths = [max(map(len, texts)) for texts in zip(headings, *words, strict=True)]
     while len(widths) > 2 and sum(widths[1:]) + len(widths) + _LEAST_NAME > pen.width:
         widths.pop()
     widths[0] = max(_LEAST_NAME, min(widths[0], pen.width - sum(widths[1:]) - len(widths)))
     lines = []
-    for place, line in enumerate([[field.heading for field in fields], *words]):
+    for place, line in enumerate([headings, *words]):
         cells = [
             f"{cut_middle(text, room, pen.glyphs):<{room}}" if field.unit.is_text else f"{text:>{room}}"
             for text, room, field in zip(line, widths, fields, strict=False)

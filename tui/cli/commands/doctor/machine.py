@@ -234,11 +234,7 @@ def folders(config: Config) -> DoctorSection:
     state = f"can't be written: {trouble}" if trouble else "can be written"
     room = "" if free is None else f", {size(free)} free"
     rows = [
-        DoctorLine(
-            "folder",
-            f"{folder}, {state}{room}",
-            bool(trouble),
-        ),
+        DoctorLine("folder", f"{folder}, {state}{room}", bool(trouble)),
         DoctorLine("summaries", f"{_words(*kept)}; {f'at most {size(bound)}' if bound else 'off, by the config file'}"),
         copies_row or DoctorLine("remote copies", f"{_words(*copies)}; at most {size(copies_bound or 0)}"),
         DoctorLine("archives", f"{_words(*unpacked)}; at most {size(BOUND_BYTES)}"),
