@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -39,6 +39,9 @@ AIR = 0.1
 
 Cell = tuple[int, int]
 """Row and column of the plot."""
+
+Logs = TypeVar("Logs", float, "npt.NDArray[np.float64]")
+"""A logarithm, or an array of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +84,11 @@ class Axes:
     columns: int
     rows: int
 
-    def column(self, log_x: float) -> float:
+    def column(self, log_x: Logs) -> Logs:
         """Where a logarithm of FLOP/byte lies: 0.0 is the middle of the first column."""
         return (log_x - self.x_low) / (self.x_high - self.x_low) * (self.columns - 1)
 
-    def row(self, log_y: float) -> float:
+    def row(self, log_y: Logs) -> Logs:
         """Where a logarithm of FLOP/s lies: 0.0 is the middle of the top row."""
         return (self.y_high - log_y) / (self.y_high - self.y_low) * (self.rows - 1)
 
@@ -201,15 +204,19 @@ def _decades(
 
 def winners(scene: Scene) -> dict[Cell, int]:
     """The cells with points, and the heaviest point of each (the first one among equals)."""
-    axes, cloud = scene.axes, scene.cloud
-    x = axes.x_low + np.clip(cloud.x - axes.x_low, 0, axes.x_high - axes.x_low)
-    y = axes.y_low + np.clip(cloud.y - axes.y_low, 0, axes.y_high - axes.y_low)
-    columns = np.floor((x - axes.x_low) / (axes.x_high - axes.x_low) * (axes.columns - 1) + 0.5).astype(np.int64)
-    rows = np.floor((axes.y_high - y) / (axes.y_high - axes.y_low) * (axes.rows - 1) + 0.5).astype(np.int64)
-    order = np.argsort(-cloud.weight, kind="stable")
-    cells, first = np.unique((rows * axes.columns + columns)[order], return_index=True)
+    rows, columns = _cells(scene)
+    order = np.argsort(-scene.cloud.weight, kind="stable")
+    cells, first = np.unique((rows * scene.axes.columns + columns)[order], return_index=True)
     best = order[first]
-    return {divmod(int(cell), axes.columns): int(at) for cell, at in zip(cells, best, strict=True)}
+    return {divmod(int(cell), scene.axes.columns): int(at) for cell, at in zip(cells, best, strict=True)}
+
+
+def _cells(scene: Scene) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """int64[n] each: rows and columns of the points; those beyond the axes are in the cells at their ends."""
+    axes, cloud = scene.axes, scene.cloud
+    rows = np.clip(np.floor(axes.row(cloud.y) + 0.5), 0, axes.rows - 1)
+    columns = np.clip(np.floor(axes.column(cloud.x) + 0.5), 0, axes.columns - 1)
+    return rows.astype(np.int64), columns.astype(np.int64)
 
 
 def outside(scene: Scene) -> int:
@@ -221,12 +228,8 @@ def outside(scene: Scene) -> int:
 
 def place_of(scene: Scene, cursor: int | None) -> tuple[int, Cell] | None:
     """The place in the cloud of the cursor's point, and its cell; `None` where it is not drawn."""
-    if cursor is None:
-        return None
-    places: list[int] = (scene.cloud.at == cursor).nonzero()[0].tolist()
+    places: list[int] = [] if cursor is None else (scene.cloud.at == cursor).nonzero()[0].tolist()
     if not places:
         return None
-    place, axes = places[0], scene.axes
-    row = math.floor(axes.row(float(scene.cloud.y[place])) + 0.5)
-    column = math.floor(axes.column(float(scene.cloud.x[place])) + 0.5)
-    return place, (min(max(row, 0), axes.rows - 1), min(max(column, 0), axes.columns - 1))
+    rows, columns = _cells(scene)
+    return places[0], (int(rows[places[0]]), int(columns[places[0]]))

@@ -64,7 +64,6 @@ def _servers(texts: Sequence[str], words: dict[str, str]) -> DoctorSection:
         words: gets the machines' names, which are not for pasting, and what stands in their place.
     """
     rows, facts, exit_code = [], [], EXIT_OK
-
     try:
         addresses = parse_addresses(texts)
     except ProfileError as error:
@@ -76,23 +75,17 @@ def _servers(texts: Sequence[str], words: dict[str, str]) -> DoctorSection:
     for number, address in enumerate(addresses, 1):
         if address.host not in _HERE and not address.host.startswith("127."):
             words[address.host] = f"<host {number}>"
+        name = "server" if len(addresses) == 1 else f"server {number}"
         told: dict[str, object] = {"address": str(address)}
         try:
             seconds = reach(address)
         except ProfileError as error:
             exit_code = exit_code or error.exit_code
-            rows += [DoctorLine(_name(number, addresses), error.sentence, True), DoctorLine("try", error.hint)]
+            rows += [DoctorLine(name, error.sentence, True), DoctorLine("try", error.hint)]
             told |= {"is_reachable": False, "problem": error.sentence, "hint": error.hint}
         else:
-            rows.append(
-                DoctorLine(
-                    _name(number, addresses), f"{address}, a profiler server, answered in {1000 * seconds:.0f} ms"
-                )
-            )
+            answer = f"{address}, a profiler server, answered in {1000 * seconds:.0f} ms"
+            rows.append(DoctorLine(name, answer))
             told |= {"is_reachable": True, "answer_ms": round(1000 * seconds, 3)}
         facts.append(told)
     return DoctorSection("server", "Profiler server", rows, {"servers": facts}, exit_code=exit_code)
-
-
-def _name(number: int, addresses: Sequence[object]) -> str:
-    return "server" if len(addresses) == 1 else f"server {number}"

@@ -102,16 +102,12 @@ def _arrays(path: str) -> list[DoctorLine]:
         DoctorLine("buffers", f"{buffers.count:,} of arrays, {binary_size(buffers.size_bytes)}"),
         DoctorLine("executables", f"{executables.count:,}, {binary_size(executables.size_bytes)}"),
     ]
-    rows += [
-        DoctorLine("device", f"{one.device}: {binary_size(one.total.size_bytes)}") for one in page.devices[:MOST_RUNS]
-    ]
+    of_device = [f"{one.device}: {binary_size(one.total.size_bytes)}" for one in page.devices]
+    rows += [DoctorLine("device", words) for words in of_device[:MOST_RUNS]]
     if len(page.devices) > MOST_RUNS:
         rows.append(DoctorLine("device", f"and {len(page.devices) - MOST_RUNS:,} more"))
-    return [
-        *rows,
-        *(DoctorLine("problem", text, True) for text in page.warnings),
-        DoctorLine("try", f"{PROGRAM} {printable(path)}"),
-    ]
+    rows += [DoctorLine("problem", text, True) for text in page.warnings]
+    return [*rows, DoctorLine("try", f"{PROGRAM} {printable(path)}")]
 
 
 def _modules(path: str) -> list[DoctorLine] | None:
@@ -133,9 +129,8 @@ def _modules(path: str) -> list[DoctorLine] | None:
     rows = [DoctorLine("holds", holds)]
     for module in page.modules[:MOST_RUNS]:
         peaks = ", ".join(f"{space_name(space)} {binary_size(peak)}" for space, peak in module.peaks.items())
-        rows.append(
-            DoctorLine("module", f"{module.module}: {module.problem or f'peak {peaks}'}", module.problem is not None)
-        )
+        words = f"{module.module}: {module.problem or f'peak {peaks}'}"
+        rows.append(DoctorLine("module", words, module.problem is not None))
     if len(page.modules) > MOST_RUNS:
         rows.append(DoctorLine("modules", f"and {len(page.modules) - MOST_RUNS:,} more"))
     rows += [DoctorLine("note", text) for text in page.warnings]
@@ -175,9 +170,7 @@ def _run(run: Run) -> DoctorSection:
         elif run.hosts:
             why = facts.unknown["device_type"]
             is_told = any(problem.sentence == why for problem in problems)
-            rows.append(
-                DoctorLine("content", "unknown: see the problem" if is_told else f"unknown: {why}", not is_told)
-            )
+            rows.append(DoctorLine("content", f"unknown: {'see the problem' if is_told else why}", not is_told))
         rows += [DoctorLine("lacks", line) for line in lacks]
     beside = list(sibling_files(run.path))
     rows += [DoctorLine("beside", f"{one.kind}: {one.count:,}, such as {one.example}") for one in beside]
@@ -217,9 +210,8 @@ def lacking(facts: RunFacts) -> list[str]:
     """What a profile does not hold, what that costs, and how to have it the next time."""
     lines = []
     if facts.core_count == 0:
-        lines.append(
-            "device events: no op, step or utilization can be told; did the program run on a device meanwhile?"
-        )
+        asked = "did the program run on a device meanwhile?"
+        lines.append(f"device events: no op, step or utilization can be told; {asked}")
     elif facts.step_time_ps is None:
         lines.append(f"steps ({facts.unknown.get('step_time_ps', 'unknown')}): {_MARKING}")
     elif facts.step_source == "modules":

@@ -10,7 +10,7 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.folders import cache_folder, state_folder
@@ -26,7 +26,7 @@ from tpuprof.tui.cli.common import on_terminal, version_of
 from tpuprof.tui.draw.format import size
 from tpuprof.tui.terminal.clipboard import yank_file
 from tpuprof.tui.terminal.custom import Config
-from tpuprof.tui.terminal.detect import Terminal, detect
+from tpuprof.tui.terminal.detect import detect
 
 PACKAGES = ("textual", "rich", "numpy", "protobuf", "grpcio", "brotli")
 """What every installation has."""
@@ -40,7 +40,7 @@ EXTRAS = {
 }
 """Names of extras: the packages that each brings, and what it is for."""
 
-_OTHERS = {"s3fs": "buckets of Amazon (s3://)", "adlfs": "buckets of Azure (abfs://)"}
+_OTHERS = {"s3fs": (("s3fs",), "buckets of Amazon (s3://)"), "adlfs": (("adlfs",), "buckets of Azure (abfs://)")}
 """Drivers of fsspec that no extra brings."""
 
 _VARIABLES = ("TERM", "COLORTERM", "COLORFGBG", "NO_COLOR", "LC_ALL", "LC_CTYPE", "LANG", "TMUX", "STY")
@@ -57,18 +57,15 @@ def program(env: Mapping[str, str]) -> DoctorSection:
     """Python, the system, its processors, the decoding core and the packages."""
     python = f"{platform.python_version()} {platform.python_implementation()}, {sys.executable}"
     system, all_cores, cores = platform.uname(), os.cpu_count(), available_cores()
-    versions = {name: version_of(name) for name in PACKAGES}
-    missing = [name for name, version in versions.items() if version == _MISSING]
+    usable = f"{cores:,}" if cores == all_cores else f"{cores:,} of {all_cores or '?'} may be used"
+    versions = _versions(PACKAGES)
+    missing = [name for name, version in versions.items() if version is None]
     rows = [
         DoctorLine("python", python),
         DoctorLine("system", f"{system.system} {system.release} {system.machine}"),
-        DoctorLine(
-            "processors", f"{cores:,}" if cores == all_cores else f"{cores:,} of {all_cores or '?'} may be used"
-        ),
+        DoctorLine("processors", usable),
         *(core := _core()).rows,
-        DoctorLine(
-            "packages", " ".join(f"{name}=={version}" for name, version in versions.items() if name not in missing)
-        ),
+        DoctorLine("packages", " ".join(f"{name}=={version}" for name, version in versions.items() if version)),
     ]
     if missing:
         rows.append(DoctorLine("not installed", ", ".join(missing), True))
@@ -85,10 +82,16 @@ def program(env: Mapping[str, str]) -> DoctorSection:
         "cpu_count": all_cores,
         "usable_cpu_count": cores,
         **core.facts,
-        "packages": {name: None if name in missing else version for name, version in versions.items()},
+        "packages": versions,
         "variables": own,
     }
     return DoctorSection("program", "Program", rows, facts)
+
+
+def _versions(packages: Sequence[str]) -> dict[str, str | None]:
+    """The versions of packages, None for one that is not installed."""
+    versions = {name: version_of(name) for name in packages}
+    return {name: None if version == _MISSING else version for name, version in versions.items()}
 
 
 def version_json() -> str:
@@ -132,24 +135,15 @@ def _core() -> DoctorSection:
 def extras() -> DoctorSection:
     """What may be installed beside it, and what it is for."""
     rows, facts = [], {}
-    for name, (packages, what) in EXTRAS.items():
-        versions = {package: version_of(package) for package in packages}
-        missing = [package for package, version in versions.items() if version == _MISSING]
-        facts[name] = {
-            "for": what,
-            "is_installed": not missing,
-            "packages": {package: None if package in missing else version for package, version in versions.items()},
-        }
-        there = ", ".join(f"{package} {version}" for package, version in versions.items())
-        rows.append(DoctorLine(name, f"{there}: {what}"))
-        if missing:
-            rows[-1] = DoctorLine(name, f"not installed: {what}; pip install 'tpuprof-tui[{name}]'")
-    for name, what in _OTHERS.items():
-        version = version_of(name)
-        is_there = version != _MISSING
-        facts[name] = {"for": what, "is_installed": is_there, "packages": {name: version if is_there else None}}
+    for name, (packages, what) in {**EXTRAS, **_OTHERS}.items():
+        versions = _versions(packages)
+        is_there = None not in versions.values()
+        facts[name] = {"for": what, "is_installed": is_there, "packages": versions}
         if is_there:
-            rows.append(DoctorLine(name, f"{name} {version}: {what}"))
+            there = ", ".join(f"{package} {version}" for package, version in versions.items())
+            rows.append(DoctorLine(name, f"{there}: {what}"))
+        elif name in EXTRAS:
+            rows.append(DoctorLine(name, f"not installed: {what}; pip install 'tpuprof-tui[{name}]'"))
     return DoctorSection("extras", "Extras", rows, facts)
 
 
@@ -161,9 +155,8 @@ def terminal(env: Mapping[str, str]) -> DoctorSection:
     is_small = bool(columns and lines) and (columns < _LEAST_SIZE[0] or lines < _LEAST_SIZE[1])
     least = f", too small: the screen needs {_LEAST_SIZE[0]}x{_LEAST_SIZE[1]}" if is_small else ""
     seen = f"{columns}x{lines}{least}" if columns and lines else "size unknown"
-    shown = {
-        name: "set" if env.get(name) and name in _SESSIONS else repr(env[name]) for name in _VARIABLES if name in env
-    }
+    given = {name: env[name] for name in _VARIABLES if name in env}
+    shown = {name: "set" if value and name in _SESSIONS else repr(value) for name, value in given.items()}
     unset = [name for name in _VARIABLES if name not in env]
     clipboard = [*(["tmux's buffer"] if env.get("TMUX") else []), "the terminal (OSC 52)", str(yank_file())]
     place = found.multiplexer or "no multiplexer"
@@ -181,17 +174,7 @@ def terminal(env: Mapping[str, str]) -> DoctorSection:
         DoctorLine("variables", ", ".join(f"{name}={value}" for name, value in shown.items()) or "none is set"),
     ]
     rows += [DoctorLine("unset", ", ".join(unset))] if unset else []
-    unknown = {} if columns else {"columns": "it is no terminal", "rows": "it is no terminal"}
-    return DoctorSection(
-        "terminal", "Terminal", rows, {**_drawn(found, env, shown), **_size(columns, lines), "unknown": unknown}
-    )
-
-
-_COLOURS = {"truecolor": "16 million", "256": "256", "16": "16", "mono": "none: bold and reverse alone"}
-
-
-def _drawn(found: Terminal, env: Mapping[str, str], shown: Mapping[str, str]) -> dict[str, object]:
-    return {
+    facts = {
         "can_draw": not found.obstacle,
         "obstacle": found.obstacle or None,
         "colours": found.color,
@@ -201,12 +184,15 @@ def _drawn(found: Terminal, env: Mapping[str, str], shown: Mapping[str, str]) ->
         "multiplexer": found.multiplexer or None,
         "is_ssh": found.remote,
         "clipboard": [*(["tmux"] if env.get("TMUX") else []), "osc52", "file"],
-        "variables": {name: "set" if name in _SESSIONS else env[name] for name in shown},
+        "variables": {name: "set" if name in _SESSIONS else value for name, value in given.items()},
+        "columns": columns or None,
+        "rows": lines or None,
+        "unknown": {} if columns else {"columns": "it is no terminal", "rows": "it is no terminal"},
     }
+    return DoctorSection("terminal", "Terminal", rows, facts)
 
 
-def _size(columns: int, lines: int) -> dict[str, object]:
-    return {"columns": columns or None, "rows": lines or None}
+_COLOURS = {"truecolor": "16 million", "256": "256", "16": "16", "mono": "none: bold and reverse alone"}
 
 
 def _why_ascii(env: Mapping[str, str]) -> str:
