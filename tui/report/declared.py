@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic
 
 from tpuprof.parsers.base.record import dataclass
@@ -176,7 +177,7 @@ class Declared:
         csv: what CSV holds.
         text: draws the page below its title line, in so many cells.
         statement: the page in a sentence.
-        metrics: headings and figures as Markdown shows them.
+        metrics: makes the headings and figures that Markdown shows.
         notes: what a reader should know of the figures.
         unknown: why something is unknown, by key, as Markdown says it.
         reasons: the same by the dotted keys of JSON, where these are others.
@@ -187,10 +188,20 @@ class Declared:
     csv: Section[Any] | Block
     text: Callable[[Pen], Sequence[Line]]
     statement: str = ""
-    metrics: Sequence[tuple[str, str]] = ()
+    metrics: Callable[[], Sequence[tuple[str, str]]] = tuple
     notes: Sequence[str] = ()
     unknown: Mapping[str, str] | None = None
     reasons: Mapping[str, str] | None = None
+
+
+def drawn_by(place: str) -> Callable[..., Any]:
+    """What draws the text of a page, a module and a name in it, imported when it is called: only text needs it."""
+    module, _, name = place.partition(":")
+
+    def draw(*given: object) -> Any:  # noqa: ANN401 - lines, or what a screen shows with lines in it
+        return getattr(import_module(module), name)(*given)
+
+    return draw
 
 
 def declared(
@@ -231,7 +242,8 @@ def _json(name: str, page: Declared) -> str:
 def _markdown(page: Declared) -> str:
     lines = page.head.markdown()
     lines += ["", markdown.escaped(page.statement)] if page.statement else []
-    lines += markdown.metrics_table(page.metrics) if page.metrics else []
+    metrics = page.metrics()
+    lines += markdown.metrics_table(metrics) if metrics else []
     for part in page.parts:
         lines += part.markdown()
     lines += markdown.notes_block(page.notes)

@@ -29,8 +29,10 @@ from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, LeftOut
 from tpuprof.parsers.session.pages import HOSTS
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
-from tpuprof.tui.pages.hosts.drawing import SORTS, HostsState, compose_hosts, sorted_hosts
+from tpuprof.tui.pages.hosts.drawing import SORTS, HostsState, compose_hosts
 from tpuprof.tui.pages.hosts.drawing import hosts as draw_hosts
+from tpuprof.tui.pages.hosts.fields import LISTED
+from tpuprof.tui.report.fields import order
 
 GLYPHS = {"ascii": ASCII, "block": BLOCK, "plain": PLAIN}
 EVIL = "\x1b[31m\u202eevil\nhost\udcff"
@@ -344,6 +346,10 @@ def test_one_step_can_be_taken_apart() -> None:
     step = compose_hosts(page, HostsState(cursor=2, step=3), Pen(120, BLOCK), 30)
     assert "A mean step of host0" in "".join(map(plain, mean.lines))
     assert "Step 3 of host0" in "".join(map(plain, step.lines))
+
+
+def sorted_hosts(page: HostsPage, sort: str, descending: bool) -> tuple[int, ...]:
+    return tuple(order(LISTED, page, sort, descending).tolist())
 
 
 def test_hosts_are_sorted_by_any_figure() -> None:

@@ -53,7 +53,7 @@ def declare(basket: Basket, request: ReportRequest) -> Declared:
     return Declared(
         Head(f"Basket of {request.run.name}", request.run, ("kitchen",), basket.warnings, ("made of: straw",)),
         statement="There is fruit.",
-        metrics=metric_rows(METRICS, basket),
+        metrics=lambda: metric_rows(METRICS, basket),
         parts=(
             Metrics(METRICS, basket),
             fruits,

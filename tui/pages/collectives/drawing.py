@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +16,7 @@ from tpuprof.tui.draw.format import UNKNOWN, duration, share
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.pages.collectives.fields import PAYLOAD, RATE, CollectiveRows, parts_signs
-from tpuprof.tui.pages.collectives.figures import required_rate
+from tpuprof.tui.pages.collectives.figures import required_rate, slice_table
 from tpuprof.tui.report.declared import Section
 from tpuprof.tui.report.units import BYTES
 
@@ -133,11 +132,6 @@ def _where(rows: Rows, row: int, glyphs: Glyphs) -> str:
     pieces = (groups and f"groups {groups}", along, rows.pass_name[row], rows.network[row])
     kind = rows.kind[row] if rows.kind[row] != rows.name[row] else ""
     return f" {glyphs.dot} ".join(filter(None, (kind, *pieces)))
-
-
-def slice_table(page: CollectivesPage) -> Sequence[SliceCollective]:
-    """The collectives between slices, those that stall most first."""
-    return sorted(page.slices, key=lambda each: -each.stall_ps)
 
 
 def report_lines(page: CollectivesPage, groups: Section[CollectiveRows], pen: Pen) -> list[Line]:

@@ -94,6 +94,11 @@ SLICES: Table[Sequence[SliceCollective]] = object_table(
 )
 
 
+def slice_table(page: CollectivesPage) -> Sequence[SliceCollective]:
+    """The collectives between slices, those that stall most first."""
+    return sorted(page.slices, key=lambda each: -each.stall_ps)
+
+
 # --- figures of the page
 
 _NONE = "no collective ran in a step"

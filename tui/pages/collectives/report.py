@@ -8,10 +8,9 @@ from typing import Any
 from tpuprof.parsers.pages.collectives.model import CollectivesPage, Rows
 from tpuprof.parsers.pages.collectives.rows import rows_by, single, why_unknown
 from tpuprof.parsers.session import pages
-from tpuprof.tui.pages.collectives.drawing import report_lines, slice_table
 from tpuprof.tui.pages.collectives.fields import GROUPS, SINGLE, CollectiveRows
-from tpuprof.tui.pages.collectives.figures import METRICS, SLICES, STEPS, steps_of
-from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared
+from tpuprof.tui.pages.collectives.figures import METRICS, SLICES, STEPS, slice_table, steps_of
+from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import Table, metric_rows, order
 from tpuprof.tui.report.page import ReportRequest, page_of
 
@@ -36,6 +35,9 @@ def _sorted(table: Table[CollectiveRows], shown: CollectiveRows) -> CollectiveRo
     return replace(shown, rows=replace(shown.rows, **columns))
 
 
+_lines = drawn_by("tpuprof.tui.pages.collectives.drawing:report_lines")
+
+
 def declare(page: CollectivesPage, request: ReportRequest) -> Declared:
     """The answer, groups, single collectives, those between slices, and steps."""
     groups, each = groups_of(page), single_of(page)
@@ -53,7 +55,7 @@ def declare(page: CollectivesPage, request: ReportRequest) -> Declared:
             log_line=page.log_line,
         ),
         statement=page.statement,
-        metrics=metric_rows(METRICS, page),
+        metrics=lambda: metric_rows(METRICS, page),
         parts=(
             Metrics(METRICS, page),
             Section(GROUPS, groups),
@@ -63,7 +65,7 @@ def declare(page: CollectivesPage, request: ReportRequest) -> Declared:
             Section(STEPS, steps_of(page), "Steps"),
         ),
         csv=shown,
-        text=lambda pen: report_lines(page, shown, pen),
+        text=lambda pen: _lines(page, shown, pen),
         notes=page.notes,
         unknown=why_unknown(page, groups.rows),
         reasons={key: reason for key, reason in why.items() if reason},

@@ -7,12 +7,13 @@ from typing import Any
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.counters import CountersPage
 from tpuprof.parsers.session import pages
-from tpuprof.tui.pages.counters.drawing import text_lines
 from tpuprof.tui.pages.counters.fields import COUNTERS, KERNELS, METRICS, UNITS
-from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, Values, declared
+from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, Values, declared, drawn_by
 from tpuprof.tui.report.fields import metric_rows, table_records
 from tpuprof.tui.report.page import ReportRequest, page_of
 from tpuprof.tui.report.text import covered
+
+_lines = drawn_by("tpuprof.tui.pages.counters.drawing:text_lines")
 
 
 def declare(page: CountersPage, request: ReportRequest) -> Declared:
@@ -24,10 +25,10 @@ def declare(page: CountersPage, request: ReportRequest) -> Declared:
     return Declared(
         Head(f"Counters of {request.run.name}", request.run, page.hosts, page.warnings, covers=hosts),
         statement=page.statement,
-        metrics=metric_rows(METRICS, page),
+        metrics=lambda: metric_rows(METRICS, page),
         parts=(Metrics(METRICS, page), _or_null(units), _or_null(counters), _or_null(kernels)),
         csv=counters if page.counters and not page.units else units,
-        text=lambda pen: text_lines(page, pen, most),
+        text=lambda pen: _lines(page, pen, most),
         notes=page.notes,
         unknown=page.unknown,
     )

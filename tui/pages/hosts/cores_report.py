@@ -5,11 +5,12 @@ from __future__ import annotations
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.hosts.model import HostsPage
 from tpuprof.parsers.session import pages
-from tpuprof.tui.pages.hosts.drawing import cores as lines
 from tpuprof.tui.pages.hosts.fields import CORE_METRICS, CORES, KEYS, of_cores
 from tpuprof.tui.pages.hosts.report import null_objects
-from tpuprof.tui.report.declared import Declared, Head, Metrics, Section, declared
+from tpuprof.tui.report.declared import Declared, Head, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.page import ReportRequest, page_of
+
+_lines = drawn_by("tpuprof.tui.pages.hosts.drawing:cores")
 
 
 def declare(page: HostsPage, request: ReportRequest) -> Declared:
@@ -21,7 +22,7 @@ def declare(page: HostsPage, request: ReportRequest) -> Declared:
         statement=page.cores_statement,
         parts=(Metrics(CORE_METRICS, page), null_objects(cores)),
         csv=cores,
-        text=lambda pen: lines(page, pen, request.most_rows),
+        text=lambda pen: _lines(page, pen, request.most_rows),
         unknown={KEYS.get(key, key): why for key, why in listed.unknown.items()},
         reasons={f"cores[].{KEYS[name]}": why for name, why in listed.unknown.items() if name in KEYS},
     )

@@ -20,7 +20,7 @@ from tpuprof.tui.draw.layout import cut, filled
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, each, header_line, row_lines
-from tpuprof.tui.pages.hosts.fields import CORES, HOSTS, LISTED, name_width, of_cores, with_cores
+from tpuprof.tui.pages.hosts.fields import CORES, HOSTS, LISTED, how_many, name_width, of_cores, with_cores
 from tpuprof.tui.report import fields
 from tpuprof.tui.report.fields import Table
 
@@ -210,12 +210,6 @@ def _heading(page: HostsPage, pen: Pen, what: str = "Hosts") -> Line:
     shared = "no common steps" if page.steps is None else counted(len(page.steps), "common step")
     number = counted(len(page.cores), "core") if what == "Cores" else how_many(page)
     return pen.rule(f"{what} {pen.glyphs.dash} {number}", shared)
-
-
-def how_many(page: HostsPage) -> str:
-    """``4 hosts, 2 left out``."""
-    broken = f", {len(page.left_out):,} left out" if page.left_out else ""
-    return f"{counted(len(page.rows), 'host')}{broken}"
 
 
 def _table(page: HostsPage, listed: HostsPage, table: Table[HostsPage], pen: Pen) -> list[Column]:

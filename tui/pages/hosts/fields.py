@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, LeftOut, SharedSteps, StepPartName
 from tpuprof.tui.draw.format import UNKNOWN, count
 from tpuprof.tui.draw.spans import ASCII, Glyphs, Span
@@ -231,6 +232,12 @@ def with_cores(page: HostsPage) -> HostsPage:
     """The page with its cores as further rows."""
     slowest = None if page.slowest_core is None else len(page.rows) + page.slowest_core
     return replace(page, rows=(*page.rows, *page.cores), slowest_core=slowest)
+
+
+def how_many(page: HostsPage) -> str:
+    """``4 hosts, 2 left out``."""
+    broken = f", {len(page.left_out):,} left out" if page.left_out else ""
+    return f"{counted(len(page.rows), 'host')}{broken}"
 
 
 LEFT_OUT: Table[Sequence[LeftOut]] = object_table(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tpuprof.parsers.pages.hosts.model import HostsPage
 from tpuprof.parsers.session import pages
-from tpuprof.tui.pages.hosts.drawing import hosts as lines
-from tpuprof.tui.pages.hosts.drawing import how_many
-from tpuprof.tui.pages.hosts.fields import BREAKDOWN, HOSTS, KEYS, LEFT_OUT, METRICS, STEPS, steps_of
-from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, Values, declared
+from tpuprof.tui.pages.hosts.fields import BREAKDOWN, HOSTS, KEYS, LEFT_OUT, METRICS, STEPS, how_many, steps_of
+from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, Values, declared, drawn_by
 from tpuprof.tui.report.fields import table_records
 from tpuprof.tui.report.markdown import main_table
 from tpuprof.tui.report.page import ReportRequest, page_of
+
+_lines = drawn_by("tpuprof.tui.pages.hosts.drawing:hosts")
 
 
 def declare(page: HostsPage, request: ReportRequest) -> Declared:
@@ -31,7 +31,7 @@ def declare(page: HostsPage, request: ReportRequest) -> Declared:
             Section(STEPS, steps_of(page)),
         ),
         csv=hosts,
-        text=lambda pen: lines(page, pen, request.most_rows),
+        text=lambda pen: _lines(page, pen, request.most_rows),
         notes=[f"{out.host} is left out: {out.reason}" for out in page.left_out],
         unknown={KEYS.get(key, key): reason for key, reason in page.unknown.items()},
         reasons=why,

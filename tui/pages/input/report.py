@@ -8,12 +8,13 @@ from tpuprof.parsers.pages.input.model import InputPipelinePage
 from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.columns import Cursor
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
-from tpuprof.tui.pages.input.drawing import compose_input
 from tpuprof.tui.pages.input.fields import BEFORE_OPS, BREAKDOWN, EXPLAINED, OPS, STAGES
-from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared
+from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import metric_reasons, metric_rows
 from tpuprof.tui.report.markdown import numbered, table
 from tpuprof.tui.report.page import ReportRequest, page_of
+
+_compose = drawn_by("tpuprof.tui.pages.input.drawing:compose_input")
 
 
 def declare(page: InputPipelinePage, request: ReportRequest) -> Declared:
@@ -37,7 +38,7 @@ def declare(page: InputPipelinePage, request: ReportRequest) -> Declared:
             Section(STAGES, page, limit=request.most_rows),
         ),
         csv=ops,
-        text=lambda pen: compose_input(shown, pen, None, Cursor()).lines,
+        text=lambda pen: _compose(shown, pen, None, Cursor()).lines,
         unknown=page.unknown,
         reasons={**why, **page.unknown},
     )

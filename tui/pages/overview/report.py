@@ -13,9 +13,8 @@ from tpuprof.parsers.steps.model import StepTime
 from tpuprof.tui.draw.columns import Cursor
 from tpuprof.tui.draw.format import count, duration
 from tpuprof.tui.pages.overview import fields
-from tpuprof.tui.pages.overview.drawing import compose
 from tpuprof.tui.pages.overview.fields import METRICS, TOP_OPS
-from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared
+from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import metric_rows
 from tpuprof.tui.report.markdown import escaped, numbered, table
 from tpuprof.tui.report.page import ReportRequest, page_of
@@ -23,26 +22,27 @@ from tpuprof.tui.report.page import ReportRequest, page_of
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.findings.finding import Finding
 
+_compose = drawn_by("tpuprof.tui.pages.overview.drawing:compose")
+
 
 def declare(page: Overview, request: ReportRequest) -> Declared:
     """Figures, step time, bottleneck, findings, device time by class, and top ops."""
     ran_on, why, most = page.environment, page.bottleneck, request.most_rows
     top = Section(TOP_OPS, page.top_ops, "Top ops", most)
-    says = ["", "## Bottleneck", "", escaped(why.statement), "", *numbered(why.next_steps)]
     title, machine = f"Overview of {request.run.name}", f"ran on: {_machine(ran_on)}"
     return Declared(
         Head(title, request.run, page.hosts, page.warnings, [machine], ran_on.simulated),
-        metrics=[*_step_rows(page.performance.step_time), *metric_rows(fields.MARKDOWN, page)],
+        metrics=lambda: [*_step_rows(page.performance.step_time), *metric_rows(fields.MARKDOWN, page)],
         parts=(
             Metrics(fields.BEFORE_OPS, page),
-            Block(markdown=lambda: says),
+            Block(markdown=lambda: ["", "## Bottleneck", "", escaped(why.statement), "", *numbered(why.next_steps)]),
             Block(markdown=lambda: _findings(page.findings)),
             Block(markdown=Section(fields.SHARES, page.shares, "Device time").markdown),
             top,
             Metrics(fields.AFTER_OPS, page),
         ),
         csv=top,
-        text=lambda pen: compose(replace(page, top_ops=page.top_ops[: most or None]), pen, None, Cursor()).lines,
+        text=lambda pen: _compose(replace(page, top_ops=page.top_ops[: most or None]), pen, None, Cursor()).lines,
         unknown=page.unknown,
     )
 

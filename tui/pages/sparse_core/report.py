@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage
 from tpuprof.parsers.session import pages
-from tpuprof.tui.pages.sparse_core.drawing import report_lines
 from tpuprof.tui.pages.sparse_core.fields import CORES, METRICS, OPS, SPLIT, STEPS, WAITS
-from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared
+from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import metric_rows
 from tpuprof.tui.report.page import ReportRequest, page_of
+
+_lines = drawn_by("tpuprof.tui.pages.sparse_core.drawing:report_lines")
 
 
 def declare(page: SparseCorePage, request: ReportRequest) -> Declared:
@@ -17,7 +18,7 @@ def declare(page: SparseCorePage, request: ReportRequest) -> Declared:
     return Declared(
         Head(f"SparseCores of {request.run.name}", request.run, page.hosts, page.warnings),
         statement=page.statement,
-        metrics=() if page.mean is None else metric_rows(SPLIT, page.mean),
+        metrics=lambda: () if page.mean is None else metric_rows(SPLIT, page.mean),
         parts=(
             Metrics(METRICS, page),
             Section(STEPS, page.steps),
@@ -27,7 +28,7 @@ def declare(page: SparseCorePage, request: ReportRequest) -> Declared:
             Block(markdown=Section(STEPS, page.steps, "Steps").markdown),
         ),
         csv=ops,
-        text=lambda pen: report_lines(page, pen, request.most_rows),
+        text=lambda pen: _lines(page, pen, request.most_rows),
         notes=page.notes,
         unknown=page.unknown,
     )

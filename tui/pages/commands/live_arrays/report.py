@@ -59,7 +59,7 @@ def declare(content: GroupedArrays, request: ReportRequest) -> Declared:
     return Declared(
         Head("Live arrays", request.run, (), page.warnings, [f"file: {page.name}"], covers=page.name),
         statement=totals_words(page),
-        metrics=metric_rows(METRICS, page),
+        metrics=lambda: metric_rows(METRICS, page),
         parts=(
             Metrics(METRICS, page),
             Metrics((_BY,), content),

@@ -62,7 +62,7 @@ def declare(source: FrameworkOps, request: ReportRequest) -> Declared:
     by_type = Section(FRAMEWORK_TYPES, types, rows=_rows(types.page, most))
     return Declared(
         common.head("Framework ops", source.ops, request),
-        metrics=_figures(page),
+        metrics=lambda: _figures(page),
         parts=(
             Metrics(times, page),
             Metrics(DEVICE, source.ops),

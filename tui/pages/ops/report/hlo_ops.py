@@ -23,7 +23,7 @@ def declare(page: OpsPage, request: ReportRequest) -> Declared:
     ops = Section(HLO_OPS, page, "Ops", request.most_rows)
     return Declared(
         common.head("HLO ops", page, request),
-        metrics=[*common.time_rows(page), *common.peak_rows(page)],
+        metrics=lambda: [*common.time_rows(page), *common.peak_rows(page)],
         parts=(Metrics(METRICS, page), ops),
         csv=ops,
         text=lambda pen: common.text_lines(page, ops.lines(pen), page.unknown, pen),

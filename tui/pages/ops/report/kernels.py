@@ -26,7 +26,7 @@ def declare(page: KernelsPage, request: ReportRequest) -> Declared:
         why |= dict.fromkeys((KERNEL_TIME.key, TENSOR_TIME.key), page.unknown["kernels"])
     return Declared(
         common.head("GPU kernels", ops, request),
-        metrics=[("kernels", str(len(page))), *metric_rows(OWN, page)],
+        metrics=lambda: [("kernels", str(len(page))), *metric_rows(OWN, page)],
         parts=(Metrics((*DEVICE, SIMULATED), ops), Metrics(OWN, page), kernels),
         csv=kernels,
         text=lambda pen: _text(page, kernels, pen),

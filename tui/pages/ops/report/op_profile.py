@@ -112,7 +112,7 @@ def declare(profile: OpProfile, request: ReportRequest) -> Declared:
     return Declared(
         common.head("Op profile", ops, request),
         statement=page.headline,
-        metrics=[
+        metrics=lambda: [
             *common.time_rows(ops),
             ("FLOPS utilization, of peak", share(float(rates.flops_utilization[0]))),
             ("HBM bandwidth utilization, of peak", share(float(rates.bandwidth_utilization[0, 0]))),

@@ -23,7 +23,7 @@ def declare(page: SourcesPage, request: ReportRequest) -> Declared:
     return Declared(
         common.head(TITLE, ops, request),
         statement=page.headline,
-        metrics=common.time_rows(ops),
+        metrics=lambda: common.time_rows(ops),
         parts=(Metrics(OF_OPS, ops), Metrics(OWN, page), lines),
         csv=lines,
         text=lambda pen: common.text_lines(

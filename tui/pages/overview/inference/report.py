@@ -9,11 +9,12 @@ from tpuprof.parsers.pages.inference import InferencePage
 from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.columns import Cursor
 from tpuprof.tui.draw.format import count, significant
-from tpuprof.tui.pages.overview.inference.drawing import compose
 from tpuprof.tui.pages.overview.inference.fields import BEFORE_ROWS, LAUNCHED, MODELS, MODULES, NOTE, ROWS
-from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared
+from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.page import ReportRequest, page_of
 from tpuprof.tui.report.shared.quantities import LATENCIES, latencies
+
+_compose = drawn_by("tpuprof.tui.pages.overview.inference.drawing:compose")
 
 
 def declare(page: InferencePage, request: ReportRequest) -> Declared:
@@ -41,7 +42,7 @@ def declare(page: InferencePage, request: ReportRequest) -> Declared:
             Metrics((NOTE,), page),
         ),
         csv=sessions,
-        text=lambda pen: compose(shown, pen, None, Cursor()).lines,
+        text=lambda pen: _compose(shown, pen, None, Cursor()).lines,
         unknown=page.unknown,
     )
 
