@@ -82,13 +82,14 @@ class TreeColumns:
     """How a width is divided.
 
     Attributes:
+        width: all cells.
         has_bar, has_counts: there is room for the bar of time, and for average time and occurrences.
-        name: cells of the names; framework_op: those of the framework ops beside them, 0 where these have none.
+        framework_op: cells of the framework ops beside the names, 0 where these have none.
     """
 
+    width: int
     has_bar: bool
     has_counts: bool
-    name: int
     framework_op: int = 0
 
     @property
@@ -97,11 +98,20 @@ class TreeColumns:
         metrics = 3 + (_SHARE + 1) + (_SHARE + 2) + 2 * (_SHARE + 1)
         return metrics + (BAR_WIDTH + 1) * self.has_bar + (_TIME + 10) * self.has_counts
 
+    @property
+    def room(self) -> int:
+        """Cells that are left for names."""
+        return self.width - self.before - (self.framework_op + 2 if self.framework_op else 0)
+
+    @property
+    def name(self) -> int:
+        """Cells of the names, a few in any case."""
+        return max(8, self.room)
+
 
 def plain_columns(width: int) -> TreeColumns:
     """The columns without framework ops."""
-    columns = TreeColumns(True, width >= WIDE, 0)
-    return replace(columns, name=max(8, width - columns.before))
+    return TreeColumns(width, True, width >= WIDE)
 
 
 def columns_for(width: int, names: Sequence[int]) -> TreeColumns:
@@ -110,13 +120,10 @@ def columns_for(width: int, names: Sequence[int]) -> TreeColumns:
     Args:
         names: cells of the names that have one.
     """
-    widest = max(names, default=0)
-    for has_bar in (True, False):
-        columns = TreeColumns(has_bar, width >= WIDE, 0)
-        room = width - columns.before
-        name = min(widest, max(LEAST_NAME, room // 2))
-        if room - name - 2 >= LEAST_FRAMEWORK_OP:
-            return replace(columns, name=name, framework_op=room - name - 2)
+    for columns in (plain_columns(width), TreeColumns(width, False, width >= WIDE)):
+        beside = columns.room - min(max(names, default=0), max(LEAST_NAME, columns.room // 2)) - 2
+        if beside >= LEAST_FRAMEWORK_OP:
+            return replace(columns, framework_op=beside)
     return plain_columns(width)
 
 
@@ -127,15 +134,10 @@ def columns_for_code(width: int, names: Sequence[int], beside: int) -> TreeColum
         names: cells of the names.
         beside: cells of the longest text beside them.
     """
-    needed = min(LEAST_CODE, max(names, default=0))
-    beside = min(max(beside, LEAST_BESIDE), MOST_BESIDE)
-    for has_bar, has_counts, other in ((True, True, beside), (True, False, beside), (True, False, 0)):
-        columns = TreeColumns(has_bar, has_counts, 0)
-        name = width - columns.before - (other + 2 if other else 0)
-        if name >= needed:
-            return replace(columns, name=name, framework_op=other)
-    columns = TreeColumns(False, False, 0)
-    return replace(columns, name=max(8, width - columns.before))
+    needed, beside = min(LEAST_CODE, max(names, default=0)), min(max(beside, LEAST_BESIDE), MOST_BESIDE)
+    with_bar = ((True, beside), (False, beside), (False, 0))
+    choices = (TreeColumns(width, True, has_counts, other) for has_counts, other in with_bar)
+    return next((columns for columns in choices if columns.room >= needed), TreeColumns(width, False, False))
 
 
 def tree_header(columns: TreeColumns, pen: Pen, sort: SortBy, beside: str = "framework op") -> Line:
@@ -180,25 +182,21 @@ def tree_row(page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, co
     """One row."""
     mark: Span = (pen.glyphs.mark if selected else " ", "mark" if selected else "text")
     under: StyleKey = "cursor" if selected else "text"
-    node, behind = row.node, _framework_cells(page, tree, row, columns, pen.glyphs)
-    ending: list[Span] = [(behind, "cursor" if selected else "dim")] if behind else []
-    if row.hidden or row.instruction is not None or row.offloaded is not None:
-        before = " " * (columns.before - 1)
-        spans: list[Span]
-        if row.offloaded is not None:
-            note = f"{pen.text(row.beside):>{columns.before - 2}} "
-            spans = [mark, (note, "cursor" if selected else "dim")]
-            return pen.fit([*spans, (shown_name(tree, row, pen.glyphs), under)])
-        if row.instruction is None:
-            words = f"{before}{'  ' * row.depth}+ {count(row.hidden)} more"
-            return pen.fit([mark, (f"{words:<{pen.width - 1}}", "cursor" if selected else "dim")])
-        name = shown_name(tree, row, pen.glyphs)
-        shape = f"  {row.instruction.shape}"
-        return pen.fit([mark, (before + name, under), (shape, "cursor" if selected else "dim")])
+    beside: StyleKey = "cursor" if selected else "dim"
+    node, name, before = row.node, shown_name(tree, row, pen.glyphs), " " * (columns.before - 1)
+    if row.offloaded is not None:
+        return pen.fit([mark, (f"{pen.text(row.beside):>{columns.before - 2}} ", beside), (name, under)])
+    if row.instruction is not None:
+        return pen.fit([mark, (before + name, under), (f"  {row.instruction.shape}", beside)])
+    if row.hidden:
+        words = f"{before}{'  ' * row.depth}+ {count(row.hidden)} more"
+        return pen.fit([mark, (f"{words:<{pen.width - 1}}", beside)])
+    behind = _framework_cells(page, tree, row, columns, pen.glyphs)
+    ending: list[Span] = [(behind, beside)] if behind else []
     fraction = float(tree.time_fraction[node])
     filled, _ = small_bar(fraction if math.isfinite(fraction) else 0.0, BAR_WIDTH, pen.glyphs)
     letter, bar_style = _sign(page, tree, node)
-    spans = [mark, (letter, bar_style), (" ", "text"), (f"{share(fraction):>{_SHARE}} ", under)]
+    spans: list[Span] = [mark, (letter, bar_style), (" ", "text"), (f"{share(fraction):>{_SHARE}} ", under)]
     spans += [(f"{filled:<{BAR_WIDTH + 1}}", bar_style)] if columns.has_bar else []
     spans.append((f"{share(float(tree.wasted_fraction[node])):>{_SHARE + 1}} ", under))
     flops, hbm = float(tree.rates.flops_utilization[node]), float(tree.rates.bandwidth_utilization[node, 0])
@@ -212,10 +210,9 @@ def tree_row(page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, co
         average = duration(int(tree.time_ps[node]) / number, pen.glyphs.is_ascii) if number else ""
         spans.append((f"{average:>{_TIME}} {'' if number is None else count(number):>8} ", under))
     room = columns.name if ending else max(8, pen.width - line_width(tuple(spans)))
-    name, is_code = shown_name(tree, row, pen.glyphs), row.label and tree.kind[node] == "line"
-    name = cut(name, room, pen.glyphs) if is_code else cut_middle(name, room, pen.glyphs)
+    shorten = cut if row.label and tree.kind[node] == "line" else cut_middle
     key: StyleKey = "cursor" if selected else "strong" if tree.kind[node] in ("program", "category", "file") else "text"
-    return pen.fit([*spans, (f"{name:<{room}}", key), *ending])
+    return pen.fit([*spans, (f"{shorten(name, room, pen.glyphs):<{room}}", key), *ending])
 
 
 def _framework_cells(page: OpProfilePage, tree: OpTree, row: TreeRow, columns: TreeColumns, glyphs: Glyphs) -> str:

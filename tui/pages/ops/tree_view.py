@@ -296,8 +296,8 @@ class TreeView(Filterable):
         """Does one of `commands`; says what came of it."""
         if name == "group":
             following = _GROUPS[(_GROUPS.index(self.tree.by) + 1) % len(_GROUPS)]
-            if following == "source" and self._cards.get(None) is None:
-                self._awaits_sources = True
+            self._awaits_sources = following == "source" and self._cards.get(None) is None
+            if self._awaits_sources:
                 return "adding ops up by source line"
             self._group_by(following)
             return f"grouped by {_by(following)}"
