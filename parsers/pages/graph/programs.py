@@ -79,6 +79,11 @@ class Program:
         self.times = times
         self._nodes: dict[int, Node] = {}
 
+    @property
+    def is_simulated(self) -> bool:
+        """Whether the profile says of itself that its times were composed, not measured."""
+        return self.times.page is not None and self.times.page.simulated
+
     def node(self, row: int) -> Node:
         """An instruction, decoded when it is first asked for."""
         known = self._nodes.get(row)

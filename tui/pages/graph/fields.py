@@ -62,12 +62,6 @@ class GraphReport:
     warnings: tuple[str, ...]
     chosen_of: int = 1
 
-    @property
-    def is_simulated(self) -> bool:
-        """Whether the profile says of itself that its times were composed, not measured."""
-        page = self.here.program.times.page
-        return page is not None and page.simulated
-
     @cached_property
     def operands(self) -> list[Neighbour]:
         """What the op takes."""
@@ -216,23 +210,19 @@ def _bound_by(page: OpsPage, row: int) -> str | None:
     return None if bound == "unknown" else bound
 
 
+def _intensity(page: OpsPage, row: int) -> float:
+    return float(page.rates.operational_intensity[row])
+
+
+def _efficiency(page: OpsPage, row: int) -> float:
+    return float(page.rates.efficiency[row])
+
+
 RATES: tuple[Metric[GraphReport], ...] = (
     _of_op("category", lambda page, row: page.table.category[row], TEXT, "HLO category of the profile", "category"),
-    _of_op(
-        "operational_intensity",
-        lambda page, row: float(page.rates.operational_intensity[row]),
-        INTENSITY,
-        "FLOPs per byte that it moves",
-        "FLOP/byte",
-    ),
+    _of_op("operational_intensity", _intensity, INTENSITY, "FLOPs per byte that it moves", "FLOP/byte"),
     _of_op("bound_by", _bound_by, TEXT, "what limits it by the roofline", "bound by"),
-    _of_op(
-        "roofline_efficiency",
-        lambda page, row: float(page.rates.efficiency[row]),
-        SHARE,
-        "how near it comes to that roof",
-        "of the roof",
-    ),
+    _of_op("roofline_efficiency", _efficiency, SHARE, "how near it comes to that roof", "of the roof"),
 )
 """What the profile's op table has of the op."""
 

@@ -54,7 +54,7 @@ def declare(report: GraphReport, request: ReportRequest) -> Declared:
     title = f"Graph around {here.op.name} of {request.run.name}"
     label = str(here.program.label)
     return Declared(
-        Head(title, request.run, report.hosts, report.warnings, simulated=report.is_simulated, covers=label),
+        Head(title, request.run, report.hosts, report.warnings, simulated=here.program.is_simulated, covers=label),
         parts=(
             Metrics(METRICS, report),
             Section(PATH, here.path),
@@ -83,7 +83,7 @@ def _markdown(report: GraphReport, most: int) -> list[str]:
 
 def _text(report: GraphReport, most: int, pen: Pen) -> list[Line]:
     """The answers, then the op between its operands and its users, as on the screen."""
-    drawn = [pen.fit([(SIMULATED, "warn")])] if report.is_simulated else []
+    drawn = [pen.fit([(SIMULATED, "warn")])] if report.here.program.is_simulated else []
     for sentence in report.here.answers:
         drawn += pen.wrap(sentence, "text", [(" ", "text")], keeps_names=True)
     drawn += sections(report.here, pen, most)

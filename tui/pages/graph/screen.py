@@ -36,6 +36,7 @@ WRITTEN_STEPS = 3
 """Steps around the op that are written for Graphviz."""
 
 _MOST_NAME = 60
+_MEANINGS = meanings(*words.MEANINGS)
 _ABOUT_CALLED = meanings(*words.ABOUT_CALLED)
 _ABOUT_WRITING = meanings(*words.ABOUT_WRITING)
 
@@ -116,8 +117,7 @@ class GraphScreen(PageScreen[int]):
             return pad([(left, "bar.dim"), (wanted, "bar.strong")], pen.width, "bar")
         op, label = self.here.op, pen.text(str(self.here.program.label.name))
         facts = f"  {pen.glyphs.dot}  {pen.text(op.opcode)}  {pen.glyphs.dot}  {label}"
-        page = self.here.program.times.page
-        badge = " SIMULATED TIMES " if page is not None and page.simulated else ""
+        badge = " SIMULATED TIMES " if self.here.program.is_simulated else ""
         name = pen.text(op.name)
         title = pad([(left, "bar.dim"), (name, "bar.strong"), (facts, "bar")], pen.width - len(badge), "bar")
         return (*title, (badge, "badge")) if badge else title
@@ -144,17 +144,17 @@ class GraphScreen(PageScreen[int]):
 
     def meaning_lines(self, pen: Pen) -> list[Line]:
         """What the figures mean."""
-        return words.meaning_lines(pen)
+        return [pen.fit([("What this is", "title")]), *_MEANINGS(pen)]
 
     @property
     def keys(self) -> Sequence[KeyRow]:
         """The keys of what is shown."""
         colors, about, _, leave = self.last_keys("Back to the tab")
+        table = (*self._moving_keys(), *self._finding_keys(), colors, about, leave)
+        silent = [leave, about] if self.view.is_text else [leave]
         if self.here is None:
-            table = (*self._moving_keys(), *self._finding_keys(), colors, about, leave)
-            return [replace(key, short=key.short if key is leave else "") for key in table]
-        about, leave = replace(about, short="" if self.view.is_text else "help"), replace(leave, short="")
-        return (*self._moving_keys(), *self._finding_keys(), colors, about, leave)
+            silent = [key for key in table if key is not leave]
+        return [replace(key, short="") if key in silent else key for key in table]
 
     def _moving_keys(self) -> Sequence[KeyRow]:
         is_text, here = self.view.is_text, self.here
@@ -177,36 +177,22 @@ class GraphScreen(PageScreen[int]):
     def _finding_keys(self) -> Sequence[KeyRow]:
         view = self.view
         behind = "" if view.is_text else "behind" if view.is_direct else "direct"
-        find: dict[str, Callable[[], object]] = {
-            "slash": self.begin_filter,
-            "n": partial(self._next_match, 1),
-            "N": partial(self._next_match, -1),
-        }
+        further, backward = partial(self._next_match, 1), partial(self._next_match, -1)
+        find: dict[str, Callable[[], object]] = {"slash": self.begin_filter, "n": further, "N": backward}
+        found = "Find by name, opcode or framework op; next, previous"
+        written = "Write graph (dot), text (txt, hlo) or proto (pb) to a file"
         tabs = {"o": "op-profile", "O": "timeline", "B": "memory"}
         leave = {key: partial(self._leave_for, tab) for key, tab in tabs.items()}
         origins = "Who makes and uses the values behind tuples, loops and calls; or direct"
         text = "The computation's text with the op's line, and back"
         return (
             KeyRow("p", behind, origins, {"p": self._look_behind}, rank=HELPS + 1),
-            KeyRow(
-                "/ n N",
-                "" if view.is_text else "find",
-                "Find by name, opcode or framework op; next, previous",
-                find,
-                "/",
-                HELPS + 2,
-            ),
+            KeyRow("/ n N", "" if view.is_text else "find", found, find, "/", HELPS + 2),
             KeyRow("n", "next" if self._matches and not view.is_text else ""),
             KeyRow("v", "graph" if view.is_text else "text", text, {"v": self._swap_text}, rank=view.is_text),
             KeyRow("i", title="All that is known of the op", acts={"i": self._tell_all}),
             KeyRow("o O B", title="The op in the ops tab, on the timeline, its buffers in memory", acts=leave),
-            KeyRow(
-                "W",
-                "write",
-                "Write graph (dot), text (txt, hlo) or proto (pb) to a file",
-                {"W": self._ask_where},
-                rank=HELPS + 3,
-            ),
+            KeyRow("W", "write", written, {"W": self._ask_where}, rank=HELPS + 3),
             KeyRow("y", title="Copy the op's name; in the text its line", acts={"y": self._copy}),
         )
 
@@ -371,7 +357,7 @@ class GraphScreen(PageScreen[int]):
     def _tell_all(self) -> None:
         if self.here is not None:
             lines = partial(words.all_lines, self.here)
-            self.open(TextPopup(self.look, printable(self.here.op.name), lines, meanings(*words.MEANINGS)))
+            self.open(TextPopup(self.look, printable(self.here.op.name), lines, _MEANINGS))
 
     def _ask_where(self) -> None:
         """Asks which file to write; its name says what."""

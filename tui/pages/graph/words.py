@@ -32,14 +32,6 @@ ABOUT_WRITING = (
 ABOUT_CALLED = (("", "The computations that the op calls. Choosing one goes to what it returns."),)
 
 
-def meaning_lines(pen: Pen) -> list[Line]:
-    """What the figures mean."""
-    lines = [pen.fit([("What this is", "title")])]
-    for name, meaning in MEANINGS:
-        lines += pen.wrap(meaning, "text", [(f"{name:<13} ", "strong")])
-    return lines
-
-
 def all_lines(here: Neighbourhood, pen: Pen) -> list[Line]:
     """Everything that is known of an op."""
     blank = pen.fit([])

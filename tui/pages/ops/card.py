@@ -16,7 +16,7 @@ from tpuprof.parsers.ops.roofline import AT_THE_PEAK, above_peak
 from tpuprof.parsers.ops.streams.attribution import kernel_name
 from tpuprof.parsers.pages.ops.framework_types import above_peak_of_ops, most_above
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
-from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, flop_rate, intensity, share, size
+from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, intensity, share, size
 from tpuprof.tui.draw.layout import cut_middle, label_span
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.source_lines import excerpt_lines
@@ -25,6 +25,7 @@ from tpuprof.tui.pages.ops.fields.common import bandwidth_style, flops_style, sh
 from tpuprof.tui.pages.ops.fields.common import used as used_words
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.report.fields import row_words
+from tpuprof.tui.report.units import GFLOPS
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.op_class import OpClass
@@ -58,7 +59,9 @@ LABEL = 9
 HOST_MEMORY = 5
 """Memory space of arrays that lie in the host's memory."""
 
-_MOST_SHAPES = 4
+_IN_HOST_MEMORY = "S(5) is host memory: the link to the host may bound it, whose peak the profile does not give"
+
+_MOST_SHAPES, _MOST_STACKS = 4, 8
 _SCOPE = 60
 
 
@@ -73,12 +76,16 @@ class _Card:
         """A name, and below it what it is, with the letter of its class."""
         self.lines += self.pen.wrap(name, "strong")
         letter: list[Span] = [(f"{CLASS_LETTER[kind]} ", CLASS_STYLE[kind])] if kind is not None else []
-        text = f" {self.pen.glyphs.dot} ".join(word for word in words)
-        self.lines.append(self.pen.fit([*letter, (text, "dim")]))
+        self.lines.append(self.pen.fit([*letter, (f" {self.pen.glyphs.dot} ".join(words), "dim")]))
 
     def entry(self, label: str, text: str, key: StyleKey = "text") -> None:
         """A paragraph with its label before it."""
-        self.lines += self.pen.wrap(text, key, [label_span(label, LABEL)])
+        self.lines += self.pen.entry(label, text, key, LABEL)
+
+    def known(self, label: str, text: str | None) -> None:
+        """The same of a text of the profile, where there is one."""
+        if text:
+            self.entry(label, text)
 
 
 def op_card(
@@ -109,8 +116,7 @@ def op_card(
     _verdict(card, page, row)
     _units(card, uses)
     if any(note.shape.memory_space == HOST_MEMORY for note in details.shapes):
-        words = "S(5) is host memory: the link to the host may bound it, whose peak the profile does not give"
-        card.entry("memory", words)
+        card.entry("memory", _IN_HOST_MEMORY)
     if page.time_scale is not None:
         scale = float(table.normalized_ps[row]) / max(1, total)
         card.entry("clock", f"{pen.glyphs.times}{scale:.3f} of nominal (DVFS)")
@@ -119,8 +125,7 @@ def op_card(
         card.entry("stalled", f"{share(stall / max(1, total))} waiting for DMA")
     _matrix(card, details)
     _padding(card, details)
-    if table.framework_op[row]:
-        card.entry("op", table.framework_op[row].rstrip(":"))
+    card.known("op", table.framework_op[row].rstrip(":"))
     _core(card, page, row)
     _source(card, details, excerpt)
     if not details.expression:
@@ -161,15 +166,12 @@ def line_card(page: SourcesPage, row: int, excerpt: SourceExcerpt | None, pen: P
         card.entry("roof", f"{used_words(reached)} of what {bound} allows")
     ops, runs = counted(int(page.op_count[row]), "op"), counted(int(page.occurrences[row]), "run")
     card.entry("ops", f"{ops}, {runs}; {share(float(page.op_fraction[row]))} of the op time")
-    inside = page.function[row] or page.scope[row]
-    if inside:
-        card.entry("in", inside)
+    card.known("in", page.function[row] or page.scope[row])
     if not page.source[row]:
         card.entry("source", "the compiler made these ops by itself, or the profile has lost where they stem from")
     if excerpt is not None:
         card.lines += excerpt_lines(excerpt, pen)
-    if page.caller[row]:
-        card.entry("own line", page.caller[row] or "")
+    card.known("own line", page.caller[row])
     everything = int(page.self_ps[row]) or 1
     for stack in page.stacks[row][:_MOST_STACKS]:
         part = f", {share(stack.self_ps / everything)} of it" if len(page.stacks[row]) > 1 else ""
@@ -182,25 +184,20 @@ def line_card(page: SourcesPage, row: int, excerpt: SourceExcerpt | None, pen: P
     return card.lines
 
 
-_MOST_STACKS = 8
-
-
 def instruction_card(instruction: Instruction, pen: Pen) -> list[Line]:
     """An instruction inside a fusion, which has no time of its own."""
     card = _Card(pen)
     card.head(instruction.name, (instruction.opcode,))
     card.entry("time", "part of the fusion's; the profile times fusions whole")
-    for label, text in (("op", instruction.framework_op), ("source", instruction.source)):
-        if text:
-            card.entry(label, text)
+    card.known("op", instruction.framework_op)
+    card.known("source", instruction.source)
     card.entry("HLO", instruction.expression)
     return card.lines
 
 
 def framework_card(page: FrameworkOpsPage, ops: OpsPage, row: int, pen: Pen, op_count: int = 1) -> list[Line]:
     """A framework op, or a type of so many: its time, its rates, and the HLO op that takes most of it."""
-    ran = "host" if page.is_host[row] or ops.runs_on == "host thread" else "device"
-    card, side = _Card(pen), ran
+    card, side = _Card(pen), "host" if page.is_host[row] or ops.runs_on == "host thread" else "device"
     card.head(page.name[row], (page.type[row] or "type unknown", side), page.op_class[row])
     time = f"{duration(int(page.self_ps[row]))} self, {share(float(page.self_fraction[row]))} of the {side}"
     card.entry("time", f"{time}; {count(int(page.occurrences[row]))} occurrences")
@@ -230,12 +227,11 @@ def kernel_card(page: KernelsPage, row: int, pen: Pen) -> list[Line]:
     if not kernel.uses_tensor_cores and kernel.is_eligible:
         words += "; they could do its framework op"
     card.entry("tensor", words, "good" if kernel.uses_tensor_cores else "warn" if kernel.is_eligible else "text")
-    if kernel.framework_op:
-        card.entry("op", kernel.framework_op)
+    card.known("op", kernel.framework_op)
     if kernel.op and kernel.op != kernel.framework_op:
         card.entry("part of", f"{kernel.op}  {pen.glyphs.keyed('(`o`: go there)')}")
     card.entry("launch", f"grid {kernel.grid or UNKNOWN}, block {kernel.block or UNKNOWN}")
-    registers = UNKNOWN if kernel.registers is None else count(kernel.registers)
+    registers = count(kernel.registers)
     shared = UNKNOWN if kernel.shared_bytes is None else size(kernel.shared_bytes)
     card.entry("", f"{registers} registers a thread, {shared} of shared memory a block")
     card.entry("", f"theoretical occupancy {share(kernel.occupancy)}")
@@ -260,8 +256,7 @@ def _units(card: _Card, uses: Sequence[KernelRow]) -> None:
 
 def _resources(card: _Card, rates: Rates, row: int, peaks: Peaks) -> None:
     """FLOP/s, HBM and on-chip bandwidth against their peaks, a bar each."""
-    flops = flop_rate(float(rates.flops_per_second[row]) / 1e9)
-    top = flop_rate(None if peaks.flops_per_second is None else peaks.flops_per_second / 1e9)
+    flops, top = (GFLOPS.words(rate, False) for rate in (float(rates.flops_per_second[row]), peaks.flops_per_second))
     used = float(rates.flops_utilization[row])
     card.lines.append(_meter(card, "FLOP/s", f"{flops:>6} of {top}", used, flops_style(used)))
     memories = (("HBM", peaks.hbm), ("chip rd", peaks.on_chip_read), ("chip wr", peaks.on_chip_write))
@@ -321,7 +316,7 @@ def _matrix(card: _Card, details: OpDetails) -> None:
         return
     part, work = min(known, key=lambda pair: pair[0])
     times = card.pen.glyphs.times
-    sizes = (("m", work.m, work.padded_m), ("k", work.k, work.padded_k), ("n", work.n, work.padded_n))
+    sizes = zip("mkn", (work.m, work.k, work.n), (work.padded_m, work.padded_k, work.padded_n), strict=True)
     shown = f" {times} ".join(f"{name} {_padded(plain, padded, card.pen.glyphs)}" for name, plain, padded in sizes)
     words = f"{share(part)} of it can work: {shown}"
     if work.padded_dimension is not None:
@@ -349,10 +344,8 @@ def _padding(card: _Card, details: OpDetails) -> None:
 
 
 def _padding_words(shape: Shape, expansion: float, glyphs: Glyphs) -> str:
-    dimensions = shape.padded_dimensions or shape.dimensions
-    changed = ",".join(
-        _padded(plain, padded, glyphs) for plain, padded in zip(shape.dimensions, dimensions, strict=True)
-    )
+    both = zip(shape.dimensions, shape.padded_dimensions or shape.dimensions, strict=True)
+    changed = ",".join(_padded(plain, padded, glyphs) for plain, padded in both)
     sizes = f"{size(shape.unpadded_bytes or 0)} {glyphs.arrow} {size(shape.padded_bytes or 0)}"
     tile = "".join(f"({','.join(map(str, tile))})" for tile in shape.tiles)
     return f"{expansion:.2f}{glyphs.times} {shape.element_type}[{changed}] tile {tile}: {sizes}"

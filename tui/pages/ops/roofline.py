@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tpuprof.tui.draw.bars import CLASS_STYLE
-from tpuprof.tui.draw.format import byte_rate, count, flop_rate, intensity, share
+from tpuprof.tui.draw.format import byte_rate, count, intensity, share
 from tpuprof.tui.draw.loglog import roofline_plot
 from tpuprof.tui.draw.loglog_scene import Point, Roof
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span
+from tpuprof.tui.report.units import GFLOPS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +40,7 @@ def metrics(page: RooflinePage, pen: Pen) -> list[Line]:
     spans: list[Span] = [(f" {device}", "strong")]
     if peaks.flops_per_second is None and peaks.hbm is None:
         return [pen.fit([*spans, ("  its peaks are not in this profile: there is no roof", "dim")])]
-    spans += [("  peak ", "dim"), (f"{flop_rate(_giga(peaks.flops_per_second))}FLOP/s", "text")]
+    spans += [("  peak ", "dim"), (f"{GFLOPS.words(peaks.flops_per_second, False)}FLOP/s", "text")]
     spans += [("  HBM ", "dim"), (f"{byte_rate(peaks.hbm)}B/s", "text")]
     if peaks.vmem_read is not None and pen.width >= 100:
         spans += [("  VMEM read ", "dim"), (f"{byte_rate(peaks.vmem_read)}B/s", "text")]
@@ -64,7 +65,7 @@ def _not_drawn(page: RooflinePage) -> list[Span]:
     groups = (
         (page.counts & ~has_flops, "without FLOPs"),
         (page.counts & has_flops & ~has_bytes, "without bytes"),
-        (slow, f"below {flop_rate(_floor(page) / 1e9)}FLOP/s"),
+        (slow, f"below {GFLOPS.words(_floor(page), False)}FLOP/s"),
     )
     parts = [
         f"{count(int(rows.sum()))} {words} ({share(float(page.ops.self_fraction[rows].sum()))})"
@@ -133,15 +134,6 @@ def bounding_intensity(rates: Rates) -> NDArray[np.float64]:
 
 def _roofs(page: RooflinePage) -> list[Roof]:
     peaks = page.ops.peaks
-    known = (
-        ("HBM", peaks.hbm),
-        ("CMEM rd", peaks.cmem_read),
-        ("CMEM wr", peaks.cmem_write),
-        ("VMEM rd", peaks.vmem_read),
-        ("VMEM wr", peaks.vmem_write),
-    )
-    return [Roof(name, rate) for name, rate in known if rate is not None]
-
-
-def _giga(value: float | None) -> float | None:
-    return None if value is None else value / 1e9
+    rates = peaks.hbm, peaks.cmem_read, peaks.cmem_write, peaks.vmem_read, peaks.vmem_write
+    names = "HBM", "CMEM rd", "CMEM wr", "VMEM rd", "VMEM wr"
+    return [Roof(name, rate) for name, rate in zip(names, rates, strict=True) if rate is not None]

@@ -13,22 +13,18 @@ from tpuprof.tui.pages.ops.card_cache import CardCache, OpPages
 from tpuprof.tui.pages.ops.table_views import FrameworkView, HloView, KernelView, RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView
 from tpuprof.tui.widgets.rows import RowsView
+from tpuprof.tui.widgets.tab import Payload
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.compare import OpComparison
-    from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
     from tpuprof.tui.pages import TabView
 
-OpView = TreeView | TableView
-"""One way to look at the ops."""
-
 View = TreeView | RowsView
-"""The same, or another page's view."""
+"""One way to look at the ops, or another page's view."""
 
-TITLES = ("Profile", "HLO ops", "Framework ops", "Roofline", "Kernels")
-TREE, HLO, FRAMEWORK, ROOFLINE, KERNELS = range(5)
-OTHERS = len(TITLES)
-"""Number of the first view of another page."""
+TREE, HLO, FRAMEWORK, ROOFLINE, KERNELS = "tree", "hlo", "framework_ops", "roofline", "kernels"
+TITLES = {TREE: "Profile", HLO: "HLO ops", FRAMEWORK: "Framework ops", ROOFLINE: "Roofline", KERNELS: "Kernels"}
+"""What the views of the ops are called; those of other pages are called by them, and have the pages' names."""
 
 NO_OP = "no single op under the cursor"
 
@@ -37,7 +33,7 @@ class Views:
     """The views of the ops of a run, none before these are there.
 
     Attributes:
-        at: number of the view that is shown.
+        at: name of the view that is shown.
         others: other pages that are views here, where the run has something for them.
         marked: row in the table of ops of the op that others are compared with; None where none is marked.
 
@@ -53,13 +49,12 @@ class Views:
         self.at = TREE
         self.marked: int | None = None
         self.others: tuple[TabView, ...] = ()
-        self._views: dict[int, OpView] = {}
-        self._other_views: dict[str, RowsView] = {}
-        self._wanted: dict[str, str] = {}  # names to go to when a part of the page is there
+        self._views: dict[str, View] = {}
+        self._wanted: dict[str, str] = {}  # what to go to in a view when it is there
 
     def forget(self) -> None:
         """Drops what was shown."""
-        self.cards, self.marked, self._views, self._other_views = None, None, {}, {}
+        self.cards, self.marked, self._views = None, None, {}
 
     @property
     def pages(self) -> OpPages | None:
@@ -73,68 +68,66 @@ class Views:
         if pages.ops.kernels:
             self._views[KERNELS] = KernelView(cards)
         self._settle()
-        wanted = self._wanted.pop("ops", "")
+        wanted = self._wanted.pop(HLO, "")
         return self.show_named_op(wanted) if wanted else ""
-
-    def show_framework_ops(self, page: FrameworkOpsPage) -> str:
-        """Has the framework ops too; says what is not there."""
-        if self.cards is None:
-            return ""
-        view = self._views[FRAMEWORK] = FrameworkView(self.cards, page)
-        wanted = self._wanted.pop("framework_ops", "")
-        return "" if not wanted or view.show_name(wanted) else _did_not_run(wanted)
 
     def show_others(self, others: tuple[TabView, ...]) -> None:
         """Has further views, to be read when they are shown."""
         self.others = others
         self._settle()
 
-    def show_other(self, name: str, page: object) -> str:
-        """Has another page; says what is not there of what was asked for in it."""
-        made = self._other_views[name] = next(view for view in self.others if view.name == name).load_view()(page)
-        wanted = self._wanted.pop(name, "")
-        return made.show_named(wanted) if wanted else ""
+    def show_other(self, name: str, page: Payload) -> str:
+        """Has the framework ops or another page; says what is not there of what was asked for in it."""
+        if self.cards is None:
+            return ""
+        if name == FRAMEWORK:
+            view: RowsView = FrameworkView(self.cards, page)
+        else:
+            view = next(view for view in self.others if view.name == name).load_view()(page)
+        self._views[name], wanted = view, self._wanted.pop(name, "")
+        return view.show_named(wanted) if wanted else ""
 
     def _settle(self) -> None:
         """Stays on a view that there is."""
         self.at = self.at if self.at in self.titles else TREE
 
     @property
-    def titles(self) -> dict[int, str]:
-        """What the views are called, by their numbers; kernels are those of GPUs."""
-        own = {number: title for number, title in enumerate(TITLES) if number != KERNELS or KERNELS in self._views}
-        return own | {OTHERS + place: view.title for place, view in enumerate(self.others)}
+    def titles(self) -> dict[str, str]:
+        """What the views are called, by their names; kernels are those of GPUs."""
+        own = {name: title for name, title in TITLES.items() if name != KERNELS or KERNELS in self._views}
+        return own | {view.name: view.title for view in self.others}
 
     def turn(self, by: int) -> None:
         """Shows the view that is `by` further on."""
-        numbers = list(self.titles)
-        self.at = numbers[(numbers.index(self.at) + by) % len(numbers)]
+        names = list(self.titles)
+        self.at = names[(names.index(self.at) + by) % len(names)]
 
     @property
     def all(self) -> tuple[View, ...]:
         """Those that are there."""
-        return *self._views.values(), *self._other_views.values()
+        return tuple(self._views.values())
 
     @property
     def other(self) -> str:
         """Name of the other page whose view is shown; empty where that is one of the ops."""
-        return self.others[self.at - OTHERS].name if self.at >= OTHERS else ""
+        return "" if self.at in TITLES else self.at
 
     @property
     def other_view(self) -> RowsView | None:
         """That view, where it is read."""
-        return self._other_views.get(self.other)
+        view = self._views.get(self.other)
+        return view if isinstance(view, RowsView) else None
 
     @property
     def shown(self) -> View | None:
         """The view that is shown; None where it is not there yet."""
-        return self.other_view if self.other else self._views.get(self.at)
+        return self._views.get(self.at)
 
     @property
     def headline(self) -> str:
         """The answer of the view that is shown, in a sentence; else that of the op profile."""
         shown = self.shown
-        own = "" if shown is None or isinstance(shown, TableView) else shown.headline
+        own = "" if shown is None else shown.headline
         return own or (self.pages.profile.headline if self.pages is not None else "")
 
     @property
@@ -176,9 +169,13 @@ class Views:
         row = self.op_row
         if row is None:
             return NO_OP
-        self.at = TREE if self.at in (HLO, ROOFLINE) else HLO
-        self._views[self.at].show_op(row)
-        return f"the same op in {TITLES[self.at]}"
+        return self._show_op(row, TREE if self.at in (HLO, ROOFLINE) else HLO)
+
+    def _show_op(self, row: int, at: str) -> str:
+        self.at, view = at, self._views[at]
+        if isinstance(view, TreeView | TableView):
+            view.show_op(row)
+        return f"the same op in {TITLES[at]}"
 
     def compare(self) -> OpComparison | str:
         """Marks the op under the cursor, or compares it with the marked one; on that one it takes the mark away."""
@@ -194,13 +191,13 @@ class Views:
 
     def show_page(self, page: str, name: str) -> str:
         """Shows another page's view, and in it what has that name, now or when it is read; says what there is not."""
-        number = next((OTHERS + place for place, view in enumerate(self.others) if view.name == page), None)
-        if number is None:
+        if page not in self.titles:
             return f"this profile has nothing for {page}"
-        self.at, shown = number, self._other_views.get(page)
-        if shown is None:
-            self._wanted[page] = name
-        return shown.show_named(name) if shown is not None and name else ""
+        self.at, shown = page, self._views.get(page)
+        if isinstance(shown, RowsView):
+            return shown.show_named(name) if name else ""
+        self._wanted[page] = name
+        return ""
 
     def show_named_op(self, name: str) -> str:
         """Shows the HLO op of that name in the table, now or when the ops are there; else the framework op.
@@ -208,26 +205,16 @@ class Views:
         Says where there is neither.
         """
         if self.pages is None:
-            self._wanted["ops"] = name
+            self._wanted[HLO] = name
             return ""
         names = self.pages.ops.table.name
         if name not in names:
             return self.show_framework_op(name)
-        self.at = HLO
-        self._views[HLO].show_op(names.index(name))
+        self._show_op(names.index(name), HLO)
         return ""
 
     def show_framework_op(self, name: str) -> str:
         """Shows a framework op, now or when the framework ops are there; says where there is none."""
-        before, self.at = self.at, FRAMEWORK
-        view = self._views.get(FRAMEWORK)
-        if not isinstance(view, FrameworkView):
-            self._wanted["framework_ops"] = name
-            return ""
-        found = view.show_name(name)
-        self.at = FRAMEWORK if found else before
-        return "" if found else _did_not_run(name)
-
-
-def _did_not_run(name: str) -> str:
-    return f"no op {name} ran in this profile"
+        before, said = self.at, self.show_page(FRAMEWORK, name)
+        self.at = before if said else FRAMEWORK
+        return said

@@ -207,12 +207,12 @@ class FrameworkView(GroupedView["FrameworkTypes"]):
         page, number = (self._page, 1) if groups is None else (groups.page, int(groups.op_count[self.row]))
         return framework_card(page, self._pages.ops, self.row, pen, number)
 
-    def show_name(self, name: str) -> bool:
-        """Goes to a framework op by its name; False where there is none."""
+    def show_named(self, name: str) -> str:
+        """Goes to a framework op; says where there is none of that name."""
         if name not in self.names:
-            return False
+            return f"no op {name} ran in this profile"
         self.show_op(self.names.index(name))
-        return True
+        return ""
 
     @property
     def op_row(self) -> int | None:

@@ -91,7 +91,7 @@ class OpsTab(Tab):
         self.card_is_late = False
         self._status_drawn = ""
         self._rest: Timer | None = None
-        self._card_drawn: tuple[tuple[int, int, Glyphs], list[Line]] = ((-1, 0, look.glyphs), [])
+        self._card_drawn: tuple[tuple[str, int, Glyphs], list[Line]] = (("", 0, look.glyphs), [])
 
     # --- what it shows
 
@@ -103,8 +103,6 @@ class OpsTab(Tab):
             said = self.views.show_ops(payload)
         elif part == "views":
             self.views.show_others(payload)
-        elif part == "framework_ops":
-            said = self.views.show_framework_ops(payload) or None
         else:
             said = self.views.show_other(part, payload) or None
         self.redraw()
