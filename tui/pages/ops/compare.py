@@ -20,15 +20,13 @@ LABEL = 13
 TIMES = 8
 """Cells of a label, and of the ratio of two figures."""
 
-_OF_OP = (
+_FIELDS = (
     ("kind", "category"),
     ("program", "program"),
     ("framework op", "framework_op"),
     ("source", "source"),
     ("core", "core_type"),
     ("remat", "remat"),
-)
-_FIGURES = (
     ("runs", "occurrences"),
     ("self time", "self_time_ps"),
     ("a run", "average_time_ps"),
@@ -43,6 +41,7 @@ _FIGURES = (
     ("chip wr B/s", "bandwidth_gigabytes_per_second.sram_write"),
     ("FLOP/byte", "operational_intensity"),
 )
+_OF_A_RUN = (("FLOPs a run", "flops", count), ("HBM a run", "bytes_moved", size), ("padding", "padding", size))
 
 
 ABOUT = (
@@ -74,26 +73,19 @@ class _Lines:
         lines.append(self._pen.fit([]))
         names = [pair.page.table.name[op.row] for op in (pair.left, pair.right)]
         lines.append(self._line(("  ", "text"), "", names, "ratio", "title"))
-        for label, key in _OF_OP:
-            lines += self._words(label, key)
-        for label, key in _FIGURES:
+        for label, key in _FIELDS:
             lines += self._words(label, key, self._times_of(key))
-        for label, name in (("FLOPs a run", "flops"), ("HBM a run", "bytes_moved")):
-            write = count if name == "flops" else size
+        for label, name, write in _OF_A_RUN:
             values = [getattr(op, name) for op in (pair.left, pair.right)]
             texts = [UNKNOWN if value is None else write(round(value)) for value in values]
             lines += self._row(label, texts[0], texts[1], _times(*values), is_alike(*values))
-        padding = pair.left.padding, pair.right.padding
-        texts = [UNKNOWN if value is None else size(value) for value in padding]
-        lines += self._row("padding", texts[0], texts[1], _times(*padding), is_alike(*padding))
         return lines + self._arrays()
 
-    def _words(self, label: str, key: str, times: str = "") -> list[Line]:
-        page, ascii_only = self._pair.page, self._glyphs.is_ascii
-        left, right = (
-            row_words(HLO_OPS, (key,), page, op.row, ascii_only)[0] for op in (self._pair.left, self._pair.right)
-        )
-        return self._row(label, left or UNKNOWN, right or UNKNOWN, times)
+    def _words(self, label: str, key: str, times: str) -> list[Line]:
+        pair, ascii_only = self._pair, self._glyphs.is_ascii
+        both = (row_words(HLO_OPS, (key,), pair.page, op.row, ascii_only)[0] for op in (pair.left, pair.right))
+        left, right = (text or UNKNOWN for text in both)
+        return self._row(label, left, right, times)
 
     def _times_of(self, key: str) -> str:
         """The ratio of two figures of a field, where it has numbers."""
@@ -127,11 +119,7 @@ class _Lines:
         if not differs:
             return self._pen.wrap(left, style, head)
         second: list[Span] = [("  ", "text"), (" " * LABEL, "dim")]
-        return [
-            line
-            for first, text in ((head, left), (second, right))
-            for line in self._pen.wrap(text or "none", style, first)
-        ]
+        return [*self._pen.wrap(left or "none", style, head), *self._pen.wrap(right or "none", style, second)]
 
     def _line(self, mark: Span, label: str, values: Sequence[str], times: str, style: StyleKey) -> Line:
         glyphs, cells = self._glyphs, self._cells

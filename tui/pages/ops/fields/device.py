@@ -8,7 +8,7 @@ from typing import Any
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.ops.ops import OpsPage
-from tpuprof.tui.draw.format import byte_rate, flop_rate, percent
+from tpuprof.tui.draw.format import byte_rate, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.fields.common import MEMORIES, memory_words
@@ -63,21 +63,12 @@ def whole_and_idle(
     )
 
 
-WHOLE_TIME = whole_and_idle(
-    "",
-    "the cores' whole time, summed over them",
-    "what of it no op fills",
-    "no op took any time",
-    "time over all cores",
-)
+_WHOLE = "the cores' whole time, summed over them"
+WHOLE_TIME = whole_and_idle("", _WHOLE, "what of it no op fills", "no op took any time", "time over all cores")
 
-TIME_SCALE: Metric[Any] = attribute(
-    "time_scale",
-    NUMBER,
-    "self time at the nominal clock over self time measured",
-    null="no op event has a Time Scale Multiplier",
-)
-SIMULATED: Metric[Any] = attribute("simulated", FLAG, "whether the profile's times were composed, not measured")
+_NO_SCALE = "no op event has a Time Scale Multiplier"
+TIME_SCALE = attribute("time_scale", NUMBER, "self time at the nominal clock over self time measured", null=_NO_SCALE)
+SIMULATED = attribute("simulated", FLAG, "whether the profile's times were composed, not measured")
 OP_COUNT: Metric[OpsPage] = Metric("op_count", COUNT, len, "HLO ops before any limit")
 
 
@@ -88,12 +79,9 @@ def time_metrics(page: OpsPage) -> tuple[Metric[Any], ...]:
 
 def machine_line(page: OpsPage, pen: Pen) -> Line:
     """What the ops ran on, and the device's peaks."""
-    peaks = page.peaks
+    flops, hbm, scale = page.peaks.flops_per_second, page.peaks.hbm, page.time_scale
     parts = [(page.device_type or "device unknown"), counted(page.core_count, page.runs_on)]
-    if peaks.flops_per_second is not None:
-        parts.append(f"{flop_rate(peaks.flops_per_second / 1e9)}FLOP/s")
-    if peaks.hbm is not None:
-        parts.append(f"HBM {byte_rate(peaks.hbm)}B/s")
-    if page.time_scale is not None:
-        parts.append(f"clock {percent(100 * page.time_scale)} of nominal")
+    parts += [f"{GFLOPS.words(flops, False)}FLOP/s"] if flops is not None else []
+    parts += [f"HBM {byte_rate(hbm)}B/s"] if hbm is not None else []
+    parts += [f"clock {percent(100 * scale)} of nominal"] if scale is not None else []
     return pen.fit([(f" {pen.glyphs.dot} ".join(parts), "dim")])

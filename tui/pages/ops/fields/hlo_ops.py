@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -107,6 +107,9 @@ _RANKED, *_NAMED = common.name_fields("table.", "", 26)
 _PROGRAM = "the HLO module that the op belongs to, with its program id"
 _RANK_UNKNOWN = "what a SparseCore ran has no place among the ops of the cores"
 _NO_SHARE = f"{common.NO_TIME}, or a SparseCore ran these ops beside the cores"
+_OF_SHARES: dict[str, Any] = dict.fromkeys(SHARES, {"null": _NO_SHARE}) | {
+    "self_time_percent": {"null": _NO_SHARE, "sort": _own_times}
+}
 _PERCENT = Unit("percent", plain, lambda value, _: share(value / 100))
 _STALLS = common.ratio("table.dma_stall_ps", "table.total_ps", 100)
 _NO_STALL = "no event of these ops says how long it waited for DMA, or they took no time"
@@ -118,18 +121,14 @@ _NEVER_TOLD = "no profile says it: XProf has the column, and nothing that fills 
 _CORE = "the core that ran it: TensorCore, or a SparseCore beside it"
 _PARENT, _NO_PARENT = "the TensorCore's op that a SparseCore ran it for", "the ops of a TensorCore run for themselves"
 _ENERGY = "energy at the core's supply (VDD) meanwhile, over all occurrences"
+_CLONES = "how many ops the row adds up: clones, which differ by numbers in name and framework op alone"
 _SOURCE = "the source file and line that it stems from"
 _SHAPE = "the shape of its result, with its layout"
 _DUPLICATE = "the op that it is a copy of, by the compiler's word: ops with one such name run the same code"
 
 HLO_FIELDS: tuple[Field[OpsPage], ...] = (
     replace(_RANKED, read=_ranks, null=_RANK_UNKNOWN),
-    *(
-        replace(quantity, null=_NO_SHARE, sort=_own_times if quantity.key == SHARES[0] else quantity.sort)
-        if quantity.key in SHARES
-        else quantity
-        for quantity in _NAMED
-    ),
+    *(replace(quantity, **_OF_SHARES.get(quantity.key, {})) for quantity in _NAMED),
     _name("program", "program", _PROGRAM, common.NO_PROGRAM, common.PROGRAM),
     _field("program_id", NUMBER, common.not_zero("table.program_id"), "the id of that module", common.NO_PROGRAM),
     _name("category", "table.category", "the HLO category, as the compiler gives it", common.NO_CATEGORY),
@@ -194,14 +193,8 @@ def grouped_ops(op_count: Int64s, chosen: tuple[str, ...] = ()) -> Table[OpsPage
         op_count: int64[n]; how many ops each row adds up.
         chosen: as of `listed_ops`.
     """
-    number: Field[OpsPage] = Field(
-        "ops",
-        COUNT,
-        lambda _, rows: op_count[np.asarray(rows)],
-        "how many ops the row adds up: clones, which differ by numbers in name and framework op alone",
-        screen=ColumnSpec("ops", "ops", 5),
-        sort=lambda _: op_count,
-    )
+    look: ColumnSpec[OpsPage] = ColumnSpec("ops", "ops", 5)
+    number = Field("ops", COUNT, lambda _, rows: op_count[np.asarray(rows)], _CLONES, "", "", look, lambda _: op_count)
     return Table("ops", (number, *HLO_FIELDS), len, (), screen=(*LEADING, "ops", *(chosen or COLUMNS)))
 
 
@@ -227,7 +220,7 @@ ROOFLINE_OPS: Table[OpsPage] = Table(
 
 
 _WHOLE_TIME = "time over all cores"
-
+_BYTES, _HBM = "bytes that its ops read and write in all memories", "bytes that its ops read from and write to HBM"
 
 ROOFLINE_POINTS: Table[RooflinePoints] = Table(
     "steps",
@@ -235,10 +228,8 @@ ROOFLINE_POINTS: Table[RooflinePoints] = Table(
         Field("name", TEXT, column("name"), "the program, or the step's name"),
         Field("total_time_ps", TIME_PS, common.not_zero("total_ps"), _WHOLE_TIME, common.NO_TIME, _WHOLE_TIME),
         common.work_field("flops", "flops", "FLOPs of all its ops", common.NO_FLOPS),
-        common.work_field(
-            "bytes_accessed", "bytes_accessed", "bytes that its ops read and write in all memories", common.NO_BYTES
-        ),
-        common.work_field("hbm_bytes", "hbm", "bytes that its ops read from and write to HBM", common.NO_HBM_BYTES),
+        common.work_field("bytes_accessed", "bytes_accessed", _BYTES, common.NO_BYTES),
+        common.work_field("hbm_bytes", "hbm", _HBM, common.NO_HBM_BYTES),
         *common.rate_fields("rates"),
     ),
     len,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -65,10 +65,8 @@ def _node_names(nodes: Nodes, rows: Rows) -> list[str]:
 
 
 def _used(memory: str) -> Field[Nodes]:
-    key, meaning = (
-        f"bandwidth_utilization.{MEMORIES[memory]}",
-        f"traffic a second over the peak: {memory_words(memory)}",
-    )
+    key = f"bandwidth_utilization.{MEMORIES[memory]}"
+    meaning = f"traffic a second over the peak: {memory_words(memory)}"
     read = column("tree.rates.bandwidth_utilization", TRAFFIC.index(memory))
     return Field(key, SHARE, read, meaning, common.NO_BANDWIDTH, "HBM" if memory == "hbm" else "")
 
@@ -81,6 +79,7 @@ def _moved(memory: str) -> Field[Nodes]:
 _NAME = "the node's name; the root's says what the tree is grouped by"
 _WASTED = "its share of all time, times what is left of the better used of matrix unit and HBM; idle is wasted whole"
 _OCCURRENCES = "how often the ops under it ran, over all cores"
+_TIME, _FLOPS = "self time of all ops under it, over all cores", "FLOP/s over the device's peak"
 _NO_PEAK = f"{common.NO_FLOPS}, or the peak is unknown"
 _NO_WASTE = f"{common.NO_BOUND}; or there is no time at all"
 
@@ -89,18 +88,9 @@ _FIELDS: tuple[Field[Nodes], ...] = (
     Field("kind", TEXT, column("tree.kind"), "root, program, category, scope, op or idle", heading="kind"),
     Field("category", TEXT, Nodes.categories, "the HLO category", NO_CATEGORY),
     Field("occurrences", COUNT, Nodes.occurrences, _OCCURRENCES, "idle time has none", "count"),
-    Field(
-        "time_ps", TIME_PS, _node_times, "self time of all ops under it, over all cores", common.NO_TIME, "self time"
-    ),
+    Field("time_ps", TIME_PS, _node_times, _TIME, common.NO_TIME, "self time"),
     Field("time_fraction", SHARE, column("tree.time_fraction"), "its time, of the tree's time", common.NO_TIME, "time"),
-    Field(
-        "flops_utilization",
-        SHARE,
-        column("tree.rates.flops_utilization"),
-        "FLOP/s over the device's peak",
-        _NO_PEAK,
-        "FLOPS",
-    ),
+    Field("flops_utilization", SHARE, column("tree.rates.flops_utilization"), _FLOPS, _NO_PEAK, "FLOPS"),
     *map(_used, NODE_MEMORIES),
     Field("flops", WHOLE, column("tree.work", WORK.index("flops")), "FLOPs of all ops under it", common.NO_FLOPS),
     *map(_moved, NODE_MEMORIES),

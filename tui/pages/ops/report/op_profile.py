@@ -64,6 +64,7 @@ _NONE = np.zeros(0, np.int64)
 Fused = Callable[[int], "Sequence[Instruction]"]
 """The instructions inside an op, given its row in the ops page; none for an op that is no fusion."""
 
+_Keys = Collection[str]
 _dump = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
@@ -187,11 +188,7 @@ def _trees(profile: OpProfile, limit: int) -> Values:
 
 
 def _tree(
-    ops: OpsPage,
-    tree: OpTree,
-    texts: Sequence[Mapping[str, object]],
-    inside: _Fused,
-    limit: int,
+    ops: OpsPage, tree: OpTree, texts: Sequence[Mapping[str, object]], inside: _Fused, limit: int
 ) -> tuple[Written, bool]:
     """Writes a tree from the root down, children below their parents, without recursion.
 
@@ -232,19 +229,13 @@ def _tree(
     others = frozenset(_TEXTS if len(of_ops) < len(below) else ())
     of_texts = frozenset(key for key in _TEXTS if any(texts[rows[node]][key] is None for node in of_ops))
     of_instructions = inside.nulls if tree.by == "program" else frozenset()
-    unknown = _explained(
-        f"by_{tree.by}", ops.unknown, _nulls(found, [0]), _nulls(found, below) | others, of_texts, of_instructions
-    )
+    in_root, in_nodes = _nulls(found, [0]), _nulls(found, below) | others
+    unknown = _explained(f"by_{tree.by}", ops.unknown, in_root, in_nodes, of_texts, of_instructions)
     return Written("".join(out), unknown), is_cut
 
 
 def _explained(
-    name: str,
-    page: Mapping[str, str],
-    root: Collection[str],
-    nodes: Collection[str],
-    ops: Collection[str],
-    instructions: Collection[str],
+    name: str, page: Mapping[str, str], root: _Keys, nodes: _Keys, ops: _Keys, instructions: _Keys
 ) -> dict[str, str]:
     """Why something of a tree is null, each cause once: keys that are null in the root, and below it in what."""
     by_key = fields.reasons((*OP_TEXTS.fields, *NODES.fields), name, node_unknown(page), "ops[]")
@@ -253,14 +244,13 @@ def _explained(
         return by_key.get(f"{name}.{key}", NO_REASON)
 
     unknown = {f"{name}.{key}": ONLY_OPS if key in _TEXTS else why(key) for key in sorted({*root, *_TEXTS})}
+    found = [(key, ONLY_OPS if key in _TEXTS else why(key)) for key in sorted(nodes)]
+    found += [(key, why(key)) for key in sorted(ops)]
+    found += [(key, why(key) if key in _TEXTS else INSIDE_A_FUSION) for key in sorted(instructions)]
     causes: dict[str, dict[str, None]] = {}
-    for key in sorted(nodes):
-        causes.setdefault(key, {})[ONLY_OPS if key in _TEXTS else why(key)] = None
-    for key in sorted(ops):
-        causes.setdefault(key, {})[why(key)] = None
-    for key in sorted(instructions):
-        causes.setdefault(key, {})[why(key) if key in _TEXTS else INSIDE_A_FUSION] = None
-    return unknown | {f"{name}.children[].{key}": "; ".join(found) for key, found in causes.items()}
+    for key, cause in found:
+        causes.setdefault(key, {})[cause] = None
+    return unknown | {f"{name}.children[].{key}": "; ".join(of_key) for key, of_key in causes.items()}
 
 
 def _nulls(columns: RowColumns, nodes: Sequence[int]) -> frozenset[str]:
@@ -274,16 +264,18 @@ def _printable(value: Value) -> Value:
 
 def _instructions(inside: Sequence[Instruction]) -> RowColumns:
     """Instructions inside a fusion with the keys of nodes; their category is their opcode, their layout their shape."""
+
+    def texts(name: str) -> list[Value]:
+        return [_printable(getattr(one, name) or None) for one in inside]
+
     return {
-        "name": [_printable(quantity.name) for quantity in inside],
+        "name": [printable(one.name) for one in inside],
         "kind": ["instruction"] * len(inside),
-        "category": [_printable(quantity.opcode or None) for quantity in inside],
+        "category": texts("opcode"),
         **{key: [None] * len(inside) for key in UNTIMED},
-        "expression": [_printable(quantity.expression or None) for quantity in inside],
-        "framework_op": [_printable(quantity.framework_op or None) for quantity in inside],
-        "source": [_printable(quantity.source or None) for quantity in inside],
+        **{name: texts(name) for name in ("expression", "framework_op", "source")},
         "above_peak_why": [None] * len(inside),
-        "layout": [_printable(quantity.shape or None) for quantity in inside],
+        "layout": texts("shape"),
     }
 
 
