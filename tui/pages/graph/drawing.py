@@ -157,7 +157,7 @@ def _heads(here: Neighbourhood, view: GraphView | None, widths: tuple[int, int, 
     for number, side in enumerate((SIDES[0], None, SIDES[1])):
         words, is_direct = "this op", view is None or view.is_direct
         if side is not None:
-            title = side if is_direct else "made by" if side == "operands" else "used by"
+            title = side if is_direct else _ROLES[side][-1]
             words = f"{title} {count(len(here.rows(side, is_direct)))}"
         is_marked = view is not None and view.side == side
         line = glyphs.horizontal
@@ -246,9 +246,9 @@ def centre_lines(here: Neighbourhood, pen: Pen, is_whole: bool = False) -> list[
     op, page = here.op, here.program.times.page
     lines = pen.wrap(op.name, "strong")
 
-    def entry(label: str, words: str, key: StyleKey = "text", most: int = 99) -> None:
-        nonlocal lines
-        lines += pen.cut_after(pen.wrap(words, key, [label_span(label, LABEL)], keeps_names=True), most)
+    def entry(label: str, words: str | None, key: StyleKey = "text", most: int = 99) -> None:
+        if words:
+            lines.extend(pen.cut_after(pen.wrap(words, key, [label_span(label, LABEL)], keeps_names=True), most))
 
     category = page.table.category[op.op] if page is not None and op.op is not None else None
     kind = op.opcode if category in (None, op.opcode) else f"{category} {pen.glyphs.dot} {op.opcode}"
@@ -265,27 +265,19 @@ def centre_lines(here: Neighbourhood, pen: Pen, is_whole: bool = False) -> list[
         at = f" {share(near)}" if math.isfinite(near) else ""
         entry("bound by", f"{bound}{at}{flops}")
     entry("size", binary_size(op.size_bytes) if op.size_bytes is not None else "n/a")
-    if op.moves:
-        entry("copies", op.moves, "warn" if op.changes_layout else "text")
-    if op.partner:
-        entry("pair", op.partner)
+    entry("copies", op.moves, "warn" if op.changes_layout else "text")
+    entry("pair", op.partner)
     is_tuple = op.shape.startswith("(") and not is_whole
     shape = f"tuple of {short_shape(op.shape)}" if is_tuple else op.shape
     entry("shape", shape, "strong", 99 if is_whole else _SHAPE_LINES)
     for one in here.called:
-        inside = ", ".join(one.first)
         more = f" and {count(one.more)} more" if one.more else ""
-        entry(
-            one.role if one.role != "calls" else "inside",
-            f"{inside}{more}" if inside else one.name,
-            most=99 if is_whole else _INSIDE_LINES,
-        )
+        inside = f"{', '.join(one.first)}{more}" if one.first else one.name
+        entry("inside" if one.role == "calls" else one.role, inside, most=99 if is_whole else _INSIDE_LINES)
     for number, reason in enumerate(here.why_not_fused):
         entry("" if number else "alone", reason)
-    if op.source:
-        entry("source", op.source)
-    if op.framework_op:
-        entry("op", op.framework_op.rstrip(":"))
+    entry("source", op.source)
+    entry("op", op.framework_op and op.framework_op.rstrip(":"))
     return lines
 
 
@@ -301,10 +293,16 @@ def path_lines(here: Neighbourhood, trail: Sequence[str], pen: Pen) -> list[Line
 def _way(label: str, names: Sequence[str], right: str, pen: Pen) -> Line:
     """Names one after the other, of a long way its end."""
     room = pen.width - 7 - len(right) - 1
-    words = f" {pen.glyphs.mark} ".join(name for name in names)
-    words = cut_begin(words, max(8, room), pen.glyphs)
+    words = cut_begin(f" {pen.glyphs.mark} ".join(names), max(8, room), pen.glyphs)
     gap = " " * max(1, pen.width - 7 - len(words) - len(right))
     return pen.fit([(f" {label}  ", "dim"), (words, "text"), (gap, "text"), (right, "dim")])
+
+
+_ROLES: dict[Side, tuple[str, str, str, str]] = {
+    "operands": ("makes what it takes", "only runs before it", "operand", "made by"),
+    "users": ("uses its result", "only runs after it", "takes it as operand", "used by"),
+}
+"""What a neighbour of each side is to the op: behind others, without a value, as an operand, and in a heading."""
 
 
 def _detail_lines(one: Neighbour | None, side: Side, pen: Pen) -> list[Line]:
@@ -312,20 +310,15 @@ def _detail_lines(one: Neighbour | None, side: Side, pen: Pen) -> list[Line]:
     if one is None:
         return filled([], pen.width, _DETAIL_LINES)
     node = one.node
-    made = "makes what it takes" if side == "operands" else "uses its result"
-    role = f"{made}, through a tuple, loop or call"
-    if one.is_control:
-        role = "only runs before it" if side == "operands" else "only runs after it"
-    if one.places:
-        numbers = ", ".join(str(place) for place in one.places[:8]) + (", ..." if len(one.places) > 8 else "")
-        role = f"operand {numbers}" if side == "operands" else f"takes it as operand {numbers}"
-    parts = [role, node.opcode]
+    numbers = ", ".join(map(str, one.places[:8])) + (", ..." if len(one.places) > 8 else "")
+    made, before, operand, by = _ROLES[side]
+    through = f"{made}, through a tuple, loop or call"
+    parts = [f"{operand} {numbers}" if one.places else before if one.is_control else through, node.opcode]
     parts += [f"{share(node.fraction)} of the time"] if node.fraction is not None else []
     parts += [binary_size(node.size_bytes)] if node.size_bytes else []
     parts += [f"copies {node.moves}"] if node.moves else []
     parts += [f"{count(node.inside)} inside"] if node.inside else []
     if one.behind:
-        by = "made by" if side == "operands" else "used by"
         more = "" if one.is_all_behind else " and more"
         parts.append(f"{by} {', '.join(one.behind)}{more}")
     dot = f" {pen.glyphs.dot} "

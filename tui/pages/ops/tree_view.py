@@ -272,25 +272,22 @@ class TreeView(Filterable):
         if row is None or not row.hidden:
             return False
         siblings = self.tree.children(row.node, self.sort)
-        self._show_all(int(siblings[len(siblings) - row.hidden]))
+        self._go_to(int(siblings[len(siblings) - row.hidden]))
         return True
 
-    def _show_all(self, node: int) -> None:
-        """Shows all children of all nodes, and goes to one of them."""
-        self.top, self.most = False, False
-        self.refresh()
-        index = self._index((node, ()))
-        self.cursor = self.cursor if index is None else index
-
     def reveal(self, node: int) -> None:
-        """Opens everything above a node and goes there, even where fewer children are to be shown."""
+        """Opens everything above a node and goes there."""
         self.open |= {(parent, ()) for parent in self.tree.path(node)[1:-1]}
         self.refresh()
+        self._go_to(node)
+
+    def _go_to(self, node: int) -> None:
+        """Goes to a node, for which all children of all nodes are shown where it is not among the first ones."""
+        if self._index((node, ())) is None:
+            self.top, self.most = False, False
+            self.refresh()
         index = self._index((node, ()))
-        if index is None:
-            self._show_all(node)
-        else:
-            self.cursor = index
+        self.cursor = self.cursor if index is None else index
 
     def command(self, name: str) -> str:
         """Does one of `commands`; says what came of it."""

@@ -107,9 +107,8 @@ _RANKED, *_NAMED = common.name_fields("table.", "", 26)
 _PROGRAM = "the HLO module that the op belongs to, with its program id"
 _RANK_UNKNOWN = "what a SparseCore ran has no place among the ops of the cores"
 _NO_SHARE = f"{common.NO_TIME}, or a SparseCore ran these ops beside the cores"
-_OF_SHARES: dict[str, Any] = dict.fromkeys(SHARES, {"null": _NO_SHARE}) | {
-    "self_time_percent": {"null": _NO_SHARE, "sort": _own_times}
-}
+_OF_SHARES: dict[str, dict[str, Any]] = {key: {"null": _NO_SHARE} for key in SHARES}
+_OF_SHARES["self_time_percent"]["sort"] = _own_times
 _PERCENT = Unit("percent", plain, lambda value, _: share(value / 100))
 _STALLS = common.ratio("table.dma_stall_ps", "table.total_ps", 100)
 _NO_STALL = "no event of these ops says how long it waited for DMA, or they took no time"
