@@ -13,11 +13,11 @@ from tpuprof.tui.pages.ops.card_cache import CardCache, OpPages
 from tpuprof.tui.pages.ops.table_views import FrameworkView, HloView, KernelView, RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView
 from tpuprof.tui.widgets.rows import RowsView
-from tpuprof.tui.widgets.tab import Payload
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.compare import OpComparison
     from tpuprof.tui.pages import TabView
+    from tpuprof.tui.widgets.tab import Payload
 
 View = TreeView | RowsView
 """One way to look at the ops, or another page's view."""
