@@ -61,7 +61,6 @@ class Terminal:
         return time.perf_counter() - self._begun
 
     def close(self) -> None:
-        """Ends the app."""
         self._process.kill()
         self._process.wait()
         os.close(self._fd)
@@ -85,7 +84,6 @@ def waits(profile: str, *options: str) -> dict[str, float]:
 
 
 def main() -> None:
-    """Runs the app some times and prints medians."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("profile")
     parser.add_argument("--repeat", type=int, default=3)

@@ -78,7 +78,6 @@ def _cpu(work: Callable[[], object]) -> float:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Reads and draws."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, number in (("collectives", 10_000), ("steps", 20), ("cores", 4)):
         parser.add_argument(f"--{name}", type=int, default=number)

@@ -155,7 +155,6 @@ def run_xprof(python: Path, profile: Path, page: str) -> Cost:
 
 
 def run_ours(profile: Path, page: str, core: str, *options: str) -> Cost:
-    """One page by this project, as a user would call it, with a cache folder of its own."""
     program = str(Path(sys.executable).parent / "tpuprof-tui")
     environment = {"TPUPROF_CORE": core, "XDG_CACHE_HOME": str(WORK / "cache")}
     return measure([program, "report", page, str(profile), "--format", "json", *options], environment)
@@ -200,7 +199,6 @@ def write_readme(text: str) -> None:
 
 
 def main() -> None:
-    """Runs the comparison and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", nargs="+", default=["50MB", "250MB"])
     parser.add_argument("--pages", nargs="+", default=["overview", "ops", "op-profile", "input"], choices=PAGES)

@@ -43,7 +43,6 @@ def copy(line: Line) -> int:
 
 
 def main() -> None:
-    """Measures and prints a line for each number of threads and set of stats."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("profile")
     parser.add_argument("--repeat", type=int, default=5)

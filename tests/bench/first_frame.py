@@ -60,7 +60,6 @@ def seconds_until(command: Sequence[str], words: bytes, limit: float = 20.0) -> 
 
 
 def main() -> None:
-    """Runs both in turn and prints medians and their ratio."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path", nargs="?", default="demo", help="what to open; the bundled demo by default")
     parser.add_argument("--repeat", type=int, default=7)

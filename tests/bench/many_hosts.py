@@ -132,12 +132,10 @@ def _host(summary: HostSummary, number: int) -> HostSummary:
 
 
 def _peak() -> float:
-    """Megabytes that this process took at most."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
 
 
 def main() -> None:
-    """Makes, measures, prints."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--hosts", type=int, default=64)
     parser.add_argument("--size", default="50MB")

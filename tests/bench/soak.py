@@ -124,7 +124,6 @@ def say(text: str) -> None:
 
 
 def main() -> None:
-    """Runs the command."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("profile")
     parser.add_argument("--keys", type=int, default=100_000)

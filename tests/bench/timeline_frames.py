@@ -52,7 +52,6 @@ def timed(work: Callable[[int], object], times: int = 24) -> str:
 
 
 def main() -> None:
-    """Measures and prints."""
     millions = float(sys.argv[1]) if len(sys.argv) > 1 else 5.0
     track = crowded(millions)
     first, last = track.span
@@ -97,7 +96,6 @@ def main() -> None:
 
 
 def say(line: str) -> None:
-    """Prints a line."""
     print(line)
 
 

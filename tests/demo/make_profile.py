@@ -19,11 +19,11 @@ from pathlib import Path
 if not __package__:
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.demo.profile import encode
 from tests.demo.profile.device_plane import device_plane
 from tests.demo.profile.host_plane import environment_plane, host_plane, metadata_plane
 from tests.demo.profile.schedule import Template
 from tests.demo.profile.timeline import DemoSpec, compose_timeline, programs
+from tests.support.files.wire import field
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 
 DEMO_PATH = Path(__file__).parents[2] / "tui" / "demo" / "demo.xplane.pb.gz"
@@ -41,7 +41,7 @@ def chunks(spec: DemoSpec, plans: tuple[Template, ...], host: int = 0) -> Iterat
     for build in (metadata_plane, host_plane, environment_plane):
         yield from build(timeline).chunks()
     name = spec.hostname if spec.hosts == 1 else f"{spec.hostname}-{host}"
-    yield encode.field(3, WARNING) + encode.field(4, name.encode())
+    yield field(3, WARNING) + field(4, name.encode())
 
 
 def sized(spec: DemoSpec, plans: tuple[Template, ...]) -> DemoSpec:
@@ -100,7 +100,6 @@ def parse_size(text: str) -> int:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("out", nargs="?", type=Path, default=DEMO_PATH)
     parser.add_argument("--steps", type=int, default=DemoSpec().steps)

@@ -39,7 +39,6 @@ class PlaneBuilder:
         return cls(XSpace(), name, plane_id)
 
     def stat_id(self, name: str) -> int:
-        """Id of a stat's metadata."""
         if name not in self._stats:
             self._stats[name] = len(self._stats) + 1
             entry = self.plane.stat_metadata[self._stats[name]]
@@ -59,7 +58,6 @@ class PlaneBuilder:
             stat.int64_value = value
 
     def stat(self, name: str, value: StatInput) -> None:
-        """Adds a stat of the plane."""
         self.fill(self.plane.stats.add(), name, value)
 
     def event_id(self, name: str, display_name: str = "", **stats: StatInput) -> int:
@@ -73,11 +71,9 @@ class PlaneBuilder:
         return self._events[name]
 
     def line(self, name: str, timestamp_ns: int = 0) -> XLine:
-        """Adds a line."""
         return self.plane.lines.add(name=name.encode(), id=len(self.plane.lines) + 1, timestamp_ns=timestamp_ns)
 
     def event(self, line: XLine, metadata_id: int, offset_ps: int, duration_ps: int, **stats: StatInput) -> None:
-        """Adds an event to a line."""
         event = line.events.add(metadata_id=metadata_id, offset_ps=offset_ps, duration_ps=duration_ps)
         for key, value in stats.items():
             self.fill(event.stats.add(), key, value)

@@ -1,10 +1,15 @@
-"""Looks into JSON reports."""
+"""Looks into reports."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Iterator
 from typing import Any
+
+EVIL = "\x1b]0;owned\x07\u202eevil\n|`<b>*_[x](y)\\\x9b31m\udcff"
+"""A name that a terminal, Markdown or a table would take for more than text."""
 
 
 def nulls(value: Any, path: str = "") -> Iterator[str]:
@@ -17,3 +22,8 @@ def nulls(value: Any, path: str = "") -> Iterator[str]:
     elif isinstance(value, list):
         for item in value:
             yield from nulls(item, f"{path}[]")
+
+
+def csv_rows(text: str) -> list[dict[str, str]]:
+    """The rows of a table, by their columns."""
+    return list(csv.DictReader(io.StringIO(text)))

@@ -16,7 +16,6 @@ MOST_LINES = 120
 
 
 def frame(lines: Iterable[Line]) -> str:
-    """Lines as text."""
     return "".join(plain(line).rstrip() + "\n" for line in lines)
 
 

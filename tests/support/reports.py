@@ -30,7 +30,6 @@ def asked_of(
 
 
 def printed(report: Report[Any], content: Any, run: Run, form: Format, look: TextLook = LOOK, limit: int = 0) -> str:
-    """A page in a format."""
     made = report.writers[form](content, asked_of(run, form, look, limit))
     assert not callable(made)
     return made if isinstance(made, str) else "".join(made)

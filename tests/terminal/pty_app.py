@@ -96,18 +96,15 @@ class PtyApp:
             os.kill(self.process, signal.SIGWINCH)
 
     def press(self, keys: str) -> None:
-        """Sends keys as a terminal does."""
         self._has_answered = False
         os.write(self._terminal, keys.encode())
 
     @property
     def lines(self) -> list[str]:
-        """The screen's text."""
         return list(self._screen.display)
 
     @property
     def text(self) -> str:
-        """The screen's text in one."""
         return "\n".join(self.lines)
 
     def read(self, seconds: float) -> bool:
@@ -136,7 +133,6 @@ class PtyApp:
         return self
 
     def wait_for_text(self, text: str) -> PtyApp:
-        """Reads until the text is on the screen."""
         return self.wait_for(lambda app: text in app.text)
 
     def settle(self, quiet_seconds: float = _QUIET_SECONDS) -> int:

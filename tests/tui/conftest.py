@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from textual._context import active_app
 
+from tests.tui.cli.calls import Call
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
@@ -51,6 +53,11 @@ def is_due(loop: Any) -> bool:
     """Whether a callback is ready or will be soon."""
     soon = loop.time() + SOON_SECONDS
     return bool(loop._ready) or any(timer.when() < soon and not timer.cancelled() for timer in loop._scheduled)
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Call:
+    return Call(capsys)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -11,10 +11,9 @@ import pytest
 
 from tests.support.app.scene import app_over, press, scene
 from tests.support.app.stage import check_cells, strips
-from tpuprof.parsers.base.errors import EXIT_OK
+from tests.tui.cli.calls import Call
 from tpuprof.parsers.formats.proto.hlo_pb2 import HloProto
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace, XStat
-from tpuprof.tui.cli import main as cli
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages import PAGES
 
@@ -74,9 +73,8 @@ def _tainted(text: Any) -> Any:
 
 @pytest.mark.parametrize("page", [page.name for page in PAGES if page.name not in WITHOUT_PROFILE])
 @pytest.mark.parametrize("options", [[], ["--ascii"]])
-def test_reports(page: str, options: list[str], hostile: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["report", page, str(hostile), "--width", "120", *options]) == EXIT_OK
-    out = capsys.readouterr().out
+def test_reports(page: str, options: list[str], hostile: Path, call: Call) -> None:
+    out = call("report", page, hostile, "--width", "120", *options).out
     assert out.replace("\n", "").isprintable() and "日" not in out and (out.isascii() or not options)
     assert "owned" in out
 

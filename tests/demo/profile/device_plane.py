@@ -28,7 +28,6 @@ def link_id(host: int, run_id: int, core: int) -> int:
 
 
 def device_plane(timeline: Timeline, core: int, device: Device = V5E) -> PlaneWriter:
-    """Builds the plane of one core."""
     plane = PlaneWriter(f"/device:TPU:{core}", 2 + 8 * core)
     plane.plane_stats(_plane_stats(timeline, core, device))
     shared = plane.event_id("dependency-wait"), plane.event_id("barrier-cores")

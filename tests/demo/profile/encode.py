@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tests.support.files.wire import varint
+
 Column = npt.NDArray[np.uint64]
 CHUNK = 1 << 16
 
@@ -67,21 +69,6 @@ class _Rows:
     def to_bytes(self) -> bytes:
         cells, used = np.concatenate(self.cells, axis=1), np.concatenate(self.used, axis=1)
         return cells[used].tobytes()
-
-
-def varint(value: int) -> bytes:
-    """A varint; negative values take the ten bytes of an int64."""
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*out, value])
-
-
-def field(number: int, data: bytes) -> bytes:
-    """A length-delimited field."""
-    return varint(number << 3 | 2) + varint(len(data)) + data
 
 
 def events(metadata: Column, offset: Column, duration: Column, stats: Sequence[StatColumn] = ()) -> list[bytes]:

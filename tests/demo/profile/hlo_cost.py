@@ -90,7 +90,6 @@ class Traffic:
 
     @property
     def total(self) -> int:
-        """All bytes."""
         return self.hbm + self.vmem_read + self.vmem_written
 
 

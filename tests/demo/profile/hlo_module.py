@@ -82,7 +82,6 @@ class Module:
 
     @property
     def entry(self) -> hlo_pb2.HloComputationProto:
-        """The entry computation."""
         return self.computations[self.module.entry_computation_id]
 
     def scheduled(self, computation: hlo_pb2.HloComputationProto) -> list[hlo_pb2.HloInstructionProto]:
@@ -97,7 +96,6 @@ class Module:
         return [self.computations[key] for key in instruction.called_computation_ids]
 
     def operands(self, instruction: hlo_pb2.HloInstructionProto) -> list[hlo_pb2.HloInstructionProto]:
-        """Operands of an instruction."""
         return [self.instructions[key] for key in instruction.operand_ids]
 
     def trip_count(self, loop: hlo_pb2.HloInstructionProto) -> int:
@@ -109,7 +107,6 @@ class Module:
         return int(bounds[0])
 
     def body(self, loop: hlo_pb2.HloInstructionProto) -> hlo_pb2.HloComputationProto:
-        """Body of a `while`."""
         return self._body_and_condition(loop)[0]
 
     def _body_and_condition(

@@ -62,7 +62,6 @@ class HostPlane:
         self.link = 4_294_967_296
 
     def build(self) -> PlaneWriter:
-        """Adds every event."""
         self.plane.plane_stats(self._utilisation())
         for index, step in enumerate(self.timeline.steps):
             self._input_pipeline(index, step)
@@ -201,7 +200,6 @@ def host_plane(timeline: Timeline) -> PlaneWriter:
 
 
 def metadata_plane(timeline: Timeline) -> PlaneWriter:
-    """Builds `/host:metadata`: the compiled modules."""
     plane = PlaneWriter("/host:metadata")
     for plan in timeline.programs:
         key = (plan.module.program_id ^ 1 << 63) - (1 << 63)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tests.demo.profile import encode
+from tests.support.files.wire import field, varint
 from tpuprof.parsers.formats.proto.xplane_pb2 import XEventMetadata, XLine, XPlane, XStat
 
 Value = int | float | str | bytes
@@ -64,12 +64,10 @@ class PlaneWriter:
             stat.int64_value = value
 
     def plane_stats(self, values: dict[str, StatValue]) -> None:
-        """Adds stats of the plane."""
         for name, value in values.items():
             self.fill(self.tail.stats.add(), name, value)
 
     def event_id(self, name: str, display_name: str = "") -> int:
-        """Metadata id of an event name."""
         key = (name, display_name)
         if key not in self._events:
             self._events[key] = self.new_metadata(name, display_name).id
@@ -108,17 +106,17 @@ class PlaneWriter:
         """Adds a line whose events are encoded already (`encode.events`)."""
         head = XLine(name=name.encode(), id=line_id).SerializeToString(deterministic=True)
         size = len(head) + sum(map(len, events))
-        self._lines += [encode.varint(3 << 3 | 2) + encode.varint(size) + head, *events]
+        self._lines += [varint(3 << 3 | 2) + varint(size) + head, *events]
 
     def chunks(self) -> Iterable[bytes]:
         """The plane as an `XSpace.planes` field, in pieces to write one after the other."""
         for line in self._objects:
             line.events.sort(key=lambda event: (event.offset_ps, -event.duration_ps))
-        objects = [encode.field(3, line.SerializeToString(deterministic=True)) for line in self._objects]
+        objects = [field(3, line.SerializeToString(deterministic=True)) for line in self._objects]
         head = self.head.SerializeToString(deterministic=True)
-        stats = [encode.field(6, stat.SerializeToString(deterministic=True)) for stat in self.tail.stats]
+        stats = [field(6, stat.SerializeToString(deterministic=True)) for stat in self.tail.stats]
         body = [head, *self._lines, *objects, *self._entries(), *stats]
-        yield encode.varint(1 << 3 | 2) + encode.varint(sum(map(len, body)))
+        yield varint(1 << 3 | 2) + varint(sum(map(len, body)))
         yield from body
 
     def _entries(self) -> Iterable[bytes]:
@@ -126,4 +124,4 @@ class PlaneWriter:
         for number, table in ((4, self.tail.event_metadata), (5, self.tail.stat_metadata)):
             for key in sorted(table):
                 value = table[key].SerializeToString(deterministic=True)
-                yield encode.field(number, b"\x08" + encode.varint(key) + encode.field(2, value))
+                yield field(number, b"\x08" + varint(key) + field(2, value))

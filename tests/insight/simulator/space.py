@@ -13,6 +13,7 @@ from tests.demo.profile.planes import PlaneWriter, Ref, StatValue, Uint
 from tests.insight.simulator.code import US, Program
 from tests.insight.simulator.play import MS, START_PS, Launch, Played
 from tests.insight.simulator.scene import EXECUTE_LINK, EXECUTE_TYPE, Scene
+from tests.support.files.wire import field
 from tpuprof.parsers.formats.proto.xplane_pb2 import CoreDetails, XLine
 
 START_NS = 1_751_360_400_000_000_000
@@ -32,7 +33,7 @@ def _space(scene: Scene, played: Played, host: int) -> bytes:
         planes += [_device(scene, played, host, core) for core in range(scene.cores)]
     planes += [_metadata(scene, played), _host(scene, played, host), _environment(played, host)]
     chunks = [chunk for plane in planes for chunk in plane.chunks()]
-    return b"".join(chunks) + encode.field(4, f"host-{host}".encode())
+    return b"".join(chunks) + field(4, f"host-{host}".encode())
 
 
 def _device(scene: Scene, played: Played, host: int, core: int) -> PlaneWriter:

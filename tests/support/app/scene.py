@@ -17,10 +17,6 @@ from tpuprof.tui.terminal.detect import detect
 Scene = AbstractAsyncContextManager[tuple[TpuprofApp, Pilot[None]]]
 """What `async with` opens: the app and who presses its keys."""
 
-KEYS = {"[": "left_square_bracket", "]": "right_square_bracket", "{": "left_curly_bracket", "}": "right_curly_bracket"}
-KEYS |= {">": "greater_than_sign", "<": "less_than_sign", ".": "full_stop", ",": "comma", "/": "slash"}
-"""What Textual calls keys that a test writes as they are written for people."""
-
 
 def app_over(path: Path | str, options: AppOptions | None = None) -> TpuprofApp:
     """The app over what lies on this machine."""
@@ -32,8 +28,15 @@ def app_over(path: Path | str, options: AppOptions | None = None) -> TpuprofApp:
 async def press(pilot: Pilot[None], *keys: str) -> None:
     """Presses keys; before the next one, the app has done what the last one asked for."""
     for key in keys:
-        await pilot.press(KEYS.get(key, key))
+        await pilot.press(key)
         await settled(pilot)
+
+
+async def after(pilot: Pilot[None], *keys: str) -> str:
+    """The screen's text after some keys; every cell is painted."""
+    await press(pilot, *keys)
+    check_cells(pilot.app)
+    return frame(pilot.app)
 
 
 @asynccontextmanager
@@ -51,8 +54,7 @@ def shown(app: TpuprofApp | None = None, keys: Sequence[str] = (), width: int = 
     """The screen's text after some keys; every cell is painted."""
 
     async def played() -> str:
-        async with scene(app, keys, width, height) as (stage, _):
-            check_cells(stage)
-            return frame(stage)
+        async with scene(app, keys, width, height) as (_, pilot):
+            return await after(pilot)
 
     return asyncio.run(played())

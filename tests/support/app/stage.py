@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from textual.app import App
 from textual.pilot import Pilot
 from textual.strip import Strip
 
@@ -25,6 +26,7 @@ from tests.support.made.timelines import launches, two_cores
 from tpuprof.parsers.base.errors import Cancelled, Problem
 from tpuprof.parsers.files.logdir import HostFile, Logdir, Run, open_logdir
 from tpuprof.parsers.hosts.progress import Progress
+from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.parsers.pages.collectives.page import collectives_page
 from tpuprof.parsers.pages.counters import counters_page
 from tpuprof.parsers.pages.graph.programs import Programs
@@ -35,31 +37,8 @@ from tpuprof.parsers.pages.ops.op_profile import op_profile_page
 from tpuprof.parsers.pages.ops.roofline import roofline_page
 from tpuprof.parsers.pages.ops.sparse_core.page import no_sparse_cores
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.session.pages import (
-    COLLECTIVES,
-    COUNTERS,
-    FRAMEWORK_OPS,
-    GRAPHS,
-    HAS_COLLECTIVES,
-    HAS_COUNTERS,
-    HAS_SPARSE_CORES,
-    HOSTS,
-    INPUT,
-    MEMORY,
-    MEMORY_PROFILE,
-    MODULE_RUNS,
-    MODULES,
-    OP_PROFILE,
-    OP_PROFILE_WITHOUT_IDLE,
-    OPS,
-    OVERVIEW,
-    ROOFLINE,
-    ROOFLINE_WITHOUT_INFEED,
-    SPARSE_CORE,
-    Page,
-    PageKey,
-    Pages,
-)
+from tpuprof.parsers.session import pages as keys
+from tpuprof.parsers.session.pages import OP_PROFILE, OVERVIEW, Page, PageKey, Pages
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.read.flows import Flows
@@ -70,6 +49,7 @@ from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages.input.view import InputPipelineTab
 from tpuprof.tui.pages.memory.view import MemoryTab
+from tpuprof.tui.pages.ops.card_cache import OpPages
 from tpuprof.tui.pages.ops.view import OpsTab
 from tpuprof.tui.pages.overview.view import OverviewTab
 from tpuprof.tui.pages.timeline.view import TimelineTab
@@ -100,35 +80,31 @@ def of_hosts(page: Overview, host: str | None) -> Overview:
     return replace(page, hosts=tuple(file.host for file in NEWEST.hosts) if host is None else (host,))
 
 
-def _graphs(host: str | None) -> Programs:
-    return Programs(compiled_modules(), None)
-
-
 def _two_hosts(host: str | None) -> HostsPage:
     made = profiles({"host0": steady(900), "host1": steady(1000)})
     return hosts_page(summaries(made))
 
 
 MADE: Mapping[PageKey[Any], Callable[[str | None], object]] = {
-    INPUT: lambda host: input_bound_page(),
-    OPS: lambda host: big_page(40),
-    OP_PROFILE: lambda host: op_profile_page(big_page(40)),
-    OP_PROFILE_WITHOUT_IDLE: lambda host: op_profile_page(big_page(40), with_idle=False),
-    FRAMEWORK_OPS: lambda host: framework_ops_page(big_page(40), []),
-    ROOFLINE: lambda host: roofline_page(big_page(40), []),
-    ROOFLINE_WITHOUT_INFEED: lambda host: roofline_page(big_page(40), [], with_infeed=False),
-    COLLECTIVES: lambda host: collectives_page([], (), (), "", has_steps=False),
-    COUNTERS: lambda host: counters_page([]),
-    HAS_COLLECTIVES: lambda host: True,
-    HAS_COUNTERS: lambda host: False,
-    HAS_SPARSE_CORES: lambda host: False,
-    SPARSE_CORE: lambda host: no_sparse_cores(("host0",)),
-    MODULES: lambda host: (),
-    MEMORY: lambda host: compiled_modules(),
-    GRAPHS: _graphs,
-    MEMORY_PROFILE: lambda host: memory_over_time(),
-    MODULE_RUNS: lambda host: (),
-    HOSTS: _two_hosts,
+    keys.INPUT: lambda host: input_bound_page(),
+    keys.OPS: lambda host: big_page(40),
+    keys.OP_PROFILE: lambda host: op_profile_page(big_page(40)),
+    keys.OP_PROFILE_WITHOUT_IDLE: lambda host: op_profile_page(big_page(40), with_idle=False),
+    keys.FRAMEWORK_OPS: lambda host: framework_ops_page(big_page(40), []),
+    keys.ROOFLINE: lambda host: roofline_page(big_page(40), []),
+    keys.ROOFLINE_WITHOUT_INFEED: lambda host: roofline_page(big_page(40), [], with_infeed=False),
+    keys.COLLECTIVES: lambda host: collectives_page([], (), (), "", has_steps=False),
+    keys.COUNTERS: lambda host: counters_page([]),
+    keys.HAS_COLLECTIVES: lambda host: True,
+    keys.HAS_COUNTERS: lambda host: False,
+    keys.HAS_SPARSE_CORES: lambda host: False,
+    keys.SPARSE_CORE: lambda host: no_sparse_cores(("host0",)),
+    keys.MODULES: lambda host: (),
+    keys.MEMORY: lambda host: compiled_modules(),
+    keys.GRAPHS: lambda host: Programs(compiled_modules(), None),
+    keys.MEMORY_PROFILE: lambda host: memory_over_time(),
+    keys.MODULE_RUNS: lambda host: (),
+    keys.HOSTS: _two_hosts,
 }
 """Pages of forty made-up ops, of an input pipeline that is waited for, of the demo's compiled modules, and of two
 hosts, the second of which holds up the first."""
@@ -145,7 +121,6 @@ class MadePages:
         self.made = {**MADE, **made}
 
     def page(self, key: PageKey[Page], host: str | None = None) -> Page:
-        """The page."""
         return cast("Page", self.made[key](host))
 
     def timeline(self, host: str | None = None, *, on_part: OnPart | None = None) -> Timeline:
@@ -170,7 +145,6 @@ class ReadyPages(MadePages):
         self.asked: list[str | None] = []
 
     def overview(self, host: str | None) -> Overview:
-        """The page."""
         self.asked.append(host)
         return of_hosts(self.overview_page, host)
 
@@ -250,36 +224,36 @@ def make_app(
     )
 
 
-def _tab(app: TpuprofApp, name: str, kind: type[T]) -> T:
-    """The app's tab of that name."""
-    tab = app.main.tabs[name]
-    assert isinstance(tab, kind)
+def _tab(name: str, kind: type[T]) -> Callable[[TpuprofApp], T]:
+    """Gets the app's tab of that name."""
+
+    def tab(app: TpuprofApp) -> T:
+        found = app.main.tabs[name]
+        assert isinstance(found, kind)
+        return found
+
     return tab
 
 
-def overview_tab(app: TpuprofApp) -> OverviewTab:
-    """The tab of that name."""
-    return _tab(app, "overview", OverviewTab)
+overview_tab = _tab("overview", OverviewTab)
+input_tab = _tab("input", InputPipelineTab)
+ops_tab = _tab("op-profile", OpsTab)
+timeline_tab = _tab("timeline", TimelineTab)
+memory_tab = _tab("memory", MemoryTab)
 
 
-def input_tab(app: TpuprofApp) -> InputPipelineTab:
-    """The tab of that name."""
-    return _tab(app, "input", InputPipelineTab)
+def op_pages(app: TpuprofApp) -> OpPages:
+    """The pages that the ops tab shows."""
+    pages = ops_tab(app).views.pages
+    assert pages is not None
+    return pages
 
 
-def ops_tab(app: TpuprofApp) -> OpsTab:
-    """The tab of that name."""
-    return _tab(app, "op-profile", OpsTab)
-
-
-def timeline_tab(app: TpuprofApp) -> TimelineTab:
-    """The tab of that name."""
-    return _tab(app, "timeline", TimelineTab)
-
-
-def memory_tab(app: TpuprofApp) -> MemoryTab:
-    """The tab of that name."""
-    return _tab(app, "memory", MemoryTab)
+def space_of(app: TpuprofApp) -> SpaceMemory:
+    """The memory space that the memory tab shows."""
+    space = memory_tab(app).space_shown
+    assert space is not None
+    return space
 
 
 @asynccontextmanager
@@ -296,12 +270,12 @@ async def settled(pilot: Pilot[None]) -> None:
     await pilot.app.workers.wait_for_complete()
     await pilot.pause()
     await pilot.pause()
-    assert isinstance(pilot.app, TpuprofApp)
-    while ops_tab(pilot.app).card_is_late:
-        await asyncio.sleep(0.01)
+    if isinstance(pilot.app, TpuprofApp):
+        while ops_tab(pilot.app).card_is_late:
+            await asyncio.sleep(0.01)
+            await pilot.pause()
+        await pilot.app.workers.wait_for_complete()  # what the card wanted
         await pilot.pause()
-    await pilot.app.workers.wait_for_complete()  # what the card wanted
-    await pilot.pause()
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
@@ -312,22 +286,21 @@ async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
         await pilot.pause()
 
 
-def strips(app: TpuprofApp) -> list[Strip]:
+def strips(app: App[Any]) -> list[Strip]:
     """What the screen shows, line by line."""
     return app.screen._compositor.render_strips()
 
 
-def frame(app: TpuprofApp) -> str:
+def frame(app: App[Any]) -> str:
     """The screen's text; a line's blanks at its end are left out."""
     return "\n".join(strip.text.rstrip() for strip in strips(app)) + "\n"
 
 
 def check_golden(name: str, text: str) -> None:
-    """Compares with the stored frame."""
     check_file(GOLDEN / f"{name}.txt", text)
 
 
-def check_cells(app: TpuprofApp) -> None:
+def check_cells(app: App[Any]) -> None:
     """Every line has exactly the screen's width, and every cell a style with a background."""
     for strip in strips(app):
         assert strip.cell_length == app.size.width, strip.text

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from textual.app import App
 from textual.pilot import Pilot
 from textual.screen import Screen
+
+from tests.support.app.stage import check_cells
+from tests.support.app.stage import frame as text_of
+
+S = TypeVar("S", bound=Screen[None])
+
+COLOURS = {
+    "truecolor": {"COLORTERM": "truecolor"},
+    "16": {"TERM": "screen"},
+    "mono": {"NO_COLOR": "1"},
+    "ascii": {"LANG": "C"},
+}
+"""What the environment holds of terminals with so many colours, and of one without Unicode."""
 
 
 class Stand(App[None]):
@@ -19,24 +32,19 @@ class Stand(App[None]):
         self.shown = screen
 
     def on_mount(self) -> None:
-        """Opens the screen."""
         self.push_screen(self.shown)
 
 
 @asynccontextmanager
-async def on_stand(screen: Screen[None], width: int = 80, height: int = 24) -> AsyncIterator[Pilot[None]]:
-    """The screen, drawn."""
+async def on_stand(screen: S, width: int = 80, height: int = 24) -> AsyncIterator[tuple[S, Pilot[None]]]:
+    """The screen, drawn, and who presses its keys."""
     async with Stand(screen).run_test(size=(width, height)) as pilot:
         await pilot.pause()
         await pilot.pause()
-        yield pilot
+        yield screen, pilot
 
 
 def frame(pilot: Pilot[Any]) -> str:
     """The screen's text; every line has its width, every cell a style with a background."""
-    lines = []
-    for strip in pilot.app.screen._compositor.render_strips():
-        assert strip.cell_length == pilot.app.size.width, strip.text
-        assert all(segment.style is not None and segment.style.bgcolor is not None for segment in strip)
-        lines.append(strip.text.rstrip())
-    return "\n".join(lines) + "\n"
+    check_cells(pilot.app)
+    return text_of(pilot.app)

@@ -246,7 +246,6 @@ def _add_module(space: XSpace) -> None:
 
 
 def host_bytes(host: str, steps: int = STEPS) -> bytes:
-    """One host's profile."""
     return host_space(host, steps).SerializeToString()
 
 

@@ -90,5 +90,4 @@ def events_of(plane: Plane) -> list[tuple[str, str, int, int, Event]]:
 
 
 def packed(data: bytes) -> bytes:
-    """The same, compressed."""
     return gzip.compress(data, mtime=0)

@@ -81,7 +81,6 @@ condition=%condition, body=%body
 
 
 def small_graph() -> HloGraph:
-    """The graph of `SMALL`."""
     return HloGraph(HloModule(read_module_text("small", SMALL.splitlines())))
 
 
@@ -145,5 +144,4 @@ def deep_module(instructions: int) -> hlo_pb2.HloProto:
 
 
 def small_programs() -> Programs:
-    """The small module alone."""
     return programs_of(read_module_text("small", SMALL.splitlines()))

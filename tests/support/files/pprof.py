@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.support.files.wire import field, varint
+
 JAX_TYPES = (("allocations", "count"), ("space", "bytes"))
 MIB = 1 << 20
 
@@ -26,25 +28,7 @@ def buffer(count: int, each: int, stack: Sequence[tuple[str, str, int]], device:
 
 
 def executable(size: int, stack: Sequence[tuple[str, str, int]]) -> Made:
-    """A compiled program."""
     return Made((1, size), stack, {"kind": "executable"})
-
-
-def varint(value: int) -> bytes:
-    """A number of the wire format."""
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes((*out, value))
-
-
-def field(number: int, value: int | bytes) -> bytes:
-    """A field: a number, or bytes with their length before them."""
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    return varint(number << 3 | 2) + varint(len(value)) + value
 
 
 def pprof(

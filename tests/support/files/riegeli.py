@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from tests.support.files.wire import varint
 from tpuprof.parsers.formats.proto.xplane_pb2 import XLine, XPlane, XSpace
 from tpuprof.parsers.formats.xspace.riegeli.hashing import highway_hash
 
@@ -22,17 +23,7 @@ PACKAGES = {
 }
 
 
-def varint(value: int) -> bytes:
-    """A number as a varint."""
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
-
-
 def compressed(codec: str, data: bytes) -> bytes:
-    """A compressed block."""
     if codec == "none":
         return data
     package = importlib.import_module(PACKAGES[codec])

@@ -45,7 +45,6 @@ def big_table(rows: int) -> OpTable:
 
 
 def big_page(rows: int) -> OpsPage:
-    """The page of so many ops."""
     table = big_table(rows)
     peaks = Peaks(flops_per_second=100e12, hbm=1e12, on_chip_read=5e12, on_chip_write=4e12)
     total = int(table.self_ps.sum())

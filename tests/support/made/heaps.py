@@ -135,11 +135,9 @@ class ModuleBuilder:
         return made
 
     def module(self) -> HloModule:
-        """What was made."""
         return HloModule(self.proto)
 
     def memory(self, space: int = 0) -> SpaceMemory:
-        """One memory space of it."""
         return space_memory(self.module(), LABEL, space, None)
 
 

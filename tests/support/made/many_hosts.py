@@ -49,7 +49,6 @@ def profiles(
 
 
 def summaries(made: dict[str, bytes]) -> list[HostSummary]:
-    """What each adds to the pages."""
     return [summarise(Trace.from_bytes(data), host) for host, data in made.items()]
 
 

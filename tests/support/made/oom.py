@@ -149,7 +149,6 @@ def _estimate(triage: Triage, toggles: list[Toggle]) -> WhatIfEstimate:
 
 
 def triage_of(report: OomReport, need: Need | None = None) -> Triage:
-    """An error without advice."""
     parts, reserved = parts_of_report(report)
     space = (report.memory_space or "hbm").lower()
     sizes = (report.used_bytes, report.capacity_bytes, report.arguments_bytes, None, None, report.hlo_temp_bytes, None)
@@ -195,7 +194,6 @@ def load_triage() -> Triage:
 
 
 def log_of(*reports: OomReport) -> OomLog:
-    """A log with these errors."""
     return OomLog(reports, (), 50_000, 4_000_000)
 
 

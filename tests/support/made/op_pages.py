@@ -35,8 +35,6 @@ PEAKS = {
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """The four pages of one profile."""
-
     ops: OpsPage
     op_profile: OpProfilePage
     framework_ops: FrameworkOpsPage
@@ -44,7 +42,6 @@ class Pages:
 
 
 def traffic(*accesses: tuple[int, int, int]) -> bytes:
-    """A breakdown of (operation, memory space, bytes)."""
     breakdown = MemoryAccessBreakdown()
     for operation, space, size in accesses:
         breakdown.memory_accessed.add(operation_type=operation, memory_space=space, bytes_accessed=size)
@@ -143,7 +140,6 @@ def empty_space() -> XSpace:
 
 
 def pages_of(space: XSpace) -> Pages:
-    """The op pages of a profile."""
     trace = Trace.from_bytes(space.SerializeToString())
     summaries = [summarise(trace, "host0")]
     ops = ops_page(summaries)
@@ -157,7 +153,6 @@ def pages_of(space: XSpace) -> Pages:
 
 @cache
 def small_pages() -> Pages:
-    """The pages of `op_space`."""
     return pages_of(op_space())
 
 

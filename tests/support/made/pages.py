@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from tests.support.made.serving import five_requests, modules_profile, read_requests, serving_profile
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
@@ -11,6 +12,11 @@ from tpuprof.parsers.pages.overview.model import Bottleneck, Environment, Overvi
 from tpuprof.parsers.steps.model import StepBreakdown, StepTime
 
 MS = 1_000_000_000  # picoseconds
+
+
+def _performance(**known: Any) -> Performance:
+    """What is given is known, and nothing else."""
+    return Performance(**{**dict.fromkeys(Performance.__dataclass_fields__), **known})
 
 
 def training_overview() -> Overview:
@@ -83,7 +89,7 @@ def training_overview() -> Overview:
             profile_duration_ps=1_300 * MS,
             simulated=True,
         ),
-        performance=Performance(
+        performance=_performance(
             step_time=StepTime(
                 average_ps=212.0 * MS,
                 standard_deviation_ps=73.0 * MS,
@@ -95,18 +101,9 @@ def training_overview() -> Overview:
             ),
             device_duty_cycle_percent=73.25,
             device_idle_percent=21.5,
-            host_idle_percent=None,
-            mxu_utilization_percent=None,
-            hbm_utilization_percent=None,
             flops_utilization_percent=31.4,
             roofline_efficiency_percent=44.1,
             memory_bandwidth_utilization_percent=44.1,
-            host_op_percent=None,
-            device_op_percent=None,
-            eager_host_percent=None,
-            eager_device_percent=None,
-            bits16_percent=None,
-            bits32_percent=None,
         ),
         shares=(
             Share("compute", 460 * MS, 0.46),
@@ -178,7 +175,7 @@ def inference_overview() -> Overview:
     return Overview(
         hosts=("host0",),
         environment=Environment(1, 1, "TPU v6 Lite", 4, False, 98_000 * MS, False),
-        performance=Performance(
+        performance=_performance(
             step_time=StepTime(
                 average_ps=842.0 * MS,
                 standard_deviation_ps=12.0 * MS,
@@ -191,28 +188,16 @@ def inference_overview() -> Overview:
             ),
             device_duty_cycle_percent=86.5,
             device_idle_percent=13.4,
-            host_idle_percent=None,
-            mxu_utilization_percent=None,
-            hbm_utilization_percent=None,
             flops_utilization_percent=0.02,
             roofline_efficiency_percent=1.6,
             memory_bandwidth_utilization_percent=1.6,
-            host_op_percent=None,
-            device_op_percent=None,
-            eager_host_percent=None,
-            eager_device_percent=None,
-            bits16_percent=None,
-            bits32_percent=None,
         ),
         shares=(Share("copy", 960 * MS, 0.96), Share("idle", 40 * MS, 0.04)),
         steps=tuple(Step(str(n), n, n * 842 * MS, (842 + n % 5) * MS, None) for n in range(99)),
         findings=(),
         top_ops=page.top_ops[:4],
         bottleneck=Bottleneck(
-            classification="unknown",
-            input_percent=None,
-            output_percent=None,
-            idle_percent=None,
+            *("unknown", None, None, None),
             statement="No step markers, so waiting for input cannot be told from other idle time.",
             next_steps=("Mark steps with jax.profiler.StepTraceAnnotation.",),
         ),
@@ -257,12 +242,11 @@ JSON_KEY = {
 
 def device_less_overview() -> Overview:
     """A CPU-only profile: nearly everything unknown, each with its reason."""
-    names = [f for f in Performance.__dataclass_fields__ if f != "step_time"]
     reason = "no device plane in this profile"
     return Overview(
         hosts=("fv-az1373-146",),
         environment=Environment(1, 1, None, 0, None, 7_044 * MS, False),
-        performance=Performance(None, *([None] * len(names))),
+        performance=_performance(),
         shares=(),
         steps=(),
         findings=(),
@@ -271,7 +255,7 @@ def device_less_overview() -> Overview:
         inference=None,
         op_count=0,
         op_event_count=0,
-        unknown={f"performance.{JSON_KEY.get(name, name)}": reason for name in ["step_time", *names]}
+        unknown={f"performance.{JSON_KEY.get(name, name)}": reason for name in Performance.__dataclass_fields__}
         | {f"bottleneck.{name}_percent": reason for name in ("input", "output", "idle")}
         | {"environment.device_type": reason, "environment.is_training": reason},
         warnings=("no device plane: the profile was taken on a CPU, or the device tracer was off",),

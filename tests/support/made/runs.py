@@ -70,5 +70,4 @@ _FACTS = {
 
 
 def facts_of(run: Run) -> RunFacts:
-    """What is known of one of `RUNS`."""
     return _FACTS[run.path]

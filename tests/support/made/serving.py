@@ -159,7 +159,6 @@ def read_requests(space: XSpace) -> HostRequests:
 
 
 def requests_of(trace: Trace) -> HostRequests:
-    """The requests of a trace; its events are grouped where there are requests."""
     cores = [plane for plane in trace.planes if is_tensor_core(plane)]
     host = read_host(trace, tuple(dict.fromkeys((*GROUP_STATS, *REQUEST_STATS))))
     groups = event_groups(host, cores) if host is not None and has_requests(host) else None

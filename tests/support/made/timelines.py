@@ -93,7 +93,6 @@ def launches(made: Timeline) -> Flows:
 
 
 def timeline_keys(view: TimelineView) -> dict[str, Callable[[], object]]:
-    """What each key does."""
     return {
         "w": lambda: view.zoom(2),
         "s": lambda: view.zoom(-2),

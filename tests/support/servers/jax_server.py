@@ -21,12 +21,10 @@ LONGEST_SECONDS = 120.0
 
 
 def interpreter() -> str:
-    """The interpreter to run JAX in."""
     return os.environ.get(PYTHON) or sys.executable
 
 
 def has_jax() -> bool:
-    """Whether that interpreter has JAX."""
     found = subprocess.run([interpreter(), "-c", "import jax, jaxlib"], capture_output=True, check=False)
     return found.returncode == 0
 

@@ -44,12 +44,17 @@ async def ask(app: TpuprofApp, pilot: Pilot[None], text: str) -> None:
     await pilot.press("ctrl+u", *("space" if key == " " else key for key in text), "enter")
 
 
+async def capture(app: TpuprofApp, pilot: Pilot[None], text: str) -> None:
+    """Asks for a capture and waits for its end."""
+    await ask(app, pilot, text)
+    await until(pilot, lambda: not app.main.captures.is_under_way)
+    await settled(pilot)
+
+
 async def test_a_new_run_is_opened(logdir: Path) -> None:
     async with scene(app_over(logdir)) as (app, pilot):
         with FakeProfiler() as server:
-            await ask(app, pilot, f"{server.address} 50")
-            await until(pilot, lambda: not app.main.captures.is_under_way)
-            await settled(pilot)
+            await capture(app, pilot, f"{server.address} 50")
         assert app.main.current_run.run is not None
         assert app.main.current_run.run.name != "2020_01_01_00_00_00"
         assert "newest of 2 runs" in frame(app)
@@ -64,9 +69,7 @@ async def test_a_new_run_is_opened(logdir: Path) -> None:
 async def test_tracer_levels_and_snapshots_in_the_question(logdir: Path) -> None:
     async with scene(app_over(logdir)) as (app, pilot):
         with FakeProfiler() as server:
-            await ask(app, pilot, f"{server.address} 50 python=1 host=3")
-            await until(pilot, lambda: not app.main.captures.is_under_way)
-            await settled(pilot)
+            await capture(app, pilot, f"{server.address} 50 python=1 host=3")
             options = server.requests[-1].opts
             levels = options.host_tracer_level, options.device_tracer_level, options.python_tracer_level
             assert levels == (3, 1, 1) and options.duration_ms == 50
@@ -120,9 +123,7 @@ async def test_a_wrong_address_is_said_in_the_question(logdir: Path, text: str, 
 
 async def test_no_server_is_said_with_how_to_start_one(logdir: Path) -> None:
     async with scene(app_over(logdir)) as (app, pilot):
-        await ask(app, pilot, "localhost:1 10")
-        await until(pilot, lambda: not app.main.captures.is_under_way)
-        await settled(pilot)
+        await capture(app, pilot, "localhost:1 10")
         assert "No profiler server listens at localhost:1." in frame(app)
         assert "jax.profiler.start_server(1)" in frame(app)
         assert app.main.current_run.run is not None
@@ -203,9 +204,7 @@ async def test_the_question_says_where_the_run_will_lie(
         assert said.format(logdir=logdir, here=here) in lines
         assert "Writes to" in frame(app) and "/plugins/profile" in frame(app)
         with FakeProfiler() as server:
-            await ask(app, pilot, f"{server.address} 50")
-            await until(pilot, lambda: not app.main.captures.is_under_way)
-            await settled(pilot)
+            await capture(app, pilot, f"{server.address} 50")
         folder = logdir if "{logdir}" in said else here
         (written,) = (path for path in folder.glob("plugins/profile/*") if path != old)
         assert app.main.current_run.run is not None and app.main.current_run.run.name.endswith(written.name)

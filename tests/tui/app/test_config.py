@@ -14,6 +14,7 @@ from textual.keys import _character_to_key
 
 from tests.support.app.scene import press, scene, shown
 from tests.support.app.stage import check_golden, make_app, ops_tab
+from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.tui.app.actions import ACTIONS, MOTIONS, OF_THE_APP
@@ -189,7 +190,6 @@ def test_keys_are_shown_as_they_were_moved() -> None:
 
 
 def played(keys: Sequence[str], custom: Custom, width: int = 80, height: int = 24, ascii_only: bool = False) -> str:
-    """The frame after some keys."""
     return shown(make_app(options=AppOptions(custom=custom, ascii=ascii_only or None)), keys, width, height)
 
 
@@ -294,16 +294,14 @@ async def test_a_theme_stays_while_its_background_is_swapped() -> None:
 
 
 def test_a_broken_file_stops_a_report_and_nothing_is_half_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
 ) -> None:
     path = tmp_path / "c.toml"
     path.write_text('theme = "dark"\n[keys]\nsort = "v"\n')
     monkeypatch.setenv("TPUPROF_CONFIG", str(path))
-    assert cli.main(["report", "overview", "demo"]) == EXIT_USAGE
-    out, err = capsys.readouterr()
+    out, err = call("report", "overview", "demo", code=EXIT_USAGE)
     assert not out and f"{path}, line 3: v is the key of view already" in err
-    assert cli.main(["doctor"]) == EXIT_USAGE
-    assert "line 3: v is the key of view already" in " ".join(capsys.readouterr().out.split())
+    assert "line 3: v is the key of view already" in " ".join(call("doctor", code=EXIT_USAGE).out.split())
     assert cli.main(["--version"]) == EXIT_OK  # has nothing to do with it
 
 

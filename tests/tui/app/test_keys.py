@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 from textual.events import Key
-from textual.pilot import Pilot
 
-from tests.support.app.scene import scene
+from tests.support.app.scene import after, press, scene
 from tests.support.app.stage import (
     LOGDIR,
     NEWEST,
@@ -23,13 +21,10 @@ from tests.support.app.stage import (
     until,
 )
 from tests.support.made.pages import device_less_overview, training_overview
-from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.pages import TAB_NAMES
 from tpuprof.tui.pages.hosts.popup import HostsPopup
 from tpuprof.tui.pages.overview.view import OverviewTab
 from tpuprof.tui.widgets.step_graph_tab import PanelItem
-
-Act = Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]
 
 
 @pytest.mark.parametrize("key", ["q", "Q", "ctrl+c", "ctrl+q"])
@@ -43,14 +38,14 @@ async def test_keys_that_leave(key: str) -> None:
 @pytest.mark.parametrize("key", ["Q", "ctrl+c", "ctrl+q"])
 async def test_keys_that_leave_from_a_popup(key: str) -> None:
     async with scene() as (app, pilot):
-        await pilot.press("question_mark", key)
+        await pilot.press("?", key)
         await pilot.pause()
         assert app._exit
 
 
 async def test_escape_goes_back_one_level_and_never_leaves() -> None:
     async with scene() as (app, pilot):
-        await pilot.press("3", "question_mark")
+        await pilot.press("3", "?")
         assert app.main.popups.popup is not None
         await pilot.press("escape")
         assert app.main.popups.popup is None
@@ -136,10 +131,8 @@ async def test_detail_line_names_the_op_in_full() -> None:
 async def test_notes_lie_below_the_page() -> None:
     async with scene() as (app, pilot):
         assert "host idle: the host recorded" not in frame(app)
-        await pilot.press("pagedown")
-        assert "host idle: the host recorded" in frame(app)
-        await pilot.press("pageup")
-        assert "STEP TIME" in frame(app)
+        assert "host idle: the host recorded" in await after(pilot, "pagedown")
+        assert "STEP TIME" in await after(pilot, "pageup")
 
 
 async def test_resize_keeps_cursor_and_popup() -> None:
@@ -152,9 +145,7 @@ async def test_resize_keeps_cursor_and_popup() -> None:
         assert overview_tab(app).place == PanelItem("ops", 9)
         assert "Verdict and notes" in frame(app)
         assert all(len(line) <= 70 for line in frame(app).splitlines())
-        await pilot.press("escape")
-        await pilot.pause()
-        assert app.main.look.glyphs.mark in frame(app)
+        assert app.main.look.glyphs.mark in await after(pilot, "escape")
 
 
 # --- search
@@ -166,13 +157,13 @@ async def test_search_counts_while_typing_and_moves() -> None:
         def footer() -> str:
             return frame(app).splitlines()[-1]
 
-        await pilot.press("slash", "1", "0")
+        await pilot.press("/", "1", "0")
         assert "6 steps" in footer()
         assert overview_tab(app).place == PanelItem("steps", 0)
         await pilot.press("3")
         assert "1 step " in footer()
         assert overview_tab(app).place == PanelItem("steps", 3)
-        await pilot.press("backspace", "backspace", "backspace", "a", "l", "l", "minus")
+        await pilot.press("backspace", "backspace", "backspace", "a", "l", "l", "-")
         assert "2 ops" in footer()
         await pilot.press("enter")
         assert overview_tab(app).place == PanelItem("ops", 2)
@@ -189,8 +180,7 @@ async def test_search_counts_while_typing_and_moves() -> None:
 
 async def test_search_finds_nothing_and_says_so() -> None:
     async with scene() as (app, pilot):
-        await pilot.press("slash", "q", "Q", "1")
-        assert "/qQ1_" in frame(app)
+        assert "/qQ1_" in await after(pilot, "/", "q", "Q", "1")
         assert "no match" in frame(app)
         await pilot.press("escape")
         assert overview_tab(app).place == PanelItem("findings", 0)
@@ -200,7 +190,7 @@ async def test_search_finds_nothing_and_says_so() -> None:
 
 async def test_backspace_in_an_empty_prompt_leaves_it() -> None:
     async with scene() as (app, pilot):
-        await pilot.press("slash", "backspace", "2")
+        await pilot.press("/", "backspace", "2")
         assert app.main.tab_name == "input"
 
 
@@ -211,8 +201,7 @@ async def test_choosing_a_run_opens_it() -> None:
     pages = ReadyPages(training_overview())
     async with scene(make_app(pages)) as (app, pilot):
         assert app.main.current_run.run == NEWEST
-        await pilot.press("R", "j", "enter")
-        await settled(pilot)
+        await press(pilot, "R", "j", "enter")
         assert app.main.current_run.run == OLDER
         assert "one of 2 runs" in frame(app)
         await pilot.press("R", "escape")
@@ -223,35 +212,27 @@ async def test_choosing_a_run_opens_it() -> None:
 async def test_choosing_a_host_reads_that_one_only() -> None:
     pages = ReadyPages(training_overview())
     async with scene(make_app(pages)) as (app, pilot):
-        await pilot.press("H")
-        await settled(pilot)
+        await press(pilot, "H")
         assert isinstance(app.main.popups.popup, HostsPopup)
         assert "STRAGGLER" in frame(app)
         assert app.main.popups.popup.state.cursor == 4, "the cursor is on the host that holds up the others"
-        await pilot.press("s", "S", "l", "escape", "k", "c", "G", "enter")
-        await settled(pilot)
+        await press(pilot, "s", "S", "l", "escape", "k", "c", "G", "enter")
         assert app.main.current_run.host == "host1"
         assert "host host1" in frame(app)
-        await pilot.press("H")
-        await settled(pilot)
+        await press(pilot, "H")
         await pilot.press("q")
         assert app.main.current_run.host == "host1"
-        await pilot.press("H")
-        await settled(pilot)
-        await pilot.press("a")
-        await settled(pilot)
+        await press(pilot, "H", "a")
         assert app.main.current_run.host is None
     assert pages.asked == [None, "host1", None]
 
 
 async def test_filter_of_a_list_ends_before_the_list_closes() -> None:
     async with scene() as (app, pilot):
-        await pilot.press("R", "slash", "x", "x")
-        assert "0 of 2" in frame(app)
+        assert "0 of 2" in await after(pilot, "R", "/", "x", "x")
         await pilot.press("enter")
         assert app.main.popups.popup is not None
-        await pilot.press("escape")
-        assert "2 runs, by age" in frame(app)
+        assert "2 runs, by age" in await after(pilot, "escape")
         await pilot.press("escape")
         assert app.main.popups.popup is None
 
@@ -264,8 +245,7 @@ async def test_palette_lists_only_what_is_possible() -> None:
         assert "Show Overview" not in shown, "it is shown already"
         assert "Next match" not in shown
         assert "Cancel loading" not in shown
-        await pilot.press("escape", "4", "ctrl+p")
-        assert "Copy the selected name" not in frame(app)
+        assert "Copy the selected name" not in await after(pilot, "escape", "4", "ctrl+p")
         assert "Show Overview" in frame(app)
 
 
@@ -281,23 +261,17 @@ async def test_palette_does_what_is_chosen() -> None:
 
 async def test_help_names_only_keys_that_do_something() -> None:
     async with scene() as (app, pilot):
-        await pilot.press("question_mark")
-        assert "Search; in a table, filter" in frame(app)
-        await pilot.press("G")
-        assert "the profile cannot tell" in frame(app)
-        await pilot.press("escape", "5")
-        await settled(pilot)
-        await pilot.press("question_mark")
-        await settled(pilot)
-        assert "Next, previous buffer" in frame(app), "a popup as large as the last one shows its own text"
+        assert "Search; in a table, filter" in await after(pilot, "?")
+        assert "the profile cannot tell" in await after(pilot, "G")
+        await press(pilot, "escape", "5")
+        assert "Next, previous buffer" in await after(pilot, "?"), "a popup as large as the last one shows its own text"
         assert "Choose a module, or an allocator" in frame(app)
-        await pilot.press("j")
-        assert "The op's longest run on the timeline" in frame(app)
+        assert "The op's longest run on the timeline" in await after(pilot, "j")
 
 
 async def test_keys_of_the_page_rest_while_a_popup_is_open() -> None:
     async with scene() as (app, pilot):
-        await pilot.press("w", "2", "j", "slash", "y", "R")
+        await pilot.press("w", "2", "j", "/", "y", "R")
         assert app.main.tab_name == "overview"
         assert overview_tab(app).place == PanelItem("findings", 0)
         assert "Verdict and notes" in frame(app)
@@ -312,10 +286,9 @@ async def test_footer_follows_what_there_is() -> None:
 async def test_footer_has_the_pages_keys_again_when_a_panel_closes() -> None:
     async with scene(make_app()) as (app, pilot):
         before = frame(app).splitlines()[-1]
-        await pilot.press("question_mark")
+        await pilot.press("?")
         assert "Esc close" in frame(app).splitlines()[-1]
-        await pilot.press("escape")
-        await settled(pilot)
+        await press(pilot, "escape")
         assert frame(app).splitlines()[-1] == before
 
 
@@ -325,12 +298,10 @@ async def test_footer_has_the_pages_keys_again_when_a_panel_closes() -> None:
 async def test_yank_says_where_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     async with scene(make_app(), width=160, height=40) as (app, pilot):
-        await pilot.press("j", "j", "j", "y")
-        await settled(pilot)
+        await press(pilot, "j", "j", "j", "y")
         assert app.clipboard == "jit(train_step)/transpose(jvp(Model))/layer_0/mlp/dot_general"
         assert "Copied to the terminal (if it takes OSC 52) and " in frame(app)
-        await pilot.press("k")
-        assert "Copied" not in frame(app)
+        assert "Copied" not in await after(pilot, "k")
     written = (tmp_path / "tpuprof-tui" / "yank.txt").read_text()
     assert written == "jit(train_step)/transpose(jvp(Model))/layer_0/mlp/dot_general\n"
 

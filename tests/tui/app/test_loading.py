@@ -11,6 +11,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.worker import WorkerFailed
 
+from tests.support.app.scene import press
 from tests.support.app.stage import (
     BROKEN,
     DEADLINE_SECONDS,
@@ -57,7 +58,6 @@ class FailingPages(MadePages):
         self.error = error
 
     def overview(self, host: str | None) -> Overview:
-        """Raises."""
         raise self.error
 
 
@@ -102,7 +102,7 @@ async def test_keys_are_answered_while_a_worker_decodes() -> None:
         await pilot.press("4")
         assert app.main.tab_name == "timeline"
         assert "host 1/2" in frame(app).splitlines()[-1], "progress goes on in the footer"
-        await pilot.press("question_mark", "escape", "R", "escape", "1")
+        await pilot.press("?", "escape", "R", "escape", "1")
         assert app.main.tab_name == "overview"
         assert not pages.let_go.is_set()
         pages.let_go.set()
@@ -121,8 +121,7 @@ async def test_escape_cancels_at_once_and_r_loads_again() -> None:
         await settled(pilot)
         assert "Cancelled" in frame(app)
         pages.let_go.set()
-        await pilot.press("r")
-        await settled(pilot)
+        await press(pilot, "r")
         assert "STEP TIME" in frame(app)
 
 
@@ -171,7 +170,7 @@ async def test_nothing_found() -> None:
         assert "~/lgos does not exist" in text
         assert "try: ls" in text
         assert "R runs" not in text
-        await pilot.press("R", "H", "w", "y", "slash", "enter", "n", "j", "l", "G", "ctrl+d")
+        await pilot.press("R", "H", "w", "y", "/", "enter", "n", "j", "l", "G", "ctrl+d")
         assert app.main.popups.popup is None
         assert "~/lgos does not exist" in frame(app)
 
@@ -240,7 +239,6 @@ class Clock:
         self.seconds = 0.0
 
     def __call__(self) -> float:
-        """Now."""
         return self.seconds
 
 
@@ -258,7 +256,6 @@ class ManyChunks(MadePages):
         return self
 
     def overview(self, host: str | None) -> Overview:
-        """Decodes."""
         for chunk in range(1000):
             self.clock.seconds += 0.01
             self.on_progress(Progress("host0", 0, 1, chunk + 1, 1000, chunk * 5))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 import pytest
-from textual.pilot import Pilot
 
-from tests.support.app.scene import press, scene
+from tests.support.app.scene import after, press, scene
 from tests.support.app.stage import (
     check_cells,
     check_golden,
@@ -15,11 +12,8 @@ from tests.support.app.stage import (
     make_demo_app,
     ops_tab,
 )
-from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages.hosts.popup import HostsPopup
-
-Act = Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]
 
 
 @pytest.mark.parametrize(
@@ -55,16 +49,13 @@ async def test_one_core_and_back(width: int, height: int) -> None:
 
 async def test_every_tab_is_of_the_core() -> None:
     async with scene(make_demo_app(AppOptions(demo=True, core="demo:1")), (), 120, 40) as (app, pilot):
-        await press(pilot, "2")
-        assert "245.7 ms" in frame(app)
-        await press(pilot, "3", "v")
-        assert "1 core" in frame(app)
+        assert "245.7 ms" in await after(pilot, "2")
+        assert "1 core" in await after(pilot, "3", "v")
         assert ops_tab(app).has_page
         await press(pilot, "4")
         words = frame(app)
         assert "Chip 1: TPU core 0" in words and "Chip 2" not in words and "demo:1" in words
-        await press(pilot, "5", "v")
-        assert "ONLY CORE demo:1" in frame(app)
+        assert "ONLY CORE demo:1" in await after(pilot, "5", "v")
         await press(pilot, "w")
         assert "only demo:1 is shown" in " ".join(frame(app).split())
 

@@ -36,24 +36,19 @@ class PlainTab(Tab):
 
     @property
     def has_page(self) -> bool:
-        """Whether a part is shown."""
         return bool(self.parts)
 
     def show(self, part: str, payload: Payload) -> str | None:
-        """Keeps the name of the part."""
         self.parts.append(part)
         return f"shows {part}"
 
     def show_state(self, state: State) -> None:
-        """Keeps the state."""
         self.parts, self.state = [], state
 
     def jump(self, command: str) -> Jump | None:
-        """Where it is set to lead."""
         return self.leads_to
 
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
-        """Keeps where."""
         self.gone_to = f"{what} {name}"
         return self.gone_to
 
@@ -71,26 +66,21 @@ class PlainContext:
         self.jobs: list[Callable[[], object]] = []
 
     def show_tab(self, name: str) -> None:
-        """Shows a tab."""
         self.tab_name = name
 
     def open(self, popup: Popup) -> None:
-        """Opens a popup."""
         self.popup = popup
 
     def open_screen(self, name: str, content: object) -> None:
-        """Keeps the screen's name."""
         self.screens.append(name)
 
     def redraw(self) -> None:
         """Nothing."""
 
     def work(self, group: str, job: Callable[[], object], *, exclusive: bool = True) -> None:
-        """Keeps the job for later."""
         self.jobs.append(job)
 
     def post_news(self, part: AppPart[N], news: N) -> None:
-        """Hands it on."""
         part.take(news)
 
     def work_off(self) -> None:

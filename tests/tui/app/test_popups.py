@@ -109,7 +109,7 @@ def walk(app: App[Any], keys: list[str], golden: str = "", width: int = 80, heig
             foot = frame(pilot).splitlines()[-1]
             assert all(f" {key} {label}" in foot for key, label in footer(popup.keys)), foot
             assert "? help" in foot and foot.endswith(popup.leave_key.short)
-            await pilot.press("question_mark")
+            await pilot.press("?")
             await pilot.pause()
             shown = frame(pilot)
             above = screen.popups.popup
@@ -121,7 +121,7 @@ def walk(app: App[Any], keys: list[str], golden: str = "", width: int = 80, heig
             assert all(key.shown in text for key in popup.keys if key.shown != "?")
             if golden:
                 check_golden(f"popup-help-{golden}-{width}x{height}", shown)
-            await pilot.press("question_mark")  # a help has none of its own
+            await pilot.press("?")  # a help has none of its own
             assert screen.popups.popup is above
             await pilot.press("escape")
             await pilot.pause()

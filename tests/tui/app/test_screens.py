@@ -34,7 +34,6 @@ def shown(
     keys: Sequence[str] = (),
     options: AppOptions | None = None,
 ) -> str:
-    """The frame after some keys."""
     (text,) = all_shown([keys], page, width, height, options)
     return text
 
@@ -63,90 +62,59 @@ def all_shown(
     return asyncio.run(run())
 
 
-@pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
-def test_overview(page: str, width: int, height: int) -> None:
-    check_golden(f"overview-{page}-{width}x{height}", shown(page, width, height))
+FRAMES: dict[str, tuple[str, Sequence[str]]] = {
+    **{f"overview-{page}": (page, "") for page in PAGES},
+    "latencies-serving": ("serving", "v"),
+    "latencies-requests": ("requests", "v"),
+    "figures-overview": ("training", "i"),
+    "figures-overview-more": ("training", ("i", "pagedown")),
+    "figures-input": ("training", "2i"),
+    "input": ("training", "2"),
+}
+"""What stands on the screen of a page after some keys, at both sizes."""
+
+SMALL: dict[str, tuple[str, Sequence[str]]] = {
+    "latencies-module": ("serving", ("v", "j", "enter")),
+    "latencies-help": ("serving", "vvv?"),
+    "help": ("training", "?"),
+    "palette": ("training", ["ctrl+p"]),
+    "palette-filtered": ("training", ["ctrl+p", *"run"]),
+    "runs": ("training", "R"),
+    "hosts": ("training", "H"),
+    "notes": ("training", "w"),
+    "finding-details": ("training", ["enter"]),
+    "op-details": ("training", ["j", "j", "enter"]),
+    "step-details": ("training", ["l", "enter"]),
+    "search": ("training", "/dot"),
+}
+"""At the smaller size alone: most is what opens above a page."""
 
 
-@pytest.mark.parametrize("page", ["serving", "requests"])
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
-def test_latencies(page: str, width: int, height: int) -> None:
-    check_golden(f"latencies-{page}-{width}x{height}", shown(page, width, height, keys=["v"]))
+@pytest.mark.parametrize("name", [*FRAMES, *SMALL])
+def test_frames(name: str) -> None:
+    page, keys = (FRAMES | SMALL)[name]
+    for width, height in ((80, 24), (120, 40)) if name in FRAMES else ((80, 24),):
+        check_golden(f"{name}-{width}x{height}", shown(page, width, height, keys))
 
 
-def test_latencies_in_ascii() -> None:
-    text = shown("requests", keys=["v"], options=AppOptions(ascii=True))
+@pytest.mark.parametrize(("name", "keys"), [("latencies-requests", "v"), ("overview-training", "")])
+def test_frames_in_ascii(name: str, keys: str) -> None:
+    text = shown(name.partition("-")[2], keys=keys, options=AppOptions(ascii=True))
     assert text.isascii()
-    check_golden("latencies-requests-80x24-ascii", text)
-
-
-def test_what_opens_above_the_latencies() -> None:
-    details, help_text = all_shown([["v", "j", "enter"], ["v", "v", "v", "question_mark"]], "serving")
-    check_golden("latencies-module-80x24", details)
-    check_golden("latencies-help-80x24", help_text)
-
-
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
-def test_all_figures(width: int, height: int) -> None:
-    of_overview, its_end, of_input = all_shown([["i"], ["i", "pagedown"], ["2", "i"]], "training", width, height)
-    check_golden(f"figures-overview-{width}x{height}", of_overview)
-    check_golden(f"figures-overview-more-{width}x{height}", its_end)
-    check_golden(f"figures-input-{width}x{height}", of_input)
-
-
-def test_overview_in_ascii() -> None:
-    text = shown(options=AppOptions(ascii=True))
-    assert text.isascii()
-    check_golden("overview-training-80x24-ascii", text)
-
-
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
-def test_input_pipeline(width: int, height: int) -> None:
-    check_golden(f"input-{width}x{height}", shown(width=width, height=height, keys=["2"]))
-
-
-@pytest.mark.parametrize(
-    ("name", "keys"),
-    [
-        ("help", ["question_mark"]),
-        ("palette", ["ctrl+p"]),
-        ("palette-filtered", ["ctrl+p", "r", "u", "n"]),
-        ("runs", ["R"]),
-        ("hosts", ["H"]),
-        ("notes", ["w"]),
-        ("finding-details", ["enter"]),
-        ("op-details", ["j", "j", "enter"]),
-        ("step-details", ["l", "enter"]),
-        ("search", ["slash", "d", "o", "t"]),
-    ],
-)
-def test_what_opens_above_the_page(name: str, keys: list[str]) -> None:
-    check_golden(f"{name}-80x24", shown(keys=keys))
+    check_golden(f"{name}-80x24-ascii", text)
 
 
 def test_everything_is_ascii_where_that_is_asked_for() -> None:
-    sequences = (
-        ["question_mark"],
-        ["ctrl+p"],
-        ["R"],
-        ["H"],
-        ["w"],
-        ["j", "enter"],
-        ["l", "enter"],
-        ["i"],
-        ["slash", "x"],
-        ["3"],
-    )
+    sequences = ("?", ["ctrl+p"], "R", "H", "w", ["j", "enter"], ["l", "enter"], "i", "/x", "3")
     for keys, text in zip(sequences, all_shown(sequences, options=AppOptions(ascii=True)), strict=True):
         assert text.isascii(), keys
 
 
 @pytest.mark.parametrize("color", ["truecolor", "256", "16", "never"])
 def test_every_number_of_colours_paints_every_cell(color: ColorChoice) -> None:
-    sequences: list[list[str]] = [[], ["question_mark"], ["R"], ["T"], ["3"]]
+    sequences = ("", "?", "R", "T", "3")
     for keys, text in zip(sequences, all_shown(sequences, options=AppOptions(color=color)), strict=True):
-        assert "1 Overview" in text or "question_mark" in keys
+        assert "1 Overview" in text or "?" in keys
 
 
 def test_too_small_a_terminal_gets_a_sentence() -> None:
@@ -162,12 +130,12 @@ def test_smallest_size_shows_the_page() -> None:
 
 
 def test_simulated_times_are_marked_on_every_tab() -> None:
-    for text in all_shown([[key] for key in "12345"]):
+    for text in all_shown("12345"):
         assert "SIMULATED TIMES" in text
     assert "SIMULATED" not in shown("inference")
 
 
 def test_escapes_in_names_come_out_visible() -> None:
-    text = shown(width=120, height=40, keys=["G"])
+    text = shown(width=120, height=40, keys="G")
     assert "\x1b" not in text
     assert "␛[31mred" in text

@@ -25,7 +25,6 @@ OLD, NEW, NEWER = "2020_01_01_00_00_00", "2020_01_02_00_00_00", "2020_01_03_00_0
 
 
 def add_run(logdir: Path, name: str) -> None:
-    """A run with one host."""
     folder = logdir / "plugins" / "profile" / name
     folder.mkdir(parents=True)
     (folder / "worker-0.xplane.pb").write_bytes(profile())
@@ -109,7 +108,6 @@ async def test_the_newest_is_followed_where_that_is_asked_for(logdir: Path) -> N
 
 
 def add_host(logdir: Path, run: str) -> None:
-    """A further host of a run."""
     (logdir / "plugins" / "profile" / run / "worker-1.xplane.pb").write_bytes(profile())
 
 

@@ -9,11 +9,12 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from tests.support.build import host_bytes
+from tpuprof.parsers.base.errors import EXIT_OK
 from tpuprof.tui.cli import main as cli
 
 RUN = "2026_11_21_03_00_00"
@@ -82,14 +83,34 @@ def modules_of(bare: Mapping[str, Sequence[str]], others: Mapping[str, Sequence[
     return found
 
 
-def expect_error(capsys: pytest.CaptureFixture[str], args: list[str], exit_code: int) -> tuple[str, str]:
-    """The sentence and the hint of an error, which is two lines on standard error and nothing else."""
-    assert cli.main(args) == exit_code
-    out, err = capsys.readouterr()
-    assert out == ""
-    sentence, hint = err.splitlines()
-    assert sentence.endswith(".") and hint.startswith("try: ")
-    return sentence, hint
+class Printed(NamedTuple):
+    """What a command prints on standard output and standard error."""
+
+    out: str
+    err: str
+
+
+class Call:
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *words: object, code: int = EXIT_OK) -> Printed:
+        """What a command prints, which exits with a code."""
+        exit_code = cli.main([str(word) for word in words])
+        printed = Printed(*self._capsys.readouterr())
+        assert exit_code == code, printed.err
+        return printed
+
+    def json(self, *words: object) -> Any:
+        return json.loads(self(*words).out)
+
+    def error(self, code: int, *words: object) -> tuple[str, str]:
+        """The sentence and the hint of an error, which is two lines on standard error and nothing else."""
+        out, err = self(*words, code=code)
+        assert out == ""
+        sentence, hint = err.splitlines()
+        assert sentence.endswith(".") and hint.startswith("try: ")
+        return sentence, hint
 
 
 class Terminal(io.StringIO):

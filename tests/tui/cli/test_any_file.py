@@ -10,7 +10,7 @@ import pytest
 from tests.support.build import host_bytes
 from tests.support.files.dumps import DUMP, STEM, TEXTS, dumped
 from tests.support.files.pprof import pprof, training
-from tests.tui.cli.calls import expect_error
+from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import main as cli
@@ -21,12 +21,6 @@ ERROR = "Ran out of memory in memory space hbm. Used 20.00G of 15.75G hbm. Excee
 @pytest.fixture(autouse=True)
 def _cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
-def printed(capsys: pytest.CaptureFixture[str], words: list[str]) -> str:
-    """What a command that succeeds prints."""
-    assert cli.main(words) == EXIT_OK
-    return capsys.readouterr().out
 
 
 @pytest.fixture
@@ -62,40 +56,38 @@ def test_a_logdir_and_an_archive_of_one_open_as_ever(tmp_path: Path, opened: lis
     assert [(options.tab, options.only_hlo) for _, options in opened] == [(0, False)] * 3
 
 
-def test_without_a_terminal_the_page_of_what_it_is_is_printed(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_without_a_terminal_the_page_of_what_it_is_is_printed(call: Call, tmp_path: Path) -> None:
     folder = dumped(tmp_path / "dump", *TEXTS)
     (tmp_path / "train.log").write_text(ERROR)
     with zipfile.ZipFile(tmp_path / "arrays.zip", "w") as archive:
         archive.writestr("memory.prof", pprof(training()))
     heads = {"dump": "─ Memory of dump", "train.log": "─ train.log:1: out of memory", "arrays.zip": "─ Live arrays"}
     for name, head in heads.items():
-        assert printed(capsys, [str(tmp_path / name)]).startswith(head), name
-    assert "jit_train_step" in printed(capsys, ["doctor", str(folder)])
-    assert "1 compiled module, 1 with its buffers" in printed(capsys, ["doctor", str(folder)])
-    report = printed(capsys, ["report", "memory", str(folder), "--format", "json"])
+        assert call(tmp_path / name).out.startswith(head), name
+    assert "jit_train_step" in call("doctor", folder).out
+    assert "1 compiled module, 1 with its buffers" in call("doctor", folder).out
+    report = call("report", "memory", folder, "--format", "json").out
     assert '"peak_bytes": {"HBM": 278604}' in report
     assert "put together from texts of the dump" in report
 
 
-def test_other_pages_of_a_dump_say_which_page_it_has(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_other_pages_of_a_dump_say_which_page_it_has(call: Call, tmp_path: Path) -> None:
     folder = dumped(tmp_path / "dump", *TEXTS)
     for path in (folder, DUMP):
-        sentence, hint = expect_error(capsys, ["report", "overview", str(path)], EXIT_NOT_FOUND)
+        sentence, hint = call.error(EXIT_NOT_FOUND, "report", "overview", path)
         assert sentence.endswith("holds compiled modules of XLA, no profile: they have memory and graph, not overview.")
         assert hint.startswith("try: tpuprof-tui report memory ")
 
 
-def test_what_nothing_reads_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_what_nothing_reads_is_named(call: Call, tmp_path: Path) -> None:
     path = tmp_path / "trace.pftrace"
     path.write_bytes(b"\x0a\x02\x50\x01")
     for words in ([str(path)], ["report", "overview", str(path)]):
-        sentence, hint = expect_error(capsys, words, EXIT_UNREADABLE)
+        sentence, hint = call.error(EXIT_UNREADABLE, *words)
         assert sentence.endswith("trace.pftrace is a trace in Perfetto's binary format, no profile.")
         assert "ui.perfetto.dev" in hint
     (tmp_path / "train.log").write_text("step 1\n")
-    sentence, _ = expect_error(capsys, [str(tmp_path / "train.log")], EXIT_NOT_FOUND)
+    sentence, _ = call.error(EXIT_NOT_FOUND, tmp_path / "train.log")
     assert "holds no out-of-memory error" in sentence
-    sentence, hint = expect_error(capsys, ["report", "ops", str(tmp_path / "train.log")], EXIT_NOT_FOUND)
+    sentence, hint = call.error(EXIT_NOT_FOUND, "report", "ops", tmp_path / "train.log")
     assert "train.log is a text, no profile." in sentence and "tpuprof-tui oom" in hint

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.files.pprof import BATCH, Made, pprof, written
 from tests.support.made.oom import MESSAGE
-from tests.tui.cli.calls import expect_error, write_logdir
+from tests.tui.cli.calls import Call, write_logdir
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE
 from tpuprof.parsers.memory.live_arrays import LiveArrays
 from tpuprof.parsers.session.diff.live_arrays import LiveArraysDiff
@@ -55,47 +55,46 @@ def test_two_names_open_the_comparison(tmp_path: Path, opened: list[object]) -> 
     assert {second.before.name, second.after.name} == {"1.prof", "4.prof"}
 
 
-def test_the_page_is_printed_where_there_is_no_screen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(written(tmp_path)), "--ascii"]) == EXIT_OK
-    shown = capsys.readouterr()
+def test_the_page_is_printed_where_there_is_no_screen(tmp_path: Path, call: Call) -> None:
+    shown = call(str(written(tmp_path)), "--ascii")
     assert "train.py:91 init_state" in shown.out and "Printing the live arrays instead" in shown.err
     assert shown.out.isascii()
 
 
-def test_growth_is_told_by_the_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_growth_is_told_by_the_exit_code(tmp_path: Path, call: Call) -> None:
     before, after = (str(written(tmp_path, f"{step}.prof", step)) for step in (0, 500))
-    assert main(["diff", before, after, "--fail-on-regression", "5%", "--json"]) == EXIT_REGRESSION
-    shown = capsys.readouterr()
+    shown = call("diff", before, after, "--fail-on-regression", "5%", "--json", code=EXIT_REGRESSION)
     document = json.loads(shown.out)
     assert document["regression"]["outcome"] == "grown" and document["regression"]["sentence"] == shown.err.strip()
     assert main(["diff", before, after, "--fail-on-regression", "90%"]) == EXIT_OK
     assert main(["diff", after, before, "--fail-on-regression", "0%"]) == EXIT_OK
 
 
-def test_what_does_not_go_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_does_not_go_together(tmp_path: Path, call: Call) -> None:
     path, logdir = str(written(tmp_path, "a.prof")), str(write_logdir(tmp_path / "logs"))
     other = str(written(tmp_path, "b.prof"))
     for words in ([path], [path, path], [path, logdir], [logdir, path], [path, other, "--host", "a"]):
-        expect_error(capsys, ["diff", *words], EXIT_USAGE)
-    _, hint = expect_error(capsys, ["report", "overview", path], EXIT_NOT_FOUND)
+        call.error(EXIT_USAGE, "diff", *words)
+    _, hint = call.error(EXIT_NOT_FOUND, "report", "overview", path)
     assert f"report live-arrays {path}" in hint
-    expect_error(capsys, ["report", "live-arrays", logdir], EXIT_NOT_FOUND)
-    expect_error(capsys, ["report", "live-arrays", path, "--host", "a"], EXIT_USAGE)
-    expect_error(capsys, ["report", "memory", logdir, "--by", "stack"], EXIT_USAGE)
+    call.error(EXIT_NOT_FOUND, "report", "live-arrays", logdir)
+    call.error(EXIT_USAGE, "report", "live-arrays", path, "--host", "a")
+    call.error(EXIT_USAGE, "report", "memory", logdir, "--by", "stack")
 
 
-def test_a_profile_of_time_is_named_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_profile_of_time_is_named_as_such(tmp_path: Path, call: Call) -> None:
     path = tmp_path / "cpu.prof"
     path.write_bytes(gzip.compress(pprof([Made((1, 2), BATCH)], (("samples", "count"), ("cpu", "nanoseconds")))))
     for words in (["report", "live-arrays"], ["diff", str(written(tmp_path))]):
-        sentence, _ = expect_error(capsys, [*words, str(path)], EXIT_UNREADABLE)
+        sentence, _ = call.error(EXIT_UNREADABLE, *words, path)
         assert sentence.startswith("cpu.prof is a pprof profile of time on a processor")
 
 
-def test_doctor_says_what_it_is_and_what_lies_beside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_says_what_it_is_and_what_lies_beside(
+    tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = written(tmp_path)
-    assert main(["doctor", str(path)]) == EXIT_OK
-    shown = capsys.readouterr().out
+    shown = call("doctor", path).out
     assert "a device memory profile, memory.prof" in shown and "TPU_1(process=0,(1,0,0,0)): 5.53 GiB" in shown
     folder = next((write_logdir(tmp_path / "logs") / "plugins" / "profile").iterdir())
     written(folder)
@@ -106,31 +105,27 @@ def test_doctor_says_what_it_is_and_what_lies_beside(tmp_path: Path, capsys: pyt
 
 
 @pytest.mark.parametrize("order", ["log first", "log last", "option"])
-def test_a_log_beside_it_says_who_holds_the_memory(
-    order: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_beside_it_says_who_holds_the_memory(order: str, tmp_path: Path, call: Call) -> None:
     log, path = tmp_path / "train.log", str(written(tmp_path, step=3))
     log.write_text(LOAD)
     words = {"log first": [str(log), path], "log last": [path, str(log)], "option": [str(log), "--arrays", path]}[order]
-    assert main(["oom", *words]) == EXIT_OK
-    shown = " ".join(capsys.readouterr().out.split())
+    shown = " ".join(call("oom", *words).out.split())
     assert (
         "5.54 GiB live on TPU_0 in 79 buffers. The error at train.log:1: 13.50 GiB asked for, 7.48 GiB free." in shown
     )
     assert "3.00 GiB 54% train.py:91 init_state (48)" in shown
-    assert main(["oom", *words, "--json", "--limit", "2"]) == EXIT_OK
-    live = json.loads(capsys.readouterr().out)["live_arrays"]
+    live = call.json("oom", *words, "--json", "--limit", "2")["live_arrays"]
     assert (live["device"], live["count"], len(live["groups"])) == ("TPU_0(process=0,(0,0,0,0))", 79, 2)
-    assert main(["oom", *words, "--md"]) == EXIT_OK
-    assert "### Who holds it: memory.prof" in capsys.readouterr().out
+    assert "### Who holds it: memory.prof" in call("oom", *words, "--md").out
 
 
-def test_an_error_of_the_compiler_counts_the_program_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_of_the_compiler_counts_the_program_alone(tmp_path: Path, call: Call) -> None:
     log = tmp_path / "train.log"
     log.write_text(MESSAGE)
-    assert main(["oom", str(log), str(written(tmp_path))]) == EXIT_OK
-    assert "The compiler counts what the program takes alone" in " ".join(capsys.readouterr().out.split())
+    assert "The compiler counts what the program takes alone" in " ".join(
+        call("oom", log, str(written(tmp_path))).out.split()
+    )
     words = ["oom", str(log), str(written(tmp_path)), "--arrays", str(written(tmp_path))]
-    expect_error(capsys, words, EXIT_USAGE)
-    _, hint = expect_error(capsys, ["oom", str(written(tmp_path))], EXIT_NOT_FOUND)
+    call.error(EXIT_USAGE, *words)
+    _, hint = call.error(EXIT_NOT_FOUND, "oom", str(written(tmp_path)))
     assert hint.endswith("memory.prof")

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from tests.support.build import host_bytes
-from tests.tui.cli.calls import PROGRAM, RUN, Done, Terminal, expect_error, modules_of, run, write_logdir
+from tests.tui.cli.calls import PROGRAM, RUN, Call, Done, Terminal, modules_of, run, write_logdir
 from tpuprof.parsers.base.errors import (
     EXIT_INTERRUPTED,
     EXIT_NO_TERMINAL,
@@ -69,47 +69,42 @@ from tpuprof.tui.demo import demo_path
         ["report", "runs", "a", "--logdir", "b"],
     ],
 )
-def test_usage_errors(capsys: pytest.CaptureFixture[str], args: list[str]) -> None:
-    expect_error(capsys, args, EXIT_USAGE)
+def test_usage_errors(call: Call, args: list[str]) -> None:
+    call.error(EXIT_USAGE, *args)
 
 
-def test_nothing_there(capsys: pytest.CaptureFixture[str], tmp_path: Path, logdir: Path) -> None:
-    expect_error(capsys, ["report", "overview", str(tmp_path / "nowhere")], EXIT_NOT_FOUND)
-    expect_error(capsys, ["report", "runs", str(tmp_path / "nowhere")], EXIT_NOT_FOUND)
-    expect_error(capsys, ["report", "overview", str(logdir), "--run", "1999"], EXIT_NOT_FOUND)
-    _, hint = expect_error(capsys, ["report", "overview", str(logdir), "--host", "host7"], EXIT_NOT_FOUND)
+def test_nothing_there(call: Call, tmp_path: Path, logdir: Path) -> None:
+    call.error(EXIT_NOT_FOUND, "report", "overview", tmp_path / "nowhere")
+    call.error(EXIT_NOT_FOUND, "report", "runs", tmp_path / "nowhere")
+    call.error(EXIT_NOT_FOUND, "report", "overview", logdir, "--run", "1999")
+    _, hint = call.error(EXIT_NOT_FOUND, "report", "overview", logdir, "--host", "host7")
     assert "host0" in hint and "host1" in hint
 
 
-def test_an_unreadable_profile(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_an_unreadable_profile(call: Call, tmp_path: Path) -> None:
     (tmp_path / "host0.xplane.pb").write_bytes(b"\xff" * 300)
-    expect_error(capsys, ["report", "overview", str(tmp_path)], EXIT_UNREADABLE)
+    call.error(EXIT_UNREADABLE, "report", "overview", tmp_path)
 
 
 @pytest.mark.parametrize(
     "words", [["report", "overview", DEMO, "--width", "999999999"], ["diff", "x", "--width", "10001"]], ids=" ".join
 )
-def test_a_width_has_a_bound(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
-    assert "is not a whole number from 0 to 10,000" in expect_error(capsys, words, EXIT_USAGE)[0]
+def test_a_width_has_a_bound(call: Call, words: list[str]) -> None:
+    assert "is not a whole number from 0 to 10,000" in call.error(EXIT_USAGE, *words)[0]
 
 
-def test_a_terminal_of_a_width_that_none_has(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_of_a_width_that_none_has(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "999999999")
-    assert cli.main(["report", "overview", DEMO]) == EXIT_OK
-    assert max(map(len, capsys.readouterr().out.splitlines())) <= MOST_WIDTH
+    assert max(map(len, call("report", "overview", DEMO).out.splitlines())) <= MOST_WIDTH
 
 
-def test_a_device_that_never_ends_is_no_log(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expect_error(capsys, ["oom", "/dev/zero"], EXIT_UNREADABLE)
+def test_a_device_that_never_ends_is_no_log(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    call.error(EXIT_UNREADABLE, "oom", "/dev/zero")
     with open("/dev/zero", encoding="ascii") as zeros:
         monkeypatch.setattr(sys, "stdin", zeros)
-        expect_error(capsys, ["oom", "-"], EXIT_UNREADABLE)
-    expect_error(capsys, ["oom", os.devnull], EXIT_NOT_FOUND)
-    expect_error(capsys, ["report", "overview", "/dev/zero"], EXIT_UNREADABLE)
+        call.error(EXIT_UNREADABLE, "oom", "-")
+    call.error(EXIT_NOT_FOUND, "oom", os.devnull)
+    call.error(EXIT_UNREADABLE, "report", "overview", "/dev/zero")
 
 
 @pytest.mark.parametrize("modules", [0, 20, 60, 120, 200, 280])
@@ -150,11 +145,9 @@ def test_closed_streams(words: str, exit_code: int, closed: str, tmp_path: Path)
     assert bool(said) == ("2>&-" not in closed and (lost or exit_code != EXIT_OK))
 
 
-def test_a_traceback_only_where_it_is_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert cli.main(["report", "overview", str(tmp_path / "nowhere"), "--debug"]) == EXIT_NOT_FOUND
-    assert "Traceback" in capsys.readouterr().err
-    assert cli.main(["--debug", "report", "overview", str(tmp_path / "nowhere")]) == EXIT_NOT_FOUND
-    assert "Traceback" in capsys.readouterr().err
+def test_a_traceback_only_where_it_is_asked_for(call: Call, tmp_path: Path) -> None:
+    assert "Traceback" in call("report", "overview", tmp_path / "nowhere", "--debug", code=EXIT_NOT_FOUND).err
+    assert "Traceback" in call("--debug", "report", "overview", tmp_path / "nowhere", code=EXIT_NOT_FOUND).err
 
 
 @pytest.mark.parametrize("words", [["report", "overview"], ["report", "runs"], ["doctor"], ["report", "overview", "x"]])
@@ -208,15 +201,13 @@ def test_no_secret_stands_in_a_sentence_a_hint_or_a_traceback(
     assert out + err
 
 
-def test_a_salvaged_file_is_fine_with_a_warning(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_salvaged_file_is_fine_with_a_warning(call: Call, tmp_path: Path) -> None:
     data = host_bytes(count=400)
     (tmp_path / "host0.xplane.pb").write_bytes(data[: len(data) * 2 // 3])
-    assert cli.main(["report", "overview", str(tmp_path), "--format", "json"]) == EXIT_OK
-    out, err = capsys.readouterr()
+    out, err = call("report", "overview", tmp_path, "--format", "json")
     assert any("cut off" in warning for warning in json.loads(out)["warnings"])
     assert err == ""
-    assert cli.main(["report", "overview", str(tmp_path), "--format", "csv"]) == EXIT_OK
-    out, err = capsys.readouterr()
+    out, err = call("report", "overview", tmp_path, "--format", "csv")
     assert err.startswith("note: ") and "cut off" in err
     assert "cut off" not in out
 
@@ -249,18 +240,15 @@ def test_what_the_system_does_is_told_plainly(
 # --- the screen's command
 
 
-def test_without_a_terminal_the_overview_is_printed(capsys: pytest.CaptureFixture[str], logdir: Path) -> None:
-    assert cli.main([str(logdir), "--host", "host1"]) == EXIT_OK
-    out, err = capsys.readouterr()
+def test_without_a_terminal_the_overview_is_printed(call: Call, logdir: Path) -> None:
+    out, err = call(logdir, "--host", "host1")
     assert "host1" in out and "host0" not in out
     assert err == "Input or output is not a terminal. Printing the overview instead of opening the screen.\n"
 
 
 @pytest.mark.parametrize("option", ["--latest", "--mouse"])
-def test_what_only_a_screen_does_needs_a_terminal(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, option: str
-) -> None:
-    sentence, hint = expect_error(capsys, [option, str(tmp_path / "not there yet")], EXIT_NO_TERMINAL)
+def test_what_only_a_screen_does_needs_a_terminal(call: Call, tmp_path: Path, option: str) -> None:
+    sentence, hint = call.error(EXIT_NO_TERMINAL, option, tmp_path / "not there yet")
     assert sentence == f"{option} needs a screen. Input or output is not a terminal."
     assert hint == "try: tpuprof-tui report overview PATH"
 
@@ -300,9 +288,8 @@ def test_the_screen_gets_path_and_options(monkeypatch: pytest.MonkeyPatch) -> No
     ]
 
 
-def test_reports_take_the_demo_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["report", "overview", "demo", "--format", "json"]) == EXIT_OK
-    assert json.loads(capsys.readouterr().out)["environment"]["simulated"] is True
+def test_reports_take_the_demo_by_its_name(call: Call) -> None:
+    assert call.json("report", "overview", "demo", "--format", "json")["environment"]["simulated"] is True
 
 
 def test_the_demo_lies_beside_its_package() -> None:
@@ -313,12 +300,11 @@ def test_the_demo_lies_beside_its_package() -> None:
 # --- doctor, version, help
 
 
-def test_doctor_is_fit_for_pasting(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_is_fit_for_pasting(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm\x1b[31m")
     monkeypatch.setenv("TMUX", "/tmp/tmux-1000/secret")
     monkeypatch.setenv("SSH_CONNECTION", "203.0.113.9 1 2 3")
-    assert cli.main(["doctor"]) == EXIT_OK
-    out, err = capsys.readouterr()
+    out, err = call("doctor")
     assert err == ""
     for word in ("python ", "textual==", "numpy==", "protobuf==", "grpcio==", "decoding core ", "TERM=", "over SSH"):
         assert f" {word}" in out
@@ -333,7 +319,6 @@ def test_doctor_survives_a_core_that_is_not_there(capsys: pytest.CaptureFixture[
 
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
-    """What commands import."""
     folder = tmp_path_factory.mktemp("modules")
     logdir = str(write_logdir(folder / "logs"))
     bare = {"--help": ["--help"], "--version": ["--version"], "runs": ["report", "runs", logdir]}
@@ -343,21 +328,18 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
     return modules_of(bare, {**special, **pages}, folder)
 
 
-def test_the_version_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["--version", "--json"]) == EXIT_OK
-    told = json.loads(capsys.readouterr().out)
+def test_the_version_as_json(call: Call) -> None:
+    told = call.json("--version", "--json")
     assert told["schema"] == "tpuprof.version/1"
     assert told["decoding_core"] in ("c", "numpy")
     assert told["packages"]["numpy"] == np.__version__
-    assert cli.main(["--version"]) == EXIT_OK
-    assert capsys.readouterr().out == f"tpuprof-tui {told['version']}\n"
+    assert call("--version").out == f"tpuprof-tui {told['version']}\n"
 
 
-def test_logdir_is_another_word_for_the_path(capsys: pytest.CaptureFixture[str], logdir: Path) -> None:
+def test_logdir_is_another_word_for_the_path(call: Call, logdir: Path) -> None:
     texts = []
     for words in ([str(logdir)], ["--logdir", str(logdir)], [f"--logdir={logdir}"]):
-        assert cli.main(["report", "runs", *words, "--format", "json"]) == EXIT_OK
-        texts.append(capsys.readouterr().out)
+        texts.append(call("report", "runs", *words, "--format", "json").out)
     assert RUN in texts[0] and len(set(texts)) == 1
 
 
@@ -449,13 +431,10 @@ def test_progress_is_one_line_now_and_then_and_goes_away() -> None:
     assert stream.getvalue() == written + "\r\x1b[K"
 
 
-def test_progress_is_shown_on_a_terminal_only(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], logdir: Path
-) -> None:
+def test_progress_is_shown_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch, call: Call, logdir: Path) -> None:
     monkeypatch.setattr("tpuprof.tui.cli.progress.FIRST_AFTER_SECONDS", 0.0)
     monkeypatch.setenv("TERM", "xterm")
-    assert cli.main(["report", "overview", str(logdir)]) == EXIT_OK
-    assert capsys.readouterr().err == ""
+    assert call("report", "overview", logdir).err == ""
     err = Terminal()
     monkeypatch.setattr(sys, "stderr", err)
     assert cli.main(["report", "overview", str(logdir)]) == EXIT_OK

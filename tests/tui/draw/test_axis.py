@@ -23,7 +23,6 @@ MS = 10**9
 
 
 def picoseconds(label: str) -> int:
-    """A label's value."""
     if label in ("", "0"):
         return 0
     number, unit = label.split(" ")

@@ -98,7 +98,6 @@ def rows_of(exported: str) -> dict[int, Row]:
 
 
 def picture(rows: Mapping[int, Row], columns: int, lines: int) -> str:
-    """One screen."""
     return film([Frame(rows)], columns, lines)
 
 
@@ -170,7 +169,6 @@ def name_of(numbers: Iterable[int]) -> str:
 
 
 def named(numbers: Iterable[int]) -> str:
-    """The attribute."""
     return f' class="{name_of(numbers)}"'
 
 

@@ -16,6 +16,7 @@ import pytest
 from textual.app import App
 
 from tests.parsers.session.diff.build import example
+from tests.support.app.scene import press
 from tests.support.app.stage import ENVIRONMENT, NOW, demo_session, make_demo_app, on_stage, settled
 from tests.support.app.stand import Stand
 from tests.support.composed.sparse_cores import BOUND, sparse_profile
@@ -85,8 +86,7 @@ async def shots(keys: Sequence[str], columns: int, lines: int) -> list[dict[int,
     async with on_stage(app, columns, lines) as pilot:
         made = [rows_of(app.export_screenshot())]
         for key in keys:
-            await pilot.press(key)
-            await settled(pilot)
+            await press(pilot, key)
             made.append(rows_of(app.export_screenshot()))
     return made
 

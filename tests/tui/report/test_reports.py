@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.documents import nulls
+from tests.support.documents import EVIL, csv_rows, nulls
 from tests.support.golden import check_golden as check_file
 from tests.support.made.pages import device_less_overview, inference_overview, training_overview
 from tests.support.reports import printed
@@ -43,7 +43,6 @@ PAGES: dict[str, Callable[[], Overview]] = {
     "device_less": device_less_overview,
 }
 LOOK = TextLook(width=100, ascii_only=False, color=False)
-EVIL = "\x1b]0;owned\x07\u202eevil\n|`<b>*_[x](y)\\\x9b31m\udcff"
 
 
 def run_of(hosts: tuple[str, ...]) -> Run:
@@ -223,7 +222,7 @@ def test_any_name_keeps_the_shape_of_every_format(name: str) -> None:
 
 
 def test_cells_that_a_spreadsheet_would_run_are_text() -> None:
-    rows = list(csv.DictReader(io.StringIO(printed(OVERVIEW, hostile_overview("=1+1"), run_of(()), "csv"))))
+    rows = csv_rows(printed(OVERVIEW, hostile_overview("=1+1"), run_of(()), "csv"))
     assert rows[0]["name"] == "'=1+1"
     assert float(rows[0]["self_time_percent"]) == 41.2
 

@@ -19,11 +19,11 @@ from tests.support.files.pprof import (
     Made,
     buffer,
     executable,
-    field,
     pprof,
     training,
     written,
 )
+from tests.support.files.wire import field
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.pprof import files, messages
 from tpuprof.parsers.formats.pprof.files import is_pprof, read_pprof

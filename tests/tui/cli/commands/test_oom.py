@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.made.oom import MESSAGE
+from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
 from tpuprof.tui.cli.arguments.oom import oom_parser
 from tpuprof.tui.cli.commands.oom import run_oom
@@ -31,17 +32,15 @@ def refused(*arguments: str) -> ProfileError:
     return caught.value
 
 
-def test_text_where_there_is_no_terminal(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["oom", str(log)]) == EXIT_OK
-    shown = capsys.readouterr()
+def test_text_where_there_is_no_terminal(log: Path, call: Call) -> None:
+    shown = call("oom", log)
     assert "train.log:2: out of memory, compile time" in shown.out and "OVER BY 12.06 GiB (+77%)" in shown.out
     assert "Printing the report instead of opening the screen." in shown.err
 
 
 @pytest.mark.parametrize("option", [["--json"], ["--format", "json"]])
-def test_json(log: Path, option: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["oom", str(log), *option]) == EXIT_OK
-    shown = capsys.readouterr()
+def test_json(log: Path, option: list[str], call: Call) -> None:
+    shown = call("oom", log, *option)
     document = json.loads(shown.out)
     (report,) = document["reports"]
     assert document["schema"] == "tpuprof.oom/1" and shown.err == ""
@@ -50,10 +49,9 @@ def test_json(log: Path, option: list[str], capsys: pytest.CaptureFixture[str]) 
     assert report["advice"] and all(at in (0, 1) for item in report["advice"] for at in item["buffers"])
 
 
-def test_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(MESSAGE.encode())))
-    assert main(["oom", "-", "--md"]) == EXIT_OK
-    assert capsys.readouterr().out.startswith("### Out of memory: `jit_train_step`, compile time")
+    assert call("oom", "-", "--md").out.startswith("### Out of memory: `jit_train_step`, compile time")
 
 
 def test_a_report_goes_to_a_file(log: Path, tmp_path: Path) -> None:
@@ -73,10 +71,9 @@ def test_what_is_no_log(log: Path, tmp_path: Path) -> None:
     assert refused("a\0b").exit_code == EXIT_UNREADABLE
 
 
-def test_a_compressed_log_is_read_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_compressed_log_is_read_as_it_is(tmp_path: Path, call: Call) -> None:
     (tmp_path / "log.gz").write_bytes(gzip.compress(MESSAGE.encode()))
-    assert main(["oom", str(tmp_path / "log.gz"), "--md"]) == EXIT_OK
-    assert "OVER BY 12.06 GiB" in capsys.readouterr().out
+    assert "OVER BY 12.06 GiB" in call("oom", tmp_path / "log.gz", "--md").out
 
 
 def test_a_log_without_an_error(tmp_path: Path) -> None:
@@ -99,9 +96,8 @@ def test_a_log_without_an_error(tmp_path: Path) -> None:
         ["oom", "x", "--format", "text", "--json"],
     ],
 )
-def test_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(arguments) == EXIT_USAGE
-    assert "try: tpuprof-tui oom --help" in capsys.readouterr().err
+def test_usage(arguments: list[str], call: Call) -> None:
+    assert "try: tpuprof-tui oom --help" in call(*arguments, code=EXIT_USAGE).err
 
 
 @pytest.mark.parametrize(("arguments", "banned"), [(["LOG", "--json"], ("textual", "rich")), (["--help"], ("numpy",))])

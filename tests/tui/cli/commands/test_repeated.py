@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.build import tpu_plane
 from tests.support.servers.profiler_server import FakeProfiler, free_port
+from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_OK, EXIT_USAGE, Cancelled, ProfileError
 from tpuprof.parsers.capture.errors import failure
 from tpuprof.parsers.capture.model import CaptureResult
@@ -144,14 +145,12 @@ def test_step_time_of_a_run(tmp_path: Path) -> None:
     assert step_time(result.run_path) == 120 * MS
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path: Path, call: Call) -> None:
     """On, a snapshot when the step is too long, off."""
     with FakeProfiler(data=profile(300)) as server:
-        assert cli.main(["capture", "--continuous", "on", server.address]) == EXIT_OK
-        assert "keeps its last seconds from now on" in capsys.readouterr().err
+        assert "keeps its last seconds from now on" in call("capture", "--continuous", "on", server.address).err
         words = ["capture", "--snapshot", "--every", "1s", "--when", "step>250ms", server.address]
-        assert cli.main([*words, "--logdir", str(tmp_path), "--no-open"]) == EXIT_OK
-        out = capsys.readouterr().out
+        out = call(*words, "--logdir", tmp_path, "--no-open").out
         assert Path(out.strip(), "worker-0.xplane.pb").exists() or list(Path(out.strip()).glob("*.xplane.pb"))
         assert cli.main(["capture", "--continuous", "off", server.address]) == EXIT_OK
         assert not server.kept

@@ -15,7 +15,7 @@ import pytest
 
 from tests.demo.profile.hlo_module import Module
 from tests.support.build import host_bytes
-from tests.tui.cli.calls import RUN, Terminal, content, expect_error, modules_of
+from tests.tui.cli.calls import RUN, Call, Terminal, content, modules_of
 from tpuprof.parsers.base.errors import (
     EXIT_INTERRUPTED,
     EXIT_NOT_FOUND,
@@ -32,11 +32,10 @@ from tpuprof.tui.demo import demo_path
 # --- reports
 
 
-def test_formats(capsys: pytest.CaptureFixture[str], logdir: Path) -> None:
+def test_formats(call: Call, logdir: Path) -> None:
     outputs = {}
     for form in ("text", "json", "csv", "md"):
-        assert cli.main(["report", "overview", str(logdir), "--format", form]) == EXIT_OK
-        outputs[form], err = capsys.readouterr()
+        outputs[form], err = call("report", "overview", logdir, "--format", form)
         assert err == ""
     document = json.loads(outputs["json"])
     assert document["run"]["name"] == RUN and document["run"]["hosts"] == ["host0", "host1"]
@@ -47,60 +46,58 @@ def test_formats(capsys: pytest.CaptureFixture[str], logdir: Path) -> None:
     assert "\x1b" not in outputs["text"]
 
 
-def test_run_and_host_are_chosen(capsys: pytest.CaptureFixture[str], logdir: Path) -> None:
+def test_run_and_host_are_chosen(call: Call, logdir: Path) -> None:
     older = logdir / "plugins" / "profile" / "2025_01_01_00_00_00"
     older.mkdir()
     (older / "host0.xplane.pb").write_bytes(host_bytes(400))
-    assert cli.main(["report", "overview", str(logdir), "--run", "2025", "--format", "json"]) == EXIT_OK
-    assert json.loads(capsys.readouterr().out)["steps"][0]["duration_ms"] == 4e-7
-    assert cli.main(["report", "overview", str(logdir), "--host", "host0", "--format", "json"]) == EXIT_OK
-    document = json.loads(capsys.readouterr().out)
+    assert (
+        call.json("report", "overview", logdir, "--run", "2025", "--format", "json")["steps"][0]["duration_ms"] == 4e-7
+    )
+    document = call.json("report", "overview", logdir, "--host", "host0", "--format", "json")
     assert document["run"] == {**document["run"], "name": RUN, "hosts": ["host0"]}
-    assert cli.main(["report", "runs", str(logdir), "--format", "json"]) == EXIT_OK
-    assert [item["name"] for item in json.loads(capsys.readouterr().out)["runs"]] == [RUN, older.name]
-    assert cli.main(["report", "runs", str(logdir), "--format", "json", "--limit", "1"]) == EXIT_OK
-    assert [item["name"] for item in json.loads(capsys.readouterr().out)["runs"]] == [RUN]
-    assert cli.main(["report", "runs", str(logdir), "--format", "json", "--limit", "1", "--facts"]) == EXIT_OK
-    (facts,) = json.loads(capsys.readouterr().out)["runs"]
+    assert [item["name"] for item in call.json("report", "runs", logdir, "--format", "json")["runs"]] == [
+        RUN,
+        older.name,
+    ]
+    assert [
+        item["name"] for item in call.json("report", "runs", logdir, "--format", "json", "--limit", "1")["runs"]
+    ] == [RUN]
+    (facts,) = call.json("report", "runs", logdir, "--format", "json", "--limit", "1", "--facts")["runs"]
     assert facts["name"] == RUN and facts["step_time_ps"] > 0
     assert cli.main(["report", "overview", str(logdir), "--facts"]) == EXIT_USAGE
     assert cli.main(["report", "runs", str(logdir), "--host", "host0"]) == EXIT_USAGE
 
 
-def test_the_look_of_text(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, logdir: Path) -> None:
+def test_the_look_of_text(call: Call, monkeypatch: pytest.MonkeyPatch, logdir: Path) -> None:
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     monkeypatch.delenv("COLUMNS", raising=False)
     command = ["report", "overview", str(logdir)]
     texts = {}
     for look in ([], ["--ascii"], ["--color", "16"], ["--width", "80"]):
-        assert cli.main([*command, *look]) == EXIT_OK
-        texts["".join(look)] = capsys.readouterr().out
+        texts["".join(look)] = call(*command, *look).out
     assert max(map(len, texts[""].splitlines())) <= PIPE_WIDTH
     assert not texts[""].isascii() and texts["--ascii"].isascii()
     assert "\x1b[" in texts["--color16"]
     assert max(map(len, texts["--width80"].splitlines())) <= 80
     monkeypatch.setenv("LC_ALL", "C")
-    assert cli.main(command) == EXIT_OK
-    assert capsys.readouterr().out.isascii()
+    assert call(*command).out.isascii()
 
 
 # --- files
 
 
-def test_output_goes_into_a_file_at_once(capsys: pytest.CaptureFixture[str], logdir: Path, tmp_path: Path) -> None:
+def test_output_goes_into_a_file_at_once(call: Call, logdir: Path, tmp_path: Path) -> None:
     before = content(logdir)
     file = tmp_path / "report.json"
     file.write_text("old")
     file.chmod(0o640)
     command = ["report", "overview", str(logdir), "--format", "json", "--output"]
-    assert cli.main([*command, str(file)]) == EXIT_OK
-    assert capsys.readouterr() == ("", "")
+    assert call(*command, file) == ("", "")
     assert json.loads(file.read_text())["schema"] == "tpuprof.overview/1"
     assert file.stat().st_mode & 0o777 == 0o640
     assert sorted(path.name for path in tmp_path.iterdir()) == ["logs", "report.json"]
     assert content(logdir) == before
-    assert cli.main([*command, "-"]) == EXIT_OK
-    assert capsys.readouterr().out == file.read_text()
+    assert call(*command, "-").out == file.read_text()
 
 
 def test_a_link_is_followed_and_a_device_written_into(logdir: Path, tmp_path: Path) -> None:
@@ -113,7 +110,7 @@ def test_a_link_is_followed_and_a_device_written_into(logdir: Path, tmp_path: Pa
     assert Path(os.devnull).is_char_device()
 
 
-def test_nothing_is_written_among_profiles(capsys: pytest.CaptureFixture[str], logdir: Path, tmp_path: Path) -> None:
+def test_nothing_is_written_among_profiles(call: Call, logdir: Path, tmp_path: Path) -> None:
     folder = logdir / "plugins" / "profile" / RUN
     loose = tmp_path / "loose"
     loose.mkdir()
@@ -133,20 +130,20 @@ def test_nothing_is_written_among_profiles(capsys: pytest.CaptureFixture[str], l
         folder,
         tmp_path / "nowhere" / "report.json",
     ):
-        expect_error(capsys, ["report", "overview", str(logdir), "--output", str(file)], EXIT_USAGE)
-    expect_error(capsys, ["report", "overview", str(odd), "--output", str(odd)], EXIT_USAGE)
-    expect_error(capsys, ["report", "overview", str(logdir), "--output", ""], EXIT_USAGE)
+        call.error(EXIT_USAGE, "report", "overview", logdir, "--output", file)
+    call.error(EXIT_USAGE, "report", "overview", odd, "--output", odd)
+    call.error(EXIT_USAGE, "report", "overview", logdir, "--output", "")
     assert content(tmp_path) == before
 
 
 def test_a_file_that_cannot_be_written_leaves_nothing(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, logdir: Path, tmp_path: Path
+    call: Call, monkeypatch: pytest.MonkeyPatch, logdir: Path, tmp_path: Path
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    sentence, _ = expect_error(capsys, ["report", "runs", str(logdir), "--output", str(tmp_path / "r.txt")], EXIT_USAGE)
+    sentence, _ = call.error(EXIT_USAGE, "report", "runs", logdir, "--output", tmp_path / "r.txt")
     assert "no space left" in sentence
     assert [path.name for path in tmp_path.iterdir()] == ["logs"]
 
@@ -154,64 +151,59 @@ def test_a_file_that_cannot_be_written_leaves_nothing(
 # --- the timeline
 
 
-def test_the_timeline_in_every_format(capsys: pytest.CaptureFixture[str], logdir: Path) -> None:
+def test_the_timeline_in_every_format(call: Call, logdir: Path) -> None:
     for form in ("text", "md", "csv", "json"):
         for part in ([], ["--from", "0", "--to", "0.0000002"], ["--track", "XLA ops"]):
-            assert cli.main(["report", "timeline", str(logdir), "--format", form, *part]) == EXIT_OK
-            out, err = capsys.readouterr()
+            out, err = call("report", "timeline", logdir, "--format", form, *part)
             assert "XLA Ops" in out
             assert (form == "csv") == ("note: this is host0, one of 2 hosts" in err) == ("2 hosts" not in out)
-    assert cli.main(["report", "timeline", str(logdir), "--format", "json", "--host", "host1"]) == EXIT_OK
-    document = json.loads(capsys.readouterr().out)
+    document = call.json("report", "timeline", logdir, "--format", "json", "--host", "host1")
     assert document["run"]["hosts"] == ["host1"] and document["warnings"] == []
     assert [track["events"] for track in document["tracks"] if not track["is_derived"]] == [4, 4]
 
 
-def test_an_interval_is_milliseconds(capsys: pytest.CaptureFixture[str], logdir: Path) -> None:
+def test_an_interval_is_milliseconds(call: Call, logdir: Path) -> None:
     command = ["report", "timeline", str(logdir), "--format", "json"]
     for part, interval in (
         (["--from", "0.0000001", "--to", ".000000250"], (100, 250)),  # picoseconds
         (["--from", "0.00000010099"], (100, 400)),
         (["--to", "9."], (0, 9 * 10**9)),
     ):
-        assert cli.main([*command, *part]) == EXIT_OK
-        document = json.loads(capsys.readouterr().out)
+        document = call.json(*command, *part)
         assert (document["interval"]["from_ps"], document["interval"]["to_ps"]) == interval
 
 
-def test_the_events_of_a_limit(capsys: pytest.CaptureFixture[str], logdir: Path) -> None:
+def test_the_events_of_a_limit(call: Call, logdir: Path) -> None:
     command = ["report", "timeline", str(logdir), "--format", "json", "--from", "0", "--limit"]
     for limit, count in (("3", 3), ("0", 8)):
-        assert cli.main([*command, limit]) == EXIT_OK
-        document = json.loads(capsys.readouterr().out)
+        document = call.json(*command, limit)
         assert (len(document["events"]), document["event_count"]) == (count, 8)
 
 
-def test_no_such_track_or_host(capsys: pytest.CaptureFixture[str], logdir: Path) -> None:
-    sentence, hint = expect_error(capsys, ["report", "timeline", str(logdir), "--track", "ops\x1b"], EXIT_NOT_FOUND)
+def test_no_such_track_or_host(call: Call, logdir: Path) -> None:
+    sentence, hint = call.error(EXIT_NOT_FOUND, "report", "timeline", logdir, "--track", "ops\x1b")
     assert "ops␛" in sentence and "XLA Ops" in hint
-    expect_error(capsys, ["report", "timeline", str(logdir), "--host", "host7"], EXIT_NOT_FOUND)
+    call.error(EXIT_NOT_FOUND, "report", "timeline", logdir, "--host", "host7")
 
 
-def test_a_trace_for_perfetto(capsys: pytest.CaptureFixture[str], logdir: Path, tmp_path: Path) -> None:
+def test_a_trace_for_perfetto(call: Call, logdir: Path, tmp_path: Path) -> None:
     command = ["report", "timeline", str(logdir), "--host", "host0", "--format", "perfetto"]
-    assert cli.main(command) == EXIT_OK
-    whole, err = capsys.readouterr()
+    whole, err = call(*command)
     assert err == "" and sum(event["ph"] == "X" for event in json.loads(whole)["traceEvents"]) >= 8
-    assert cli.main([*command, "--from", "0.0000001", "--to", "0.0000002"]) == EXIT_OK
-    assert len(capsys.readouterr().out) < len(whole)
+    assert len(call(*command, "--from", "0.0000001", "--to", "0.0000002").out) < len(whole)
     plain, packed, again = tmp_path / "a.json", tmp_path / "a.json.gz", tmp_path / "b.json.GZ"
     for file in (plain, packed, again):
-        assert cli.main([*command, "--output", str(file)]) == EXIT_OK
-        assert capsys.readouterr() == ("", "")
+        assert call(*command, "--output", file) == ("", "")
     assert plain.read_text() == gzip.decompress(packed.read_bytes()).decode() == whole
     assert packed.read_bytes() == again.read_bytes() and packed.read_bytes()[3:8] == bytes(5)  # no name, no time
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "a.json.gz", "b.json.GZ", "logs"]
 
 
-def test_a_trace_for_perfetto_is_of_one_host(capsys: pytest.CaptureFixture[str], logdir: Path) -> None:
-    assert cli.main(["report", "timeline", str(logdir), "--format", "perfetto"]) == EXIT_OK
-    assert capsys.readouterr().err == "note: this is host0, one of 2 hosts; --host shows another one\n"
+def test_a_trace_for_perfetto_is_of_one_host(call: Call, logdir: Path) -> None:
+    assert (
+        call("report", "timeline", logdir, "--format", "perfetto").err
+        == "note: this is host0, one of 2 hosts; --host shows another one\n"
+    )
 
 
 def test_a_trace_for_perfetto_is_not_for_a_terminal(monkeypatch: pytest.MonkeyPatch, logdir: Path) -> None:
@@ -247,54 +239,48 @@ def test_a_trace_that_breaks_off_leaves_nothing(
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("form", ["perfetto", "json"])
-def test_a_full_device_is_one_plain_error(capsys: pytest.CaptureFixture[str], logdir: Path, form: str) -> None:
+def test_a_full_device_is_one_plain_error(call: Call, logdir: Path, form: str) -> None:
     command = ["report", "timeline", str(logdir), "--host", "host0", "--format", form, "--output", "/dev/full"]
-    sentence, _ = expect_error(capsys, command, EXIT_USAGE)
+    sentence, _ = call.error(EXIT_USAGE, *command)
     assert sentence == "/dev/full can't be written: no space left on device."
 
 
 # --- memory
 
 
-def test_memory_reports(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["report", "memory", "demo", "--format", "json", "--module", "jit_eval_step", "--limit", "1"]) == 0
-    document = json.loads(capsys.readouterr().out)
+def test_memory_reports(call: Call) -> None:
+    document = call.json("report", "memory", "demo", "--format", "json", "--module", "jit_eval_step", "--limit", "1")
     assert document["module"].startswith("jit_eval_step(")
     assert document["run"]["hosts"] == ["demo"]
-    assert cli.main(["report", "memory-profile", "demo", "--format", "json"]) == EXIT_OK
-    document = json.loads(capsys.readouterr().out)
+    document = call.json("report", "memory-profile", "demo", "--format", "json")
     assert [allocator["id"] for allocator in document["allocators"]] == ["0", "1", "2", "3"]
-    sentence, hint = expect_error(capsys, ["report", "memory", "demo", "--module", "jit_step"], EXIT_NOT_FOUND)
+    sentence, hint = call.error(EXIT_NOT_FOUND, "report", "memory", "demo", "--module", "jit_step")
     assert sentence == "There is no module jit_step."
     assert "jit_train_step(" in hint
 
 
-def test_memory_of_a_profile_without_hlo(capsys: pytest.CaptureFixture[str], logdir: Path) -> None:
-    assert cli.main(["report", "memory", str(logdir), "--format", "csv"]) == EXIT_OK
-    out, err = capsys.readouterr()
+def test_memory_of_a_profile_without_hlo(call: Call, logdir: Path) -> None:
+    out, err = call("report", "memory", logdir, "--format", "csv")
     assert out.startswith("name,category,size_bytes")
     assert "no compiled HLO" in err
-    assert cli.main(["report", "memory-profile", str(logdir), "--format", "csv"]) == EXIT_OK
-    assert "no events of the host" in capsys.readouterr().err
+    assert "no events of the host" in call("report", "memory-profile", logdir, "--format", "csv").err
 
 
 @pytest.mark.parametrize("command", [["memory"], ["report", "memory"]])
-def test_memory_of_hlo_files(capsys: pytest.CaptureFixture[str], tmp_path: Path, command: list[str]) -> None:
+def test_memory_of_hlo_files(call: Call, tmp_path: Path, command: list[str]) -> None:
     (tmp_path / "jit_eval_step(5).hlo_proto.pb").write_bytes(Module("jit_eval_step").proto_bytes)
     before = content(tmp_path)
-    assert cli.main([*command, str(tmp_path), "--device", "v5e"]) == EXIT_OK
-    out = capsys.readouterr().out
+    out = call(*command, tmp_path, "--device", "v5e").out
     assert "jit_eval_step(5)" in out
     assert "capacity 15.75 GiB" in out
-    assert cli.main([*command, str(tmp_path)]) == EXIT_OK
-    assert "capacity unknown" in capsys.readouterr().out
+    assert "capacity unknown" in call(*command, tmp_path).out
     assert content(tmp_path) == before
-    expect_error(capsys, [*command, str(tmp_path), "--device", "h100"], EXIT_USAGE)
-    expect_error(capsys, [*command, str(tmp_path / "nowhere")], EXIT_NOT_FOUND)
+    call.error(EXIT_USAGE, *command, tmp_path, "--device", "h100")
+    call.error(EXIT_NOT_FOUND, *command, tmp_path / "nowhere")
     (tmp_path / "cut.hlo.pb").write_bytes(Module("jit_eval_step").proto_bytes[:5000])
-    sentence, _ = expect_error(capsys, ["report", *command[-1:], str(tmp_path / "cut.hlo.pb")], EXIT_UNREADABLE)
+    sentence, _ = call.error(EXIT_UNREADABLE, "report", *command[-1:], tmp_path / "cut.hlo.pb")
     assert "is damaged or no HLO module" in sentence
-    sentence, _ = expect_error(capsys, ["report", "memory-profile", str(tmp_path)], EXIT_NOT_FOUND)
+    sentence, _ = call.error(EXIT_NOT_FOUND, "report", "memory-profile", tmp_path)
     assert "nothing about memory over time" in sentence
 
 
@@ -325,31 +311,28 @@ def test_memory_reports_load_no_textual(tmp_path: Path) -> None:
         assert not [name for name in done.modules if name.split(".")[0] in ("textual", "grpc")]
 
 
-def test_oom(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_oom(call: Call, tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     log.write_text(
         "Ran out of memory in memory space hbm. Used 20.00G of 15.75G hbm. Exceeded hbm capacity by 4.25G.\n"
     )
-    assert cli.main(["oom", str(log), "--json"]) == EXIT_OK
-    (report,) = json.loads(capsys.readouterr().out)["reports"]
+    (report,) = call.json("oom", log, "--json")["reports"]
     assert report["used_bytes"] == 20 << 30
     log.write_text("all is well\n")
-    expect_error(capsys, ["oom", str(log)], EXIT_NOT_FOUND)
-    expect_error(capsys, ["oom", str(tmp_path / "nowhere")], EXIT_NOT_FOUND)
-    expect_error(capsys, ["oom"], EXIT_USAGE)
+    call.error(EXIT_NOT_FOUND, "oom", log)
+    call.error(EXIT_NOT_FOUND, "oom", tmp_path / "nowhere")
+    call.error(EXIT_USAGE, "oom")
 
 
 # --- one core
 
 
 @pytest.mark.parametrize("page", ["overview", "input", "inference", "ops", "op-profile", "roofline", "timeline"])
-def test_one_core(capsys: pytest.CaptureFixture[str], page: str) -> None:
-    assert cli.main(["report", page, "demo", "--core", "1", "--format", "json"]) == EXIT_OK
-    document = json.loads(capsys.readouterr().out)
+def test_one_core(call: Call, page: str) -> None:
+    document = call.json("report", page, "demo", "--core", "1", "--format", "json")
     assert (document["run"]["hosts"], document["run"]["core"]) == (["demo"], "demo:1")
     assert any(text.startswith("only demo:1 is shown") for text in document["warnings"])
-    assert cli.main(["report", page, "demo", "--core", "demo:1", "--width", "80"]) == EXIT_OK
-    assert capsys.readouterr().out.splitlines()[0].endswith(" demo:1 ─")
+    assert call("report", page, "demo", "--core", "demo:1", "--width", "80").out.splitlines()[0].endswith(" demo:1 ─")
 
 
 @pytest.mark.parametrize(
@@ -372,12 +355,10 @@ def test_a_core_that_can_not_be_shown(
     assert not out and words in err and "\ntry: " in err
 
 
-def test_two_runs_are_compared_by_one_core(capsys: pytest.CaptureFixture[str], logdir: Path) -> None:
+def test_two_runs_are_compared_by_one_core(call: Call, logdir: Path) -> None:
     older = logdir / "plugins" / "profile" / "2025_01_01_00_00_00"
     older.mkdir()
     (older / "host0.xplane.pb").write_bytes(host_bytes(400))
-    assert cli.main(["diff", str(logdir), "--core", "host0:0", "--json"]) == EXIT_OK
-    document = json.loads(capsys.readouterr().out)
+    document = call.json("diff", logdir, "--core", "host0:0", "--json")
     assert "host0:0" in json.dumps(document)
-    assert cli.main(["diff", str(logdir), "--core", "host0:8", "--json"]) == EXIT_NOT_FOUND
-    assert "Host host0 has no core 8" in capsys.readouterr().err
+    assert "Host host0 has no core 8" in call("diff", logdir, "--core", "host0:8", "--json", code=EXIT_NOT_FOUND).err

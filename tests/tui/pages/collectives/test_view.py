@@ -32,7 +32,6 @@ from tpuprof.tui.widgets.tab import Jump
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two slices."""
     return slices.write_run(tmp_path_factory.mktemp("slices"))
 
 
@@ -51,8 +50,6 @@ async def on_collectives(app: TpuprofApp, width: int, height: int) -> AsyncItera
 
 
 def shown(app: TpuprofApp, width: int, height: int, *keys: str) -> str:
-    """The screen after some keys."""
-
     async def played() -> str:
         async with on_collectives(app, width, height) as (_, pilot):
             await press(pilot, *keys)
@@ -165,8 +162,7 @@ async def test_the_timeline_is_one_key_away(run: Path) -> None:
         tab = ops_tab(app)
         name = tab.views.other_view.op_name if tab.views.other_view is not None else None
         assert name is not None and tab.jump("on_timeline") == Jump("timeline", "op", name)
-        await pilot.press("o")
-        await settled(pilot)
+        await press(pilot, "o")
         assert ops_tab(app).selection == name
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.documents import nulls
+from tests.support.documents import csv_rows, nulls
 from tests.support.files.counters import with_custom_calls, with_instructions, with_periodic, with_readings
 from tests.support.golden import check_golden
-from tpuprof.tui.cli.main import main
+from tests.tui.cli.calls import Call
 
 GOLDEN = Path(__file__).parent / "golden"
 Print = Callable[..., str]
@@ -27,15 +25,12 @@ MADE = {
 
 
 @pytest.fixture
-def printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Print:
-    """Prints the report on a profile."""
-
+def printed(tmp_path: Path, call: Call) -> Print:
     def report(name: str, *arguments: str) -> str:
         path = tmp_path / name / "host0.xplane.pb"
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(MADE[name])
-        assert main(["report", "counters", str(path), "--no-cache", *arguments]) == 0
-        return capsys.readouterr().out.replace(str(tmp_path), "/logs")
+        return call("report", "counters", path, "--no-cache", *arguments).out.replace(str(tmp_path), "/logs")
 
     return report
 
@@ -62,7 +57,7 @@ def test_all_registers_are_rows(printed: Print) -> None:
     first = document["counters"][0]
     assert (len(document["counters"]), first["register"], first["value"]) == (3368, "TC 0 CYCLES", 2_280_000_000)
     assert first["value_hex"] == "0x87e60a00" and len(document["units"]) == 236
-    rows = list(csv.DictReader(io.StringIO(printed("v7x", "--format", "csv"))))
+    rows = csv_rows(printed("v7x", "--format", "csv"))
     busy = next(row for row in rows if row["unit"] == "Avg MXU Busy")
     assert float(busy["use_percent"]) == pytest.approx(41, abs=1e-4)
     assert float(busy["achieved"]) / float(busy["peak"]) == pytest.approx(0.41, abs=1e-6)

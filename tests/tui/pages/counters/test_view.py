@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.app.scene import Scene, app_over, scene
+from tests.support.app.scene import Scene, after, app_over, press, scene
 from tests.support.app.stage import check_cells, check_golden, frame, ops_tab, settled, timeline_tab, until
 from tests.support.files.counters import with_custom_calls, with_readings
 from tpuprof.tui.app.app import TpuprofApp
@@ -30,8 +30,7 @@ async def test_units_of_a_core(width: int, height: int, tmp_path: Path) -> None:
     async with on_units(tmp_path, with_readings("TPU v7x"), (width, height)) as (app, pilot):
         check_golden(f"counters-units-{width}x{height}", shown(app))
         check_cells(app)
-        await pilot.press("b")
-        await settled(pilot)
+        await press(pilot, "b")
         check_golden(f"counters-raw-{width}x{height}", shown(app))
 
 
@@ -48,20 +47,14 @@ async def test_in_ascii_with_16_colours(tmp_path: Path) -> None:
 async def test_other_cores_orders_and_filters(tmp_path: Path) -> None:
     async with on_units(tmp_path, with_readings("TPU v7x")) as (app, pilot):
         tab = ops_tab(app)
-        await pilot.press("l", "l")
-        await settled(pilot)
-        assert "TPU 0 #1" in frame(app) and tab.selection == "ICI (Read)"
-        await pilot.press("h", "h", "s")
-        await settled(pilot)
+        assert "TPU 0 #1" in await after(pilot, "l", "l") and tab.selection == "ICI (Read)"
+        await press(pilot, "h", "h", "s")
         assert tab.selection == "No XLU Busy"  # most of the cycles
         assert tab.search("matrix") == "9 rows" and tab.selection == "No MXU Busy"
         tab.end_search()
-        await pilot.press("b", "slash", *"mxu_busy_2", "enter")
-        await settled(pilot)
+        await press(pilot, "b", "/", *"mxu_busy_2", "enter")
         assert tab.selection == "vf_chip_register_a668a1d8"
-        await pilot.press("enter")
-        await settled(pilot)
-        assert "TC 0 MXU_BUSY_2" in frame(app)
+        assert "TC 0 MXU_BUSY_2" in await after(pilot, "enter")
 
 
 async def test_a_sampled_unit_leads_to_its_track(tmp_path: Path) -> None:
@@ -69,8 +62,7 @@ async def test_a_sampled_unit_leads_to_its_track(tmp_path: Path) -> None:
         tab = ops_tab(app)
         check_golden("counters-calls-120x40", shown(app))
         assert tab.jump("on_timeline") == Jump("timeline", "counter", "/device:TPU:0 / MXU")
-        await pilot.press("O")
-        await settled(pilot)
+        await press(pilot, "O")
         assert "TPU core 0, MXU: " in timeline_tab(app).note or "MXU" in frame(app)
         check_golden("counters-track-120x40", shown(app))
 
@@ -85,16 +77,13 @@ async def test_the_card_of_a_custom_call_has_its_scopes(tmp_path: Path) -> None:
 
 async def test_help_and_notes_say_what_was_never_seen(tmp_path: Path) -> None:
     async with on_units(tmp_path, with_readings("TPU v6 Lite")) as (app, pilot):
-        await pilot.press("w")
-        await settled(pilot)
+        await press(pilot, "w")
         assert "no profile of hardware" in " ".join(frame(app).split())
-        await pilot.press("escape", "question_mark")
-        await settled(pilot)
+        await press(pilot, "escape", "?")
         for _ in range(3):
             if "Next, previous core" in frame(app):
                 break
-            await pilot.press("pagedown")
-            await settled(pilot)
+            await press(pilot, "pagedown")
         assert "Next, previous core" in frame(app)
 
 

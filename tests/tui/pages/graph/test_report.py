@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from dataclasses import replace
@@ -14,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.app.stage import demo_session
-from tests.support.documents import nulls
+from tests.support.documents import csv_rows, nulls
 from tests.support.files.hlo_graphs import SMALL, programs_of, small_programs
 from tests.support.golden import check_golden
 from tests.support.reports import printed
@@ -101,7 +99,7 @@ def test_json_has_op_neighbours_and_what_lies_around() -> None:
 
 
 def test_csv_is_what_lies_around() -> None:
-    rows = list(csv.DictReader(io.StringIO(printed(REPORT, report_of("copy.7", small_programs()), RUN, "csv"))))
+    rows = csv_rows(printed(REPORT, report_of("copy.7", small_programs()), RUN, "csv"))
     assert [(row["name"], row["distance"]) for row in rows] == [("copy.7", "0"), ("fusion.3", "1"), ("w", "1")]
     assert rows[0]["moves"] == "layout {1,0} to {0,1}" and rows[0]["self_time_ps"] == ""
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 
 from tests.support.build import PlaneBuilder
-from tests.support.documents import nulls
+from tests.support.documents import EVIL, nulls
 from tests.support.golden import check_golden
 from tests.support.made.many_hosts import host_bytes, steady, straggling_page, summaries
 from tests.support.reports import printed
-from tests.tui.pages.hosts.test_report import EVIL, GOLDEN, LOOKS, RUN, of_nothing
+from tests.tui.pages.hosts.test_report import GOLDEN, LOOKS, RUN, of_nothing
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.hosts.hosts import hosts_page

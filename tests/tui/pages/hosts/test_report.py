@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.build import PlaneBuilder
-from tests.support.documents import nulls
+from tests.support.documents import EVIL, nulls
 from tests.support.golden import check_golden
 from tests.support.made.many_hosts import profiles, steady, straggling_page, summaries
 from tests.support.reports import printed
@@ -30,7 +30,6 @@ LOOKS = {
     "160-block": TextLook(160, False, False),
 }
 RUN = Run("2026_11_21_03_00_00", "/logs/run", (), ())
-EVIL = "\x1b]0;owned\x07\u202eevil\n|`<b>*_[x](y)\\\x9b31m\udcff"
 
 
 def of_one_without_a_device() -> HostsPage:

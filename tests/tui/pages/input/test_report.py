@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.documents import nulls
+from tests.support.documents import EVIL, nulls
 from tests.support.golden import check_golden
 from tests.support.made.input_pages import INPUT_PAGES, input_bound_page, no_input_page
 from tests.support.reports import printed
-from tests.tui.report.test_reports import EVIL, LOOK, run_of
+from tests.tui.report.test_reports import LOOK, run_of
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.pages.input.input import stages_of
 from tpuprof.parsers.pages.input.model import NO_CORE_WAITS, InputPipelinePage

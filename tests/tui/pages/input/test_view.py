@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
 from textual.app import App, ComposeResult
+from textual.pilot import Pilot
 
 from tests.support.app.stage import ENVIRONMENT
 from tests.support.made.input_pages import INPUT_PAGES, apart_page, input_bound_page, no_input_page
@@ -23,21 +26,23 @@ class Stand(App[None]):
     """Nothing but the tab."""
 
     def compose(self) -> ComposeResult:
-        """The tab."""
         yield InputPipelineTab(ScreenLook.of(detect(ENVIRONMENT)), id="input")
 
 
+@asynccontextmanager
+async def on_tab(width: int, height: int) -> AsyncIterator[tuple[InputPipelineTab, Pilot[None]]]:
+    async with Stand().run_test(size=(width, height)) as pilot:
+        yield pilot.app.query_one(InputPipelineTab), pilot
+
+
 def shown(tab: InputPipelineTab) -> str:
-    """The lines on the screen."""
     top = tab.scroll_offset.y
     lines = tab.lines[top : top + tab.size.height]
     return "\n".join("".join(text for text, _ in line) for line in lines)
 
 
 async def test_states_and_pages_replace_each_other() -> None:
-    app = Stand()
-    async with app.run_test(size=(80, 21)) as pilot:
-        tab = app.query_one(InputPipelineTab)
+    async with on_tab(80, 21) as (tab, pilot):
         tab.show_state(Searching("~/logs"))
         await pilot.pause()
         assert "Looking for profiles" in shown(tab)
@@ -51,9 +56,7 @@ async def test_states_and_pages_replace_each_other() -> None:
 
 
 async def test_the_notes_say_what_the_figures_are_of() -> None:
-    app = Stand()
-    async with app.run_test(size=(80, 21)):
-        tab = app.query_one(InputPipelineTab)
+    async with on_tab(80, 21) as (tab, _):
         assert tab.verdict_lines(Pen(200, BLOCK)) == []
         tab.show("page", input_bound_page())
         said = "\n".join(plain(line) for line in tab.verdict_lines(Pen(200, BLOCK)))
@@ -62,9 +65,7 @@ async def test_the_notes_say_what_the_figures_are_of() -> None:
 
 
 async def test_the_cursors_move_over_ops_and_steps_and_stay_in_sight() -> None:
-    app = Stand()
-    async with app.run_test(size=(80, 21)) as pilot:
-        tab = app.query_one(InputPipelineTab)
+    async with on_tab(80, 21) as (tab, pilot):
         tab.show("page", input_bound_page())
         await pilot.pause()
         for _ in range(20):
@@ -89,9 +90,7 @@ async def test_the_cursors_move_over_ops_and_steps_and_stay_in_sight() -> None:
 
 
 async def test_the_cursor_stays_on_its_op_and_step_when_the_page_changes() -> None:
-    app = Stand()
-    async with app.run_test(size=(100, 30)):
-        tab = app.query_one(InputPipelineTab)
+    async with on_tab(100, 30) as (tab, _):
         page = input_bound_page()
         tab.show("page", page)
         tab.move(1, 0)
@@ -110,9 +109,7 @@ async def test_the_cursor_stays_on_its_op_and_step_when_the_page_changes() -> No
 
 
 async def test_search_finds_ops_by_name_and_category_and_steps() -> None:
-    app = Stand()
-    async with app.run_test(size=(100, 30)):
-        tab = app.query_one(InputPipelineTab)
+    async with on_tab(100, 30) as (tab, _):
         assert tab.search("x") == "no match"
         tab.show("page", input_bound_page())
         assert tab.search("PREFETCH") == "4 ops"
@@ -128,9 +125,7 @@ async def test_search_finds_ops_by_name_and_category_and_steps() -> None:
 
 @pytest.mark.parametrize("width", [50, 80, 120])
 async def test_details_say_all_there_is(width: int) -> None:
-    app = Stand()
-    async with app.run_test(size=(width, 30)):
-        tab = app.query_one(InputPipelineTab)
+    async with on_tab(width, 30) as (tab, _):
         tab.show("page", input_bound_page())
         tab.move(0, 3)
         assert tab.details is not None
@@ -147,9 +142,7 @@ async def test_details_say_all_there_is(width: int) -> None:
 
 
 async def test_find_keeps_the_order_of_the_page() -> None:
-    app = Stand()
-    async with app.run_test(size=(80, 21)):
-        tab = app.query_one(InputPipelineTab)
+    async with on_tab(80, 21) as (tab, _):
         tab.show("page", input_bound_page())
         tab.search("Iterator")
         assert tab.matches == tuple(PanelItem("ops", at) for at in sorted(place.index for place in tab.matches))

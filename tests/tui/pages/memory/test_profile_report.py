@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +16,7 @@ import numpy as np
 import pytest
 
 from tests.parsers.memory.allocators.made import GIB, given, host_space, profiles_of, training_space
-from tests.support.documents import nulls
+from tests.support.documents import EVIL, csv_rows, nulls
 from tests.support.golden import check_golden
 from tests.support.reports import asked_of
 from tpuprof.parsers.base.text import printable
@@ -38,7 +36,6 @@ LOOKS = {
     "120-block": TextLook(120, False, False),
 }
 RUN = Run("2026_11_21_03_00_00", "/logs/host0", (), ())
-EVIL = "\x1b]0;owned\x07\u202eevil\n|`<b>*_[x](y)\\\x9b31m\udcff"
 
 
 @lru_cache(maxsize=1)
@@ -117,7 +114,7 @@ def test_the_keys_of_the_contract_are_there() -> None:
 
 
 def test_the_table_is_that_of_the_page() -> None:
-    rows = list(csv.DictReader(io.StringIO(memory_profile_report(training()[0], RUN, "csv", LOOK))))
+    rows = csv_rows(memory_profile_report(training()[0], RUN, "csv", LOOK))
     assert [row["allocator"] for row in rows] == ["0"] * 4 + ["1"] * 2 + ["pinned_host"] * 2
     total = sum(int(row["occurrences"]) * int(row["allocated_bytes"]) for row in rows if row["allocator"] == "0")
     assert total == training()[0].allocators[0].peak_bytes

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.demo.profile.hlo_module import Module
-from tests.support.app.scene import Scene, press, scene, shown
+from tests.support.app.scene import Scene, after, press, scene, shown
 from tests.support.app.stage import (
     ENVIRONMENT,
     ReadyPages,
@@ -19,6 +19,7 @@ from tests.support.app.stage import (
     make_app,
     memory_tab,
     settled,
+    space_of,
 )
 from tests.support.files.dumps import TEXTS, dumped
 from tests.support.files.pprof import written
@@ -50,27 +51,24 @@ def on_memory(width: int = 80, height: int = 24, pages: ReadyPages | None = None
 
 
 @pytest.mark.parametrize(
-    ("name", "keys"),
+    ("name", "keys", "width", "height"),
     [
-        ("buffers", ()),
-        ("scopes", ("b", "b")),
-        ("group", ("b", "b", "enter")),
-        ("point", ("h", "h", "j", "j")),
-        ("map", ("a",)),
-        ("vmem", ("t",)),
-        ("modules", ("m",)),
-        ("card", ("enter",)),
-        ("allocators", ("v",)),
-        ("triage", ("x",)),
+        ("buffers", "", 80, 24),
+        ("buffers", "", 160, 48),
+        ("scopes", "bb", 80, 24),
+        ("group", ("b", "b", "enter"), 80, 24),
+        ("point", "hhjj", 80, 24),
+        ("map", "a", 80, 24),
+        ("vmem", "t", 80, 24),
+        ("modules", "m", 80, 24),
+        ("card", ("enter",), 80, 24),
+        ("allocators", "v", 80, 24),
+        ("allocators", "v", 120, 40),
+        ("triage", "x", 80, 24),
     ],
 )
-def test_frames(name: str, keys: Sequence[str]) -> None:
-    check_golden(f"memory-{name}-80x24", seen(keys))
-
-
-def test_wide_frames() -> None:
-    check_golden("memory-buffers-160x48", seen((), 160, 48))
-    check_golden("memory-allocators-120x40", seen(("v",), 120, 40))
+def test_frames(name: str, keys: Sequence[str], width: int, height: int) -> None:
+    check_golden(f"memory-{name}-{width}x{height}", seen(keys, width, height))
 
 
 def test_in_ascii() -> None:
@@ -98,9 +96,7 @@ async def test_another_module() -> None:
         await press(pilot, "m")
         assert isinstance(app.main.popups.popup, ChoicePopup)
         await press(pilot, "j", "enter")
-        space = memory_tab(app).space_shown
-        assert space is not None
-        assert str(space.module) == "jit_eval_step(2)"
+        assert str(space_of(app).module) == "jit_eval_step(2)"
         assert "number 2 by peak of 2" in frame(app)
 
 
@@ -108,22 +104,17 @@ async def test_other_spaces_and_back_to_the_first() -> None:
     async with on_memory() as (app, pilot):
         names = []
         for _ in range(5):
-            space = memory_tab(app).space_shown
-            assert space is not None
-            names.append(space.space)
+            names.append(space_of(app).space)
             await press(pilot, "t")
         assert names == [0, 1, 2, 4, 6]
-        space = memory_tab(app).space_shown
-        assert space is not None
-        assert space.space == 0
+        assert space_of(app).space == 0
 
 
 async def test_points_of_the_program() -> None:
     async with on_memory() as (app, pilot):
-        space = memory_tab(app).space_shown
-        assert space is not None
-        await press(pilot, "h")
-        assert f"at point {_point(app):,}" in frame(app)
+        space = space_of(app)
+        text = await after(pilot, "h")
+        assert f"at point {_point(app):,}" in text
         assert _point(app) < space.peak_position
         await press(pilot, "p")
         assert _point(app) == space.peak_position
@@ -132,8 +123,7 @@ async def test_points_of_the_program() -> None:
         assert earlier < space.peak_position
         await press(pilot, "}")
         assert _point(app) == space.peak_position
-        await press(pilot, "}", "}", "}", "}", "}")
-        assert "no later peak" in frame(app)
+        assert "no later peak" in await after(pilot, "}", "}", "}", "}", "}")
         await pilot.press(*"h" * 70)
         assert _point(app) == 0
         await pilot.press(*"l" * 90)
@@ -156,36 +146,29 @@ async def test_the_cursor_stays_with_its_buffer_at_another_point() -> None:
 
 async def test_a_group_is_opened_and_left() -> None:
     async with on_memory() as (app, pilot):
-        await press(pilot, "b", "j")
-        assert "by source" in frame(app)
+        assert "by source" in await after(pilot, "b", "j")
         await press(pilot, "enter")
         assert memory_tab(app).selection is not None
         assert "by source" not in frame(app)
-        await press(pilot, "escape")
-        assert "by source" in frame(app)
+        assert "by source" in await after(pilot, "escape")
         assert app.main.tab_name == "memory"
         await press(pilot, "escape")
         assert app.main.tab_name == "overview"
 
 
 async def test_a_filter() -> None:
-    async with on_memory() as (app, pilot):
-        await press(pilot, "/", *"adam")
-        assert " of 107, " in frame(app)
-        await press(pilot, "escape")
-        assert "Buffers at the peak (107)" in frame(app)
-        await press(pilot, "/", *"nothing has this")
-        assert "no buffer holds these words" in frame(app)
+    async with on_memory() as (_, pilot):
+        assert " of 107, " in await after(pilot, "/", *"adam")
+        assert "Buffers at the peak (107)" in await after(pilot, "escape")
+        assert "no buffer holds these words" in await after(pilot, "/", *"nothing has this")
 
 
 async def test_the_order_is_reversed() -> None:
     async with on_memory() as (app, pilot):
         await press(pilot, "/", *"ada M", "enter")
         largest = app.main.tab.selection
-        await press(pilot, "S", "G")
-        assert "sort: size, reversed" in frame(app) and app.main.tab.selection == largest
-        await press(pilot, "s")
-        assert "sort: padding " in frame(app)
+        assert "sort: size, reversed" in await after(pilot, "S", "G") and app.main.tab.selection == largest
+        assert "sort: padding " in await after(pilot, "s")
 
 
 async def test_the_card_has_everything() -> None:
@@ -218,17 +201,14 @@ async def test_what_to_do_opens_and_closes() -> None:
 
 async def test_allocators() -> None:
     async with on_memory() as (app, pilot):
-        await press(pilot, "v")
-        assert "peak 6.00 GiB" in frame(app)
+        assert "peak 6.00 GiB" in await after(pilot, "v")
         assert memory_tab(app).selection == "batched_device_put"
         await press(pilot, "j", "j", "enter")
         assert "1023 MiB" in frame(app) or "1.00 GiB" in frame(app)
-        await press(pilot, "escape", "m", "enter", "h")
-        assert "peak 6.00 GiB" in frame(app)
+        assert "peak 6.00 GiB" in await after(pilot, "escape", "m", "enter", "h")
         await press(pilot, "/", *"stack", "enter")
         assert memory_tab(app).selection == "stack"
-        await press(pilot, "v")
-        assert "jit_train_step" in frame(app)
+        assert "jit_train_step" in await after(pilot, "v")
 
 
 async def test_from_an_op_to_its_buffers_and_back() -> None:
@@ -255,8 +235,7 @@ async def test_the_cursor_stays_while_another_tab_is_shown() -> None:
 async def test_an_op_that_is_not_in_the_profile_is_said_to_be_missing() -> None:
     async with on_memory() as (app, pilot):
         assert memory_tab(app).op_name == "custom-call.15"
-        await press(pilot, "o")
-        assert "no op custom-call.15 ran in this profile" in frame(app)
+        assert "no op custom-call.15 ran in this profile" in await after(pilot, "o")
 
 
 async def test_all_figures_and_the_notes() -> None:
@@ -265,26 +244,20 @@ async def test_all_figures_and_the_notes() -> None:
         assert isinstance(app.main.popups.popup, TextPopup)
         text = frame(app)
         assert all(words in text for words in ("unpadded peak", "fragmentation", "constants", "15.75 GiB (TPU v5e"))
-        await press(pilot, "escape", "t", "t", "t", "t", "w")
-        assert "TPU v5e has no SparseCore" in frame(app)
+        assert "TPU v5e has no SparseCore" in await after(pilot, "escape", "t", "t", "t", "t", "w")
 
 
 async def test_spaces_are_gone_through_however_fast() -> None:
     async with on_memory() as (app, pilot):
-        await pilot.press("t", "t", "t")
-        await settled(pilot)
-        space = memory_tab(app).space_shown
-        assert space is not None
-        assert space.space == 4
+        await press(pilot, "t", "t", "t")
+        assert space_of(app).space == 4
 
 
 async def test_from_an_op_of_another_module() -> None:
     async with on_memory() as (app, pilot):
         assert memory_tab(app).go_to("op", "fusion.128", 2) == "Reading jit_eval_step"
         await settled(pilot)
-        space = memory_tab(app).space_shown
-        assert space is not None
-        assert space.module.name == "jit_eval_step"
+        assert space_of(app).module.name == "jit_eval_step"
         assert memory_tab(app).op_name == "fusion.128"
         memory_tab(app).go_to("op", "no_op", 1)
         await settled(pilot)
@@ -327,16 +300,14 @@ def nothing() -> ReadyPages:
 async def test_without_hlo_the_allocators_are_shown() -> None:
     async with on_memory(pages=no_modules()) as (app, pilot):
         assert "HBM of device 0" in frame(app)
-        await press(pilot, "v")
-        assert "holds no compiled HLO" in frame(app)
+        assert "holds no compiled HLO" in await after(pilot, "v")
         check_golden("memory-no-hlo-80x24", frame(app))
 
 
 async def test_with_neither_the_page_says_why() -> None:
     async with on_memory(pages=nothing()) as (app, pilot):
         assert "holds no compiled HLO" in frame(app)
-        await press(pilot, *"jkhlGgsbtpaxm{}", "enter", "v")
-        assert "no allocator events" in frame(app)
+        assert "no allocator events" in await after(pilot, *"jkhlGgsbtpaxm{}", "enter", "v")
         await press(pilot, *"jkhlGgpm", "enter")
         check_cells(app)
 
@@ -357,10 +328,8 @@ async def test_compiled_modules_without_a_profile(tmp_path: Path) -> None:
         assert "jit_eval_step" in frame(app)
         assert "compiled HLO" in frame(app)
         for key in "1234":
-            await press(pilot, key)
-            assert "compiled modules, not a profile" in frame(app)
-        await press(pilot, "5", "r")
-        assert "peak 1.80 GiB" in frame(app)
+            assert "compiled modules, not a profile" in await after(pilot, key)
+        assert "peak 1.80 GiB" in await after(pilot, "5", "r")
 
 
 @pytest.mark.parametrize(("width", "height", "ascii_only"), [(80, 24, False), (120, 40, False), (80, 24, True)])
@@ -400,8 +369,7 @@ async def test_a_device_memory_profile_beside_is_said_and_opened(tmp_path: Path)
         check_golden("memory-arrays-beside-80x24", frame(app))
         await press(pilot, "L")
         assert isinstance(app.screen, LiveArraysScreen)
-        await press(pilot, "escape")
-        assert "LIVE ARRAYS" not in frame(app)
+        assert "LIVE ARRAYS" not in await after(pilot, "escape")
         path.write_bytes(b"no profile any more")
         memory_tab(app).show("arrays", SiblingArrays("memory.prof", None, "memory.prof can't be read."))
         await settled(pilot)

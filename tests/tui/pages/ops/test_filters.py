@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.parity.oracle.odd_profile import offload_profile
-from tests.support.app.stage import check_golden, frame, ops_tab, until
+from tests.support.app.scene import after
+from tests.support.app.stage import check_golden, frame, op_pages, until
 from tests.support.made.op_views import pages_of
 from tests.tui.pages.ops.test_view import play, table, tree
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -24,10 +25,9 @@ from tpuprof.tui.widgets.rows import op_columns
 @pytest.mark.parametrize("text", ["hlo:all-gather", "src:model.py:6 !cat:fusion", "~^all-.*[.]6", ">2% shape:bf16"])
 async def test_a_filter_in_the_tree_goes_from_op_to_op(text: str) -> None:
     async with play() as (app, pilot):
-        await pilot.press("slash", *text, "enter")
+        await pilot.press("/", *text, "enter")
         await until(pilot, lambda: tree(app).asked is None)
-        pages = ops_tab(app).views.pages
-        assert pages is not None
+        pages = op_pages(app)
         wanted = parse_filter(text).mask(op_columns(HLO_OPS, pages.ops)).nonzero()[0].tolist()
         assert len(wanted) > 1, "the demo has such ops"
         found = [tree(app).op_row]
@@ -40,9 +40,8 @@ async def test_a_filter_in_the_tree_goes_from_op_to_op(text: str) -> None:
 
 
 async def test_what_is_no_filter_is_said_in_the_tree_too() -> None:
-    async with play() as (app, pilot):
-        await pilot.press("slash", *"remat:perhaps", "enter")
-        assert "remat: takes yes or no" in frame(app)
+    async with play() as (_, pilot):
+        assert "remat: takes yes or no" in await after(pilot, "/", *"remat:perhaps", "enter")
         await pilot.press("escape")
 
 
@@ -52,22 +51,18 @@ async def test_what_is_no_filter_is_said_in_the_tree_too() -> None:
 async def test_an_op_is_marked_and_compared_with_another() -> None:
     async with play(width=120, height=40) as (app, pilot):
         first, second = tree_of_ops(app)
-        await pilot.press("v", "c")
-        assert f"marked {first}" in frame(app)
-        await pilot.press("c")
-        assert f"{first} is no longer marked" in frame(app)
-        await pilot.press("c", "V", "slash", *second, "enter", "c")  # another view, another op
+        assert f"marked {first}" in await after(pilot, "v", "c")
+        assert f"{first} is no longer marked" in await after(pilot, "c")
+        await pilot.press("c", "V", "/", *second, "enter", "c")  # another view, another op
         text = frame(app)
         assert "Two ops" in text and "times as long as one of" in text
         assert first in text and second in text
-        await pilot.press("escape", "slash", *"IDLE", "enter", "c")
-        assert "no single op under the cursor" in frame(app)
+        assert "no single op under the cursor" in await after(pilot, "escape", "/", *"IDLE", "enter", "c")
 
 
 def tree_of_ops(app: TpuprofApp) -> tuple[str, str]:
     """Names of the two longest ops."""
-    pages = ops_tab(app).views.pages
-    assert pages is not None
+    pages = op_pages(app)
     return pages.ops.table.name[0], pages.ops.table.name[1]
 
 
@@ -82,11 +77,11 @@ async def test_every_table_takes_every_term(views: list[str], keys: list[str]) -
         view = table(app)
         every = len(view.rows)
         for text in ("hlo:fusion(", "shape:bf16", "src:model.py", "side:device", "remat:no", "!remat:yes"):
-            await pilot.press("slash", *text, "enter")
+            await pilot.press("/", *text, "enter")
             await until(pilot, lambda: view.asked is None)
             assert 0 < len(view.rows) <= every, text
             await pilot.press("escape")
-        await pilot.press("slash", *"side:sparse", "enter")
+        await pilot.press("/", *"side:sparse", "enter")
         await until(pilot, lambda: view.asked is None)
         assert not len(view.rows)
         await pilot.press("escape")

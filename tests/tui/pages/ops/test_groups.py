@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.app.stage import ops_tab, until
+from tests.support.app.stage import op_pages, ops_tab, until
 from tests.tui.pages.ops.test_view import play, table
 from tpuprof.parsers.pages.ops.op_groups import op_groups
 from tpuprof.tui.draw.pen import Pen
@@ -13,8 +13,8 @@ from tpuprof.tui.pages.ops.table_views import HloView
 async def test_hlo_ops_are_grouped_with_their_clones() -> None:
     async with play() as (app, pilot):
         await pilot.press("v")
-        view, pages = table(app), ops_tab(app).views.pages
-        assert isinstance(view, HloView) and pages is not None
+        view, pages = table(app), op_pages(app)
+        assert isinstance(view, HloView)
         groups = op_groups(pages.ops)
         at = next(row for row, number in enumerate(groups.op_count.tolist()) if number > 1)
         members = (groups.group == at).nonzero()[0].tolist()
@@ -30,7 +30,7 @@ async def test_hlo_ops_are_grouped_with_their_clones() -> None:
         await pilot.press("enter")
         assert view.rows.tolist() == members
         assert "one group" in view.status()
-        await pilot.press("slash", *">1000s", "enter")
+        await pilot.press("/", *">1000s", "enter")
         assert not len(view.rows)
         await pilot.press("escape")
         assert view.rows.tolist() == members
@@ -42,9 +42,8 @@ async def test_hlo_ops_are_grouped_with_their_clones() -> None:
 
 async def test_a_regex_filters_groups_too() -> None:
     async with play() as (app, pilot):
-        await pilot.press("v", "slash", *"~^fusion", "enter")
-        view, pages = table(app), ops_tab(app).views.pages
-        assert pages is not None
+        await pilot.press("v", "/", *"~^fusion", "enter")
+        view, pages = table(app), op_pages(app)
         await until(pilot, lambda: view.asked is None)
         await pilot.press("b")
         await until(pilot, lambda: view.asked is None)
@@ -57,8 +56,7 @@ async def test_a_regex_filters_groups_too() -> None:
 async def test_groups_of_ops_are_sorted_and_left() -> None:
     async with play() as (app, pilot):
         await pilot.press("v", "b")
-        view, pages = table(app), ops_tab(app).views.pages
-        assert pages is not None
+        view, pages = table(app), op_pages(app)
         counts = op_groups(pages.ops).op_count
         await pilot.press("s")
         while view.listing.sort != "ops":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 from textual.pilot import Pilot
 
-from tests.support.app.scene import scene
+from tests.support.app.scene import after, press, scene
 from tests.support.app.stage import frame, make_demo_app, ops_tab, settled
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
@@ -39,7 +39,6 @@ class Rooms:
 
 
 def names_of(page: Rooms, rows: Rows) -> list[str]:
-    """Of some rows."""
     return [page.names[row] for row in rows]
 
 
@@ -61,34 +60,27 @@ class RoomsView(RowsView):
         super().__init__()
 
     def table(self) -> tuple[Table[Any], Any]:
-        """Names alone."""
         return Table("rooms", (NAME,), lambda page: len(page.names), ("name",), screen=("name",)), self._page
 
     @property
     def headline(self) -> str:
-        """The answer."""
         return f"There are {len(self._page.names)} rooms."
 
     def card(self, pen: Pen) -> list[Line]:
-        """A line."""
         return [pen.fit([("a room with a view", "text")])]
 
     @property
     def selection(self) -> str | None:
-        """The name."""
         return None if self.row is None else self._page.names[self.row]
 
     @property
     def op_name(self) -> str | None:
-        """The name is that of an op."""
         return self.selection
 
     def jumps(self) -> dict[str, Jump]:
-        """To the memory tab."""
         return {"buffers": Jump("memory")}
 
     def show_named(self, name: str) -> str:
-        """Goes to a row."""
         if name not in self._page.names:
             return f"no room {name}"
         self._go_to(self._page.names.index(name))
@@ -123,28 +115,20 @@ def plug_in(monkeypatch: pytest.MonkeyPatch, *, fails: bool = False) -> list[str
 
 async def at_rooms(app: TpuprofApp, pilot: Pilot[None]) -> None:
     """Goes to the view: the last one, so one back from the first."""
-    await pilot.press("3")
-    await settled(pilot)
-    await pilot.press("V")
-    await settled(pilot)
+    await press(pilot, "3", "V")
 
 
 async def test_a_view_is_read_when_it_is_shown_first(monkeypatch: pytest.MonkeyPatch) -> None:
     read = plug_in(monkeypatch)
     async with scene(make_demo_app(AppOptions(demo=True)), (), 100, 30) as (app, pilot):
-        await pilot.press("3")
-        await settled(pilot)
+        await press(pilot, "3")
         assert not read and "Rooms" in frame(app)
-        await pilot.press("V")
-        await settled(pilot)
+        await press(pilot, "V")
         shown = frame(app)
         assert read == ["rooms"] and "There are 2 rooms." in shown and "[Rooms]" in shown and "a room with" in shown
-        await pilot.press("v", "V")
-        await settled(pilot)
+        await press(pilot, "v", "V")
         assert read == ["rooms"] and ops_tab(app).selection == OP
-        await pilot.press("?", "pagedown")
-        await settled(pilot)
-        assert "something with a door" in frame(app)
+        assert "something with a door" in await after(pilot, "?", "pagedown")
 
 
 async def test_keys_lead_on_from_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,8 +147,7 @@ async def test_keys_lead_on_from_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_jump_leads_to_a_row_that_is_still_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     read = plug_in(monkeypatch)
     async with scene(make_demo_app(AppOptions(demo=True)), (), 100, 30) as (app, pilot):
-        await pilot.press("3")
-        await settled(pilot)
+        await press(pilot, "3")
         ops_tab(app).go_to("rooms", "hall")
         await settled(pilot)
         assert read == ["rooms"] and ops_tab(app).selection == "hall"
@@ -175,8 +158,6 @@ async def test_what_cannot_be_read_says_why_and_is_read_once(monkeypatch: pytest
     async with scene(make_demo_app(AppOptions(demo=True)), (), 100, 30) as (app, pilot):
         await at_rooms(app, pilot)
         assert "The rooms cannot be read." in frame(app) and "Build some." in frame(app)
-        await pilot.press("v")
-        assert "no_rooms" not in frame(app) and ops_tab(app).view is not None
-        await pilot.press("V")
-        await settled(pilot)
+        assert "no_rooms" not in await after(pilot, "v") and ops_tab(app).view is not None
+        await press(pilot, "V")
         assert read == ["rooms"] and "Build some." in frame(app)

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import re
@@ -19,7 +17,7 @@ import numpy as np
 import pytest
 
 from tests.support.build import PlaneBuilder
-from tests.support.documents import nulls
+from tests.support.documents import EVIL, csv_rows, nulls
 from tests.support.golden import check_golden
 from tests.support.made.big_table import big_page, big_table
 from tests.support.made.op_pages import Pages, empty_space, fusions, op_space, pages_of, run_of, small_pages
@@ -45,7 +43,6 @@ from tpuprof.tui.report.json import NOT_FINITE
 from tpuprof.tui.report.page import Format
 
 GOLDEN = Path(__file__).parent / "golden"
-EVIL = "\x1b]0;owned\x07\u202eevil\n|`<b>*_[x](y)\\\x9b31m\udcff"
 RUN = run_of()
 TREES = ("by_program", "by_category", "by_provenance")
 
@@ -98,7 +95,7 @@ def document(name: str, pages: Pages | None = None, limit: int = 0) -> dict[str,
 
 
 def rows(name: str, pages: Pages | None = None, limit: int = 0) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(REPORTS[name](pages or small_pages(), limit))))
+    return csv_rows(REPORTS[name](pages or small_pages(), limit))
 
 
 def nodes(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:

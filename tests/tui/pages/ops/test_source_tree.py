@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.app.stage import check_golden, frame, settled
+from tests.support.app.scene import after, press
+from tests.support.app.stage import check_golden, frame
 from tests.tui.pages.ops.test_view import play, table, tree
 
 PROGRAM = Path(__file__).parents[3] / "demo" / "program"
@@ -15,34 +16,25 @@ PROGRAM = Path(__file__).parents[3] / "demo" / "program"
 async def test_source_lines_show_their_code_their_calls_and_their_ops(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(PROGRAM)
     async with play(width=120, height=40) as (app, pilot):
-        await pilot.press("b", "b", "b", "j")
-        await settled(pilot)
+        await press(pilot, "b", "b", "b", "j")
         assert "model.py:62 costs" in frame(app) and ":62  return jax.nn.gelu" in frame(app)
         check_golden("ops-source-code_120x40", frame(app))
         assert tree(app).selection == "model.py:62" and tree(app).op_name == "fusion.397"
-        await pilot.press("enter")
-        await settled(pilot)
-        assert "outermost first" in frame(app)
-        await pilot.press("escape", "o")
-        await settled(pilot)
+        assert "outermost first" in await after(pilot, "enter")
+        await press(pilot, "escape", "o")
         assert table(app).selection == "fusion.397"
 
 
 async def test_searching_finds_files_and_lines() -> None:
     async with play() as (app, pilot):
-        await pilot.press("b", "b", "b")
-        await settled(pilot)
-        await pilot.press("slash", *"train.py:2", "enter")
-        await settled(pilot)
+        await press(pilot, "b", "b", "b", "/", *"train.py:2", "enter")
         row = tree(app).row
         assert row is not None and tree(app).tree.name[row.node] == "train.py:24"
 
 
 async def test_without_idle_time_lines_are_shares_of_the_ops_time() -> None:
     async with play(height=40) as (app, pilot):
-        await pilot.press("b", "b", "b", "j")
-        await settled(pilot)
+        await press(pilot, "b", "b", "b", "j")
         before = frame(app)
-        await pilot.press("i")
-        await settled(pilot)
+        await press(pilot, "i")
         assert "IDLE" in before and "IDLE" not in frame(app) and " 34.0%" in frame(app)

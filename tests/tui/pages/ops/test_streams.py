@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
 
-from tests.support.app.scene import scene, shown
-from tests.support.app.stage import check_golden, frame, make_app, ops_tab, settled
+from tests.support.app.scene import press, scene, shown
+from tests.support.app.stage import check_golden, frame, make_app, ops_tab
 from tests.support.gpus import cpu_profile, gpu_profile, session_of
 from tests.support.reports import printed
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -24,8 +23,6 @@ from tpuprof.tui.pages.ops.report.kernels import REPORT as KERNELS
 from tpuprof.tui.pages.ops.switcher import HLO
 from tpuprof.tui.pages.ops.table_views import KernelView
 
-Act = Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]
-
 
 def app_of(space: XSpace, folder: Path, options: AppOptions | None = None) -> TpuprofApp:
     return make_app(session_of(space, folder), options=options)
@@ -35,35 +32,31 @@ INSIDE = [("load_batch", 5, 30), ("PjitFunction(step)", 30, 40)]
 ON_CPU = [("cublas-gemm.2", 40, 75), ("fusion.1", 75, 90)]
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
-def test_kernels_are_a_view_of_gpus(size: tuple[int, int], tmp_path: Path) -> None:
-    check_golden(f"gpu-kernels-{size[0]}x{size[1]}", shown(app_of(gpu_profile(), tmp_path), ("3", "V", "j"), *size))
+def dry_run() -> XSpace:
+    return cpu_profile(4, INSIDE, ON_CPU, hlo=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "made", "keys", "sizes"),
+    [
+        ("gpu-kernels", gpu_profile, "3Vj", [(80, 24), (120, 40)]),
+        ("overview-gpu", gpu_profile, "", [(80, 24), (120, 40)]),
+        ("step-gpu", gpu_profile, ("l", "enter"), [(80, 24)]),
+        ("overview-cpu", dry_run, "", [(80, 24), (120, 40)]),
+        ("ops-cpu", dry_run, "3vv", [(80, 24)]),
+    ],
+)
+def test_frames_of_gpus_and_of_a_dry_run(
+    name: str, made: Callable[[], XSpace], keys: Sequence[str], sizes: list[tuple[int, int]], tmp_path: Path
+) -> None:
+    session = session_of(made(), tmp_path)
+    for width, height in sizes:
+        check_golden(f"{name}-{width}x{height}", shown(make_app(session), keys, width, height))
 
 
 def test_kernels_in_ascii(tmp_path: Path) -> None:
     app = app_of(gpu_profile(), tmp_path, AppOptions(ascii=True, color="never"))
-    check_golden("gpu-kernels-80x24-ascii", shown(app, ("3", "V")))
-
-
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
-def test_the_overview_of_gpus(size: tuple[int, int], tmp_path: Path) -> None:
-    check_golden(f"overview-gpu-{size[0]}x{size[1]}", shown(app_of(gpu_profile(), tmp_path), (), *size))
-
-
-def test_a_step_on_gpus(tmp_path: Path) -> None:
-    check_golden("step-gpu-80x24", shown(app_of(gpu_profile(), tmp_path), ("l", "enter")))
-
-
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
-def test_the_overview_of_a_dry_run(size: tuple[int, int], tmp_path: Path) -> None:
-    check_golden(
-        f"overview-cpu-{size[0]}x{size[1]}",
-        shown(app_of(cpu_profile(4, INSIDE, ON_CPU, hlo=True), tmp_path), (), *size),
-    )
-
-
-def test_the_ops_of_a_dry_run(tmp_path: Path) -> None:
-    check_golden("ops-cpu-80x24", shown(app_of(cpu_profile(4, INSIDE, ON_CPU, hlo=True), tmp_path), ("3", "v", "v")))
+    check_golden("gpu-kernels-80x24-ascii", shown(app, "3V"))
 
 
 async def test_launches_of_a_kernel_become_one_row_and_lead_to_their_op(tmp_path: Path) -> None:
@@ -74,19 +67,16 @@ async def test_launches_of_a_kernel_become_one_row_and_lead_to_their_op(tmp_path
         if stat.metadata_id == details:
             stat.str_value = b"regs:32 static_shared:0 grid:2048,1,1 block:128,1,1 occ_pct:100"
     async with scene(app_of(space, tmp_path)) as (app, pilot):
-        await pilot.press("3", "V")
-        await settled(pilot)
+        await press(pilot, "3", "V")
         view = ops_tab(app).view
         assert isinstance(view, KernelView)
         assert len(view.rows) == 5 and view.status() == "1 of 5"
-        await pilot.press("b")
-        await settled(pilot)
+        await press(pilot, "b")
         assert len(view.rows) == 4 and view.status() == "1 of 4, grouped"
         assert view.command("sort").startswith("sorted by ")
         view.search("tanh")
         assert len(view.rows) == 1 and view.selection == "wrapped_tanh"
-        await pilot.press("b", "o")
-        await settled(pilot)
+        await press(pilot, "b", "o")
         assert ops_tab(app).view is not view and ops_tab(app).views.at == HLO
         assert ops_tab(app).selection == "wrapped_tanh"
         view.show_op(0)
@@ -95,8 +85,7 @@ async def test_launches_of_a_kernel_become_one_row_and_lead_to_their_op(tmp_path
 
 async def test_views_of_a_device_without_kernels_are_four(tmp_path: Path) -> None:
     async with scene(app_of(cpu_profile(4, INSIDE, ON_CPU), tmp_path)) as (app, pilot):
-        await pilot.press("3", "V")
-        await settled(pilot)
+        await press(pilot, "3", "V")
         assert "[Roofline]" in frame(app) and "Kernels" not in frame(app)
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 import pytest
 from textual.events import Key
-from textual.pilot import Pilot
 
-from tests.support.app.scene import Scene, scene
+from tests.support.app.scene import Scene, after, press, scene
 from tests.support.app.stage import (
     ParkedPages,
     check_cells,
@@ -17,6 +14,7 @@ from tests.support.app.stage import (
     make_app,
     make_demo_app,
     on_stage,
+    op_pages,
     ops_tab,
     overview_tab,
     settled,
@@ -28,8 +26,6 @@ from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, ROOFLINE, TREE
 from tpuprof.tui.pages.ops.table_views import FrameworkView, RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView
-
-Act = Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]
 
 VIEWS = {
     "profile": [],
@@ -46,7 +42,6 @@ VIEWS = {
 
 
 def demo_app(**options: object) -> TpuprofApp:
-    """The app over the demo profile."""
     return make_demo_app(AppOptions(demo=True, **options))  # type: ignore[arg-type]
 
 
@@ -71,8 +66,7 @@ def table(app: TpuprofApp) -> TableView:
 @pytest.mark.parametrize("name", VIEWS)
 async def test_every_view_shows(name: str, size: tuple[int, int]) -> None:
     async with play(width=size[0], height=size[1]) as (app, pilot):
-        await pilot.press(*VIEWS[name], "j", "j")
-        await settled(pilot)
+        await press(pilot, *VIEWS[name], "j", "j")
         check_cells(app)
         check_golden(f"ops-{name}_{size[0]}x{size[1]}", frame(app))
 
@@ -80,8 +74,7 @@ async def test_every_view_shows(name: str, size: tuple[int, int]) -> None:
 @pytest.mark.parametrize("name", VIEWS)
 async def test_every_view_in_ascii_and_without_colours(name: str) -> None:
     async with play(demo_app(ascii=True, color="never")) as (app, pilot):
-        await pilot.press(*VIEWS[name])
-        await settled(pilot)
+        await press(pilot, *VIEWS[name])
         text = frame(app)
         assert text.isascii()
         check_golden(f"ops-{name}_ascii", text)
@@ -91,8 +84,7 @@ async def test_every_view_in_ascii_and_without_colours(name: str) -> None:
 async def test_every_size(size: tuple[int, int]) -> None:
     async with play(width=size[0], height=size[1]) as (app, pilot):
         for _ in range(4):
-            await pilot.press("v", "j")
-            await settled(pilot)
+            await press(pilot, "v", "j")
             check_cells(app)
 
 
@@ -101,8 +93,7 @@ async def test_nothing_is_computed_before_the_tab_is_shown() -> None:
     async with on_stage(app) as pilot:
         assert overview_tab(app).has_page
         assert not ops_tab(app).has_page
-        await pilot.press("3")
-        await settled(pilot)
+        await press(pilot, "3")
         assert ops_tab(app).has_page
 
 
@@ -168,14 +159,11 @@ async def test_a_fusion_opens_to_what_it_holds() -> None:
         view = tree(app)
         inside = [row for row in view.rows if row.instruction is not None]
         assert inside
-        op = ops_tab(app).views.pages.ops.table.name[0]  # type: ignore[union-attr]
+        op = op_pages(app).ops.table.name[0]
         assert all(row.path[0] == row.instruction.name for row in inside if row.instruction and len(row.path) == 1)
-        await pilot.press("j")
-        await settled(pilot)
-        assert "part of the fusion's" in frame(app)
-        pages = ops_tab(app).views.pages
-        assert view.op_row is not None and pages is not None
-        assert pages.ops.table.name[view.op_row] == op
+        assert "part of the fusion's" in await after(pilot, "j")
+        assert view.op_row is not None
+        assert op_pages(app).ops.table.name[view.op_row] == op
 
 
 async def test_grouping_keeps_the_op() -> None:
@@ -184,8 +172,7 @@ async def test_grouping_keeps_the_op() -> None:
         name = tree(app).selection
         seen = []
         for _ in range(4):
-            await pilot.press("b")
-            await settled(pilot)
+            await press(pilot, "b")
             seen.append(tree(app).tree.by)
             assert tree(app).selection == name
         assert seen == ["category", "provenance", "source", "program"]
@@ -198,8 +185,7 @@ async def test_sorting_by_waste_puts_idle_before_small_programs() -> None:
         assert "wasted▼" in frame(app)
         found = view.tree.wasted_fraction[view.tree.children(0, "wasted")]
         assert (found[:-1] >= found[1:]).all()
-        await pilot.press("s")
-        assert "time▼" in frame(app)
+        assert "time▼" in await after(pilot, "s")
 
 
 async def test_hidden_children_are_counted_and_can_be_shown() -> None:
@@ -228,18 +214,16 @@ async def test_idle_can_be_left_out() -> None:
         assert "IDLE" not in frame(app)
         fractions = tree(app).tree.time_fraction[tree(app).tree.children(0)]
         assert fractions.sum() == pytest.approx(1.0)
-        await pilot.press("i")
-        assert "IDLE" in frame(app)
+        assert "IDLE" in await after(pilot, "i")
 
 
 async def test_searching_the_tree_opens_what_hides_the_match() -> None:
     async with play() as (app, pilot):
-        await pilot.press("slash", *"reduce.65", "enter")
+        await pilot.press("/", *"reduce.65", "enter")
         row = tree(app).row
         assert row is not None
         assert "reduce.65" in tree(app).tree.name[row.node]
-        await pilot.press("slash", *"nosuchop", "enter")
-        assert "no match" in frame(app) or tree(app).next_match(1) == "no match"
+        assert "no match" in await after(pilot, "/", *"nosuchop", "enter") or tree(app).next_match(1) == "no match"
 
 
 # --- tables
@@ -250,9 +234,8 @@ async def test_a_filter_keeps_matching_rows_until_escape() -> None:
         await pilot.press("v")
         view = table(app)
         every = len(view.rows)
-        await pilot.press("slash", *"cat:all-reduce >100ms", "enter")
-        pages = ops_tab(app).views.pages
-        assert pages is not None
+        await pilot.press("/", *"cat:all-reduce >100ms", "enter")
+        pages = op_pages(app)
         kept = view.rows.tolist()
         assert 0 < len(kept) < every
         assert all("all-reduce" in (pages.ops.table.category[row] or "") for row in kept)
@@ -267,7 +250,7 @@ async def test_escape_ends_the_filter_of_a_view_that_is_not_shown() -> None:
         await pilot.press("v")
         view = table(app)
         every = len(view.rows)
-        await pilot.press("slash", *"cat:all-reduce", "enter", "v")
+        await pilot.press("/", *"cat:all-reduce", "enter", "v")
         assert table(app) is not view
         await pilot.press("escape")
         assert app.main.tab_name == "op-profile"
@@ -279,7 +262,7 @@ async def test_an_invalid_filter_says_so_and_keeps_the_rows() -> None:
     async with play() as (app, pilot):
         await pilot.press("v")
         every = len(table(app).rows)
-        await pilot.press("slash", "tilde", "left_parenthesis")
+        await pilot.press("/", "~", "(")
         assert len(table(app).rows) == every
         assert "not a regex" in app.main._search_words
         await pilot.press("enter")  # the prompt stays, with what is wrong
@@ -294,7 +277,7 @@ async def test_a_regex_is_searched_for_beside_the_screen(monkeypatch: pytest.Mon
         await pilot.press("v")
         view = table(app)
         every = len(view.rows)
-        await pilot.press("slash", *"~all-reduce[.]")
+        await pilot.press("/", *"~all-reduce[.]")
         await app.workers.wait_for_complete()
         await pilot.pause()
         assert 0 < len(view.rows) < every
@@ -302,7 +285,7 @@ async def test_a_regex_is_searched_for_beside_the_screen(monkeypatch: pytest.Mon
         assert found in frame(app)  # beside what is typed
         await pilot.press("enter", "s")
         assert f"{len(view.rows)} rows" == found, "sorted, and not searched again"
-        await pilot.press("slash", *"~((.*.*.*.*.*)*!!)", "enter")  # the prompt closes, the rows stay
+        await pilot.press("/", *"~((.*.*.*.*.*)*!!)", "enter")  # the prompt closes, the rows stay
         assert f"{len(view.rows)} rows" == found
         await app.workers.wait_for_complete()
         await pilot.pause()
@@ -315,8 +298,7 @@ async def test_a_regex_is_searched_for_beside_the_screen(monkeypatch: pytest.Mon
 async def test_sorting_by_any_column() -> None:
     async with play() as (app, pilot):
         await pilot.press("v")
-        view, pages = table(app), ops_tab(app).views.pages
-        assert pages is not None
+        view, pages = table(app), op_pages(app)
         seen = [view.listing.sort]
         while True:
             await pilot.press("s")
@@ -364,8 +346,7 @@ async def test_from_the_overview_to_the_framework_op() -> None:
         await pilot.press(*["j"] * (len(page.findings) + 2))
         name = overview_tab(app).selection
         assert name == page.top_ops[2].name
-        await pilot.press("o")
-        await settled(pilot)
+        await press(pilot, "o")
         assert app.main.tab_name == "op-profile"
         assert isinstance(ops_tab(app).view, FrameworkView)
         assert ops_tab(app).selection == name
@@ -378,8 +359,7 @@ async def test_from_a_finding_to_its_op() -> None:
         assert page is not None
         wanted = next(at for at, found in enumerate(page.findings) if found.place.tab == "op-profile")
         target = page.findings[wanted].place.target
-        await pilot.press(*["j"] * wanted, "o")
-        await settled(pilot)
+        await press(pilot, *["j"] * wanted, "o")
         assert app.main.tab_name == "op-profile"
         assert ops_tab(app).views.at == HLO
         assert ops_tab(app).selection == target
@@ -399,18 +379,16 @@ async def test_infeed_and_outfeed_can_leave_the_roofline() -> None:
 
 async def test_enter_opens_the_card_in_full() -> None:
     async with play() as (app, pilot):
-        await pilot.press("v")
-        await settled(pilot)
+        await press(pilot, "v")
         await pilot.press("enter")
         assert app.main.popups.popup is not None
         assert app.main.popups.popup.title == "Op"
-        await pilot.press("G")
-        assert "fusion" in frame(app)
+        assert "fusion" in await after(pilot, "G")
 
 
 async def test_help_explains_columns_and_the_filter() -> None:
     async with play(width=100, height=40) as (app, pilot):
-        await pilot.press("question_mark")
+        await pilot.press("?")
         text = frame(app)
         await pilot.press("space")
         text += frame(app)

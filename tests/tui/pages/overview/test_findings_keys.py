@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from tests.support.app.scene import scene
-from tests.support.app.stage import ReadyPages, frame, input_tab, make_app, ops_tab, overview_tab, settled, timeline_tab
+from tests.support.app.scene import after, press, scene
+from tests.support.app.stage import ReadyPages, frame, input_tab, make_app, ops_tab, overview_tab, timeline_tab
 from tests.support.made.pages import training_overview, two_findings
 from tpuprof.parsers.pages.findings.finding import JumpTarget as Where
 from tpuprof.tui.app.app import TpuprofApp
@@ -27,8 +27,7 @@ def app_with_findings() -> TpuprofApp:
 
 async def test_o_on_an_op_opens_it_in_the_ops_tab_and_escape_comes_back() -> None:
     async with scene(app_with_findings()) as (app, pilot):
-        await pilot.press("o")
-        await settled(pilot)
+        await press(pilot, "o")
         assert app.main.tab_name == "op-profile"
         assert "[HLO ops]" in frame(app) and ops_tab(app).selection == "fusion.3"
         await pilot.press("escape")
@@ -37,17 +36,13 @@ async def test_o_on_an_op_opens_it_in_the_ops_tab_and_escape_comes_back() -> Non
 
 async def test_o_finds_the_op_behind_a_filter_that_hides_it() -> None:
     async with scene(app_with_findings()) as (app, pilot):
-        await pilot.press("3", "v")
-        await settled(pilot)
-        await pilot.press("/", *"fusion.11", "enter", "1", "o")
-        await settled(pilot)
+        await press(pilot, "3", "v", "/", *"fusion.11", "enter", "1", "o")
         assert app.main.tab_name == "op-profile" and ops_tab(app).selection == "fusion.3"
 
 
 async def test_o_on_a_step_that_waits_opens_it_in_the_input_tab() -> None:
     async with scene(app_with_findings()) as (app, pilot):
-        await pilot.press("j", "o")
-        await settled(pilot)
+        await press(pilot, "j", "o")
         assert app.main.tab_name == "input" and input_tab(app).place == PanelItem("steps", 4)
         await pilot.press("escape")
         assert app.main.tab_name == "overview" and overview_tab(app).place == PanelItem("findings", 1)
@@ -55,8 +50,7 @@ async def test_o_on_a_step_that_waits_opens_it_in_the_input_tab() -> None:
 
 async def test_o_on_a_step_of_the_page_shows_it_on_the_timeline() -> None:
     async with scene(app_with_findings()) as (app, pilot):
-        await pilot.press("j", "j", "o")
-        await settled(pilot)
+        await press(pilot, "j", "j", "o")
         assert app.main.tab_name == "timeline" and timeline_tab(app).selection == "101"
         assert "▼ step 101" in frame(app)
         await pilot.press("escape")
@@ -65,16 +59,12 @@ async def test_o_on_a_step_of_the_page_shows_it_on_the_timeline() -> None:
 
 async def test_o_on_a_step_and_capital_o_on_an_op_go_to_the_timeline() -> None:
     async with scene(app_with_findings()) as (app, pilot):
-        await pilot.press("l", "enter")
-        assert "o shows it in tab 4, timeline" in frame(app)
-        await pilot.press("o")
-        await settled(pilot)
+        assert "o shows it in tab 4, timeline" in await after(pilot, "l", "enter")
+        await press(pilot, "o")
         assert app.main.tab_name == "timeline" and "▼ step 103" in frame(app)
-        await pilot.press("3", "v")
-        await settled(pilot)
+        await press(pilot, "3", "v")
         assert ops_tab(app).selection == "fusion.0"
-        await pilot.press("O")
-        await settled(pilot)
+        await press(pilot, "O")
         assert app.main.tab_name == "timeline" and timeline_tab(app).selection == "fusion.0"
         await pilot.press("o")
         assert app.main.tab_name == "op-profile" and ops_tab(app).selection == "fusion.0"
@@ -83,12 +73,10 @@ async def test_o_on_a_step_and_capital_o_on_an_op_go_to_the_timeline() -> None:
 async def test_where_there_is_no_more_to_see_o_is_no_key() -> None:
     async with scene(app_with_findings()) as (app, pilot):
         assert "o go there" in frame(app)
-        await pilot.press("j", "j", "j")
-        assert "o go there" not in frame(app) and overview_tab(app).commands == ("figures",)
+        assert "o go there" not in await after(pilot, "j", "j", "j") and overview_tab(app).commands == ("figures",)
         await pilot.press("o")
         assert app.main.tab_name == "overview" and overview_tab(app).place == PanelItem("findings", 3)
-        await pilot.press("j")
-        assert "o in ops" in frame(app)
+        assert "o in ops" in await after(pilot, "j")
 
 
 async def test_from_the_steps_up_and_down_go_on_where_the_cursor_was() -> None:
@@ -103,10 +91,8 @@ async def test_from_the_steps_up_and_down_go_on_where_the_cursor_was() -> None:
 
 async def test_details_say_the_keys_that_work_from_there() -> None:
     async with scene(app_with_findings()) as (app, pilot):
-        await pilot.press("enter")
-        assert "o shows fusion.3 in tab 3, ops" in frame(app)
-        await pilot.press("o")
-        await settled(pilot)
+        assert "o shows fusion.3 in tab 3, ops" in await after(pilot, "enter")
+        await press(pilot, "o")
         assert ops_tab(app).selection == "fusion.3"
 
 
@@ -114,31 +100,24 @@ async def test_on_a_small_screen_a_step_shows_its_graph_with_what_stands_below_i
     async with scene(app_with_findings(), (), 60, 15) as (app, pilot):
         await pilot.press("l")
         assert "361 ms │" in frame(app) and "step 103  361 ms" in frame(app)
-        await pilot.press("2")
-        await settled(pilot)
+        await press(pilot, "2")
         await pilot.press("G", "l")
         assert "60% │" in frame(app) and "step 103  361 ms" in frame(app)
 
 
 async def test_home_goes_back_to_the_top_of_the_page() -> None:
     async with scene(app_with_findings(), (), 60, 15) as (app, pilot):
-        await pilot.press("G")
-        assert "STEP TIME" not in frame(app)
+        assert "STEP TIME" not in await after(pilot, "G")
         await pilot.press("home")
         assert "STEP TIME" in frame(app) and "▸1 an op" in frame(app)
-        await pilot.press("2")
-        await settled(pilot)
-        await pilot.press("G")
-        assert "STEP TIME" not in frame(app)
-        await pilot.press("home", "j")
-        assert app.main.look.glyphs.mark in frame(app)
+        await press(pilot, "2")
+        assert "STEP TIME" not in await after(pilot, "G")
+        assert app.main.look.glyphs.mark in await after(pilot, "home", "j")
 
 
 async def test_keys_that_come_at_once_all_count() -> None:
     async with scene(app_with_findings()) as (app, pilot):
-        await pilot.press("j", "o", "escape", "k", "o")
-        await settled(pilot)
+        await press(pilot, "j", "o", "escape", "k", "o")
         assert app.main.tab_name == "op-profile" and ops_tab(app).selection == "fusion.3"
-        await pilot.press("escape", "2")
-        await settled(pilot)
+        await press(pilot, "escape", "2")
         assert input_tab(app).place == PanelItem("steps", 4), "the step that was wanted while the page was loading"

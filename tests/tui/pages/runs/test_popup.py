@@ -70,7 +70,6 @@ class Desk:
         return self
 
     def foot(self) -> list[tuple[str, str]]:
-        """The popup's keys for the footer."""
         return footer(self.popup.keys)
 
     def frame(self) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.documents import nulls
+from tests.support.documents import csv_rows, nulls
 from tests.support.made.runs import RUNS, facts_of
 from tests.support.reports import LOOK, printed
 from tpuprof.parsers.files.logdir import Logdir
@@ -45,7 +45,7 @@ def test_json_of_runs_that_nobody_looked_at() -> None:
 
 
 def test_csv() -> None:
-    rows = list(csv.DictReader(io.StringIO(report("csv", FACTS))))
+    rows = csv_rows(report("csv", FACTS))
     assert rows[0]["modules"] == "jit_train_step; jit_eval_step" and rows[0]["step_time_ps"] == "246000000000"
     assert (rows[2]["device_type"], rows[2]["host_core_count"]) == ("", "")
     assert len(next(csv.reader(io.StringIO(report("csv", {}))))) == len(rows[0])

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, sparse_profile
-from tests.support.documents import nulls
+from tests.support.documents import EVIL, nulls
 from tests.support.golden import check_golden
 from tests.support.reports import printed
-from tests.tui.report.test_reports import EVIL, LOOK, run_of
+from tests.tui.report.test_reports import LOOK, run_of
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.pages.ops.sparse_core.host import sparse_host

@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
 
-from tests.support.app.scene import scene
-from tests.support.app.stage import ENVIRONMENT, check_cells, frame, make_demo_app, ops_tab, settled, until
+from tests.support.app.scene import after, press, scene
+from tests.support.app.stage import ENVIRONMENT, check_cells, frame, make_demo_app, ops_tab, until
 from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, Shape, sparse_profile
 from tests.support.golden import check_golden
 from tpuprof.tui.app.app import TpuprofApp
@@ -21,7 +19,6 @@ from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.tab import Jump
 
 GOLDEN = Path(__file__).parent / "golden"
-Act = Callable[[TpuprofApp, Pilot[None]], Awaitable[None]]
 
 
 def app_of(folder: Path, shapes: tuple[Shape, ...], options: AppOptions, chips: int = 2) -> TpuprofApp:
@@ -55,18 +52,13 @@ async def test_keys_lead_over_steps_and_on(tmp_path: Path) -> None:
         assert "step 2, 3 of 4" in frame(app)
         assert tab.selection == "scatter_fusion.2"
         assert tab.jump("on_timeline") == Jump("timeline", "op", "scatter_fusion.2")
-        await pilot.press("h", "h", "h", "h")
-        await settled(pilot)
-        assert "step 0, 1 of 4" in frame(app)
+        assert "step 0, 1 of 4" in await after(pilot, "h", "h", "h", "h")
         assert tab.search("gather") == "1 row" and tab.selection == "gather_fusion.1"
         tab.end_search()
-        await pilot.press("s")
-        await settled(pilot)
+        await press(pilot, "s")
         assert tab.search(">1ms") == "2 rows"
         tab.end_search()
-        await pilot.press("o")
-        await settled(pilot)
-        assert "[HLO ops]" in frame(app) and tab.selection == "embed.call-start"
+        assert "[HLO ops]" in await after(pilot, "o") and tab.selection == "embed.call-start"
 
 
 async def test_enter_shows_the_card_and_the_whole_step(tmp_path: Path) -> None:
@@ -79,16 +71,14 @@ async def test_the_op_profile_has_what_sparse_cores_ran_below_the_op_that_began_
         tab = ops_tab(app)
         assert tab.selection == "gather_fusion.1" and tab.views.listed_row is not None
         check_golden(GOLDEN / "tree-80x24.txt", frame(app))
-        await pilot.press("h")
-        await settled(pilot)
+        await press(pilot, "h")
         assert tab.selection == "embed.call-start"
 
 
 async def test_notes_and_help_say_what_was_never_seen(tmp_path: Path) -> None:
     async with scene(app_of(tmp_path, (BOUND,), AppOptions()), "3Vw", 120, 110) as (app, pilot):
         assert "Never seen on hardware" in frame(app)
-        await pilot.press("escape", "?")
-        await settled(pilot)
+        await press(pilot, "escape", "?")
         shown = frame(app)
         assert "Next, previous step" in shown and "TensorCore alone" in shown
         assert "Never seen on hardware" in shown

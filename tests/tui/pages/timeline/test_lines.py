@@ -207,29 +207,23 @@ MAYBE_RATE = st.none() | st.floats()
 MAYBE_RATES = st.tuples(MAYBE_RATE, MAYBE_RATE)
 MAYBE_COUNT = st.none() | st.integers(0, 2**63)
 OP_CLASSES: st.SearchStrategy[OpClass | None] = st.sampled_from([None, "compute", "idle"])
+ANY_FACTS = st.builds(
+    EventFacts,
+    op_class=OP_CLASSES,
+    occurrences=MAYBE_COUNT,
+    is_op=st.booleans(),
+    **dict.fromkeys(("name", "where", "base", "step", "framework_op", "source"), TEXTS),
+    **dict.fromkeys(("start_ps", "duration_ps", "self_ps"), MAYBE_TIME),
+    **dict.fromkeys(("flops", "hbm_bytes"), MAYBE_RATES),
+    step_fraction=MAYBE_RATE,
+)
 MARKS = st.lists(st.integers(-(2**63), 2**63), max_size=2)
 
 
 @settings(max_examples=200)
 @given(st.data(), st.integers(1, 200), st.integers(0, 8), st.sampled_from(LOOKS))
 def test_panes_have_the_size_asked_for(data: st.DataObject, width: int, height: int, glyphs: Glyphs) -> None:
-    facts = EventFacts(
-        name=data.draw(TEXTS),
-        where=data.draw(TEXTS),
-        op_class=data.draw(OP_CLASSES),
-        start_ps=data.draw(MAYBE_TIME),
-        base=data.draw(TEXTS),
-        duration_ps=data.draw(MAYBE_TIME),
-        self_ps=data.draw(MAYBE_TIME),
-        step=data.draw(TEXTS),
-        step_fraction=data.draw(MAYBE_RATE),
-        occurrences=data.draw(MAYBE_COUNT),
-        is_op=data.draw(st.booleans()),
-        flops=data.draw(MAYBE_RATES),
-        hbm_bytes=data.draw(MAYBE_RATES),
-        framework_op=data.draw(TEXTS),
-        source=data.draw(TEXTS),
-    )
+    facts = data.draw(ANY_FACTS)
     shown = facts if data.draw(st.booleans()) else None
     lines = panel_lines(shown, Pen(width, glyphs), height, data.draw(MARKS), data.draw(TEXTS), hint=data.draw(TEXTS))
     assert len(lines) == height

@@ -53,7 +53,6 @@ def decode() -> Timeline:
 
 
 def text(page: TimelinePage, width: int, height: int, glyphs: Glyphs = BLOCK) -> str:
-    """The tab as text."""
     return "".join(plain(line).rstrip() + "\n" for line in page.lines(Pen(width, glyphs), height))
 
 

@@ -58,7 +58,6 @@ class Host:
         self.line: XLine = self.builder.line("main")
 
     def event(self, name: str, start: int, duration: int, **stats: StatInput) -> None:
-        """Adds an event to the thread."""
         self.builder.event(self.line, self.builder.event_id(name), start, duration, **stats)
 
 

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, tpu_plane
-from tests.support.documents import nulls
+from tests.support.documents import EVIL, csv_rows, nulls
 from tests.support.golden import check_golden
 from tests.support.reports import asked_of
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
@@ -53,7 +53,6 @@ LOOKS = {
     "80-ascii": TextLook(80, ascii_only=True, color=False),
 }
 LOOK = LOOKS["110-block"]
-EVIL = "\x1b]0;owned\x07\u202eevil\n|`<b>*_[x](y)\\\x9b31m\udcff"
 INTERVAL = Interval(600 * MS, 600 * MS + 700 * US)
 EVERYTHING = Interval()
 BREAKDOWN = b"\n\x07\x08\x01\x10\x01\x18\xf4\x03"
@@ -88,7 +87,6 @@ def small_profile(name: str = "") -> XSpace:
 
 
 def written(space: XSpace, folder: Path) -> Timeline:
-    """The timeline of a profile that lies in a file."""
     path = folder / "host0.xplane.pb"
     path.write_bytes(space.SerializeToString())
     return read(str(path), "host0")
@@ -299,7 +297,7 @@ def test_arguments_are_all_stats_of_event_and_metadata(small: Timeline) -> None:
     for args in args_of(small, "fusion.1"):
         assert args["memory_access_breakdown"] == [{"operation": "read", "memory": "hbm", "bytes": 500}]
         assert args["flops"] == 1000 and args["long_name"] == "%fusion.1 = f32[8] fusion.1()"
-    rows = list(csv.DictReader(io.StringIO(text_of(small, Interval(0), "csv"))))
+    rows = csv_rows(text_of(small, Interval(0), "csv"))
     assert json.loads(next(row["args"] for row in rows if row["name"] == "outer")) == outer
 
 
@@ -466,7 +464,7 @@ def test_a_real_profile(shared: Path) -> None:
     assert cut["event_count"] == len(cut["events"]) == len(overlapping(timeline, half, half + MS))
     assert any(event["args"] for event in cut["events"])
     assert len(mean_rates(part_of(timeline, Interval()))) == len(found["rates"])
-    rows = list(csv.DictReader(io.StringIO(text_of(timeline, Interval(half, half + MS), "csv", limit=0))))
+    rows = csv_rows(text_of(timeline, Interval(half, half + MS), "csv", limit=0))
     assert [row["name"] for row in rows] == [event["name"] for event in cut["events"]]
 
 

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 from textual.pilot import Pilot
 
-from tests.support.app.scene import press, scene
+from tests.support.app.scene import after, press, scene
 from tests.support.app.stage import (
     ENVIRONMENT,
     LOGDIR,
@@ -124,11 +124,10 @@ async def test_keys_work_on_what_is_read_and_stay_where_they_led(monkeypatch: py
     seen: list[str | None] = []
     async with by_parts(monkeypatch) as (app, pilot):
         assert "Chip 1: TPU core 0" in frame(app) and "reading" in frame(app)
-        await pilot.press("j", "j", "full_stop", "full_stop")
+        await pilot.press("j", "j", ".", ".")
         here = timeline_tab(app).selection
         assert here is not None and not timeline_tab(app).is_whole and app.main.current_run.is_loading
-        await pilot.press("slash", *"fusion", "enter")
-        assert "1 of 3 sections is read" in frame(app)
+        assert "1 of 3 sections is read" in await after(pilot, "/", *"fusion", "enter")
         timeline_tab(app).go_to("op", "all-reduce.2")
         assert timeline_tab(app).selection != "all-reduce.2", "the longest may be in what is not read yet"
         app.main.current_run.loaded = lambda: seen.append(timeline_tab(app).selection)
@@ -177,8 +176,7 @@ def test_in_sixteen_colours_classes_stay_apart() -> None:
 
 async def test_what_ran_between_two_marks_is_listed_and_gone_to() -> None:
     async with scene(keys="4") as (app, pilot):
-        await press(pilot, *STEP)
-        await press(pilot, "home", "m", ".", ".", ".", "m")
+        await press(pilot, *STEP, "home", "m", ".", ".", ".", "m")
         assert isinstance(app.main.popups.popup, MeasurementPopup)
         check_golden("timeline-measured-80x24", frame(app))
         assert "2 tracks, XLA Ops" in frame(app)
@@ -190,8 +188,7 @@ async def test_what_ran_between_two_marks_is_listed_and_gone_to() -> None:
         assert app.main.popups.popup is None
         assert timeline_tab(app).selection is not None
         assert "m…m" in frame(app)
-        await press(pilot, "escape")
-        assert "m…m" not in frame(app) and app.main.tab_name == "timeline"
+        assert "m…m" not in await after(pilot, "escape") and app.main.tab_name == "timeline"
 
 
 async def test_the_ends_of_a_measured_interval_move_with_keys() -> None:
@@ -252,20 +249,17 @@ async def test_enter_on_a_section_closes_and_opens_it() -> None:
     async with scene(keys="4") as (app, pilot):
         await press(pilot, "k", "enter")
         assert "▹ Chip 0" in frame(app) and "XLA Ops" in frame(app)
-        await press(pilot, "enter")
-        assert "▾ Chip 0" in frame(app)
+        assert "▾ Chip 0" in await after(pilot, "enter")
 
 
 async def test_search_marks_what_it_finds_and_a_filter_hides_tracks() -> None:
     async with scene(keys="4") as (app, pilot):
-        await press(pilot, "/", *"all-reduce")
-        assert "12 events, 1 name" in frame(app)
+        assert "12 events, 1 name" in await after(pilot, "/", *"all-reduce")
         await press(pilot, "enter", "n")
         assert timeline_tab(app).selection == "all-reduce.2" and "match 2 of 12" in frame(app)
         await press(pilot, "escape", "F", *"python")
         assert "1 track" in frame(app) and "XLA Ops" not in frame(app)
-        await press(pilot, "enter", "escape")
-        assert "XLA Ops" in frame(app) and app.main.tab_name == "timeline"
+        assert "XLA Ops" in await after(pilot, "enter", "escape") and app.main.tab_name == "timeline"
 
 
 async def test_arrows_lead_from_the_launch_to_the_module_and_back() -> None:
@@ -282,8 +276,7 @@ async def test_o_goes_to_the_op_and_keys_of_other_tabs_rest_here() -> None:
     async with scene(None, "4", 120, 40) as (app, pilot):
         await press(pilot, *STEP, "o")
         assert app.main.tab_name == "op-profile" and ops_tab(app).selection == "fusion.1"
-        await press(pilot, "4", "w", "s", "W")
-        assert "Verdict and notes" in frame(app)
+        assert "Verdict and notes" in await after(pilot, "4", "w", "s", "W")
         await press(pilot, "escape", "?")
         text = frame(app)
         assert "Select: the cursor" in text and "Zoom in at the cursor" in text and "Pan to the left" in text
@@ -301,14 +294,13 @@ async def test_escape_goes_back_to_where_a_jump_came_from() -> None:
 
 
 async def test_a_filter_leaves_the_search_in_force() -> None:
-    async with scene(keys="4") as (app, pilot):
-        await press(pilot, "/", *"all-reduce", "enter", "F", *"chip 1", "enter", "n")
-        assert "match 3 of 12" in frame(app)
+    async with scene(keys="4") as (_, pilot):
+        assert "match 3 of 12" in await after(pilot, "/", *"all-reduce", "enter", "F", *"chip 1", "enter", "n")
 
 
 async def test_brackets_do_not_leave_the_tab_while_it_loads() -> None:
     async with scene() as (app, pilot):
-        await pilot.press("4", "right_square_bracket", "right_square_bracket")
+        await pilot.press("4", "]", "]")
         assert app.main.tab_name == "timeline"
         await settled(pilot)
         await pilot.press("tab")
@@ -339,5 +331,4 @@ async def test_the_mouse_points_at_rows_and_cells() -> None:
         await pilot.mouse_up(offset=(50, row))
         await settled(pilot)
         assert isinstance(app.main.popups.popup, MeasurementPopup)
-        await press(pilot, "escape")
-        assert "m…m" in frame(app)
+        assert "m…m" in await after(pilot, "escape")

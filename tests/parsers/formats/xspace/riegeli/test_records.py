@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import EXAMPLES
-from tests.support.files.riegeli import BLOCK, CODECS, PACKAGES, Writer, varint, written
+from tests.support.files.riegeli import BLOCK, CODECS, PACKAGES, Writer, written
+from tests.support.files.wire import varint
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace import spool

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tpuprof.parsers.base.errors import EXIT_OK
-from tpuprof.tui.cli import main as cli
+from tests.tui.cli.calls import Call
 from tpuprof.tui.cli.arguments.itself import SHELLS
 from tpuprof.tui.cli.commands.shell.completion import completion
 from tpuprof.tui.cli.commands.shell.grammar import Argument, Command, commands
@@ -75,9 +74,8 @@ def test_shells_read_their_script(tmp_path: Path, shell: str) -> None:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_every_option_is_completed_and_in_the_manual(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["completion", shell]) == EXIT_OK
-    script = capsys.readouterr().out
+def test_every_option_is_completed_and_in_the_manual(shell: str, call: Call) -> None:
+    script = call("completion", shell).out
     page = manual(commands(), "1").replace("\\-", "-")
     flags = {flag for command in commands() for option in command.options for flag in option.flags}
     assert {"--logdir", "--format", "--no-cache", "--fail-on-regression", "-h"} <= flags
@@ -87,9 +85,8 @@ def test_every_option_is_completed_and_in_the_manual(shell: str, capsys: pytest.
         assert f"{flag}" in page
 
 
-def test_the_manual_has_no_request_by_accident(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["man"]) == EXIT_OK
-    page = capsys.readouterr().out
+def test_the_manual_has_no_request_by_accident(call: Call) -> None:
+    page = call("man").out
     requests = {line.split()[0] for line in page.splitlines() if line.startswith((".", "'"))}
     assert requests == {".TH", ".SH", ".B", ".br", ".TP", ".PP", ".nf", ".fi"}
     assert all(f".SH {name.upper()}" in page for name in COMMANDS if name != WITHOUT_WORD)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import subprocess
@@ -17,6 +15,7 @@ import pytest
 from tests.parsers.session.diff.build import MS, US, Program, diff_of, example, layers, space_of, written
 from tests.parsers.session.diff.test_compare import BASE, steady
 from tests.parsers.session.diff.test_kinship import INFERENCE, TRAINING
+from tests.support.documents import csv_rows, nulls
 from tests.support.golden import check_golden
 from tpuprof.parsers.base.errors import (
     EXIT_NOT_FOUND,
@@ -85,13 +84,13 @@ def test_clones_are_one_row_of_people_and_a_list_of_machines(tmp_path: Path) -> 
     assert [group["op_count"] for group in document["groups"]] == [60, 1]
     assert (document["groups"][0]["mark"], document["ops"][0]["mark"]) == ("more", "same")
     assert len(parsed(report(found, "json", 1))["groups"]) == 1
-    assert len(list(csv.DictReader(io.StringIO(report(found, "csv"))))) == 61
+    assert len(csv_rows(report(found, "csv"))) == 61
 
 
 def test_golden_csv(diff: Diff) -> None:
     text = report(diff, "csv")
     check_golden(GOLDEN / "diff.csv", text)
-    rows = list(csv.DictReader(io.StringIO(text)))
+    rows = csv_rows(text)
     assert [row["mark"] for row in rows] == ["new", "gone", "more", "same", "same"]
     assert rows[0]["before_ms"] == "" and float(rows[0]["after_ms"]) == 21.7 and rows[2]["old_name"] == "fusion.41"
     assert len(report(diff, "csv", 2).splitlines()) == 3
@@ -113,15 +112,6 @@ def test_json(diff: Diff) -> None:
     assert len(parsed(report(diff, "json", 2))["ops"]) == 2 and "regression" not in parsed(report(diff, "json"))
 
 
-def nulls(value: object, path: str = "") -> set[str]:
-    """Dotted keys of everything that is null."""
-    if isinstance(value, dict):
-        return {key for name, item in value.items() for key in nulls(item, f"{path}.{name}" if path else name)}
-    if isinstance(value, list):
-        return {key for item in value for key in nulls(item, f"{path}[]")}
-    return {path} if value is None else set()
-
-
 def test_every_null_has_a_reason(diff: Diff, tmp_path: Path) -> None:
     bare = replace(BASE, marked=False, runs=False, steps=BASE.steps[:1])
     for found in (
@@ -131,7 +121,7 @@ def test_every_null_has_a_reason(diff: Diff, tmp_path: Path) -> None:
     ):
         document = parsed(report(found, "json"))
         unknown = document.pop("unknown")
-        assert nulls(document) <= unknown.keys()
+        assert set(nulls(document)) <= unknown.keys()
         assert "the profile does not tell" not in unknown.values()
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from tests.parsers.session.diff.build import MS, diff_of, example, layers
 from tests.parsers.session.diff.phased import served
+from tests.support.app.scene import after
 from tests.support.app.stage import ENVIRONMENT, check_golden
-from tests.support.app.stand import frame, on_stand
+from tests.support.app.stand import COLOURS, frame, on_stand
 from tpuprof.parsers.session.diff.model import Diff
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, plain
@@ -34,27 +35,20 @@ def screen_of(diff: Diff, environ: Mapping[str, str] | None = None, note: str = 
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40), (200, 50)])
-@pytest.mark.parametrize("color", ["truecolor", "16", "mono", "ascii"])
+@pytest.mark.parametrize("color", COLOURS)
 async def test_every_cell_is_painted(diff: Diff, size: tuple[int, int], color: str) -> None:
-    environ = {
-        "truecolor": {"COLORTERM": "truecolor"},
-        "16": {"TERM": "screen"},
-        "mono": {"NO_COLOR": "1"},
-        "ascii": {"LANG": "C"},
-    }[color]
-    async with on_stand(screen_of(diff, environ), *size) as pilot:
+    async with on_stand(screen_of(diff, COLOURS[color]), *size) as (_, pilot):
         for key in "12345678":
             await pilot.press(key)
             shown = frame(pilot)
             assert "+18.7 ms a step" in shown and (color != "ascii" or shown.isascii())
-        await pilot.press("T")
-        assert "SLOWER" in frame(pilot)
+        assert "SLOWER" in await after(pilot, "T")
 
 
 async def test_golden_of_the_whole_screen(diff: Diff) -> None:
-    async with on_stand(screen_of(diff)) as pilot:
+    async with on_stand(screen_of(diff)) as (_, pilot):
         check_golden("diff-80x24", frame(pilot))
-        await pilot.press("question_mark")
+        await pilot.press("?")
         check_golden("diff-help-80x24", frame(pilot))
 
 
@@ -72,8 +66,7 @@ def test_the_footer_has_the_keys_of_the_view(diff: Diff, tmp_path: Path) -> None
 
 
 async def test_views_and_cursor(diff: Diff) -> None:
-    screen = screen_of(diff)
-    async with on_stand(screen) as pilot:
+    async with on_stand(screen_of(diff)) as (screen, pilot):
         await pilot.press("tab", "tab")
         assert screen.view.name == "time"
         await pilot.press("shift+tab", "shift+tab", "shift+tab")
@@ -87,20 +80,16 @@ async def test_views_and_cursor(diff: Diff) -> None:
 
 
 async def test_the_steps_scroll_on_a_low_screen(diff: Diff) -> None:
-    screen = screen_of(diff)
-    async with on_stand(screen, 60, 15) as pilot:
-        await pilot.press("4")
-        assert "typical" in frame(pilot)
+    async with on_stand(screen_of(diff), 60, 15) as (_, pilot):
+        assert "typical" in await after(pilot, "4")
         await pilot.press("G")
         assert "typical " not in frame(pilot) and "2 above" in frame(pilot)
         await pilot.press("k")
-        await pilot.press("g")
-        assert "typical" in frame(pilot)
+        assert "typical" in await after(pilot, "g")
 
 
 async def test_the_card_shows_both_texts(diff: Diff) -> None:
-    screen = screen_of(diff)
-    async with on_stand(screen) as pilot:
+    async with on_stand(screen_of(diff)) as (screen, pilot):
         await pilot.press("j", "j", "enter")
         shown = frame(pilot)
         assert "HLO A" in shown and "HLO B" in shown and "in A     fusion.41" in shown
@@ -109,51 +98,40 @@ async def test_the_card_shows_both_texts(diff: Diff) -> None:
 
 
 async def test_hiding_sorting_and_filtering(diff: Diff) -> None:
-    screen = screen_of(diff)
-    async with on_stand(screen) as pilot:
+    async with on_stand(screen_of(diff)) as (screen, pilot):
         assert "3 of 5, same hidden (i)" in frame(pilot)
         await pilot.press("j", "i")
         assert len(screen.rows) == 5 and screen.row is not None and screen.row.name == "copy.812"
-        await pilot.press("s")
-        assert "Sorted by slower first." in frame(pilot)
+        assert "Sorted by slower first." in await after(pilot, "s")
         before = screen.rows
-        await pilot.press("S")
-        assert "Sorted by slower first, reversed." in frame(pilot) and screen.rows == before[::-1]
+        assert "Sorted by slower first, reversed." in await after(pilot, "S") and screen.rows == before[::-1]
         await pilot.press("s")
         assert screen.view.sort == "faster" and not screen.view.is_reversed
-        await pilot.press("slash", *"norm")
-        assert "1 found" in frame(pilot)
+        assert "1 found" in await after(pilot, "/", *"norm")
         await pilot.press("backspace", "enter")
         assert screen.view.words == "nor" and len(screen.rows) == 1
         await pilot.press("escape")
         assert screen.view.words == "" and len(screen.rows) == 5
-        await pilot.press("slash", "q", "escape", "3", "i")
-        assert "All rows show here." in frame(pilot)
-        await pilot.press("s")
-        assert "an order of their own" in frame(pilot)
+        assert "All rows show here." in await after(pilot, "/", "q", "escape", "3", "i")
+        assert "an order of their own" in await after(pilot, "s")
 
 
 async def test_clones_together_and_apart(diff: Diff, tmp_path: Path) -> None:
-    screen = screen_of(diff_of(tmp_path, layers(4, MS), layers(4, 2 * MS)))
-    async with on_stand(screen) as pilot:
+    async with on_stand(screen_of(diff_of(tmp_path, layers(4, MS), layers(4, 2 * MS)))) as (screen, pilot):
         assert [row.name for row in screen.rows] == ["fusion.10 (4 ops)"]
-        await pilot.press("i", "b")
-        assert "clones apart" in frame(pilot) and len(screen.rows) == 5
+        assert "clones apart" in await after(pilot, "i", "b") and len(screen.rows) == 5
         await pilot.press("home", "j", "j", "b")
         assert screen.row is not None and screen.row.name == "fusion.10 (4 ops)"
         await pilot.press("j", "b")
         assert screen.row is not None and screen.row.name == "copy.900"
-        await pilot.press("2", "b")
-        assert "No row here is of several ops." in frame(pilot)
-    async with on_stand(screen_of(diff)) as pilot:
-        await pilot.press("b")
-        assert "No row here is of several ops." in frame(pilot)
+        assert "No row here is of several ops." in await after(pilot, "2", "b")
+    async with on_stand(screen_of(diff)) as (_, pilot):
+        assert "No row here is of several ops." in await after(pilot, "b")
 
 
 async def test_copying(diff: Diff, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    screen = screen_of(diff)
-    async with on_stand(screen, 120, 24) as pilot:
+    async with on_stand(screen_of(diff), 120, 24) as (_, pilot):
         await pilot.press("y")
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()
@@ -163,8 +141,7 @@ async def test_copying(diff: Diff, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 async def test_the_mouse(diff: Diff) -> None:
-    screen = screen_of(diff)
-    async with on_stand(screen) as pilot:
+    async with on_stand(screen_of(diff)) as (screen, pilot):
         await pilot.click("#body", offset=(20, 10))
         assert screen.view.cursor == 2
         await pilot.click("#body", offset=(20, 10))
@@ -175,7 +152,7 @@ async def test_the_mouse(diff: Diff) -> None:
 
 
 async def test_a_small_terminal_says_so(diff: Diff) -> None:
-    async with on_stand(screen_of(diff), 50, 12) as pilot:
+    async with on_stand(screen_of(diff), 50, 12) as (_, pilot):
         assert "needs 60x15 cells" in frame(pilot).replace("\n", " ")
         await pilot.resize_terminal(80, 24)
         await pilot.pause()
@@ -184,8 +161,7 @@ async def test_a_small_terminal_says_so(diff: Diff) -> None:
 
 async def test_leaving_goes_back(diff: Diff) -> None:
     for key in ("q", "escape", "Q"):
-        screen = screen_of(diff, note="the note")
-        async with on_stand(screen) as pilot:
+        async with on_stand(screen_of(diff, note="the note")) as (screen, pilot):
             assert "the note" in frame(pilot)
             await pilot.press(key)
             await pilot.pause()
@@ -205,19 +181,16 @@ async def test_alone_it_is_the_app(diff: Diff) -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_programs_apart(tmp_path: Path, size: tuple[int, int]) -> None:
-    screen = screen_of(served(tmp_path))
-    async with on_stand(screen, *size) as pilot:
+    async with on_stand(screen_of(served(tmp_path)), *size) as (screen, pilot):
         await pilot.press("7")
         check_golden(f"diff-phases-{size[0]}x{size[1]}", frame(pilot))
         await pilot.press("j", "enter")
         assert screen.view.phase == "jit_decode"
         check_golden(f"diff-phase-{size[0]}x{size[1]}", frame(pilot))
-        await pilot.press("p")
-        assert "All programs, together." in frame(pilot)
+        assert "All programs, together." in await after(pilot, "p")
         await pilot.press("P", "escape")
         assert screen.view.phase == "" and screen.view.name == "ops"
-        await pilot.press("6", "p")
-        assert "Programs are apart in" in frame(pilot)
+        assert "Programs are apart in" in await after(pilot, "6", "p")
         await pilot.press("8")
         check_golden(f"diff-setup-{size[0]}x{size[1]}", frame(pilot))
         await pilot.press("i", "enter")

@@ -13,9 +13,9 @@ from tests.support.golden import check_golden
 from tests.support.servers.profiler_server import FakeProfiler, free_port
 from tests.support.servers.runtime_server import FOUR_CHIPS, FakeRuntime
 from tests.terminal.pty_app import PtyApp
+from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_OK
 from tpuprof.parsers.capture.runtime_metrics import Collectives, Device, Reading
-from tpuprof.tui.cli import main as cli
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs
 from tpuprof.tui.pages.commands.live.drawing import LiveView, compose, head_line, meaning_lines, sparkline
@@ -96,10 +96,9 @@ def test_help_says_what_is_unknown() -> None:
     assert "idle_seconds it does not tell" in words
 
 
-def test_a_line_of_json_a_reading(server: FakeRuntime, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_of_json_a_reading(server: FakeRuntime, call: Call) -> None:
     server.collectives = (10, 1500.0)
-    assert cli.main(["live", server.address, "--format", "json", "--count", "1"]) == EXIT_OK
-    told = json.loads(capsys.readouterr().out)
+    told = call.json("live", server.address, "--format", "json", "--count", "1")
     assert told["schema"] == "tpuprof.live/1"
     assert [device["duty_percent"] for device in told["devices"]] == [95.0, 94.2, 61.0, 94.0]
     assert told["collectives"] is None and set(told["unknown"]) == {"collectives"}
@@ -108,9 +107,10 @@ def test_a_line_of_json_a_reading(server: FakeRuntime, capsys: pytest.CaptureFix
     assert told["collectives"] == {"count": 10, "mean_latency_us": 1200.0}
 
 
-def test_a_line_of_text_a_reading(server: FakeRuntime, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["live", server.address, "--count", "1"]) == EXIT_OK
-    assert capsys.readouterr().out.endswith(" Chip 2 works less than the others: 61% duty, 94% median.\n")
+def test_a_line_of_text_a_reading(server: FakeRuntime, call: Call) -> None:
+    assert call("live", server.address, "--count", "1").out.endswith(
+        " Chip 2 works less than the others: 61% duty, 94% median.\n"
+    )
 
 
 def test_markdown_and_what_is_unknown() -> None:
@@ -123,9 +123,8 @@ def test_markdown_and_what_is_unknown() -> None:
     assert told["unknown"]["devices[].bandwidth_percent"] == "it has no such metric"
 
 
-def test_nobody_there_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["live", "127.0.0.1:1"]) == EXIT_CAPTURE_FAILED
-    out, errors = capsys.readouterr()
+def test_nobody_there_is_a_sentence(call: Call) -> None:
+    out, errors = call("live", "127.0.0.1:1", code=EXIT_CAPTURE_FAILED)
     assert out == "" and "No TPU runtime reports its metrics at 127.0.0.1:1" in errors
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.documents import csv_rows
 from tests.support.files.pprof import BATCH, Made, buffer, pprof, written
 from tests.support.golden import check_golden
-from tpuprof.tui.cli.main import main
+from tests.tui.cli.calls import Call
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -25,34 +23,29 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path, "after.prof", step=12)
 
 
-def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(list(arguments)) == 0
-    return capsys.readouterr().out
-
-
 @pytest.mark.parametrize("by", ["source", "function", "stack", "device", "kind"])
-def test_texts(by: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = printed(capsys, "report", "live-arrays", "after.prof", "--by", by, "--width", "80")
+def test_texts(by: str, call: Call) -> None:
+    text = call("report", "live-arrays", "after.prof", "--by", by, "--width", "80").out
     assert all(len(line) <= 80 for line in text.splitlines())
     check_golden(GOLDEN / f"report-{by}.txt", text)
 
 
 @pytest.mark.parametrize("form", ["md", "csv", "json"])
-def test_other_formats(form: str, capsys: pytest.CaptureFixture[str]) -> None:
-    call = ("report", "live-arrays", "after.prof", "--limit", "3", "--format", form)
-    check_golden(GOLDEN / f"report.{form}.txt", printed(capsys, *call))
+def test_other_formats(form: str, call: Call) -> None:
+    words = ("report", "live-arrays", "after.prof", "--limit", "3", "--format", form)
+    check_golden(GOLDEN / f"report.{form}.txt", call(*words).out)
 
 
 @pytest.mark.parametrize("form", ["text", "md", "csv", "json"])
-def test_two_compared(form: str, capsys: pytest.CaptureFixture[str]) -> None:
-    call = ("diff", "before.prof", "after.prof", "--format", form, "--width", "100", "--fail-on-regression", "50%")
-    check_golden(GOLDEN / f"diff.{form}.txt", printed(capsys, *call))
+def test_two_compared(form: str, call: Call) -> None:
+    words = ("diff", "before.prof", "after.prof", "--format", form, "--width", "100", "--fail-on-regression", "50%")
+    check_golden(GOLDEN / f"diff.{form}.txt", call(*words).out)
 
 
-def test_every_format_has_the_same_figures(capsys: pytest.CaptureFixture[str]) -> None:
-    call = ("report", "live-arrays", "after.prof", "--format")
-    document: dict[str, Any] = json.loads(printed(capsys, *call, "json"))
-    rows = list(csv.DictReader(io.StringIO(printed(capsys, *call, "csv"))))
+def test_every_format_has_the_same_figures(call: Call) -> None:
+    words = ("report", "live-arrays", "after.prof", "--format")
+    document: dict[str, Any] = call.json(*words, "json")
+    rows = csv_rows(call(*words, "csv").out)
     assert document["schema"] == "tpuprof.live-arrays/1" and document["run"]["name"] == "after.prof"
     assert [int(row["size_bytes"]) for row in rows] == [group["size_bytes"] for group in document["groups"]]
     assert sum(one["size_bytes"] for one in document["allocations"]) == document["total_bytes"]
@@ -60,20 +53,20 @@ def test_every_format_has_the_same_figures(capsys: pytest.CaptureFixture[str]) -
     assert document["allocations"][0]["stack"][-1] == "/home/ada/train/train.py:240 <module>"
 
 
-def test_hostile_names_are_shown_and_not_obeyed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hostile_names_are_shown_and_not_obeyed(tmp_path: Path, call: Call) -> None:
     evil = (("f\x1b[2J", "/home/ada/\x1b]0;x\x07|*_a\n.py", 3),)
     path = tmp_path / "evil.prof"
     path.write_bytes(pprof([buffer(1, 8, evil), Made((1, 8), BATCH, {"kind": "\x1b[31mk", "device": "\u202edev"})]))
     for form in ("text", "json", "csv", "md"):
-        text = printed(capsys, "report", "live-arrays", "evil.prof", "--format", form)
+        text = call("report", "live-arrays", "evil.prof", "--format", form).out
         assert not set(text) & set("\x1b\x07\u202e")
 
 
-def test_without_anything_alive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_anything_alive(tmp_path: Path, call: Call) -> None:
     (tmp_path / "empty.prof").write_bytes(pprof([]))
-    text = printed(capsys, "report", "live-arrays", "empty.prof")
+    text = call("report", "live-arrays", "empty.prof").out
     assert "0 B live: 0 buffers 0 B." in text and "the file lists nothing that is alive" in text
-    assert printed(capsys, "report", "live-arrays", "empty.prof", "--format", "md")
-    assert "Live memory grew by" in printed(capsys, "diff", "empty.prof", "after.prof", "--format", "text")
+    assert call("report", "live-arrays", "empty.prof", "--format", "md").out
+    assert "Live memory grew by" in call("diff", "empty.prof", "after.prof", "--format", "text").out
     written(tmp_path, "again.prof", step=12)
-    assert "The same: " in printed(capsys, "diff", "after.prof", "again.prof", "--format", "text")
+    assert "The same: " in call("diff", "after.prof", "again.prof", "--format", "text").out

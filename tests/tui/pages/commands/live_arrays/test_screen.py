@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.app.scene import after
 from tests.support.app.stage import ENVIRONMENT, check_golden
-from tests.support.app.stand import frame, on_stand
+from tests.support.app.stand import COLOURS, frame, on_stand
 from tests.support.files.pprof import pprof, training
 from tpuprof.parsers.formats.pprof.messages import read_messages
 from tpuprof.parsers.formats.xspace.source import MemorySource
@@ -37,16 +38,10 @@ def screen_of(content: Content, environ: Mapping[str, str] | None = None) -> Liv
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40), (200, 50)])
-@pytest.mark.parametrize("color", ["truecolor", "16", "mono", "ascii"])
+@pytest.mark.parametrize("color", COLOURS)
 @pytest.mark.parametrize("content", [ONE, TWO], ids=["one", "two"])
 async def test_every_cell_is_painted(content: Content, size: tuple[int, int], color: str) -> None:
-    environ = {
-        "truecolor": {"COLORTERM": "truecolor"},
-        "16": {"TERM": "screen"},
-        "mono": {"NO_COLOR": "1"},
-        "ascii": {"LANG": "C"},
-    }[color]
-    async with on_stand(screen_of(content, environ), *size) as pilot:
+    async with on_stand(screen_of(content, COLOURS[color]), *size) as (_, pilot):
         for key in ("b", "b", "b", "b", "b", "v", "v", "v", "d", "d", "d", "i", "s", "T"):
             await pilot.press(key)
             shown = frame(pilot)
@@ -57,37 +52,35 @@ async def test_every_cell_is_painted(content: Content, size: tuple[int, int], co
 @pytest.mark.parametrize("content", [ONE, TWO], ids=["one", "two"])
 async def test_golden_frames(content: Content, size: tuple[int, int]) -> None:
     name = "live-arrays" if isinstance(content, LiveArrays) else "live-arrays-diff"
-    async with on_stand(screen_of(content), *size) as pilot:
+    async with on_stand(screen_of(content), *size) as (_, pilot):
         check_golden(f"{name}-{size[0]}x{size[1]}", frame(pilot))
         if size[0] == 80:
             await pilot.press("enter")
             check_golden(f"{name}-stack-80x24", frame(pilot))
-            await pilot.press("escape", "question_mark")
+            await pilot.press("escape", "?")
             check_golden(f"{name}-help-80x24", frame(pilot))
 
 
 async def test_golden_frame_in_ascii() -> None:
-    async with on_stand(screen_of(ONE, {"LANG": "C"})) as pilot:
+    async with on_stand(screen_of(ONE, {"LANG": "C"})) as (_, pilot):
         await pilot.press("b", "b", "j")
         check_golden("live-arrays-stacks-80x24-ascii", frame(pilot))
 
 
 async def test_grouping_sorting_and_going_back() -> None:
-    screen = screen_of(ONE)
-    async with on_stand(screen) as pilot:
+    async with on_stand(screen_of(ONE)) as (screen, pilot):
         for by in (*BY[1:], BY[0]):
             await pilot.press("b")
             assert screen.view.by == by
         await pilot.press("B", "B", "s")
         assert (screen.view.by, screen.view.sort) == ("device", "count") and "Sorted by count." in frame(pilot)
         few = screen.rows[-1]
-        await pilot.press("S")
-        assert "Sorted by count, reversed." in frame(pilot) and screen.rows[0] == few
+        assert "Sorted by count, reversed." in await after(pilot, "S") and screen.rows[0] == few
         await pilot.press("S", "b", "b", "v")
         assert screen.view.kind == "buffer" and all(row.kind == "buffer" for row in screen.rows)  # type: ignore[union-attr]
         await pilot.press("d", "d")
         assert screen.view.device == "TPU_1(process=0,(1,0,0,0))" and "buffers only, TPU_1" in frame(pilot)
-        await pilot.press("slash", *"optax", "enter")
+        await pilot.press("/", *"optax", "enter")
         assert [row.function for row in screen.rows] == ["init_state"]  # type: ignore[union-attr]
         await pilot.press("escape", "escape")
         assert replace(screen.view, by="source", sort="") == LiveArraysView()
@@ -100,8 +93,7 @@ async def test_the_stack_shows_code_that_is_here(tmp_path: Path) -> None:
     source.write_text("kept = []\ndef keep(x):\n    kept.append(x)\n")
     made = [training()[2]._replace(stack=(("keep", str(source), 3), ("<module>", str(source), 9)))]
     page = live_arrays(read_messages(MemorySource(pprof(made)), "x.prof"), "x.prof", "x.prof")
-    screen = screen_of(page, {"EDITOR": "true"})
-    async with on_stand(screen, 120, 40) as pilot:
+    async with on_stand(screen_of(page, {"EDITOR": "true"}), 120, 40) as (screen, pilot):
         await pilot.press("enter")
         assert "kept.append(x)" in frame(pilot) and "kept = []" in frame(pilot)
         await pilot.press("escape", "e")
@@ -109,8 +101,7 @@ async def test_the_stack_shows_code_that_is_here(tmp_path: Path) -> None:
 
 
 async def test_what_is_the_same_is_hidden_until_it_is_asked_for() -> None:
-    screen = screen_of(TWO)
-    async with on_stand(screen) as pilot:
+    async with on_stand(screen_of(TWO)) as (screen, pilot):
         assert len(screen.rows) == 1 and "Live memory grew by 40.0 MiB" in frame(pilot)
         await pilot.press("i")
         assert len(screen.rows) == 6

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.app.scene import after
 from tests.support.app.stage import ENVIRONMENT, check_golden, make_app, on_stage
-from tests.support.app.stand import frame, on_stand
+from tests.support.app.stand import COLOURS, frame, on_stand
 from tests.support.files.pprof import written
 from tests.support.made.oom import BUFFERS, load_triage, log_of, made_up_triage, made_up_trial
 from tpuprof.parsers.base.errors import EXIT_INTERRUPTED, EXIT_UNREADABLE, Cancelled, ProfileError
@@ -37,19 +38,17 @@ def screen_of(triages: Sequence[Triage] = TRIAGES, environ: Mapping[str, str] | 
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40), (200, 50)])
-@pytest.mark.parametrize("color", ["truecolor", "16", "mono"])
+@pytest.mark.parametrize("color", COLOURS)
 async def test_every_cell_is_painted(size: tuple[int, int], color: str) -> None:
-    environ = {"truecolor": {"COLORTERM": "truecolor"}, "16": {"TERM": "screen"}, "mono": {"NO_COLOR": "1"}}[color]
-    async with on_stand(screen_of(environ=environ), *size) as pilot:
+    async with on_stand(screen_of(environ=COLOURS[color]), *size) as (_, pilot):
         assert "OVER BY 16.06 GiB" in frame(pilot)
-        await pilot.press("1", "w", "space", "T")
-        assert "estimate" in frame(pilot)
+        assert "estimate" in await after(pilot, "1", "w", "space", "T")
 
 
 async def test_golden_of_the_whole_screen() -> None:
-    async with on_stand(screen_of()) as pilot:
+    async with on_stand(screen_of()) as (_, pilot):
         check_golden("oom-80x24", frame(pilot))
-        await pilot.press("question_mark")
+        await pilot.press("?")
         check_golden("oom-help-80x24", frame(pilot))
 
 
@@ -64,21 +63,18 @@ def test_the_footer_has_the_keys_of_what_is_shown() -> None:
 
 
 async def test_numbers_choose_advice_and_open_it() -> None:
-    screen = screen_of()
-    async with on_stand(screen) as pilot:
+    async with on_stand(screen_of()) as (screen, pilot):
         await pilot.press("3")
         assert screen.view.advice == 2 and screen.row is not None and screen.row.buffers == (5,)
         await pilot.press("3")
         assert "2.00 GiB - 64.0 MiB = 1.94 GiB" in frame(pilot) and "Advice 3" in frame(pilot)
         await pilot.press("escape", "escape")
         assert screen.view.advice is None
-        await pilot.press("9")
-        assert "There is no advice 9." in frame(pilot)
+        assert "There is no advice 9." in await after(pilot, "9")
 
 
 async def test_the_cursor_moves_and_opens_a_card() -> None:
-    screen = screen_of()
-    async with on_stand(screen, 60, 15) as pilot:
+    async with on_stand(screen_of(), 60, 15) as (screen, pilot):
         await pilot.press("j", "j", "k")
         assert screen.view.cursor == 1
         await pilot.press("end")
@@ -94,48 +90,37 @@ async def test_the_card_shows_the_source_lines(tmp_path: Path, monkeypatch: pyte
     folder.mkdir()
     (folder / "models.py").write_text("".join(f"line {number}\n" for number in range(1, 90)))
     monkeypatch.chdir(tmp_path)
-    async with on_stand(screen_of()) as pilot:
-        await pilot.press("j", "enter")
-        assert "▸    53 line 53" in frame(pilot)
+    async with on_stand(screen_of()) as (_, pilot):
+        assert "▸    53 line 53" in await after(pilot, "j", "enter")
 
 
 async def test_sorting_grouping_and_filtering() -> None:
-    screen = screen_of()
-    async with on_stand(screen) as pilot:
-        await pilot.press("s")
-        assert "Sorted by padding." in frame(pilot)
+    async with on_stand(screen_of()) as (screen, pilot):
+        assert "Sorted by padding." in await after(pilot, "s")
         assert screen.row is not None and screen.row.buffers == (5,)
-        await pilot.press("S")
-        assert "Sorted by padding, reversed." in frame(pilot)
+        assert "Sorted by padding, reversed." in await after(pilot, "S")
         assert screen.row is not None and screen.row.buffers != (5,) and screen.rows[-1].buffers == (5,)
-        await pilot.press("b")
-        assert "Source lines (6 of 11 buffers)" in frame(pilot)
-        await pilot.press("g", "slash", *"attn", "backspace", "backspace", "backspace", *"ttention")
-        assert "3 found" in frame(pilot)
-        await pilot.press("enter")
-        assert "(3 of 11)" in frame(pilot)
+        assert "Source lines (6 of 11 buffers)" in await after(pilot, "b")
+        assert "3 found" in await after(pilot, "g", "/", *"attn", "backspace", "backspace", "backspace", *"ttention")
+        assert "(3 of 11)" in await after(pilot, "enter")
         await pilot.press("escape")
         assert len(screen.rows) == len(BUFFERS)
-        await pilot.press("slash", *"qqq")
-        assert "no buffer holds these words" in frame(pilot)
+        assert "no buffer holds these words" in await after(pilot, "/", *"qqq")
         await pilot.press("escape", "j", "enter")
         assert screen.popups.popup is not None
 
 
 async def test_what_if_adds_up_and_is_an_estimate() -> None:
-    screen = screen_of()
-    async with on_stand(screen) as pilot:
+    async with on_stand(screen_of()) as (screen, pilot):
         await pilot.press("w")
         assert "estimates from the listed buffers" in frame(pilot) and "[ ]" in frame(pilot)
         await pilot.press("space")
         assert "[x]" in frame(pilot) and "estimate 21.90 GiB   STILL OVER BY" in frame(pilot)
-        await pilot.press("4")
-        assert "FITS, " in frame(pilot)
+        assert "FITS, " in await after(pilot, "4")
         await pilot.press("2", "1")
         assert screen.trial is not None and screen.trial.chosen == {"batch"}
         assert "Advice 1 can't be tried" in frame(pilot)
-        await pilot.press("9")
-        assert "There is no change 9." in frame(pilot)
+        assert "There is no change 9." in await after(pilot, "9")
         await pilot.press("k", "enter")
         assert screen.trial.chosen == {"batch", "bf16"}
         await pilot.press("w")
@@ -147,30 +132,28 @@ async def test_what_if_adds_up_and_is_an_estimate() -> None:
 async def test_a_module_with_nothing_to_try_says_why() -> None:
     triage = made_up_triage()
     need = replace(triage.need, memory_space="sflag")
-    screen = screen_of([replace(triage, kind="module", need=need, toggles=(), advice=())])
-    async with on_stand(screen, 120, 30) as pilot:
+    async with on_stand(screen_of([replace(triage, kind="module", need=need, toggles=(), advice=())]), 120, 30) as (
+        _,
+        pilot,
+    ):
         await pilot.press("w")
         assert "There is nothing to try: what a module keeps in SFlag is the compiler's choice." in frame(pilot)
 
 
 async def test_other_errors_of_the_log() -> None:
-    screen = screen_of()
-    async with on_stand(screen) as pilot:
+    async with on_stand(screen_of()) as (_, pilot):
         assert "error 1 of 2" in frame(pilot)
         await pilot.press("n")
         assert "error 2 of 2" in frame(pilot) and "SHORT BY 6.02 GiB" in frame(pilot)
-        await pilot.press("j", "enter", "w", "slash", "e", "1", "s", "g")
-        assert "SHORT BY 6.02 GiB" in frame(pilot)
-        await pilot.press("right_square_bracket")
-        assert "error 1 of 2" in frame(pilot)
-        await pilot.press("left_square_bracket", "N")
-        assert "error 1 of 2" in frame(pilot)
+        assert "SHORT BY 6.02 GiB" in await after(pilot, "j", "enter", "w", "/", "e", "1", "s", "g")
+        assert "error 1 of 2" in await after(pilot, "]")
+        assert "error 1 of 2" in await after(pilot, "[", "N")
 
 
 async def test_copying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_STATE_HOME")
-    async with on_stand(screen_of(), 120, 30) as pilot:
+    async with on_stand(screen_of(), 120, 30) as (_, pilot):
         await pilot.press("y")
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()
@@ -181,16 +164,13 @@ async def test_copying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_the_editor_needs_the_file() -> None:
-    async with on_stand(screen_of()) as pilot:
-        await pilot.press("e")
-        assert "train/models.py:64 is not on this machine." in frame(pilot)
-        await pilot.press("end", "e")
-        assert "No source line is known for it." in frame(pilot)
+    async with on_stand(screen_of()) as (_, pilot):
+        assert "train/models.py:64 is not on this machine." in await after(pilot, "e")
+        assert "No source line is known for it." in await after(pilot, "end", "e")
 
 
 async def test_the_mouse_points() -> None:
-    screen = screen_of()
-    async with on_stand(screen) as pilot:
+    async with on_stand(screen_of()) as (screen, pilot):
         row = next(at for at, line in enumerate(frame(pilot).splitlines()) if line.startswith("  3 "))
         await pilot.click("#body", offset=(5, row - 1))
         assert screen.view.cursor == 2 and screen.popups.popup is None
@@ -199,8 +179,7 @@ async def test_the_mouse_points() -> None:
 
 
 async def test_leaving_goes_back_to_what_was_below() -> None:
-    screen = screen_of()
-    async with on_stand(screen) as pilot:
+    async with on_stand(screen_of()) as (_, pilot):
         await pilot.press("q")
         await pilot.pause()
         assert not isinstance(pilot.app.screen, TriageScreen) and pilot.app.is_running
@@ -217,14 +196,11 @@ async def test_it_opens_above_the_main_app() -> None:
         await pilot.resize_terminal(80, 24)
         await pilot.pause()
         assert "OVER BY 16.06 GiB" in frame(pilot)
-        await pilot.press("escape", "escape")
-        await pilot.pause()
-        assert "Top ops" in frame(pilot)
+        assert "Top ops" in await after(pilot, "escape", "escape")
 
 
 async def test_a_small_terminal_gets_a_sentence_and_a_larger_one_the_page_again() -> None:
-    screen = screen_of()
-    async with on_stand(screen, 50, 12) as pilot:
+    async with on_stand(screen_of(), 50, 12) as (screen, pilot):
         assert "needs 60x15 cells" in frame(pilot)
         await pilot.resize_terminal(100, 30)
         await pilot.pause()
@@ -306,11 +282,11 @@ async def test_a_log_with_nothing_in_it_ends_the_app(fails: bool) -> None:
 
 async def test_who_holds_the_memory_is_said_and_opened(tmp_path: Path) -> None:
     arrays = read_live_arrays(str(written(tmp_path, step=3)))
-    screen = TriageScreen((load_triage(),), ScreenLook.of(terminal()), environ=ENVIRONMENT, arrays=arrays)
-    async with on_stand(screen) as pilot:
+    async with on_stand(
+        TriageScreen((load_triage(),), ScreenLook.of(terminal()), environ=ENVIRONMENT, arrays=arrays)
+    ) as (_, pilot):
         check_golden("oom-arrays-80x24", frame(pilot))
-        await pilot.press("question_mark")
-        assert "Who holds the memory" in frame(pilot)
+        assert "Who holds the memory" in await after(pilot, "?")
         await pilot.press("escape", "a")
         assert isinstance(pilot.app.screen, LiveArraysScreen) and "LIVE ARRAYS" in frame(pilot)
         await pilot.press("q")
@@ -318,7 +294,6 @@ async def test_who_holds_the_memory_is_said_and_opened(tmp_path: Path) -> None:
 
 
 async def test_without_a_device_memory_profile_the_key_says_how_to_bring_one() -> None:
-    screen = screen_of()
-    async with on_stand(screen) as pilot:
+    async with on_stand(screen_of()) as (screen, pilot):
         await pilot.press("a")
         assert screen.flash == "No device memory profile is here: tpuprof-tui oom LOG memory.prof"

@@ -26,7 +26,7 @@ from tests.support.made.oom import (
     triage_of,
 )
 from tpuprof.parsers.memory.model import CATEGORIES, Buffer
-from tpuprof.parsers.memory.oom.model import Advice, Need, OomKind, OomReport
+from tpuprof.parsers.memory.oom.model import Advice, OomKind, OomReport
 from tpuprof.parsers.memory.oom.triage import NO_BUFFERS, Triage, part_of, parts_of_report, triage_of_report
 from tpuprof.tui.draw.buffers.fills import HELD, PADDING, USED, sign_of
 from tpuprof.tui.draw.pen import Pen
@@ -296,13 +296,7 @@ _BUFFER = st.builds(
     category=st.sampled_from(CATEGORIES),
     size_bytes=_SIZE,
     unpadded_bytes=st.one_of(st.none(), _SIZE),
-    shape=_TEXT,
-    framework_op=_TEXT,
-    source=_TEXT,
-    allocation_type=_TEXT,
-    operator=_TEXT,
-    tag=_TEXT,
-    label=_TEXT,
+    **dict.fromkeys(("shape", "framework_op", "source", "allocation_type", "operator", "tag", "label"), _TEXT),
 )
 _MAYBE = st.one_of(st.none(), _SIZE)
 
@@ -322,46 +316,22 @@ def _advice_on(count: int) -> st.SearchStrategy[list[Advice]]:
 _ADVICE = [_advice_on(count) for count in range(5)]
 
 
+_REPORT = st.builds(
+    OomReport,
+    *(_KINDS, _SPACES, st.text(max_size=80), st.integers(1, 10**9), st.integers(1, 10**6)),
+    **dict.fromkeys(("program", "device"), _TEXT),
+    **dict.fromkeys(("used_bytes", "capacity_bytes", "exceeded_bytes", "requested_bytes", "free_bytes"), _MAYBE),
+    **dict.fromkeys(("reserved_bytes", "program_bytes", "arguments_bytes", "hlo_temp_bytes", "padding_bytes"), _MAYBE),
+    buffers=st.lists(_BUFFER, max_size=4).map(tuple),
+    is_cut=st.booleans(),
+)
+
+
 @st.composite
 def triages(draw: st.DrawFn) -> Triage:
     """Errors with anything in them."""
-    buffers = tuple(draw(st.lists(_BUFFER, max_size=4)))
-    kind: OomKind = draw(_KINDS)
-    report = OomReport(
-        kind,
-        draw(_SPACES),
-        draw(st.text(max_size=80)),
-        draw(st.integers(1, 10**9)),
-        draw(st.integers(1, 10**6)),
-        program=draw(_TEXT),
-        device=draw(_TEXT),
-        used_bytes=draw(_MAYBE),
-        capacity_bytes=draw(_MAYBE),
-        exceeded_bytes=draw(_MAYBE),
-        requested_bytes=draw(_MAYBE),
-        free_bytes=draw(_MAYBE),
-        reserved_bytes=draw(_MAYBE),
-        program_bytes=draw(_MAYBE),
-        arguments_bytes=draw(_MAYBE),
-        hlo_temp_bytes=draw(_MAYBE),
-        padding_bytes=draw(_MAYBE),
-        buffers=buffers,
-        is_cut=draw(st.booleans()),
-    )
-    count = len(buffers)
-    need = Need(
-        (report.memory_space or "hbm").lower(),
-        report.used_bytes,
-        report.capacity_bytes,
-        None,
-        None,
-        None,
-        None,
-        None,
-        buffers,
-        False,
-    )
-    found = triage_of(report, need)
+    found = triage_of(draw(_REPORT))
+    count = len(found.need.buffers)
     shown = [replace(toggle, buffers=tuple(at for at in toggle.buffers if at < count)) for toggle in TOGGLES]
     return replace(found, advice=tuple(draw(_ADVICE[count])), toggles=tuple(shown) if count else ())
 

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder
-from tests.support.documents import nulls
+from tests.support.documents import EVIL, csv_rows, nulls
 from tests.support.golden import check_golden
 from tests.support.made.serving import batching_profile, five_requests, modules_profile, read_requests, serving_profile
 from tests.support.reports import printed
@@ -38,7 +36,6 @@ LOOKS = {
     "80-ascii": TextLook(80, ascii_only=True, color=False),
     "120-block": TextLook(120, ascii_only=False, color=False),
 }
-EVIL = "\x1b]0;owned\x07\u202eevil\n|`<b>*_[x](y)\\\x9b31m\udcff"
 
 
 def of_requests() -> InferencePage:
@@ -127,7 +124,7 @@ def test_the_keys_of_the_contract_are_there(name: str) -> None:
 def test_figures_are_milliseconds() -> None:
     document = json.loads(printed(REPORT, of_requests(), run_of(of_requests()), "json"))
     assert document["percentiles"][0]["total_ms"] == 0.13 and document["average"]["device_ms"] == 0.033
-    rows = list(csv.DictReader(io.StringIO(printed(REPORT, of_requests(), run_of(of_requests()), "csv"))))
+    rows = csv_rows(printed(REPORT, of_requests(), run_of(of_requests()), "csv"))
     assert [row["percentile"] for row in rows] == ["50.0", "75.0", "90.0", "99.0", "99.9", "average"]
     assert [float(row["host_ms"]) for row in rows] == [0.079, 0.087, 0.095, 0.095, 0.095, 0.079]
 

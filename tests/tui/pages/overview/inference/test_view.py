@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from tests.support.app.scene import scene
+from tests.support.app.scene import after, scene
 from tests.support.app.stage import ReadyPages, frame, make_app, overview_tab, settled
 from tests.support.made.pages import requests_overview, serving_overview, training_overview
 from tpuprof.tui.app.app import TpuprofApp
@@ -32,11 +32,10 @@ async def test_the_cursor_goes_over_modules_and_search_finds_them() -> None:
         await pilot.press("v", "j")
         names = [row.name for row in serving_overview().inference.modules]  # type: ignore[union-attr]
         assert tab.selection == names[1] and tab.place == PanelItem("ops", 1)
-        await pilot.press("slash", *"prefill", "enter")
+        await pilot.press("/", *"prefill", "enter")
         assert tab.selection == "jit_prefill(9)"
         assert "6 runs of jit_prefill, by latency" in frame(app)
-        await pilot.press("escape", "G", "l")
-        assert "13 runs of jit_decode, by latency" in frame(app)
+        assert "13 runs of jit_decode, by latency" in await after(pilot, "escape", "G", "l")
         assert tab.selection == names[-1], "there are no steps to move over"
         await pilot.press("enter")
         assert names[-1] in frame(app) and "of the modules' time over all cores" in frame(app)
@@ -50,15 +49,14 @@ async def test_a_jump_to_a_step_shows_the_steps() -> None:
         assert tab.go_to("step", "69") == ""
         await settled(pilot)
         assert tab.place == PanelItem("steps", 69) and "module periods" in frame(app)
-        await pilot.press("escape")
-        assert "module periods" not in frame(app)
+        assert "module periods" not in await after(pilot, "escape")
 
 
 async def test_notes_and_help_are_those_of_the_view() -> None:
     async with scene(make_app(ReadyPages(serving_overview()))) as (app, pilot):
         await pilot.press("v", "w")
         assert "one run of jit_prefill, the module with most time" in words(app)
-        await pilot.press("escape", "question_mark", "pagedown", "pagedown")
+        await pilot.press("escape", "?", "pagedown", "pagedown")
         assert "Tokens a second cannot be told" in words(app)
 
 
@@ -66,17 +64,14 @@ async def test_a_program_that_trains_keeps_its_steps_and_has_latencies_on_reques
     page = dataclasses.replace(training_overview(), inference=serving_overview().inference, infers=False)
     async with scene(make_app(ReadyPages(page))) as (app, pilot):
         assert "─ Steps" in frame(app) and "LATENCY" not in frame(app)
-        await pilot.press("l", "v")
-        assert "Histogram" in frame(app)
-        await pilot.press("v")
-        assert "─ Steps" in frame(app)
+        assert "Histogram" in await after(pilot, "l", "v")
+        assert "─ Steps" in await after(pilot, "v")
 
 
 async def test_without_sessions_there_is_no_such_view() -> None:
     async with scene(make_app(ReadyPages(training_overview()))) as (app, pilot):
         assert "v latencies" not in frame(app)
-        await pilot.press("v")
-        assert "Top ops" in frame(app)
+        assert "Top ops" in await after(pilot, "v")
 
 
 async def test_the_view_stays_where_another_page_has_latencies_too() -> None:
