@@ -8,14 +8,13 @@ Times are the best of three, of the drawing alone; what goes over the wire is co
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from tests.bench.processes import least_seconds
 from tests.support.made.big_table import big_page
 from tests.support.made.op_views import pages_of
 from tpuprof.parsers.ops.filter import parse_filter
@@ -25,16 +24,6 @@ from tpuprof.tui.pages.ops.card_cache import CardCache
 from tpuprof.tui.pages.ops.table_views import TableView
 
 WIDTH, HEIGHT = 120, 36
-
-
-def best(work: Callable[[], object]) -> float:
-    """Seconds of the fastest of three runs."""
-    times = []
-    for _ in range(3):
-        begin = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begin)
-    return min(times)
 
 
 def main() -> None:
@@ -62,18 +51,18 @@ def main() -> None:
         view.lines(Pen(WIDTH, BLOCK), HEIGHT)
 
     print(f"{rows:,} rows at {WIDTH}x{HEIGHT}")
-    print(f"open           {1e3 * best(opened):8.1f} ms")
-    print(f"cursor move    {1e3 * best(moved):8.1f} ms")
-    print(f"to the end     {1e3 * best(ended):8.1f} ms")
-    print(f"sort           {1e3 * best(lambda: view.command('sort')):8.1f} ms")
-    print(f"filter 'ion.77' {1e3 * best(lambda: filtered('ion.77')):7.1f} ms")
-    print(f"filter '>1us cat:copy' {1e3 * best(lambda: filtered('>1us cat:copy')):.1f} ms")
+    print(f"open           {1e3 * least_seconds(opened):8.1f} ms")
+    print(f"cursor move    {1e3 * least_seconds(moved):8.1f} ms")
+    print(f"to the end     {1e3 * least_seconds(ended):8.1f} ms")
+    print(f"sort           {1e3 * least_seconds(lambda: view.command('sort')):8.1f} ms")
+    print(f"filter 'ion.77' {1e3 * least_seconds(lambda: filtered('ion.77')):7.1f} ms")
+    print(f"filter '>1us cat:copy' {1e3 * least_seconds(lambda: filtered('>1us cat:copy')):.1f} ms")
 
     def found(text: str) -> None:
         parse_filter(text).mask(TableView(cards).search_columns)
 
     for text in ("hlo:fusion", "shape:bf16", "remat:yes", "side:device"):  # beside the screen, their columns read anew
-        print(f"filter '{text}' {1e3 * best(partial(found, text)):.1f} ms, not on the screen's thread")
+        print(f"filter '{text}' {1e3 * least_seconds(partial(found, text)):.1f} ms, not on the screen's thread")
 
 
 if __name__ == "__main__":

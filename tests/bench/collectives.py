@@ -15,6 +15,10 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.bench.processes import least_seconds
 from tests.support.build import PlaneBuilder
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -67,14 +71,7 @@ def _text(name: str) -> str:
 
 def timed(title: str, work: Callable[[], object], repeat: int = 1) -> None:
     """Prints the CPU time of some work, the best of some runs."""
-    best = min(_cpu(work) for _ in range(repeat))
-    print(f"{title:<22} {1e3 * best:8.1f} ms")
-
-
-def _cpu(work: Callable[[], object]) -> float:
-    begun = time.process_time()
-    work()
-    return time.process_time() - begun
+    print(f"{title:<22} {1e3 * least_seconds(work, repeat, time.process_time):8.1f} ms")
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -74,7 +74,7 @@ class Row:
         return [self.page, self.size, *map(cell, sides), *ratios]
 
 
-HEAD = [
+HEAD = (
     "page",
     "profile",
     "XProf",
@@ -84,7 +84,7 @@ HEAD = [
     "numpy alone",
     "XProf/ours",
     "xprof-rs/ours",
-]
+)
 
 
 def wall(costs: Sequence[Cost]) -> float:
@@ -174,9 +174,7 @@ def compare(pages: Sequence[str], sizes: Sequence[str], repeat: int, xprof_repea
             print(f"{page}, {size}: turn {turn + 1}", file=sys.stderr)
             if xprof is not None and turn < xprof_repeat:
                 costs["xprof"].append(run_xprof(xprof, profile, page))
-                run_ours(
-                    profile, page, "c"
-                )  # linking the file for XProf has changed it, so that ours would read it again
+                run_ours(profile, page, "c")  # the link for XProf has changed the file: ours would read it again
             command = PAGES[page][2]
             if turn < repeat:
                 if command is not None:

@@ -8,18 +8,14 @@ Both run in a pseudo terminal of 120x40; the frame counts as painted when its la
 from __future__ import annotations
 
 import argparse
-import fcntl
-import os
-import pty
-import select
 import statistics
-import struct
-import subprocess
 import sys
-import termios
-import time
-from collections.abc import Sequence
 from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.bench.app_keys import Terminal
 
 HELLO = """
 from textual.app import App
@@ -31,32 +27,13 @@ Hello().run()
 """
 
 
-def seconds_until(command: Sequence[str], words: bytes, limit: float = 20.0) -> float:
-    """Starts a command in a terminal of its own and waits until it has written some words.
-
-    Raises:
-        TimeoutError: it never did.
-    """
-    terminal, inner = pty.openpty()
-    fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-    environment = {**os.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8"}
-    start = time.perf_counter()
-    process = subprocess.Popen(
-        command, stdin=inner, stdout=inner, stderr=inner, env=environment, start_new_session=True
-    )
-    os.close(inner)
-    written = b""
+def seconds_until(command: list[str], words: bytes) -> float:
+    """Starts a command in a terminal of its own and waits until it has written some words."""
+    terminal = Terminal(command)
     try:
-        while time.perf_counter() - start < limit:
-            if select.select([terminal], [], [], 0.05)[0]:
-                written += os.read(terminal, 65536)
-                if words in written:
-                    return time.perf_counter() - start
-        raise TimeoutError(f"{command[0]} never wrote {words!r}: {written[-300:]!r}")
+        return terminal.until(words, 20)
     finally:
-        process.kill()
-        process.wait()
-        os.close(terminal)
+        terminal.close()
 
 
 def main() -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from tests.bench.processes import least_seconds
 from tests.support.files.hlo_graphs import deep_module, program_of
 from tpuprof.parsers.formats.hlo.graph import HloGraph
 from tpuprof.parsers.formats.hlo.modules import HloModule
@@ -33,13 +34,7 @@ WALKS = 200
 
 
 def spent(work: Callable[[], object], times: int = 5) -> float:
-    """CPU seconds of the cheapest run."""
-    best = float("inf")
-    for _ in range(times):
-        begin = time.process_time()
-        work()
-        best = min(best, time.process_time() - begin)
-    return best
+    return least_seconds(work, times, time.process_time)
 
 
 def main() -> None:

@@ -66,8 +66,8 @@ def main() -> None:
 
     begin = time.perf_counter()
     row(0)
-    say(f"{millions:g} million events in one line; first row {1e3 * (time.perf_counter() - begin):.0f} ms")
-    say(f"one row of {CELLS} cells       {timed(row)}")
+    print(f"{millions:g} million events in one line; first row {1e3 * (time.perf_counter() - begin):.0f} ms")
+    print(f"one row of {CELLS} cells       {timed(row)}")
     page = TimelinePage(timeline(*[[track] for _ in range(ROWS // 2)]))
 
     def draw() -> None:
@@ -84,19 +84,15 @@ def main() -> None:
         draw()
 
     draw()
-    say(f"a frame of {page.view.rows.height} rows        {timed(frame)}")
-    say(f"after a cursor's step      {timed(step)}")
+    print(f"a frame of {page.view.rows.height} rows        {timed(frame)}")
+    print(f"after a cursor's step      {timed(step)}")
     columns = (track.start_ps, track.end_ps, track.key, track.place, track.length)
     sums = [
         value.nbytes for name, value in vars(track).items() if name.startswith("_") and isinstance(value, np.ndarray)
     ]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    say(f"{sum(one.nbytes for one in columns) / len(track):.1f} bytes an event, {sum(sums) / len(track):.1f} of sums")
-    say(f"at most {peak:.0f} MB")
-
-
-def say(line: str) -> None:
-    print(line)
+    print(f"{sum(one.nbytes for one in columns) / len(track):.1f} bytes an event, {sum(sums) / len(track):.1f} of sums")
+    print(f"at most {peak:.0f} MB")
 
 
 if __name__ == "__main__":
