@@ -23,22 +23,6 @@ def _cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-@pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, AppOptions]]:
-    """What the app was opened with, on a terminal that can draw."""
-    calls: list[tuple[str, AppOptions]] = []
-    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    monkeypatch.setenv("TERM", "xterm-256color")
-
-    def run_app(path: str, options: AppOptions) -> int:
-        calls.append((path, options))
-        return EXIT_OK
-
-    monkeypatch.setattr("tpuprof.tui.app.start.run_app", run_app)
-    return calls
-
-
 def test_a_dump_of_texts_opens_its_memory(tmp_path: Path, opened: list[tuple[str, AppOptions]]) -> None:
     folder = dumped(tmp_path / "dump", *TEXTS)
     for path in (folder, folder / f"{STEM}-buffer-assignment.txt", DUMP):

@@ -284,17 +284,7 @@ def test_memory_of_hlo_files(call: Call, tmp_path: Path, command: list[str]) -> 
     assert "nothing about memory over time" in sentence
 
 
-def test_the_memory_command_opens_the_tab(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[tuple[str, AppOptions]] = []
-    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    monkeypatch.setenv("TERM", "xterm-256color")
-
-    def run_app(path: str, options: AppOptions) -> int:
-        opened.append((path, options))
-        return 0
-
-    monkeypatch.setattr("tpuprof.tui.app.start.run_app", run_app)
+def test_the_memory_command_opens_the_tab(opened: list[tuple[str, AppOptions]]) -> None:
     assert cli.main(["memory", "demo"]) == EXIT_OK
     assert opened[0][0] == demo_path()
     assert (opened[0][1].tab, opened[0][1].only_hlo) == (4, False)

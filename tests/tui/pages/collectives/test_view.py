@@ -15,6 +15,7 @@ from tests.support.app.scene import press, scene
 from tests.support.app.stage import check_cells, check_golden, frame, make_demo_app, ops_tab, settled
 from tests.support.build import session_at
 from tests.support.composed import slices
+from tests.support.gpus import session_of
 from tpuprof.parsers.pages.collectives.model import CollectivesPage
 from tpuprof.parsers.session.pages import COLLECTIVES
 from tpuprof.parsers.session.session import Session
@@ -167,18 +168,8 @@ async def test_the_timeline_is_one_key_away(run: Path) -> None:
 
 
 def test_it_is_offered_where_there_are_some(run: Path, tmp_path: Path) -> None:
-    assert [view.name for view in views_there("op-profile", session_at(run), None) if view.name == "collectives"]
-    space = slices.host_space("host0")
-    for plane in space.planes:
-        for line in plane.lines:
-            kept = [
-                event for event in line.events if plane.event_metadata[event.metadata_id].display_name[:6] == b"fusion"
-            ]
-            del line.events[:]
-            line.events.extend(kept)
-    (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
-    alone = session_at(tmp_path / "host0.xplane.pb")
-    assert not [view.name for view in views_there("op-profile", alone, None) if view.name == "collectives"]
+    assert _offered(session_at(run))
+    assert not _offered(_only(tmp_path / "alone", b"fusion"))
     assert _offered(_only(tmp_path / "across", b"send", b"recv"))  # between slices alone
     sent = _only(tmp_path / "sent", b"send", module=False)  # to the host, for all that is known
     assert not _offered(sent)
@@ -203,9 +194,7 @@ def _only(folder: Path, *beginnings: bytes, module: bool = True) -> Session:
                 line.events.extend(kept)
     if not module:
         space.planes.remove(next(plane for plane in space.planes if plane.name == b"/host:metadata"))
-    folder.mkdir()
-    (folder / "host0.xplane.pb").write_bytes(space.SerializeToString())
-    return session_at(folder / "host0.xplane.pb")
+    return session_of(space, folder)
 
 
 def test_bars_and_strips(page: CollectivesPage) -> None:
@@ -223,8 +212,7 @@ def test_without_steps_it_speaks_of_none(tmp_path: Path) -> None:
     for plane in space.planes:
         for line in [line for line in plane.lines if line.name in (b"Steps", b"XLA Modules")]:
             plane.lines.remove(line)
-    (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
-    view = CollectivesView(session_at(tmp_path / "host0.xplane.pb").page(COLLECTIVES))
+    view = CollectivesView(session_of(space, tmp_path).page(COLLECTIVES))
     view.move(1, 0)  # there is no step to go to
     text = "\n".join(map(plain, view.card(Pen(80, BLOCK))))
     assert " in all: hidden" in text and "a step" not in text and " profile " in text
@@ -243,8 +231,6 @@ def test_moving_makes_no_rows_anew(page: CollectivesPage, monkeypatch: pytest.Mo
 
 
 def test_steps_without_figures_are_no_zeros(tmp_path: Path) -> None:
-    space = slices.host_space("host0")
-    (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
-    one = session_at(tmp_path / "host0.xplane.pb").page(COLLECTIVES)
+    one = session_of(slices.host_space("host0"), tmp_path).page(COLLECTIVES)
     assert np.isfinite(one.step_ps).all() and one.waiting_ps == 0
     assert session_at(demo_path()).page(COLLECTIVES).log_line == "hidden 77.8 %, exposed 14.4 % of the step"

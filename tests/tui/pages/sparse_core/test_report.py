@@ -12,16 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.support.composed.sparse_cores import BOUND, HEALTHY, UNUSED, sparse_profile
-from tests.support.documents import EVIL, nulls
-from tests.support.golden import check_golden
-from tests.support.reports import printed
+from tests.support.documents import EVIL
+from tests.support.reports import check_harmless, check_report, printed
 from tests.tui.report.test_reports import LOOK, run_of
-from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.pages.ops.sparse_core.host import sparse_host
 from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage, no_sparse_cores, sparse_core_page
 from tpuprof.tui.pages.sparse_core.report import REPORT
-from tpuprof.tui.report.page import FORMATS, Format, TextLook
+from tpuprof.tui.report.page import TextLook
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -42,20 +40,9 @@ NAMES = ("healthy", "bound", "unused", "alone", "none")
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("form", FORMATS)
-def test_reports_are_as_they_were(name: str, form: Format) -> None:
+def test_every_page_is_as_it_was_and_keeps_the_contract(name: str) -> None:
     page = made(name)
-    suffix = "txt" if form == "text" else form
-    check_golden(GOLDEN / f"sparse-core_{name}.{suffix}", printed(REPORT, page, run_of(page.hosts), form, LOOK))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_null_has_a_reason_and_every_reason_a_null(name: str) -> None:
-    page = made(name)
-    document = json.loads(printed(REPORT, page, run_of(page.hosts), "json"))
-    assert document["schema"] == "tpuprof.sparse-core/1"
-    assert set(nulls(document)) == set(document["unknown"])
-    assert all(reason.strip() for reason in document["unknown"].values())
+    check_report(REPORT, "sparse-core", page, run_of(page.hosts), GOLDEN / f"sparse-core_{name}", {"": LOOK})
 
 
 def test_json_says_what_was_never_seen_on_hardware() -> None:
@@ -85,8 +72,7 @@ def test_text_fits_and_is_ascii_where_it_shall(name: str, width: int) -> None:
     assert text.isascii() and max(map(len, text.splitlines())) <= width
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_hostile_names_come_out_harmless(form: Format) -> None:
+def test_hostile_names_come_out_harmless() -> None:
     page = made("bound")
     ops = replace(page.ops, name=(EVIL,) * len(page.ops), parent=(EVIL,) * len(page.ops))
     page = replace(
@@ -100,5 +86,4 @@ def test_hostile_names_come_out_harmless(form: Format) -> None:
         strip_core=EVIL,
         warnings=(EVIL,),
     )
-    text = printed(REPORT, page, replace(run_of((EVIL,)), name=EVIL, path=EVIL), form, LOOK)
-    assert all(printable(line) == line for line in text.split("\n"))
+    check_harmless(REPORT, page, replace(run_of((EVIL,)), name=EVIL, path=EVIL))

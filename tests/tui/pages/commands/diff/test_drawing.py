@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.parsers.session.diff.build import MS, US, Program, diff_of, example, layers
+from tests.parsers.session.diff.build import MS, US, Program, diff_of, layers
 from tests.parsers.session.diff.test_compare import BASE, steady
 from tests.parsers.session.diff.test_kinship import INFERENCE, TRAINING
 from tests.support.golden import check_golden
@@ -29,11 +29,6 @@ from tpuprof.tui.pages.commands.diff.verdict import verdict
 from tpuprof.tui.pages.commands.diff.words import noise_words, per_unit, relative, signed, signed_percent
 
 GOLDEN = Path(__file__).parent / "golden"
-
-
-@pytest.fixture(scope="module")
-def diff(tmp_path_factory: pytest.TempPathFactory) -> Diff:
-    return example(tmp_path_factory.mktemp("example"))
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.parsers.session.diff.build import MS, US, Program, diff_of, example, layers, space_of, written
+from tests.parsers.session.diff.build import MS, US, Program, diff_of, layers, space_of, written
 from tests.parsers.session.diff.test_compare import BASE, steady
 from tests.parsers.session.diff.test_kinship import INFERENCE, TRAINING
 from tests.support.documents import csv_rows, nulls
@@ -37,11 +37,6 @@ from tpuprof.tui.report.page import Format, TextLook
 LOOK = TextLook(80, False, False)
 GOLDEN = Path(__file__).parent / "golden"
 SLOWER = replace(BASE, steps=steady(("fusion.1", 60 * MS), ("copy.2", 17 * MS), ("all-reduce.3", 20 * MS)))
-
-
-@pytest.fixture(scope="module")
-def diff(tmp_path_factory: pytest.TempPathFactory) -> Diff:
-    return example(tmp_path_factory.mktemp("example"))
 
 
 def report(diff: Diff, form: Format, limit: int = 0, judged: Regression | None = None, look: TextLook = LOOK) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.parsers.session.diff.build import MS, diff_of, example, layers
+from tests.parsers.session.diff.build import MS, diff_of, layers
 from tests.parsers.session.diff.phased import served
 from tests.support.app.scene import after
 from tests.support.app.stage import ENVIRONMENT, check_golden
@@ -22,11 +22,6 @@ from tpuprof.tui.pages.commands.diff.screen import DiffScreen
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.chrome import footer
 from tpuprof.tui.widgets.line_canvas import ScreenLook
-
-
-@pytest.fixture(scope="module")
-def diff(tmp_path_factory: pytest.TempPathFactory) -> Diff:
-    return example(tmp_path_factory.mktemp("example"))
 
 
 def screen_of(diff: Diff, environ: Mapping[str, str] | None = None, note: str = "") -> DiffScreen:
