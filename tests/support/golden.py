@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tpuprof.tui.draw.spans import Line, plain
+from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, line_width, plain
 
 MOST_LINES = 120
 """Of a diff; more would bury the name of the test."""
@@ -17,6 +17,15 @@ MOST_LINES = 120
 
 def frame(lines: Iterable[Line]) -> str:
     return "".join(plain(line).rstrip() + "\n" for line in lines)
+
+
+def check_lines(lines: Iterable[Line], width: int, glyphs: Glyphs = BLOCK) -> str:
+    """The text of lines; each is exactly as wide as asked and can be printed, in ASCII where the glyphs are that."""
+    shown = list(lines)
+    assert {line_width(line) for line in shown} <= {width}
+    text = "".join(map(plain, shown))
+    assert text.isprintable() and (glyphs is not ASCII or text.isascii())
+    return text
 
 
 def check_golden(path: Path, text: str) -> None:

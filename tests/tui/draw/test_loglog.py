@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.golden import check_golden
+from tests.support.golden import check_golden, check_lines
 from tpuprof.tui.draw.loglog import LEAST, MARKER, roofline_plot
 from tpuprof.tui.draw.loglog_scene import DECADES, LEFT, TOP, Axes, Point, Roof, scene_of
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Key, Line, StyleKey, line_width, plain
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Key, Line, StyleKey, plain
 
 GOLDEN = Path(__file__).parent / "golden"
 GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}
@@ -92,10 +92,7 @@ def test_every_frame_has_exactly_the_size_asked_for(
 ) -> None:
     lines = roofline_plot(points, roofs, peak, Pen(width, glyphs), height, cursor)
     assert len(lines) == height
-    assert {line_width(line) for line in lines} <= {width}
-    text = "".join(cells(lines))
-    assert text.isprintable()
-    assert glyphs is not ASCII or text.isascii()
+    text = check_lines(lines, width, glyphs)
     assert all(unicodedata.east_asian_width(character) not in "WF" for character in set(text))
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.golden import check_golden, frame
+from tests.support.golden import check_golden, check_lines, frame
 from tests.support.made.input_pages import INPUT_PAGES, apart_page, input_bound_page
 from tpuprof.parsers.pages.input.input import stages_of
 from tpuprof.parsers.pages.input.model import StepWait
@@ -63,10 +63,7 @@ def test_every_line_is_exactly_as_wide_as_asked(
     page = INPUT_PAGES[name]()
     cursor = Cursor(step if 0 <= step < len(page.steps) else None, op if 0 <= op < len(page.stages) else None)
     drawn = compose_input(page, Pen(width, glyphs), height, cursor)
-    assert {line_width(line) for line in drawn.lines} == {width}
-    text = "\n".join(plain(line) for line in drawn.lines)
-    assert glyphs is not ASCII or text.isascii()
-    assert all(character.isprintable() or character == "\n" for character in text)
+    check_lines(drawn.lines, width, glyphs)
     marked = [plain(line) for line in drawn.lines if plain(line).startswith(glyphs.mark + " ") and line[0][1] == "mark"]
     assert len(marked) <= 1
     if cursor.op is not None and width >= 70:
@@ -91,11 +88,7 @@ def test_names_from_a_profile_cannot_break_the_screen(name: str) -> None:
         breakdown=None,
     )
     for glyphs in (BLOCK, ASCII):
-        for line in compose_input(page, Pen(90, glyphs), 30, Cursor(2, 1)).lines:
-            text = plain(line)
-            assert len(text) == 90
-            assert text.isprintable()
-            assert glyphs is BLOCK or text.isascii()
+        check_lines(compose_input(page, Pen(90, glyphs), 30, Cursor(2, 1)).lines, 90, glyphs)
 
 
 def test_a_screen_of_80_by_21_shows_the_table_and_the_graph() -> None:

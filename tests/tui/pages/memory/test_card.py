@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.parsers.memory.modules.build import GIB, MIB, space_of, training_space
-from tests.support.golden import check_golden
+from tests.support.golden import check_golden, check_lines
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.formats.hlo.shapes import parse_shape
 from tpuprof.parsers.memory.model import Buffer, SpaceMemory
 from tpuprof.parsers.memory.modules.groups import group_rows
 from tpuprof.tui.draw.buffers.words import padding_words
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, line_width, plain
+from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, plain
 from tpuprof.tui.pages.memory.draw.card import buffer_card, group_card
 from tpuprof.tui.pages.memory.draw.graph import point_columns
 from tpuprof.tui.pages.memory.draw.map import CROWDED, FREE, map_allocation, map_lines, paint_map
@@ -69,9 +69,7 @@ def test_no_text_of_a_module_breaks_a_card(words: str, width: int, glyphs: Glyph
     )
     page = space_of([Buffer("a", "constant", 1), Buffer("b", "temporary", 5, 1, born=2, dies=4)], 8)
     lines = buffer_card(_with(page, buffer), 1, Pen(width, glyphs))
-    assert {line_width(line) for line in lines} <= {width}
-    assert all(plain(line).isprintable() for line in lines)
-    assert glyphs is BLOCK or all(plain(line).isascii() for line in lines)
+    check_lines(lines, width, glyphs)
 
 
 def _with(page: SpaceMemory, buffer: Buffer) -> SpaceMemory:

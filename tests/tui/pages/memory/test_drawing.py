@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.parsers.memory.modules.build import GIB, MIB, space_of, training_space, without_trace
-from tests.support.golden import check_golden, frame
+from tests.support.golden import check_golden, check_lines, frame
 from tpuprof.parsers.memory.model import Buffer, Category, SpaceMemory
 from tpuprof.tui.draw.buffers.words import expansion_words, short_shape
 from tpuprof.tui.draw.layout import cut_begin, shown_top
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, plain
 from tpuprof.tui.pages.memory.draw.graph import AXIS, column_of, point_at, point_columns, scale_of
 from tpuprof.tui.pages.memory.draw.header import header_lines, headroom_style
 from tpuprof.tui.pages.memory.draw.page import ComposedMemory, compose_memory
@@ -143,10 +143,7 @@ def test_every_page_fills_the_screen_exactly(
         MemoryState(row, row, point=point, sort=order, grouping=grouping, show_map=show_map),
     )
     assert len(composed.lines) == height
-    assert {line_width(line) for line in composed.lines} == {width}
-    text = "".join(plain(line) for line in composed.lines)
-    assert text.isprintable()
-    assert glyphs is not ASCII or text.isascii()
+    check_lines(composed.lines, width, glyphs)
     assert composed.first_row_line + composed.room <= height
     assert composed.room >= 1
     assert 0 <= composed.graph_line + composed.graph_lines <= composed.first_row_line

@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from tests.parsers.memory.allocators.made import GIB, MIB, MS, given, host_space, profiles_of, training_space
-from tests.support.golden import check_golden, frame
+from tests.support.golden import check_golden, check_lines, frame
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.memory.allocators.model import (
     ActiveAllocation,
@@ -23,7 +23,7 @@ from tpuprof.parsers.memory.allocators.model import (
 from tpuprof.parsers.memory.allocators.profile import host_memory
 from tpuprof.parsers.pages.memory import memory_profile_page
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, plain
 from tpuprof.tui.pages.memory.draw.profile import (
     ComposedMemoryProfile,
     MemoryProfileState,
@@ -98,9 +98,8 @@ def test_every_line_is_as_wide_and_the_page_as_high_as_asked(
     width: int, height: int, glyphs: Glyphs, allocator: int, cursor: int | None, row: int, top: int
 ) -> None:
     found = composed(MemoryProfileState(row, top, allocator=allocator, cursor_ps=cursor), width, height, glyphs)
-    assert [line_width(line) for line in found.lines] == [width] * height
-    text = "".join(text_of(found))
-    assert text.isprintable() and (glyphs is not ASCII or text.isascii())
+    check_lines(found.lines, width, glyphs)
+    assert len(found.lines) == height
     if found.first_row_line >= 0 and found.first_row_line + found.room <= height:
         shown = text_of(found)[found.first_row_line : found.first_row_line + found.room]
         assert sum(line.startswith(glyphs.mark) for line in shown) == (1 if found.room else 0)
@@ -265,8 +264,7 @@ def test_names_of_profiles_cannot_break_the_page() -> None:
         )
     )[0]
     found = compose_memory_profile(page_of(profile), (), MemoryProfileState(), Pen(100, BLOCK), 24)
-    assert {line_width(line) for line in found.lines} == {100}
-    assert all(character.isprintable() for line in text_of(found) for character in line)
+    check_lines(found.lines, 100)
 
 
 def test_times_of_two_weeks_do_not_break_the_axis() -> None:
@@ -274,4 +272,4 @@ def test_times_of_two_weeks_do_not_break_the_axis() -> None:
         host_space([given(-(2**62), addr=1, **sizes(1, 5, 5)), given(2**62, addr=2, **sizes(1, 6, 5))])
     )[0]
     found = compose_memory_profile(page_of(profile), (), MemoryProfileState(cursor_ps=0), Pen(100, BLOCK), 24)
-    assert {line_width(line) for line in found.lines} == {100}
+    check_lines(found.lines, 100)

@@ -16,9 +16,8 @@ import numpy as np
 import pytest
 
 from tests.parsers.memory.allocators.made import GIB, given, host_space, profiles_of, training_space
-from tests.support.documents import EVIL, csv_rows, nulls
-from tests.support.golden import check_golden
-from tests.support.reports import asked_of
+from tests.support.documents import EVIL, csv_rows
+from tests.support.reports import asked_of, check_harmless, check_report
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -31,9 +30,9 @@ from tpuprof.tui.report.page import FORMATS, Format, TextLook
 GOLDEN = Path(__file__).parent / "golden"
 LOOK = TextLook(80, ascii_only=False, color=False)
 LOOKS = {
-    "80-block": LOOK,
-    "80-ascii": TextLook(80, ascii_only=True, color=False),
-    "120-block": TextLook(120, False, False),
+    "-80-block": LOOK,
+    "-80-ascii": TextLook(80, ascii_only=True, color=False),
+    "-120-block": TextLook(120, False, False),
 }
 RUN = Run("2026_11_21_03_00_00", "/logs/host0", (), ())
 
@@ -71,32 +70,14 @@ def memory_profile_report(
 
 
 @pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize("form", ["json", "csv", "md"])
-def test_reports_are_as_they_were(name: str, form: Format) -> None:
-    check_golden(GOLDEN / f"memory_profile_{name}.{form}", memory_profile_report(PAGES[name](), RUN, form, LOOK))
-
-
-@pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize("look", LOOKS)
-def test_texts_are_as_they_were(name: str, look: str) -> None:
-    runs = (training()[1],) if name == "training" else ()
-    text = memory_profile_report(PAGES[name](), RUN, "text", LOOKS[look], None, runs)
-    check_golden(GOLDEN / f"memory_profile_{name}-{look}.txt", text)
-    assert all(len(line) <= LOOKS[look].width for line in text.splitlines())
-    assert "ascii" not in look or text.isascii()
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_every_null_has_a_reason_and_every_reason_a_null(name: str) -> None:
-    document = json.loads(memory_profile_report(PAGES[name](), RUN, "json", LOOK))
-    assert set(nulls(document)) == set(document["unknown"])
+def test_every_page_is_as_it_was_and_keeps_the_contract(name: str) -> None:
+    content = MemoryOverTime(PAGES[name](), (training()[1],) if name == "training" else ())
+    document = check_report(REPORT, "memory-profile", content, RUN, GOLDEN / f"memory_profile_{name}", LOOKS)
     assert "the profile does not tell" not in document["unknown"].values()
 
 
 def test_the_keys_of_the_contract_are_there() -> None:
     document = json.loads(memory_profile_report(training()[0], RUN, "json", LOOK))
-    assert list(document)[:3] == ["schema", "run", "warnings"]
-    assert document["schema"] == "tpuprof.memory-profile/1"
     assert document["run"] == {"name": RUN.name, "path": RUN.path, "hosts": ["host0"]}
     wanted = {"id", "capacity_bytes", "peak_bytes", "peak_time_ps", "lifetime_peak_bytes", "stack_bytes", "heap_bytes"}
     wanted |= {"free_bytes", "fragmentation", "allocations", "deallocations", "timeline", "at_peak"}
@@ -167,16 +148,11 @@ def test_a_timeline_of_very_many_events_is_thinned_to_the_largest_of_each_stretc
     assert len(whole["allocators"][0]["timeline"]) == count and whole["warnings"] == []
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_hostile_names_come_out_harmless(form: Format) -> None:
+def test_hostile_names_come_out_harmless() -> None:
     page = training()[0]
     row = ActiveAllocation(EVIL, 1, 5, 5, EVIL, EVIL, EVIL)
     bad = replace(page.allocators[0], id=EVIL, label=EVIL, host=EVIL, at_peak=(row,), unknown={"at_peak": EVIL})
     page = replace(page, hosts=(EVIL,), allocators=(bad,), warnings=(EVIL,))
-    text = memory_profile_report(page, replace(RUN, name=EVIL, path=EVIL), form, LOOK)
-    assert all(printable(line) == line for line in text.split("\n"))
-    text.encode("utf-8")
-    assert form != "md" or "<b>" not in text.replace("\\<b\\>", "")
-    empty = replace(nothing(), why_empty=EVIL)
-    text = memory_profile_report(empty, RUN, form, LOOK)
+    check_harmless(REPORT, MemoryOverTime(page, ()), replace(RUN, name=EVIL, path=EVIL))
+    text = memory_profile_report(replace(nothing(), why_empty=EVIL), RUN, "text", LOOK)
     assert all(printable(line) == line for line in text.split("\n"))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.golden import check_golden, frame
+from tests.support.golden import check_golden, check_lines, frame
 from tests.support.made.pages import MS, device_less_overview, inference_overview, training_overview
 from tests.support.made.serving import five_requests, read_requests, serving_profile
 from tpuprof.parsers.base.op_class import OP_CLASSES
@@ -55,10 +55,7 @@ def test_every_line_is_exactly_as_wide_as_asked(
     page = PAGES[name]()
     cursor = Cursor(step if 0 <= step < len(page.steps) else None, op if 0 <= op < len(page.top_ops) else None)
     drawn = compose(page, Pen(width, glyphs), height, cursor)
-    assert {line_width(line) for line in drawn.lines} == {width}
-    text = "\n".join(plain(line) for line in drawn.lines)
-    assert glyphs is not ASCII or text.isascii()
-    assert all(character.isprintable() or character == "\n" for character in text)
+    check_lines(drawn.lines, width, glyphs)
     if drawn.first_op_line >= 0 and width >= 70 and cursor.op is None:
         assert page.top_ops[0].name[-6:] in plain(drawn.lines[drawn.first_op_line])
 
@@ -72,10 +69,7 @@ def test_names_from_a_profile_cannot_break_the_screen(name: str) -> None:
     page = dataclasses.replace(page, top_ops=ops, environment=environment, warnings=(name,), unknown={"a": name})
     for glyphs in (BLOCK, ASCII):
         for line in compose(page, Pen(90, glyphs), 30, Cursor()).lines:
-            text = plain(line)
-            assert len(text) == 90
-            assert text.isprintable()
-            assert glyphs is BLOCK or text.isascii()
+            check_lines([line], 90, glyphs)
 
 
 @given(st.lists(st.integers(1, 10**12), min_size=1, max_size=7), st.integers(8, 200))

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.golden import check_golden, frame
+from tests.support.golden import check_golden, check_lines, frame
 from tests.support.made.pages import MS, device_less_overview, training_overview, two_findings
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.draw.columns import Cursor
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, plain
 from tpuprof.tui.pages.overview.drawing import compose
 from tpuprof.tui.pages.overview.findings import finding_details, findings_table, goes_somewhere
 
@@ -78,9 +78,7 @@ def test_every_line_is_exactly_as_wide_as_asked(
     lines += findings_table(page, Pen(width, glyphs), cursor, most, with_evidence=with_evidence)
     for finding in page.findings:
         lines += finding_details(finding, page, Pen(width, glyphs))
-    assert {line_width(line) for line in lines} == {width}
-    text = "".join(plain(line) for line in lines)
-    assert text.isprintable() and (glyphs is not ASCII or text.isascii())
+    check_lines(lines, width, glyphs)
 
 
 def test_a_row_says_where_to_look_only_where_there_is_more() -> None:

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.golden import check_golden, frame
+from tests.support.golden import check_golden, check_lines, frame
 from tests.support.made.runs import NOW, RUNS, facts_of, known
 from tpuprof.parsers.files.logdir import Run, newest_first
 from tpuprof.parsers.session.run_facts import RunFacts, nothing_known
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, line_width, plain
+from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, plain
 from tpuprof.tui.pages.runs.drawing import (
     DETAIL_LINES,
     ORDERS,
@@ -127,9 +127,7 @@ def test_every_line_fits_whatever_the_names(
     ]
     lines = drawn(rows, 0, width, glyphs)
     assert len(lines) == 1 + max(1, len(rows)) + DETAIL_LINES
-    for line in lines:
-        assert line_width(line) == width and plain(line).isprintable()
-        assert glyphs is BLOCK or plain(line).isascii()
+    check_lines(lines, width, glyphs)
 
 
 def test_facts_of_no_host() -> None:

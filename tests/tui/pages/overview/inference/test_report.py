@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder
 from tests.support.documents import EVIL, csv_rows
+from tests.support.golden import check_lines
 from tests.support.made.serving import batching_profile, five_requests, modules_profile, read_requests, serving_profile
 from tests.support.reports import check_harmless, check_report, printed
 from tpuprof.parsers.files.logdir import Run
@@ -23,7 +24,7 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.inference import PERCENTILES, InferencePage, Latency, inference
 from tpuprof.tui.draw.columns import Cursor
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, plain
 from tpuprof.tui.pages.overview.inference.drawing import compose
 from tpuprof.tui.pages.overview.inference.report import REPORT
 from tpuprof.tui.report.page import TextLook
@@ -116,16 +117,14 @@ def test_hostile_names_come_out_harmless() -> None:
 @given(st.sampled_from(sorted(PAGES)), st.integers(40, 200), st.sampled_from([BLOCK, PLAIN, ASCII]))
 @settings(max_examples=60)
 def test_every_line_is_as_wide_as_asked(name: str, width: int, glyphs: Glyphs) -> None:
-    lines = compose(PAGES[name](), Pen(width, glyphs), None, Cursor()).lines
-    assert {line_width(line) for line in lines} == {width}
-    assert glyphs is not ASCII or "".join(plain(line) for line in lines).isascii()
+    check_lines(compose(PAGES[name](), Pen(width, glyphs), None, Cursor()).lines, width, glyphs)
 
 
 @given(st.text(max_size=40), st.sampled_from([BLOCK, ASCII]))
 @settings(max_examples=60)
 def test_any_name_keeps_every_line_as_wide(name: str, glyphs: Glyphs) -> None:
     page = replace(hostile(name), source="requests")
-    assert {line_width(line) for line in compose(page, Pen(80, glyphs), None, Cursor()).lines} == {80}
+    check_lines(compose(page, Pen(80, glyphs), None, Cursor()).lines, 80, glyphs)
 
 
 @given(st.floats(1, 1e12), st.floats(0, 1), st.floats(0, 1))
