@@ -125,9 +125,9 @@ def _key_spans(key: str, label: str) -> list[AnySpan]:
     return [(" ", "bar"), (key, "bar.key"), (f" {label} ", "bar.dim")]
 
 
-def message_line(text: str, pen: Pen, key: AnyKey = "bar") -> AnyLine:
+def message_line(text: str, pen: Pen) -> AnyLine:
     """The footer while it says something."""
-    return pad([(" " + cut_middle(text, pen.width - 2, pen.glyphs), key)], pen.width, "bar")
+    return pad([(" " + cut_middle(text, pen.width - 2, pen.glyphs), "bar")], pen.width, "bar")
 
 
 def prompt_line(text: str, found: str, pen: Pen) -> AnyLine:

@@ -142,11 +142,9 @@ class LineCanvas(ScrollView, inherit_bindings=False):
         self.lines = ()
         self.redraw()
 
-    def scroll_to_line(self, y: int, margin: int = 0) -> None:
-        """Scrolls as little as needed to show line `y` and, where there is room, `margin` lines around it."""
-        height = self.size.height
-        margin = max(0, min(margin, (height - 1) // 2))
-        self.scroll_lines_to(max(y + margin - height + 1, min(self.scroll_offset.y, y - margin)))
+    def scroll_to_line(self, y: int) -> None:
+        """Scrolls as little as needed to show line `y`."""
+        self.scroll_lines_to(max(y - self.size.height + 1, min(self.scroll_offset.y, y)))
 
     def scroll_lines_to(self, top: int) -> None:
         """Shows the lines from `top` on, as far as there are any."""

@@ -85,13 +85,13 @@ class PageScreen(AppScreen, Generic[_Row]):
         """The page's table of keys, as things are; they go before those that move the cursor."""
         raise NotImplementedError
 
-    def last_keys(self, leave: str = "", back: str = "Back one level") -> Sequence[KeyRow]:
-        """The last rows of every table: colours, help, and the ways back, with what help says of ``q`` and Escape."""
+    def last_keys(self, leave: str = "") -> Sequence[KeyRow]:
+        """The last rows of every table: colours, help, and the ways back; `leave` is what help says of ``q``."""
         way = "quit" if self._is_alone else "back"
         return (
             KeyRow("T", title="Light or dark background", acts={"T": self.swap_background}),
             KeyRow("?", "help", acts={"question_mark": self._help}, rank=HELPS),
-            KeyRow("Esc", title=back, acts={"escape": self.back}),
+            KeyRow("Esc", title="Back one level", acts={"escape": self.back}),
             KeyRow("q", way, leave or way.capitalize(), {"q": self.leave}, rank=LAST),
         )
 
@@ -177,11 +177,6 @@ class PageScreen(AppScreen, Generic[_Row]):
         """Prepares the page."""
         self.body.prepare(width, height - 2)
 
-    def redraw(self) -> None:
-        """Draws what has changed."""
-        for canvas in (self.head, self.body, self.foot):
-            canvas.redraw()
-
     def draw_head(self, width: int, height: int) -> Sequence[AnyLine]:
         """The line on top."""
         return [self.head_line(Pen(width, self.look.glyphs))]
@@ -217,10 +212,6 @@ class PageScreen(AppScreen, Generic[_Row]):
         """Filters the rows."""
         self.filter(text)
         return f"{counted(len(self.rows))} found"
-
-    def keep_search(self, text: str) -> bool:
-        """The filter stays."""
-        return True
 
     def end_search(self) -> None:
         """Shows all rows."""

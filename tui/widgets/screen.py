@@ -151,7 +151,8 @@ class AppScreen(Screen[None]):
 
     def redraw(self) -> None:
         """Draws again what a key may have changed."""
-        raise NotImplementedError
+        for canvas in (self.head, *self.page_canvases, self.foot):
+            canvas.redraw()
 
     def act(self, key: str) -> bool:
         """What a key means on the page; False where it is none of its keys."""
@@ -163,7 +164,7 @@ class AppScreen(Screen[None]):
 
     def keep_search(self, text: str) -> bool:
         """Enter was pressed in the prompt; False where it is to stay open, for what is wrong with it."""
-        raise NotImplementedError
+        return True
 
     def end_search(self) -> None:
         """The prompt was given up."""

@@ -70,10 +70,12 @@ _ORDER: dict[SortKey, Callable[[_Listed], tuple[object, ...]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Order(Listing):
-    """The list, sorted by one of the orders."""
+class _View(Listing):
+    """The list, sorted by one of the orders: of tracks, or of names, those of one name over all cores or apart."""
 
     sort: SortKey = "self"
+    by_track: bool = False
+    is_apart: bool = False
 
 
 class MeasurementPopup(ListPopup):
@@ -89,7 +91,7 @@ class MeasurementPopup(ListPopup):
     """
 
     CHOOSES_AT_ONCE = False
-    listing: _Order
+    listing: _View
 
     def __init__(
         self,
@@ -106,27 +108,23 @@ class MeasurementPopup(ListPopup):
         self._places = {share.place for share, kind in places if kind not in ("steps", "modules")}
         self._busy = [share for share in measurement.tracks if share.events]
         self._use = use
-        self._by_track = False
         self._rows_apart = measurement.count(self._places)
         self._can_merge = self._rows_apart <= _MOST_MERGED
-        self._is_apart = not self._can_merge
-        self.listing = _Order()
         self._listed: Sequence[_Listed] = ()
         self._tracks: Sequence[TrackShare] = ()
-        self._arrange()
+        self._show(_View(is_apart=not self._can_merge))
 
-    def _arrange(self) -> None:
-        """Sorts anew."""
-        step = -1 if self.listing.is_reversed else 1
-        if self._by_track:
-            by_time = sorted(self._busy, key=lambda share: 0 if self.listing.sort == "track" else -share.busy_ps)
+    def _show(self, view: _View) -> None:
+        """Lists anew, from the first row on."""
+        self.listing, step = view.anew(), -1 if view.is_reversed else 1
+        if view.by_track:
+            by_time = sorted(self._busy, key=lambda share: 0 if view.sort == "track" else -share.busy_ps)
             self._tracks = by_time[::step]
-        elif self._is_apart:
-            rows = self._measurement.rows(step * _MOST_ROWS, self.listing.sort, self._places)
+        elif view.is_apart:
+            rows = self._measurement.rows(step * _MOST_ROWS, view.sort, self._places)
             self._listed = tuple(map(_Listed, rows))
         else:
-            self._listed = sorted(self._merged, key=_ORDER[self.listing.sort])[::step][:_MOST_ROWS]
-        self.listing = self.listing.anew()
+            self._listed = sorted(self._merged, key=_ORDER[view.sort])[::step][:_MOST_ROWS]
 
     @cached_property
     def _merged(self) -> list[_Listed]:
@@ -136,7 +134,7 @@ class MeasurementPopup(ListPopup):
     @property
     def total(self) -> int:
         """How many rows are listed."""
-        return len(self._tracks if self._by_track else self._listed)
+        return len(self._tracks if self.listing.by_track else self._listed)
 
     def row_count(self) -> int:
         """Two lines of headings and the longer of both lists, so that the panel stays."""
@@ -145,17 +143,19 @@ class MeasurementPopup(ListPopup):
     @property
     def own_keys(self) -> Sequence[KeyRow]:
         """Sorting, and what a row is of."""
-        other = "by name" if self._by_track else "by track"
-        words = "together" if self._is_apart else "apart"
+        view, show = self.listing, self._show
+        orders = {"s": lambda: show(view.sorted_by_next(tuple(_ORDER))), "S": lambda: show(view.turned_round())}
         sorting = "Sort by self time, total, count, name, track; reverse the order"
+        other = {"t": lambda: show(view.anew(by_track=not view.by_track))}
         rows = [
             KeyRow("Enter", "go there", "Go to the longest event of the row", {"enter": self.choose}),
-            KeyRow("s S", "sort", sorting, {"s": self._sort, "S": lambda: self._sort(reverse=True)}),
-            KeyRow("t", other, "List names, or tracks", {"t": self._swap_tracks}),
+            KeyRow("s S", "sort", sorting, orders),
+            KeyRow("t", "by name" if view.by_track else "by track", "List names, or tracks", other),
         ]
-        if self._can_merge and not self._by_track:
-            sentence = "The cores' rows of one name together, or apart"
-            rows.append(KeyRow("c", f"cores {words}", sentence, {"c": self._swap_cores}))
+        if self._can_merge and not view.by_track:
+            words, sentence = "together" if view.is_apart else "apart", "The cores' rows of one name together, or apart"
+            cores = {"c": lambda: show(view.anew(is_apart=not view.is_apart))}
+            rows.append(KeyRow("c", f"cores {words}", sentence, cores))
         return rows
 
     def rows(self, first: int, count_: int, width: int) -> list[AnyLine]:
@@ -168,11 +168,11 @@ class MeasurementPopup(ListPopup):
         return [*lines, *(self._line(number, width) for number in range(top, min(self.total, top + room)))]
 
     def _summary(self, width: int) -> AnyLine:
-        if self._by_track:
+        if self.listing.by_track:
             sort, what, total = "track" if self.listing.sort == "track" else "busy", "track", self.total
         else:
             sort, what = self.listing.sort, "row"
-            total = self._rows_apart if self._is_apart else len(self._merged)
+            total = self._rows_apart if self.listing.is_apart else len(self._merged)
         listed = f", the first {count(self.total)} are listed" if total > self.total else ""
         spans: list[AnySpan] = [("sorted by ", "panel.dim"), (sort, "panel.key")]
         spans.append((f"   {counted(total, what)}{listed}; cut to the interval", "panel.dim"))
@@ -182,7 +182,7 @@ class MeasurementPopup(ListPopup):
 
     def _heading(self, width: int) -> AnyLine:
         titles: tuple[str, ...] = ("name", "track", "self", "share", "count", "total", "average")
-        name, track, *metrics = ("track", "", "busy", "share", "events") if self._by_track else titles
+        name, track, *metrics = ("track", "", "busy", "share", "events") if self.listing.by_track else titles
         return pad([(self._cells("  ", name, track, metrics, width), "panel.dim")], width, "panel")
 
     def _line(self, number: int, width: int) -> AnyLine:
@@ -190,7 +190,7 @@ class MeasurementPopup(ListPopup):
         is_current = number == self.cursor
         mark = self.look.glyphs.mark if is_current else " "
         key: AnyKey = "panel.cursor" if is_current else "panel"
-        if self._by_track:
+        if self.listing.by_track:
             track = self._tracks[number]
             part = percent(None if track.busy_fraction is None else 100 * track.busy_fraction)
             names = (_place(track), "")
@@ -214,24 +214,12 @@ class MeasurementPopup(ListPopup):
         cut = (f"{cut_middle(text, cells, glyphs):<{cells}}" for text, cells in texts)
         return f"{mark}{' '.join(cut)} {right}"
 
-    def _sort(self, reverse: bool = False) -> None:
-        self.listing = self.listing.turned_round() if reverse else self.listing.sorted_by_next(tuple(_ORDER))
-        self._arrange()
-
-    def _swap_cores(self) -> None:
-        self._is_apart = not self._is_apart
-        self._arrange()
-
-    def _swap_tracks(self) -> None:
-        self._by_track = not self._by_track
-        self._arrange()
-
     def choose(self) -> None:
         """Goes to the longest event of the row under the cursor."""
         if not self.total:
             return
         self.is_open = False
-        if self._by_track:
+        if self.listing.by_track:
             longest = self._measurement.rows(1, "total", (self._tracks[self.cursor].place,))[0]
         else:
             longest = self._listed[self.cursor].row

@@ -125,12 +125,7 @@ class Cells(NamedTuple):
 
 
 def lane_cells(
-    track: Track,
-    window: LaneWindow,
-    fill: Fill | None,
-    selected: int | None,
-    is_match: Bools | None,
-    match_cells: Bools | None,
+    track: Track, window: LaneWindow, fill: Fill | None, selected: int | None, is_match: Bools | None
 ) -> LaneCells:
     """What lies in the cells of a lane that has any events in the window; see `lanes.lane_line`."""
     count = window.last - window.first
@@ -154,17 +149,15 @@ def lane_cells(
         others = window.busy_ps.copy()
         others[np.arange(len(others)), crowd_kind] = 0
         second = np.where(others.any(axis=1), others.argmax(axis=1), PAGE).astype(np.uint8)
-    crowd = np.where(_match_cells(track, window, is_match, match_cells), np.uint8(MATCH), crowd_kind)
+    crowd = np.where(_match_cells(track, window, is_match), np.uint8(MATCH), crowd_kind)
     if selected is not None:
         crowd[(window.first <= selected) & (selected < window.last)] = SELECTED
     share = np.minimum(busy * (8.0 / np.diff(window.edges)) / 8.0, 1.0)
     return LaneCells(count, first, last, crowd_kind, crowd, second, share)
 
 
-def _match_cells(track: Track, window: LaneWindow, is_match: Bools | None, match_cells: Bools | None) -> Bools:
-    """Cells with a match among their events, as far as it was said or is cheap to see."""
-    if match_cells is not None:
-        return match_cells
+def _match_cells(track: Track, window: LaneWindow, is_match: Bools | None) -> Bools:
+    """Cells with a match among their events, as far as that is cheap to see."""
     count = window.last - window.first
     out = np.zeros(len(count), np.bool_)
     crowded = np.flatnonzero(count > 1)

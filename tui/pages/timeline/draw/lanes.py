@@ -43,7 +43,6 @@ def lane_line(
     fill: Fill | None = None,
     selected: int | None = None,
     is_match: Bools | None = None,
-    match_cells: Bools | None = None,
     lost_from_ps: int | None = None,
 ) -> Line:
     """One lane, one cell of the window a cell.
@@ -58,16 +57,14 @@ def lane_line(
         track, window: the events and what lies in each cell (`windows.lane_window`).
         fill: one colour for all slices (`signs.fill_of`); None for that of their class.
         selected: index of the event to be shown as selected.
-        is_match: bool[keys]: events to be shown as found.
-        match_cells: bool[cells]: crowded cells with a match in them. Without it they are looked through, as long as
-            they hide no more than `cells.LOOKED_AT` events.
+        is_match: bool[keys]: events to be shown as found; of those in crowded cells at most `cells.LOOKED_AT` are seen.
         lost_from_ps: the profile has no events from here on; empty cells are hatched.
     """
     cells = len(window.first)
     lost = _lost(window.edges, lost_from_ps)
     if not (window.last > window.first).any():
         return joined(_blank_spans(lost, 0, cells, glyphs))
-    seen = lane_cells(track, window, fill, selected, is_match, match_cells)
+    seen = lane_cells(track, window, fill, selected, is_match)
     if glyphs.letters:
         return _lettered(track, window, seen, lost, glyphs)
     return _painted(track, slice_cells(seen), lost, glyphs)

@@ -123,13 +123,10 @@ def _column(
     is_left: bool = False,
     fixed: bool = False,
     grows: bool = False,
-    keeps_style: bool = False,
 ) -> ColumnSpec[Sequence[Row]]:
     """A column that can't be sorted by, with texts cut at their end; one that grows always shows."""
     cutting = cut_middle if grows else cut
-    return ColumnSpec(
-        *("", title, width, lambda _: style, None, cells, cutting, is_left, fixed or grows, grows, keeps_style)
-    )
+    return ColumnSpec("", title, width, lambda _: style, None, cells, cutting, is_left, fixed or grows, grows)
 
 
 def _drawn(cell: Callable[[Row, Glyphs], Span]) -> Callable[[Sequence[Row], Glyphs], Cells]:
