@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from rich.text import Text
 from textual import work
@@ -32,6 +32,7 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import masked
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.terminal.clipboard import load_tmux_buffer, write_yank_file
+from tpuprof.tui.terminal.detect import Terminal
 from tpuprof.tui.terminal.ending import GRACE_SECONDS, ended_by_signals
 from tpuprof.tui.terminal.theme import AnyLine, palette
 from tpuprof.tui.widgets import chrome
@@ -39,9 +40,6 @@ from tpuprof.tui.widgets.asking import LineEditor, PromptPopup
 from tpuprof.tui.widgets.chrome import footer
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
 from tpuprof.tui.widgets.popup import Popup, PopupLayer
-
-if TYPE_CHECKING:
-    from tpuprof.tui.terminal.detect import Terminal
 
 APP_KEYS = ("ctrl+c", "ctrl+q", "ctrl+z")  # keys that mean the same whatever is open
 

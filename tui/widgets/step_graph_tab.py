@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Protocol, TypeVar, get_args
+from typing import ClassVar, Generic, Literal, Protocol, TypeVar, get_args
 
 from textual.events import Resize
 
@@ -14,16 +14,13 @@ from tpuprof.tui.draw.columns import ComposedGraph, Cursor
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
-from tpuprof.tui.report.describe import metric_lines
+from tpuprof.tui.report.describe import Section, metric_lines
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import TextPopup
 from tpuprof.tui.widgets.states import Searching, State, state_lines
 from tpuprof.tui.widgets.tab import OpenPopup, Tab
-
-if TYPE_CHECKING:
-    from tpuprof.tui.report.describe import Section
 
 Panel = Literal["findings", "ops", "steps"]
 

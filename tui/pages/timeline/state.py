@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.text import counted
@@ -11,6 +11,7 @@ from tpuprof.parsers.timeline.details import adjacent_event, deepest_lane, event
 from tpuprof.parsers.timeline.flatten import MANY_LANES
 from tpuprof.parsers.timeline.gaps import next_gap
 from tpuprof.parsers.timeline.model import EventId, StepSpan, Timeline, Track, TrackId
+from tpuprof.parsers.timeline.read.flows import Flow, Flows
 from tpuprof.parsers.timeline.search import Matches, find
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.pages.timeline.rows import (
@@ -24,9 +25,6 @@ from tpuprof.tui.pages.timeline.rows import (
     rows_of,
     small_part,
 )
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.timeline.read.flows import Flow, Flows
 
 Base = Literal["trace", "step", "mark"]  # what times are relative to
 _MOST_FLOWS = 1000  # arrows from an event, or to it, that are looked at
