@@ -194,12 +194,8 @@ class LineCanvas(ScrollView, inherit_bindings=False):
         a, b = _cells(before), _cells(after)
         if a is None or b is None:
             return 0, width
-        begin, end = 0, width
-        while begin < end and a[begin] == b[begin]:
-            begin += 1
-        while end > begin and a[end - 1] == b[end - 1]:
-            end -= 1
-        return begin, end
+        differ = [column for column in range(width) if a[column] != b[column]]
+        return (differ[0], differ[-1] + 1) if differ else (0, 0)
 
 
 def strip_of(line: AnyLine, width: int, colors: Palette, background: AnyKey = "text") -> Strip:

@@ -163,7 +163,7 @@ def test_slices_do_not_overlap_and_stand_in_order(item: Track, edges: Int64s) ->
     window = lane_window(item, 0, edges)
     if not (window.last > window.first).any():
         return
-    event = slice_cells(lane_cells(item, window, None, None, None, None)).event
+    event = slice_cells(lane_cells(item, window, None, None, None)).event
     named = event[event >= 0]
     assert (np.diff(named) >= 0).all()
     for one in set(named.tolist()):
@@ -187,7 +187,7 @@ def test_what_is_painted_is_what_is_covered(item: Track, edges: Int64s) -> None:
     window = lane_window(item, 0, edges)
     if not (window.last > window.first).any():
         return
-    seen = lane_cells(item, window, None, None, None, None)
+    seen = lane_cells(item, window, None, None, None)
     cells = slice_cells(seen)
     for at, count in enumerate(seen.count.tolist()):
         part = painted(int(cells.sign[at]), int(cells.ink[at]), int(cells.ground[at]))
@@ -210,7 +210,7 @@ def test_gaps_between_slices_do_not_vanish(item: Track, edges: Int64s) -> None:
     window = lane_window(item, 0, edges)
     if not (window.last > window.first).any():
         return
-    cells = slice_cells(lane_cells(item, window, None, None, None, None))
+    cells = slice_cells(lane_cells(item, window, None, None, None))
     shown = list(inside(item, edges))
     for (one, _, _), (other, _, _) in pairwise(shown):
         end, begin = int(item.end_ps[one]), int(item.start_ps[other])

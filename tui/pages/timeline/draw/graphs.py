@@ -39,17 +39,13 @@ def counter_line(counter: CounterTrack, edges: Int64s, glyphs: Glyphs) -> Line:
     A cell between two of the edges, int64[cells + 1], shows the greatest value in it, so that no peak is lost; it is
     blank before the first value.
     """
-    cells = len(edges) - 1
     value = counter_values(counter, edges)
-    ends = counter_range(counter)
-    if ends is None:
-        return ((" " * cells, "text"),) if cells else ()
-    low, high = ends
+    low, high = counter_range(counter) or (0.0, 0.0)
     with np.errstate(over="ignore", invalid="ignore"):
-        share = (value / 2 - low / 2) / (high / 2 - low / 2) if high > low else np.full(cells, 0.5)
+        share = (value / 2 - low / 2) / (high / 2 - low / 2) if high > low else np.full(len(value), 0.5)
     known = np.isfinite(value)
     level = np.where(known, np.clip(np.rint(np.where(known, share, 0.0) * 7) + 1, 1, 8), 0).astype(np.int64)
-    return _columns(level, np.zeros(cells, np.bool_), "unknown", glyphs)
+    return _columns(level, np.zeros(len(value), np.bool_), "unknown", glyphs)
 
 
 def counter_values(counter: CounterTrack, edges: Int64s) -> Floats:
