@@ -169,8 +169,7 @@ FACTS = {field.key: attribute for attribute, field in _FACTS}
 CSV_FACTS = ("device_type", "host_core_count", "step_time_ps", "step_time_source", "profile_duration_ps", "modules")
 MARKDOWN_FACTS = ("step_time_ps", "device_type", "modules")
 
-_FOUND = ("run",)
-"""What a filter calls the fields that it looks at: there is one filter, for words in any of them."""
+_FOUND = ("run",)  # what a filter calls the fields that it looks at: there is one filter, for words in any of them
 
 
 def _row(

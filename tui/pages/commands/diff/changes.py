@@ -16,21 +16,13 @@ VIEWS: tuple[ViewName, ...] = get_args(ViewName)
 HIDING: tuple[ViewName, ...] = ("ops", "categories", "setup")
 """Views in which what is the same can be hidden; the rows of the others add up, or are few."""
 
-OF_PHASE: tuple[ViewName, ...] = ("ops", "categories", "time")
-"""Views that a phase has of its own."""
+OF_PHASE: tuple[ViewName, ...] = ("ops", "categories", "time")  # views that a phase has of its own
 
 Sort = Literal["change", "slower", "faster", "relative", "before", "after", "name"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
 
-SORT_WORDS: dict[Sort, str] = {
-    "change": "size of the change",
-    "slower": "slower first",
-    "faster": "faster first",
-    "relative": "relative change",
-    "before": "time before",
-    "after": "time after",
-    "name": "name",
-}
+_SORTED = ("size of the change", "slower first", "faster first", "relative change", "time before", "time after", "name")
+SORT_WORDS: dict[Sort, str] = dict(zip(SORTS, _SORTED, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +66,8 @@ def entries(diff: Diff, view: ViewName, apart: bool = False) -> tuple[ChangeRow,
             for op, group in zip(ops, groups, strict=True)
         )
     if view == "categories":
-        return (
-            *(ChangeRow(item.name, item.time, "time", item.op_class) for item in diff.categories),
-            *kind_entries(diff),
-        )
+        categories = (ChangeRow(item.name, item.time, "time", item.op_class) for item in diff.categories)
+        return (*categories, *kind_entries(diff))
     if view == "time":
         return _time(diff)
     if view == "memory":
@@ -87,22 +77,20 @@ def entries(diff: Diff, view: ViewName, apart: bool = False) -> tuple[ChangeRow,
     if view == "phases":
         return tuple(ChangeRow(phase.name, phase.time, note=phase_words(phase), phase=phase) for phase in diff.phases)
     if view == "setup":
+        changes = (Change(None, None, None, one.mark) for one in diff.settings)
         return tuple(
-            ChangeRow(
-                one.name, Change(None, None, None, one.mark), "text", note=one.kind, texts=(one.before, one.after)
-            )
-            for one in diff.settings
+            ChangeRow(one.name, change, "text", note=one.kind, texts=(one.before, one.after))
+            for one, change in zip(diff.settings, changes, strict=True)
         )
     return ()
 
 
 def kind_entries(diff: Diff) -> list[ChangeRow]:
     """New and gone kinds of ops that are no categories: those are rows already."""
-    kinds = [kind for kind in diff.kinds if kind.of != "category"]
-    words = [f"{kind.of}, {counted(kind.op_count, 'op')}" for kind in kinds]
     return [
-        ChangeRow(kind.name, kind.time, "time", kind.op_class, note=note)
-        for kind, note in zip(kinds, words, strict=True)
+        ChangeRow(kind.name, kind.time, "time", kind.op_class, note=f"{kind.of}, {counted(kind.op_count, 'op')}")
+        for kind in diff.kinds
+        if kind.of != "category"
     ]
 
 
@@ -140,9 +128,8 @@ def _time(diff: Diff) -> tuple[ChangeRow, ...]:
 def _memory(diff: Diff) -> tuple[ChangeRow, ...]:
     rows: list[ChangeRow] = []
     for module in diff.modules:
-        rows.append(
-            ChangeRow(f"{module.name} peak", module.peak, "bytes", note=module.problem or "HBM at once, at most")
-        )
+        note = module.problem or "HBM at once, at most"
+        rows.append(ChangeRow(f"{module.name} peak", module.peak, "bytes", note=note))
         if module.peak.before is not None or module.peak.after is not None:
             rows.append(ChangeRow(f"{module.name} arguments", module.arguments, "bytes", note="HBM of parameters"))
             rows.append(ChangeRow(f"{module.name} temporaries", module.temporaries, "bytes", note="of the peak"))

@@ -35,8 +35,7 @@ from tpuprof.tui.report.fields import screen_columns, searched_texts
 _TITLES = ("Ops", "Categories", "Where time goes", "Steps", "Memory", "Figures", "Phases", "Setup")
 VIEW_TITLES: dict[ViewName, str] = dict(zip(VIEWS, _TITLES, strict=True))
 _SHORT_TITLES: dict[ViewName, str] = {**VIEW_TITLES, "categories": "Categ.", "time": "Time", "memory": "Mem"}
-_ALL_TITLES, _GAPS = 118, 84
-"""Cells from which the views' whole titles fit, and from which they stand further apart."""
+_ALL_TITLES, _GAPS = 118, 84  # cells from which the views' whole titles fit, and from which they stand further apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,8 +295,7 @@ def _looks(rows: Sequence[ChangeRow], width: int) -> dict[str, Mapping[str, Any]
 
 _LABEL = 4
 _NARROW = 64
-_REACH = 0.25
-"""Of the typical steps' range, what the distribution shows beyond it on either side."""
+_REACH = 0.25  # of the typical steps' range, what the distribution shows beyond it on either side
 
 
 def steps_lines(diff: Diff, pen: Pen) -> list[Line]:

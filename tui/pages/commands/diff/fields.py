@@ -32,6 +32,7 @@ from tpuprof.tui.report.fields import (
     Metric,
     Table,
     attribute,
+    in_order,
     listed,
     nested,
     object_table,
@@ -145,13 +146,14 @@ _OP_METRICS = (
     attribute("occurrences.after", NUMBER, "how often it runs in B", null=ONE_SIDED, name="count.after"),
     *_change("time", "time"),
 )
-_OF_OPS = ("name", "old_name", "program", "category", "class", "framework_op")
-_TIMES = ("before_ms", "after_ms", "change_ms", "change_fraction", "noise_ms")
 OPS: Table[Sequence[OpChange]] = object_table(
     "ops",
     _OP_METRICS,
     (Field("rank", COUNT, lambda _, rows: [row + 1 for row in rows], "1 for the largest change"),),
-    csv=("rank", "mark", *_OF_OPS, *_TIMES, "occurrences.before", "occurrences.after", "matched_by", "hlo_changed"),
+    csv=in_order(
+        "rank mark name old_name program category class framework_op before_ms after_ms change_ms change_fraction",
+        "noise_ms occurrences.before occurrences.after matched_by hlo_changed",
+    ),
 )
 
 
@@ -242,8 +244,7 @@ SIDE: tuple[Metric[Side], ...] = (
 # --- the rows of a view, as people read them
 
 
-Entries = Sequence[ChangeRow]
-"""Rows of a view."""
+Entries = Sequence[ChangeRow]  # rows of a view
 
 
 def _by_mark(entry: ChangeRow) -> Key:
@@ -402,8 +403,7 @@ CHANGES: Table[Entries] = Table(
     markdown=("mark", "change", "relative", "before", "after", "name"),
 )
 
-OP_COLUMNS = ("count", "old_name", "program", "framework", "matched")
-"""Columns that only ops have."""
+OP_COLUMNS = ("count", "old_name", "program", "framework", "matched")  # columns that only ops have
 
 STEP_COLUMNS = ("name", "before", "after", "change", "relative", "noise_share", "step_mark")
 """What Markdown shows of step times."""

@@ -26,11 +26,9 @@ from tpuprof.tui.widgets.screen import ScreenApp
 if TYPE_CHECKING:
     from tpuprof.tui.terminal.detect import Terminal
 
-Read = Callable[[], Reading]
-"""Asks the runtime once."""
+Read = Callable[[], Reading]  # asks the runtime once
 
-MOST_READINGS = 3_600
-"""That are kept: an hour at one a second."""
+MOST_READINGS = 3_600  # that are kept: an hour at one a second
 
 _CAPTURES = "Take a profile of the program beside it, and open it; leaving it comes back here"
 

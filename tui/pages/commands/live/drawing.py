@@ -23,8 +23,7 @@ from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.draw.table import Listing
 
 _SPARKS, _BAR, _RATE_SPARKS = 10, 9, 8
-_QUEUE = 74
-"""Cells from which on there is room for the queue and the idle time."""
+_QUEUE = 74  # cells from which on there is room for the queue and the idle time
 _GRAPH = 4
 _INDENT: tuple[Span, ...] = ((" ", "text"),)
 _HIGH = 0.95

@@ -18,8 +18,7 @@ from tpuprof.tui.report.markdown import escaped, joined
 from tpuprof.tui.report.page import CommandReport, TextLook
 from tpuprof.tui.report.text import titled_text
 
-MOST_ROWS = 20
-"""Changes in Markdown, a comment on a pull request, where nothing else is asked for."""
+MOST_ROWS = 20  # changes in Markdown, a comment on a pull request, where nothing else is asked for
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,8 +36,7 @@ from tpuprof.tui.pages.commands.live_arrays.fields import BY_TITLES, GROUPS, Gro
 from tpuprof.tui.report.fields import Table, is_descending, order, screen_columns
 from tpuprof.tui.report.shared.holders import short_device
 
-CARD = 150
-"""Cells from which on the card of the row under the cursor stands beside the table."""
+CARD = 150  # cells from which on the card of the row under the cursor stands beside the table
 
 _MOST_DEVICES, _LOW_DEVICES = 8, 2
 _DEVICE = 12  # cells of a device's name
@@ -132,11 +131,10 @@ def compose(content: Content, view: LiveArraysView, listed: ListedArrays, pen: P
     lines.append(pen.rule(_table_title(view, listed), _restricted(view)))
     start = len(lines) + 1
     room = len(rows) if height is None else max(1, height - start)
-    first = view.shown_first(room, len(rows)) if height is not None else 0
-    with_card = height is not None and pen.width >= CARD and 0 <= view.cursor < len(rows)
+    first = view.shown_first(room, len(rows))
+    with_card = pen.width >= CARD and 0 <= view.cursor < len(rows)
     left = pen.width * 11 // 20 if with_card else pen.width
-    cursor = view.cursor if height is not None else -1
-    table = table_lines(content, view, listed, range(first, min(len(rows), first + room)), pen.at(left), cursor)
+    table = table_lines(content, view, listed, range(first, min(len(rows), first + room)), pen.at(left))
     if with_card:
         drawn = card(content, rows[view.cursor], view.by, pen.at(pen.width - left - 3))
         shown = pen.at(pen.width - left - 3).shortened(drawn, room + 1)
@@ -148,9 +146,7 @@ def compose(content: Content, view: LiveArraysView, listed: ListedArrays, pen: P
     return Composed(tuple(lines), start if rows else -1, first, room)
 
 
-def table_lines(
-    content: Content, view: LiveArraysView, listed: ListedArrays, shown: range, pen: Pen, cursor: int
-) -> list[Line]:
+def table_lines(content: Content, view: LiveArraysView, listed: ListedArrays, shown: range, pen: Pen) -> list[Line]:
     """Headings and rows."""
     table, sort, descending = _sorting(content, view)
     source = group_rows(listed.rows, view.by, listed.whole_bytes, pen.width)
@@ -159,10 +155,8 @@ def table_lines(
     looks["name"] = {"title": view.by} if view.by in ("device", "kind") else {}
     columns = chosen_columns(screen_columns(table, source, pen.glyphs, looks), pen.width)
     columns = [_begun(column, pen.glyphs) for column in columns]
-    return [
-        header_line(columns, pen, sort if cursor >= 0 else "", descending),
-        *row_lines(columns, shown, cursor, pen),
-    ]
+    heading = header_line(columns, pen, sort if view.cursor >= 0 else "", descending)
+    return [heading, *row_lines(columns, shown, view.cursor, pen)]
 
 
 def _begun(column: Column, glyphs: Glyphs) -> Column:
@@ -249,9 +243,8 @@ def device_changes(diff: LiveArraysDiff, most: int | None, pen: Pen) -> list[Lin
     def line(name: str) -> Line:
         old, new = before.get(name, 0), after.get(name, 0)
         metrics = f"{binary_size(old):>9} {pen.glyphs.arrow} {binary_size(new):<9} "
-        return pen.fit(
-            [_device_name(name, pen.glyphs), (metrics, "text"), (signed_size(new - old), change_style(new - old))]
-        )
+        change: Span = (signed_size(new - old), change_style(new - old))
+        return pen.fit([_device_name(name, pen.glyphs), (metrics, "text"), change])
 
     return _listed(names, most, line, pen)
 

@@ -140,13 +140,13 @@ class OomApp(ScreenApp):
         self.oom_log = log
         self.problem: ProfileError | None = None
         self._scan = scan
-        self._total = total
+        self._scanning = ScanScreen(name, total, self.look)
         self._arrays = arrays
         self._stops = False
 
     def get_default_screen(self) -> Screen[None]:
         """Progress, below the page."""
-        return ScanScreen(self.log_name, self._total, self.look)
+        return self._scanning
 
     def on_mount(self) -> None:
         """Shows the errors, or begins to read."""
@@ -169,7 +169,7 @@ class OomApp(ScreenApp):
             now = time.monotonic()
             if now >= due and self.is_running:
                 due = now + EVERY_SECONDS
-                self.call_later(self._progress, bytes_read, now - began)
+                self.call_later(self._scanning.show, bytes_read, now - began)
 
         try:
             log = self._scan(on_progress, lambda: self._stops)
@@ -181,10 +181,6 @@ class OomApp(ScreenApp):
             return
         if self.is_running:
             self.call_later(self._shown, log)
-
-    def _progress(self, bytes_read: int, seconds: float) -> None:
-        if isinstance(self.screen, ScanScreen):
-            self.screen.show(bytes_read, seconds)
 
     def _shown(self, log: OomLog) -> None:
         """Shows the errors of a log that was read; ends where it has none."""

@@ -65,9 +65,8 @@ def compose(
     words = f"/{view.words}" if view.words else ""
     lines += [*blank, pen.rule(_table_title(triage, len(rows), view), words)]
     start, room = len(lines) + 1, len(rows) if height is None else max(1, height - len(lines) - 1)
-    last_first = max(0, min(view.first, len(rows) - room))  # no room is wasted
-    first = view.shown_first(room, len(rows)) if view.cursor >= 0 else last_first
-    with_card = height is not None and pen.width >= _CARD and 0 <= view.cursor < len(rows) and not view.is_trying
+    first = view.shown_first(room, len(rows))
+    with_card = pen.width >= _CARD and 0 <= view.cursor < len(rows) and not view.is_trying
     left = pen.width * 11 // 20 if with_card else pen.width
     shown = range(first, min(len(rows), first + room))
     table = table_lines(triage, rows, shown, pen.at(left), None if height is None else view)
