@@ -286,7 +286,7 @@ def _of_op(key: str, name: str, meaning: str, screen: ColumnSpec[Entries]) -> Fi
     def texts(rows: Entries, shown: Rows) -> list[str | None]:
         return [None if rows[row].op is None else read(rows[row].op) for row in shown]
 
-    return Field(key, VERBATIM, texts, meaning, "the row is of no op", "", screen, filter=("change",))
+    return Field(key, VERBATIM, texts, meaning, screen=screen, filter=("change",))
 
 
 def _drawn(draw: Callable[[ChangeRow, Glyphs], Span]) -> Callable[[Entries, Glyphs], Cells]:

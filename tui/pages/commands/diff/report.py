@@ -220,9 +220,4 @@ def _table(diff: Diff, name: ViewName, pen: Pen, limit: int) -> list[Line]:
     return [title, *drawing.table_lines(kept, range(len(kept)), pen), *drawing.remark_lines(diff, name, pen)]
 
 
-REPORT = CommandReport(
-    read=JudgedDiff,
-    writers={"json": json, "csv": csv, "md": markdown, "text": text},
-    tables=(*fields.TABLES, fields.CHANGES),
-    metrics=fields.METRICS,
-)
+REPORT = CommandReport(JudgedDiff, {"json": json, "csv": csv, "md": markdown, "text": text})

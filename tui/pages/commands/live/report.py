@@ -38,9 +38,4 @@ def text(pair: ReadingPair, _: TextLook, __: int) -> str:
     return f"{utc(pair.reading.time_seconds)} {headline(pair.reading)}{silent}\n"
 
 
-REPORT = CommandReport(
-    read=ReadingPair,
-    writers={"json": json, "md": markdown, "text": text},
-    tables=(DEVICES,),
-    metrics=(*BEFORE_DEVICES, *AFTER_DEVICES),
-)
+REPORT = CommandReport(ReadingPair, {"json": json, "md": markdown, "text": text})

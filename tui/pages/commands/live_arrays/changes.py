@@ -12,7 +12,7 @@ from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff
 from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.spans import StyleKey
-from tpuprof.tui.pages.commands.live_arrays.fields import NO_STACK, SHARED, GroupRows
+from tpuprof.tui.pages.commands.live_arrays.fields import NO_STACK, SHARED, GroupRows, totals_words
 from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, in_order
 from tpuprof.tui.report.shared.holders import group_name, share_of
 from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, VERBATIM, Unit, plain
@@ -24,6 +24,7 @@ Content = LiveArrays | LiveArraysDiff
 Row = AllocationGroup | GroupChange
 
 _MOST_NAMED = 3
+_GROUP_SORTS, _CHANGE_SORTS = ("size", "count", "each", "name"), ("change", "size", "count", "name")
 _STYLES: dict[Mark, StyleKey] = {"more": "bad", "new": "bad", "less": "good", "gone": "good", "same": "dim"}
 
 
@@ -48,6 +49,11 @@ def group_rows(rows: Sequence[Row], by: By, whole_bytes: int = 0, width: int = 0
     """Rows as a table shows them."""
     changed = [row for row in rows if isinstance(row, GroupChange)]
     return GroupRows([group_of(row) for row in rows], whole_bytes, by, width, changed)
+
+
+def sorts(content: Content) -> tuple[str, ...]:
+    """What the rows can be sorted by, the first at first."""
+    return _GROUP_SORTS if isinstance(content, LiveArrays) else _CHANGE_SORTS
 
 
 def warnings_of(content: Content) -> list[str]:
@@ -155,6 +161,11 @@ CHANGES: Table[GroupRows] = Table(
     screen=in_order("change_bytes count_change mark before_bytes after_bytes devices kind name"),
 )
 """What became of each group."""
+
+
+def headline(content: Content, ascii_only: bool) -> str:
+    """The page in a sentence."""
+    return verdict(content, ascii_only) if isinstance(content, LiveArraysDiff) else totals_words(content)
 
 
 def verdict(diff: LiveArraysDiff, ascii_only: bool = False) -> str:

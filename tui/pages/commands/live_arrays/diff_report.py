@@ -79,9 +79,4 @@ def text(content: JudgedGrowth, look: TextLook, limit: int) -> str:
     return titled_text(title, "B compared with A", lines, look)
 
 
-REPORT = CommandReport(
-    read=JudgedGrowth,
-    writers={"json": json, "csv": csv, "md": markdown, "text": text},
-    tables=(CHANGES,),
-    metrics=METRICS,
-)
+REPORT = CommandReport(JudgedGrowth, {"json": json, "csv": csv, "md": markdown, "text": text})

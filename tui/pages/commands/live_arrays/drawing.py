@@ -26,13 +26,14 @@ from tpuprof.tui.pages.commands.live_arrays.changes import (
     change_style,
     group_of,
     group_rows,
+    headline,
     page_of,
     pages_of,
     signed_size,
-    verdict,
+    sorts,
     warnings_of,
 )
-from tpuprof.tui.pages.commands.live_arrays.fields import BY_TITLES, GROUPS, GroupRows, totals_words
+from tpuprof.tui.pages.commands.live_arrays.fields import BY_TITLES, GROUPS, GroupRows
 from tpuprof.tui.report.fields import Table, is_descending, order, screen_columns
 from tpuprof.tui.report.shared.holders import short_device
 
@@ -40,8 +41,6 @@ CARD = 150  # cells from which on the card of the row under the cursor stands be
 
 _MOST_DEVICES, _LOW_DEVICES = 8, 2
 _DEVICE = 12  # cells of a device's name
-
-_GROUP_SORTS, _CHANGE_SORTS = ("size", "count", "each", "name"), ("change", "size", "count", "name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +57,6 @@ class LiveArraysView(Listing):
     kind: str | None = None
     device: str | None = None
     hides_same: bool = True
-
-
-def sorts(content: Content) -> tuple[str, ...]:
-    """What the rows can be sorted by, the first at first."""
-    return _GROUP_SORTS if isinstance(content, LiveArrays) else _CHANGE_SORTS
 
 
 def kinds(content: Content) -> list[str | None]:
@@ -214,11 +208,6 @@ def _summary(content: Content, view: LiveArraysView, pen: Pen, height: int | Non
     for text in warnings_of(content)[: None if height is None else 1]:
         lines.append(pen.fit([(" ! ", "warn"), (text, "warn")]))
     return lines
-
-
-def headline(content: Content, ascii_only: bool) -> str:
-    """The page in a sentence."""
-    return verdict(content, ascii_only) if isinstance(content, LiveArraysDiff) else totals_words(content)
 
 
 def device_lines(totals: Sequence[DeviceTotal], most: int | None, pen: Pen) -> list[Line]:

@@ -10,8 +10,8 @@ from tpuprof.parsers.session.diff.live_arrays import LiveArraysDiff
 from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.commands.live_arrays.card import card, excerpt_of
-from tpuprof.tui.pages.commands.live_arrays.changes import Content, Row, group_of
+from tpuprof.tui.pages.commands.live_arrays.card import card, excerpt_of, meaning_lines, summary
+from tpuprof.tui.pages.commands.live_arrays.changes import Content, Row, group_of, sorts
 from tpuprof.tui.pages.commands.live_arrays.drawing import (
     ListedArrays,
     LiveArraysView,
@@ -20,10 +20,8 @@ from tpuprof.tui.pages.commands.live_arrays.drawing import (
     head_line,
     kinds,
     listed,
-    sorts,
 )
 from tpuprof.tui.pages.commands.live_arrays.fields import BY_WORDS
-from tpuprof.tui.pages.commands.live_arrays.help import meaning_lines, summary
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow
 from tpuprof.tui.widgets.page_screen import HELPS, PageApp, PageScreen

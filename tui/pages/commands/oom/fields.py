@@ -121,7 +121,7 @@ CALLED: dict[str, str] = {
 
 _NO_SAVING = "it can't be estimated from what the message says"
 _NO_SOURCE = "the message names no source line for these buffers"
-_ADVICE: Table[Sequence[Advice]] = object_table(
+ADVICE: Table[Sequence[Advice]] = object_table(
     "advice",
     (
         attribute("kind", VERBATIM, "what sort of advice it is"),
@@ -133,8 +133,6 @@ _ADVICE: Table[Sequence[Advice]] = object_table(
         Metric("buffers", VERBATIM, lambda advice: list(advice.buffers), "places of the buffers that it is about"),
     ),
 )
-ADVICE = replace(_ADVICE, places=("reports[].advice[]",))
-
 _IN_MODULES = frozenset(("offset_bytes", "born", "dies"))
 _ALWAYS = frozenset(("name", "category", "size_bytes", "at_peak"))
 
@@ -150,7 +148,6 @@ BUFFERS: Table[BufferRows] = Table(
     tuple(map(_of_errors, BUFFER_FIELDS)),
     len,
     json=(*SHARED_KEYS, "operator", "tag", "xla_label"),
-    places=("reports[].buffers[]",),
 )
 
 SEARCHED = ("name", "category", "shape", "framework_op", "source", "allocation_type", "operator", "tag", "label")

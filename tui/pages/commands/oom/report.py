@@ -138,6 +138,4 @@ def _text_lines(errors: OomErrors, limit: int, pen: Pen) -> list[Line]:
     return lines
 
 
-REPORT = CommandReport(
-    read=read, writers={"text": text, "json": json, "md": markdown}, tables=(ERRORS, ADVICE, BUFFERS), metrics=LOG
-)
+REPORT = CommandReport(read, {"text": text, "json": json, "md": markdown})

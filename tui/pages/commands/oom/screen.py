@@ -16,8 +16,7 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages import load_above
 from tpuprof.tui.pages.commands.oom.draw.advice import why_nothing_to_try
-from tpuprof.tui.pages.commands.oom.draw.card import advice_card, buffer_card, summary
-from tpuprof.tui.pages.commands.oom.draw.help import meaning_lines
+from tpuprof.tui.pages.commands.oom.draw.card import advice_card, buffer_card, meaning_lines, summary
 from tpuprof.tui.pages.commands.oom.draw.page import compose as drawn
 from tpuprof.tui.pages.commands.oom.draw.page import head_line as drawn_head
 from tpuprof.tui.pages.commands.oom.draw.table import SORTS, BufferRow, OomView, instruction_of, rows_of

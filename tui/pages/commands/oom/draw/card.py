@@ -1,8 +1,8 @@
-"""All about one buffer, or the buffers of one source line; and the whole matter in twelve lines, for a chat."""
+"""All about one buffer, or those of one source line; the matter in twelve lines, for a chat; what the numbers mean."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.memory.model import Buffer
@@ -17,6 +17,7 @@ from tpuprof.tui.draw.source_lines import excerpt_lines
 from tpuprof.tui.draw.spans import ASCII, Line, StyleKey, plain
 from tpuprof.tui.pages.commands.oom.draw.bars import KIND_WORDS, verdict_line
 from tpuprof.tui.pages.commands.oom.draw.table import BufferRow, instruction_of, place_of
+from tpuprof.tui.pages.commands.oom.fields import CALLED
 
 if TYPE_CHECKING:
     from tpuprof.tui.draw.source_lines import SourceExcerpt
@@ -131,3 +132,46 @@ def _listed(triage: Triage, indices: tuple[int, ...], pen: Pen) -> list[Line]:
 def _short(text: str | None) -> str | None:
     rest = len(text or "") - _MOST_LETTERS
     return f"{(text or '')[:_MOST_LETTERS]} ({rest:,} more letters)" if rest > 0 else text
+
+
+# --- help
+
+_NEEDS = (
+    "needs: what the compiler or the runtime says the program takes; the limit is what there is for it. What the "
+    "system reserves is counted beside both, as newer compilers do, or in both, as older ones did."
+)
+_NEEDS_OF_MODULE = (
+    "needs: the module's peak, the most that is in memory at once; the limit is what there is for programs."
+)
+
+_MEANING = (
+    "The bars are the parts of the need, each beginning where the one before it ends, in the colours of the memory "
+    "tab; what is beyond the red line does not fit. Padding is no further part: it is in the others, drawn at their "
+    "end.",
+    "pad: size in memory over the size of the elements. A TPU stores the last two dimensions in tiles, 8 by 128 for "
+    "32-bit types, and fills up what an array leaves of them.",
+    "Savings are estimates: arithmetic on the listed buffers, before the compiler has looked at the changed program. "
+    "Savings of different advice may overlap; what-if counts every byte once. A change to try has the number of its "
+    "advice. Where lines are few, the arithmetic of an advice shows once its digit is pressed.",
+)
+
+
+def meaning_lines(triage: Triage, pen: Pen) -> list[Line]:
+    """What the numbers mean, and what is unknown."""
+    lines = [pen.fit([("What the numbers mean", "title")])]
+    for sentence in (_NEEDS_OF_MODULE if triage.kind == "module" else _NEEDS, *_MEANING):
+        lines += pen.wrap(sentence, "text")
+    if triage.unknown:
+        lines += [pen.fit([]), pen.fit([("What is not known", "title")])]
+        for why, names in _by_reason(triage.unknown).items():
+            lines += pen.wrap(f"{', '.join(names)}: {why}", "text")
+    return lines
+
+
+def _by_reason(unknown: Mapping[str, str]) -> Mapping[str, Iterable[str]]:
+    """What is unknown in words, by why."""
+    by_reason: dict[str, dict[str, None]] = {}
+    for name, why in sorted(unknown.items()):
+        words = CALLED.get(name) or name.removesuffix("_bytes").replace("_", " ")
+        by_reason.setdefault(why, {})[words] = None
+    return by_reason
