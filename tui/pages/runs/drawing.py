@@ -45,11 +45,7 @@ class RunListing(Listing):
 
 
 def ordered(rows: Sequence[RunRow], order: RunOrder, is_reversed: bool = False) -> list[RunRow]:
-    """Rows newest, largest or slowest first, or last; those without a step time last.
-
-    Args:
-        rows: newest first, as those of one size stay.
-    """
+    """Rows that come newest first by age, size or step time, the largest first or last; unknown step times last."""
     if order == "time":
         return list(rows[::-1] if is_reversed else rows)
     return [rows[index] for index in fields.order(RUNS, RunList(rows), order, not is_reversed).tolist()]
@@ -67,14 +63,7 @@ def matching(rows: Sequence[RunRow], words: str, now: float) -> list[RunRow]:
 def list_lines(
     rows: Sequence[RunRow], cursor: int, first: int, count: int, listing: RunListing, now: float, pen: Pen
 ) -> list[Line]:
-    """Headings and some rows.
-
-    Args:
-        rows: in the order of `listing`.
-        cursor: index of the row under the cursor.
-        first, count: which rows are shown.
-        now: seconds since 1970.
-    """
+    """Headings and `count` rows of those in the order of `listing`; `now` is in seconds since 1970."""
     columns = _columns(rows, now, pen)
     is_down = (listing.sort != "time") != listing.is_reversed
     lines = [header_line(columns, pen, listing.sort, is_down)]

@@ -27,10 +27,8 @@ class RunRow:
     """One row.
 
     Attributes:
-        run: the run.
         facts: what is known of it; None as long as nobody has looked.
-        is_newest: it is the newest of all runs.
-        is_shown: it is the one that is open.
+        is_newest, is_shown: it is the newest of all runs, or the one that is open.
         mark: ``A`` or ``B`` for the first of two runs to compare, else empty.
     """
 

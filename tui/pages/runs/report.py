@@ -42,13 +42,10 @@ class Runs:
         return RunList([RunRow(run, facts.get(run.path)) for run in self.runs])
 
 
+# the table with the facts
 EVERYTHING = replace(
-    RUNS,
-    json=(*RUNS.json, *FACTS),
-    csv=(*RUNS.csv, *CSV_FACTS),
-    markdown=(*RUNS.markdown, *MARKDOWN_FACTS),
+    RUNS, json=(*RUNS.json, *FACTS), csv=(*RUNS.csv, *CSV_FACTS), markdown=(*RUNS.markdown, *MARKDOWN_FACTS)
 )
-"""The table with the facts."""
 
 METRICS: tuple[Metric[Runs], ...] = (
     Metric("searched", TEXTS, lambda page: page.logdir.searched, "where runs were looked for, a sentence each"),

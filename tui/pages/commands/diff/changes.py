@@ -30,8 +30,6 @@ class ChangeRow:
     """A row.
 
     Attributes:
-        name: what changed.
-        change: how.
         kind: what its figures count.
         op_class: for its letter; None for what is of no class.
         op: the op that it is of, or what a group of ops adds up to; None for what is of none.
@@ -53,11 +51,7 @@ class ChangeRow:
 
 
 def entries(diff: Diff, view: ViewName, apart: bool = False) -> tuple[ChangeRow, ...]:
-    """The rows of a view, in their own order; none of the steps.
-
-    Args:
-        apart: whether each clone of an op is a row of its own.
-    """
+    """The rows of a view, in their own order, each clone of an op as a row of its own if `apart`; none of steps."""
     if view == "ops":
         groups = [None] * len(diff.ops) if apart else [group if group.members[1:] else None for group in diff.groups]
         ops = diff.ops if apart else [group.change for group in diff.groups]

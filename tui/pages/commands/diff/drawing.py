@@ -43,7 +43,6 @@ class DiffView(Listing):
     """What the screen shows.
 
     Attributes:
-        name: of the view.
         phase: the program whose changes show where a view has them; empty for all together.
         hides_same: only what has changed; apart: each clone of an op is a row of its own.
     """
@@ -135,12 +134,7 @@ def apart_lines(diff: Diff, pen: Pen) -> list[Line]:
 
 
 def compose(diff: Diff, view: DiffView, rows: tuple[ChangeRow, ...], total: int, pen: Pen, height: int) -> Composed:
-    """The page below the header line.
-
-    Args:
-        rows: those of the view that show, in order.
-        total: rows of the view with those that are hidden.
-    """
+    """The page below the header line, with the rows of the view that show, of `total` with those that are hidden."""
     lines = verdict_lines(diff, pen, None if height >= TALL else 3 if height > LOW or pen.width < NARROW else 2)
     if height > LOW:
         lines += sides_lines(diff, pen) + apart_lines(diff, pen)
@@ -197,10 +191,9 @@ def table_title(diff: Diff, name: ViewName) -> str:
         "memory": "HBM of compiled modules",
         "phases": "A run of each program by itself, on its slowest core",
         "setup": "Versions, flags, profiler's options",
+        "figures": "Figures of the overview",
     }
-    if name in titles:
-        return titles[name]
-    return "Figures of the overview" if name == "figures" else f"Change {per_unit(diff)}, on the mean core"
+    return titles.get(name, f"Change {per_unit(diff)}, on the mean core")
 
 
 def _nothing(diff: Diff, view: DiffView, total: int) -> str:
@@ -312,9 +305,7 @@ def steps_lines(diff: Diff, pen: Pen) -> list[Line]:
 
 
 def metric_lines(diff: Diff, pen: Pen) -> list[Line]:
-    """Typical, median, mean, shortest and longest step."""
-    if diff.steps is None:
-        return []
+    """Typical, median, mean, shortest and longest step, where steps are known."""
     lines = [pen.fit([(f" {'':<9}{'A':>9} {'B':>9} {'change':>10} {'':>7} {'noise':>7}", "dim")])]
     for row in step_changes(diff):
         change, look = row.change, MARKS[row.change.mark]

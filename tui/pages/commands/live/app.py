@@ -107,9 +107,7 @@ class LiveApp(ScreenApp):
     """Shows the chips right now; its result is ``capture`` where the user asks for one.
 
     Args:
-        read: asks the runtime once.
         every_seconds: from one reading to the next.
-        readings: those of before.
         captures: when captures were taken.
 
     Attributes:

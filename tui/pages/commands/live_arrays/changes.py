@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.text import counted
@@ -78,8 +79,10 @@ def change_style(value: int) -> StyleKey:
     return "bad" if value > 0 else "good" if value < 0 else "dim"
 
 
-def _total(group: AllocationGroup | None, name: str) -> int | None:
-    return None if group is None else getattr(group.total, name)
+def _total(side: str, name: str) -> Callable[[GroupChange], int | None]:
+    """Reads a total of the group before or after; None where it is not there."""
+    group, total = attrgetter(side), attrgetter(f"{side}.total.{name}")
+    return lambda change: None if group(change) is None else total(change)
 
 
 def _fraction(change: GroupChange) -> float | None:
@@ -129,25 +132,11 @@ CHANGE_FIELDS: tuple[Field[GroupRows], ...] = (
     *_ORIGIN,
     replace(_KIND, meaning="buffer of an array, or executable"),
     _DEVICES,
-    _of_change("before_count", COUNT, lambda change: _total(change.before, "count"), "how many in A", _ONE_SIDED),
-    _of_change("after_count", COUNT, lambda change: _total(change.after, "count"), "how many in B", _ONE_SIDED),
+    _of_change("before_count", COUNT, _total("before", "count"), "how many in A", _ONE_SIDED),
+    _of_change("after_count", COUNT, _total("after", "count"), "how many in B", _ONE_SIDED),
     _of_change("count_change", _SIGNED_COUNT, lambda change: change.count_change, "how many more in B", "", _COUNT),
-    _of_change(
-        "before_bytes",
-        BYTES,
-        lambda change: _total(change.before, "size_bytes"),
-        "what they take in A",
-        _ONE_SIDED,
-        _BEFORE,
-    ),
-    _of_change(
-        "after_bytes",
-        BYTES,
-        lambda change: _total(change.after, "size_bytes"),
-        "what they take in B",
-        _ONE_SIDED,
-        _AFTER,
-    ),
+    _of_change("before_bytes", BYTES, _total("before", "size_bytes"), "what they take in A", _ONE_SIDED, _BEFORE),
+    _of_change("after_bytes", BYTES, _total("after", "size_bytes"), "what they take in B", _ONE_SIDED, _AFTER),
     _of_change("change_bytes", _SIGNED_SIZE, lambda change: change.size_change, "how much more in B", "", _CHANGE),
     _of_change("change_percent", PERCENT, _fraction, "the change, of what it was in A", "it was nothing in A"),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Literal
 
 from tpuprof.parsers.memory.live_arrays import BY
 from tpuprof.parsers.session.diff.live_arrays import LiveArraysDiff
@@ -69,7 +70,9 @@ class LiveArraysScreen(PageScreen[Row]):
     def keys(self) -> Sequence[KeyRow]:
         """The keys of the view."""
         view, is_diff = self.view, isinstance(self.content, LiveArraysDiff)
-        has_kinds, has_devices = len(kinds(self.content)) > 1, len(devices(self.content)) > 1
+        of_kinds, of_devices = kinds(self.content), devices(self.content)
+        has_kinds, has_devices = len(of_kinds) > 1, len(of_devices) > 1
+        next_kind, next_device = partial(self._next, "kind", of_kinds), partial(self._next, "device", of_devices)
         by = {"b": partial(self._group, 1), "B": partial(self._group, -1)}
         same = ("show same" if view.hides_same else "hide same") if is_diff else ""
         hiding = "Show or hide what is the same" if is_diff else ""
@@ -84,8 +87,8 @@ class LiveArraysScreen(PageScreen[Row]):
             *ROW_KEYS,
             KeyRow("Enter", "stack", stacks, {"enter": self.enter}, rank=1),
             KeyRow("b B", f"by {BY_WORDS[view.by]}", by_words, by, "b"),
-            KeyRow("v", kind, "Buffers and executables, or one kind only", {"v": self._next_kind}, rank=of_kind),
-            KeyRow("d", device, devices_words, {"d": self._next_device}, rank=of_device),
+            KeyRow("v", kind, "Buffers and executables, or one kind only", {"v": next_kind}, rank=of_kind),
+            KeyRow("d", device, devices_words, {"d": next_device}, rank=of_device),
             KeyRow("i", same, hiding, {"i": self._hide}, rank=early),
             self.sorting_key("Sort by the next column; reverse", "sort", late),
             KeyRow("/", "filter", words, {"slash": self.begin_filter}, rank=late),
@@ -108,21 +111,14 @@ class LiveArraysScreen(PageScreen[Row]):
         now = BY[(BY.index(self.view.by) + by) % len(BY)]
         self._show(f"By {BY_WORDS[now]}.", by=now)
 
-    def _next_kind(self) -> None:
-        there = kinds(self.content)
+    def _next(self, what: Literal["kind", "device"], there: Sequence[str | None]) -> None:
+        """Only the next kind or device of those that are there, or all of them."""
         if len(there) == 1:
-            self.flash = "There is one kind only."
+            self.flash = f"There is one {what} only."
             return
-        now = there[(there.index(self.view.kind) + 1) % len(there)]
-        self._show(f"{now.capitalize()}s only." if now else "All kinds.", kind=now)
-
-    def _next_device(self) -> None:
-        there = devices(self.content)
-        if len(there) == 1:
-            self.flash = "There is one device only."
-            return
-        now = there[(there.index(self.view.device) + 1) % len(there)]
-        self._show(f"Only {now}." if now else "All devices.", device=now)
+        now = there[(there.index(getattr(self.view, what)) + 1) % len(there)]
+        words = f"All {what}s." if now is None else f"Only {now}." if what == "device" else f"{now.capitalize()}s only."
+        self._show(words, **{what: now})
 
     def _hide(self) -> None:
         """Shows or hides what is the same."""

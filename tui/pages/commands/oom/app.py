@@ -112,16 +112,11 @@ class OomApp(ScreenApp):
     """Shows the errors of a log.
 
     Args:
-        name: of the log, for people.
-        terminal: what the terminal can do.
-        log, scan: what was read already or, where that is None, what reads the log, on a thread.
-        total: bytes of the log.
+        log, scan: what was read already or, where that is None, what reads the log of `total` bytes, on a thread.
         arrays: the device memory profile that was given with it.
-        environ: for the clipboard and the editor.
 
     Attributes:
-        oom_log: what the log holds, once it is read.
-        problem: why it could not be read.
+        oom_log, problem: what the log holds, once it is read, or why it could not be read.
     """
 
     def __init__(

@@ -25,7 +25,6 @@ class OomErrors:
     """The errors of a log.
 
     Attributes:
-        log: what was read.
         triages: what each error comes to.
         path: of the log; ``-`` for standard input.
         arrays: the device memory profile that was given with it.
@@ -144,10 +143,7 @@ def _of_errors(field: Field[BufferRows]) -> Field[BufferRows]:
 
 
 BUFFERS: Table[BufferRows] = Table(
-    "buffers",
-    tuple(map(_of_errors, BUFFER_FIELDS)),
-    len,
-    json=(*SHARED_KEYS, "operator", "tag", "xla_label"),
+    "buffers", tuple(map(_of_errors, BUFFER_FIELDS)), len, json=(*SHARED_KEYS, "operator", "tag", "xla_label")
 )
 
 SEARCHED = ("name", "category", "shape", "framework_op", "source", "allocation_type", "operator", "tag", "label")

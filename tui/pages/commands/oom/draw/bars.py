@@ -41,8 +41,7 @@ class _Ruler(NamedTuple):
 
     Attributes:
         scale: bytes that the room stands for.
-        limit: the cell of the limit; None where it is none of them.
-        room: cells.
+        limit: the cell of the limit, of `room` cells; None where it is none of them.
         whole: bytes that shares are of.
     """
 
