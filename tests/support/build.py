@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XLine, XPlane, XSpace, XStat
@@ -169,6 +169,6 @@ def write_run(folder: Path, name: str = "run", /, **hosts: XSpace | bytes) -> Pa
     return folder
 
 
-def session_at(path: Path | str) -> Session:
-    """The newest run of a logdir."""
-    return Session(open_logdir(str(path)).find_run(None))
+def session_at(path: Path | str, **options: Any) -> Session:
+    """The newest run of a logdir, with options of a session."""
+    return Session(open_logdir(str(path)).find_run(None), **options)

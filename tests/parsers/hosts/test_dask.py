@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.parsers.hosts.test_pool import files, logdir, opened
+from tests.parsers.hosts.test_pool import files, logdir
+from tests.support.build import session_at
 from tests.support.servers.listening import accepting
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, Cancelled, ProfileError
 from tpuprof.parsers.hosts import dask as host_dask
@@ -35,11 +36,11 @@ def test_a_dask_cluster_reads_the_hosts(tmp_path: Path, monkeypatch: pytest.Monk
     )
     with cluster:
         address = cluster.scheduler_address
-        page = opened(Path("logs"), scheduler=address).page(OVERVIEW)
+        page = session_at(Path("logs"), scheduler=address).page(OVERVIEW)
         with pytest.raises(Cancelled):
-            opened(folder, scheduler=address, is_cancelled=lambda: True).page(OVERVIEW)
+            session_at(folder, scheduler=address, is_cancelled=lambda: True).page(OVERVIEW)
     assert page.hosts == ("host0", "host1", "host2", "host3", "host4")
-    alone = opened(folder).page(OVERVIEW)
+    alone = session_at(folder).page(OVERVIEW)
     assert (page.performance, page.steps, page.top_ops) == (alone.performance, alone.steps, alone.top_ops)
     assert any("broken" in warning and "left out" in warning for warning in page.warnings)
 
@@ -49,7 +50,7 @@ def test_a_scheduler_that_is_not_there_is_a_plain_error(tmp_path: Path, monkeypa
     pytest.importorskip("distributed", reason="Dask is an extra: pip install distributed")
     monkeypatch.setattr(host_dask, "_connected", None)  # a port that refuses has no client made
     with pytest.raises(ProfileError) as caught:
-        opened(logdir(tmp_path), scheduler="127.0.0.1:9").page(OVERVIEW)
+        session_at(logdir(tmp_path), scheduler="127.0.0.1:9").page(OVERVIEW)
     assert caught.value.exit_code == EXIT_NOT_FOUND and "127.0.0.1:9: connection refused" in caught.value.sentence
 
 
@@ -126,7 +127,7 @@ def test_what_listens_and_is_no_scheduler(
     says += said
     monkeypatch.setattr(host_dask, "CONNECT_SECONDS", 0.3)
     with pytest.raises(ProfileError) as caught:
-        opened(logdir(tmp_path), scheduler=address).page(OVERVIEW)
+        session_at(logdir(tmp_path), scheduler=address).page(OVERVIEW)
     assert caught.value.exit_code == EXIT_NOT_FOUND and reason in caught.value.sentence
 
 
@@ -159,5 +160,5 @@ def test_dask_prints_nothing_about_what_is_no_scheduler(
 def test_without_dask_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ProfileError) as caught:
-        opened(logdir(tmp_path), scheduler="127.0.0.1:9").page(OVERVIEW)
+        session_at(logdir(tmp_path), scheduler="127.0.0.1:9").page(OVERVIEW)
     assert caught.value.exit_code == EXIT_USAGE and "[dask]" in caught.value.hint

@@ -13,7 +13,6 @@ from tests.support.build import PlaneBuilder, StatInput, present, trace_of
 from tests.support.host_events import read_host
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import read_host_side, summarise
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread, thread_lines
 
@@ -31,12 +30,8 @@ def space_of(*threads: Sequence[Event]) -> tuple[XSpace, PlaneBuilder]:
     return plane.space, plane
 
 
-def opened(space: XSpace) -> Trace:
-    return trace_of(space)
-
-
 def read(space: XSpace, *stats: str) -> HostEvents:
-    return present(read_host(opened(space), stats))
+    return present(read_host(trace_of(space), stats))
 
 
 def only_thread(*events: Event, stats: Sequence[str] = ("n",)) -> HostThread:
@@ -62,7 +57,7 @@ def test_derived_and_empty_lines_are_no_threads() -> None:
     ids = (5, 6, 0xDEADBEEF, -(1 << 32) + 0xDEADBEEF + 289, 0xDEADBEEF + 290)
     for line, number in zip(plane.plane.lines, ids, strict=True):
         line.id = number if number < 1 << 63 else number - (1 << 64)
-    trace = opened(space)
+    trace = trace_of(space)
     host = present(trace.plane("/host:CPU"))
     names = [line.name for line in thread_lines(host) if len(line.events())]
     assert names == ["thread 0", "thread 4"]
@@ -121,8 +116,8 @@ def test_integers_at_any_events(values: list[int | None], wanted: list[int]) -> 
 def test_a_profile_without_a_host_plane_has_no_events_but_empty_answers() -> None:
     space = XSpace()
     PlaneBuilder(space, "/host:other", 1).line("thread")
-    assert read_host(opened(space)) is None
-    side = read_host_side(opened(space))
+    assert read_host(trace_of(space)) is None
+    side = read_host_side(trace_of(space))
     assert side.events is None
     assert (len(side.ops), len(side.input_rows), len(side.waits[0])) == (0, 0, 0)
 
@@ -137,7 +132,7 @@ def test_one_pass_gives_ops_waits_rows_and_the_stats_that_groups_need() -> None:
         ("dense:MatMul", 2000, 2030, {"is_eager": 1}),
         ("XlaLinearize", 2030, 2050, {"group_id": 3}),
     ]
-    side = read_host_side(opened(space_of(python, worker)[0]))
+    side = read_host_side(trace_of(space_of(python, worker)[0]))
     assert side.events is not None
     assert [column.tolist() for column in side.waits] == [[10, 2030], [40, 2050]]
     assert list(zip(side.ops.name, side.ops.type, side.ops.self_ps.tolist(), strict=True)) == [("dense", "MatMul", 30)]
@@ -157,7 +152,7 @@ def test_ops_that_overlap_in_part_have_no_negative_self_time() -> None:
     line = plane.line("t")
     for name, (start, end) in zip(names, spans, strict=True):
         plane.event(line, plane.event_id(name), start, end - start)
-    ops = summarise(opened(plane.space), "host0").host_ops
+    ops = summarise(trace_of(plane.space), "host0").host_ops
     assert dict(zip(ops.name, ops.self_ps.tolist(), strict=True)) == dict(zip(names, (0, 60, 70, 80), strict=True))
 
 
@@ -166,7 +161,7 @@ def test_a_stage_number_without_its_type_is_no_stage() -> None:
     line = plane.line("t")
     plane.event(line, plane.event_id("a"), 0, 10, _ipl_stage_id=5)
     plane.event(line, plane.event_id("Iterator::Model"), 20, 10)
-    assert summarise(opened(plane.space), "host0").host_ops.name == ("Iterator::Model",)
+    assert summarise(trace_of(plane.space), "host0").host_ops.name == ("Iterator::Model",)
 
 
 def test_cancelling_ends_the_pass() -> None:
@@ -174,4 +169,4 @@ def test_cancelling_ends_the_pass() -> None:
         raise Cancelled
 
     with pytest.raises(Cancelled):
-        read_host_side(opened(space_of([("work", 0, 10, {})])[0]), stop)
+        read_host_side(trace_of(space_of([("work", 0, 10, {})])[0]), stop)

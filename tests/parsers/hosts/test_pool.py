@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.parsers.hosts.jobs import ends_itself, looks_up, never_begins, takes_forever
-from tests.support.build import host_bytes, write_run
+from tests.support.build import host_bytes, session_at, write_run
 from tpuprof.parsers.base.errors import EXIT_UNREADABLE, EXIT_USAGE, Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import HostFile, open_logdir
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -34,17 +34,12 @@ from tpuprof.parsers.hosts.work import SharedProgress, do_work
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.session import partials
 from tpuprof.parsers.session.pages import HOSTS, OPS, OVERVIEW, SUMMARIES
-from tpuprof.parsers.session.session import Session
 
 
 def logdir(folder: Path, hosts: int = 4, *broken: str) -> Path:
     """A logdir with a run of so many hosts, each a little slower than the one before, and broken ones."""
     whole = {f"host{number}": host_bytes(1000 + number) for number in range(hosts)}
     return write_run(folder, **whole, **dict.fromkeys(broken, b"\xff" * 300))
-
-
-def opened(folder: Path, **options: object) -> Session:
-    return Session(open_logdir(str(folder)).find_run(None), **options)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -69,10 +64,10 @@ def files(folder: Path) -> tuple[HostFile, ...]:
 def test_pages_are_the_same_over_processes(tmp_path: Path, two_workers: None, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = logdir(tmp_path, 5, "broken")
     seen: list[Progress] = []
-    pooled = opened(folder, on_progress=seen.append)
+    pooled = session_at(folder, on_progress=seen.append)
     page, ops, hosts = pooled.page(OVERVIEW), pooled.page(OPS), pooled.page(HOSTS)
     monkeypatch.setenv(WORKERS_VARIABLE, "1")
-    alone = opened(folder)
+    alone = session_at(folder)
     assert page == alone.page(OVERVIEW)
     assert hosts.rows == alone.page(HOSTS).rows and hosts.left_out == alone.page(HOSTS).left_out
     assert ops.table.name == alone.page(OPS).table.name
@@ -87,7 +82,7 @@ def test_pages_are_the_same_over_processes(tmp_path: Path, two_workers: None, mo
 
 def test_a_run_of_broken_hosts_is_the_first_ones_error(tmp_path: Path, two_workers: None) -> None:
     with pytest.raises(ProfileError) as caught:
-        opened(logdir(tmp_path, 0, "one", "two")).page(OVERVIEW)
+        session_at(logdir(tmp_path, 0, "one", "two")).page(OVERVIEW)
     assert caught.value.exit_code == EXIT_UNREADABLE and "one.xplane.pb" in caught.value.sentence
 
 
@@ -115,7 +110,7 @@ def test_without_processes_the_work_is_done_here(
     folder = logdir(tmp_path)
     monkeypatch.setattr(host_pool, "_processes", lambda shared, workers: None)
     assert outcomes(folder, never_begins) == {f"host{at}": -1 for at in range(4)}
-    assert opened(folder).page(OVERVIEW).hosts == ("host0", "host1", "host2", "host3")
+    assert session_at(folder).page(OVERVIEW).hosts == ("host0", "host1", "host2", "host3")
 
     def broken(shared: SharedProgress, workers: int) -> ProcessPoolExecutor:
         return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), os._exit, (3,))
@@ -143,7 +138,7 @@ def test_cancelling_a_session_leaves_it_usable(
 ) -> None:
     cancelled = threading.Event()
     cancelled.set()
-    session = opened(logdir(tmp_path), is_cancelled=cancelled.is_set)
+    session = session_at(logdir(tmp_path), is_cancelled=cancelled.is_set)
     with pytest.raises(Cancelled):
         session.page(OVERVIEW)
     cancelled.clear()
@@ -224,9 +219,9 @@ def test_an_executor_of_the_caller_reads_the_hosts(tmp_path: Path) -> None:
     folder = logdir(tmp_path, 5, "broken")
     seen: list[Progress] = []
     with ThreadPoolExecutor(2) as executor:
-        page = opened(folder, executor=executor, on_progress=seen.append).page(OVERVIEW)
+        page = session_at(folder, executor=executor, on_progress=seen.append).page(OVERVIEW)
         assert executor.submit(int).result() == 0  # it is still the caller's
-    assert page == opened(folder).page(OVERVIEW)
+    assert page == session_at(folder).page(OVERVIEW)
     assert seen[-1].bytes_done == seen[-1].bytes_total and seen[-1].host_index == 5
 
 
@@ -234,7 +229,7 @@ def test_an_executor_that_takes_no_work_fails_every_host(tmp_path: Path) -> None
     executor = ThreadPoolExecutor(1)
     executor.shutdown()
     with pytest.raises(ProfileError) as caught:
-        opened(logdir(tmp_path), executor=executor).page(OVERVIEW)
+        session_at(logdir(tmp_path), executor=executor).page(OVERVIEW)
     assert caught.value.code == "worker_died"
 
 
@@ -256,19 +251,19 @@ def test_pages_over_the_first_hosts_come_while_others_are_read(tmp_path: Path, m
     monkeypatch.setattr(partials, "_PARTIAL_REST", 0)
     folder = logdir(tmp_path, 4, "a_broken_one")
     seen: list[tuple[Overview, int, int]] = []
-    page = opened(folder).overview_as_read(None, lambda *found: seen.append(found))
+    page = session_at(folder).overview_as_read(None, lambda *found: seen.append(found))
     assert [(done, total) for _, done, total in seen] == [(2, 5), (3, 5), (4, 5)]  # the first one is the broken one
     assert [len(one.hosts) for one, _, _ in seen] == [1, 2, 3]
     assert seen[0][0].warnings[0] == "2 of 5 hosts so far: the others are still being read"
     assert any("a_broken_one" in warning for warning in seen[0][0].warnings)
     assert not any("so far" in warning for warning in page.warnings)
-    assert seen[0][0].steps == opened(folder).page(OVERVIEW, "host0").steps
+    assert seen[0][0].steps == session_at(folder).page(OVERVIEW, "host0").steps
 
 
 def test_a_page_that_is_soon_there_has_no_partial_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partials, "PARTIAL_AFTER_SECONDS", 1e9)
     seen: list[int] = []
-    opened(logdir(tmp_path)).overview_as_read(None, lambda page, done, total: seen.append(done))
+    session_at(logdir(tmp_path)).overview_as_read(None, lambda page, done, total: seen.append(done))
     assert seen == []
 
 
@@ -276,7 +271,7 @@ def test_partial_pages_come_rarely(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(partials, "PARTIAL_AFTER_SECONDS", 0.0)
     monkeypatch.setattr(partials, "PARTIAL_EVERY_SECONDS", 1e9)
     seen: list[int] = []
-    opened(logdir(tmp_path)).overview_as_read(None, lambda page, done, total: seen.append(done))
+    session_at(logdir(tmp_path)).overview_as_read(None, lambda page, done, total: seen.append(done))
     assert seen == [1]
 
 

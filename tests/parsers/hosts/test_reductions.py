@@ -13,7 +13,7 @@ import pytest
 from tests.parsers.hosts.test_cache import later
 from tests.parsers.hosts.test_codec import assert_same
 from tests.parsers.memory.allocators.made import training_space
-from tests.support.build import write_run
+from tests.support.build import session_at, write_run
 from tests.support.composed import slices
 from tests.support.composed.sparse_cores import BOUND, HEALTHY, sparse_profile
 from tests.support.files.counters import with_custom_calls, with_readings
@@ -36,7 +36,6 @@ from tpuprof.parsers.session.pages import (
     SPARSE_CORE,
     PageKey,
 )
-from tpuprof.parsers.session.session import Session
 
 MAKERS = "tpuprof.parsers.session.makers."
 KEYS = {name: key for name, key in vars(pages).items() if isinstance(key, PageKey)}
@@ -72,10 +71,6 @@ PAGES: Mapping[str, tuple[PageKey[Any], Callable[[Path], Path]]] = {
 """By reduction, a page that asks for it, and two hosts that have something for it."""
 
 
-def session(folder: Path, cache: HostCache | None = None) -> Session:
-    return Session(open_logdir(str(folder)).find_run(None), cache=cache)
-
-
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Reduced[Any]]]:
     """What was read by each reduction."""
@@ -104,18 +99,18 @@ def test_a_reduction_gives_the_same_in_processes_and_out_of_the_cache(
     key, write = PAGES[name]
     folder = write(tmp_path / "log")
     monkeypatch.setenv(WORKERS_VARIABLE, "1")
-    alone = session(folder).page(key)
+    alone = session_at(folder).page(key)
     here = runs.pop(name)[-1]
     assert len(here.read) >= 2 and not here.failed and all(isinstance(one, REDUCTIONS[name].kind) for _, one in here)
     monkeypatch.setenv(WORKERS_VARIABLE, "2")
-    pooled = session(folder, HostCache(later)).page(key)
+    pooled = session_at(folder, cache=HostCache(later)).page(key)
     there = runs.pop(name)[-1]
 
     def never(*_: object) -> None:
         raise AssertionError
 
     monkeypatch.setattr(reader_module, "reduce_host", never)
-    again = session(folder, HostCache(later))
+    again = session_at(folder, cache=HostCache(later))
     monkeypatch.setattr(again, "_kept", lambda key, host, make: make())  # no page, but its summaries
     recalled = again.page(key)
     for other in (there, runs.pop(name)[-1]):
@@ -133,7 +128,7 @@ def test_a_reduction_with_other_steps_is_another_entry(tmp_path: Path, monkeypat
     cache = HostCache(later)
     folder = steps(tmp_path / "log")
     (file, _) = open_logdir(str(folder)).find_run(None).hosts
-    grids = [summary.steps for summary in session(folder).page(pages.SUMMARIES)]
+    grids = [summary.steps for summary in session_at(folder).page(pages.SUMMARIES)]
     slots = [cache.slot((file,), "collectives", given) for given in (None, *grids)]
     assert len({slot.key for slot in slots if slot is not None}) == 3
     assert slots[1] == cache.slot((file,), "collectives", dataclasses.replace(grids[0]) if grids[0] else None)
@@ -147,7 +142,7 @@ def test_a_key_has_the_type_of_what_its_maker_makes(name: str) -> None:
 
 
 def test_memory_over_time_says_which_hosts_are_left_out(tmp_path: Path) -> None:
-    page = session(files(slices.host_bytes("host0"), b"\xff" * 300)(tmp_path)).page(MEMORY_PROFILE)
+    page = session_at(files(slices.host_bytes("host0"), b"\xff" * 300)(tmp_path)).page(MEMORY_PROFILE)
     assert page.hosts == ("host0",) and any("host1" in text and "left out" in text for text in page.warnings)
 
 
@@ -166,12 +161,12 @@ def test_a_host_that_breaks_after_its_summary_is_named(
         return whole(reduction, file, *rest)
 
     monkeypatch.setattr(reader_module, "reduce_host", breaks)
-    every = session(folder).page(key)
+    every = session_at(folder).page(key)
     broken += every.hosts[:1]
-    page = session(folder).page(key)
+    page = session_at(folder).page(key)
     assert page.hosts == every.hosts[1:]
     sentence = f"{every.hosts[0]} can't be read any more; this host is left out"
     assert sentence not in every.warnings and page.warnings.count(sentence) == 1
     broken += every.hosts
     with pytest.raises(ProfileError, match="can't be read any more"):
-        session(folder).page(key)
+        session_at(folder).page(key)

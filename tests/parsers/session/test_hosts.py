@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.build import present, session_at, tpu_plane, write_run
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.hosts.summary import HostSummary, summarise
+from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.steps import common_steps
 from tpuprof.parsers.session.pages import OVERVIEW
@@ -35,10 +35,6 @@ def host_bytes(first: int, count: int, slower: int = 0, shift: int = 0, name_fro
     ops = [("fusion.1", "loop fusion", begin, length - 100 * US) for begin, length in spans]
     tpu_plane(space, 0, ops, steps=steps)
     return space.SerializeToString()
-
-
-def summary(data: bytes, host: str) -> HostSummary:
-    return summarise(Trace.from_bytes(data), host)
 
 
 def page(folder: Path, **hosts: bytes) -> Overview:
@@ -91,8 +87,8 @@ def test_hosts_that_count_for_themselves_share_what_runs_at_the_same_time(
     late: int, first: int, second: int, skew: int
 ) -> None:
     grids = [
-        summary(host_bytes(0, first, name_from=1000), "a"),
-        summary(host_bytes(late, second, shift=skew * US), "b"),
+        summarise(Trace.from_bytes(host_bytes(0, first, name_from=1000)), "a"),
+        summarise(Trace.from_bytes(host_bytes(late, second, shift=skew * US)), "b"),
     ]
     grid = present(common_steps(grids).grid)
     shared = sorted({*range(first)} & {*range(late, late + second)})

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.build import PlaneBuilder, bare_host, tpu_plane, write_run
+from tests.support.build import PlaneBuilder, bare_host, session_at, tpu_plane, write_run
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
-from tpuprof.parsers.files.logdir import HostFile, open_logdir
+from tpuprof.parsers.files.logdir import HostFile
 from tpuprof.parsers.formats.proto.xplane_pb2 import CoreDetails, XSpace
 from tpuprof.parsers.hosts import cache as cache_module
 from tpuprof.parsers.hosts import reader as reader_module
@@ -73,10 +73,6 @@ def host_bytes(cores: int, seed: int = 1, chips: int = 0, steps: int = 5) -> byt
     return space.SerializeToString()
 
 
-def session(path: Path | str, cache: HostCache | None = None) -> Session:
-    return Session(open_logdir(str(path)).find_run(None), cache=cache)
-
-
 def by_op(table: OpTable) -> dict[tuple[int, str], tuple[float, ...]]:
     """What adds up, by program and op."""
     columns = table.occurrences, table.total_ps, table.self_ps, table.flops, table.bytes_accessed
@@ -105,11 +101,11 @@ def check_sums(whole: Session, cores: int) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_cores_add_up_to_the_whole(tmp_path: Path, seed: int) -> None:
     cores = 1 + seed % 4
-    check_sums(session(write_run(tmp_path, vm=host_bytes(cores, seed))), cores)
+    check_sums(session_at(write_run(tmp_path, vm=host_bytes(cores, seed))), cores)
 
 
 def test_the_demos_cores_add_up_to_the_whole() -> None:
-    check_sums(session(demo_path()), 4)
+    check_sums(session_at(demo_path()), 4)
 
 
 def unnamed(page: object) -> str:
@@ -120,7 +116,7 @@ def unnamed(page: object) -> str:
 
 
 def test_the_only_core_is_the_whole(tmp_path: Path) -> None:
-    whole = session(write_run(tmp_path, vm=host_bytes(1)))
+    whole = session_at(write_run(tmp_path, vm=host_bytes(1)))
     one = whole.of_core("vm:0")
     assert unnamed(one.page(OVERVIEW)) == unnamed(whole.page(OVERVIEW))
     assert one.page(OVERVIEW).hosts == ("vm:0",) and whole.page(OVERVIEW).hosts == ("vm",)
@@ -136,14 +132,14 @@ def test_the_only_core_is_the_whole(tmp_path: Path) -> None:
 
 
 def test_what_is_not_of_the_core_is_said() -> None:
-    one = session(demo_path()).of_core("2")
+    one = session_at(demo_path()).of_core("2")
     only = "only demo:2 is shown: what the host's threads did, and compiled modules, are the whole host's"
     for page in (one.page(OVERVIEW), one.page(OPS), one.timeline(), one.page(MEMORY).page(), one.page(MEMORY_PROFILE)):
         assert only in page.warnings
 
 
 def test_a_timeline_has_the_cores_tracks_and_those_of_the_host(tmp_path: Path) -> None:
-    whole = session(write_run(tmp_path, vm=host_bytes(3)))
+    whole = session_at(write_run(tmp_path, vm=host_bytes(3)))
     everything, one = whole.timeline(), whole.of_core("1").timeline()
     planes = [section.plane for section in one.sections]
     assert planes == ["/device:TPU:1", "/device:TPU:1 SparseCore 0", "/host:CPU"]
@@ -158,13 +154,13 @@ def test_a_timeline_has_the_cores_tracks_and_those_of_the_host(tmp_path: Path) -
 
 
 def test_allocators_of_the_core_are_shown_and_those_of_the_host(tmp_path: Path) -> None:
-    whole = session(write_run(tmp_path, vm=host_bytes(3)))
+    whole = session_at(write_run(tmp_path, vm=host_bytes(3)))
     assert [one.id for one in whole.page(MEMORY_PROFILE).allocators] == ["0", "1", "2"]
     assert [(one.id, one.peak_bytes) for one in whole.of_core("1").page(MEMORY_PROFILE).allocators] == [("1", 2000)]
 
 
 def test_a_chip_is_its_cores(tmp_path: Path) -> None:
-    whole = session(write_run(tmp_path, vm=host_bytes(4, chips=2)))
+    whole = session_at(write_run(tmp_path, vm=host_bytes(4, chips=2)))
     assert [core.chip for core in whole.page(HOSTS).cores] == [3, 3, 4, 4]
     assert whole.of_core("vm:chip4").page(OPS).core_count == 2
     assert whole.of_core("chip4").page(OVERVIEW).hosts == ("vm:chip4",)
@@ -182,7 +178,7 @@ def test_gpus_are_told_apart(tmp_path: Path) -> None:
         stream = plane.line("Stream #7(Compute)")
         for at in (0, 100 - length):
             plane.event(stream, plane.event_id("kernel"), at * US, length * US)
-    whole = session(write_run(tmp_path, vm=space.SerializeToString()))
+    whole = session_at(write_run(tmp_path, vm=space.SerializeToString()))
     assert [(row.label, row.noun, row.busy_percent) for row in whole.page(HOSTS).cores] == [
         ("vm:0", "GPU", 60.0),
         ("vm:1", "GPU", 100.0),
@@ -211,13 +207,13 @@ def test_no_kept_page_of_a_core_is_taken_for_another(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(reader_module, "reduce_host", counted)
     orders: tuple[tuple[str, ...], ...] = (("", "0", "1", "chip0", "2"), ("2", "1", "", "0"), ("0", "", "1", "2"))
-    expected = {core: _pages(session(logdir), core) for core in ("", "0", "1", "2")}
+    expected = {core: _pages(session_at(logdir), core) for core in ("", "0", "1", "2")}
     assert len(set(expected.values())) == 4
     reads.clear()
     for order in orders:
         for core in order:
             if not core.startswith("chip"):
-                assert _pages(session(logdir, HostCache(later)), core) == expected[core]
+                assert _pages(session_at(logdir, cache=HostCache(later)), core) == expected[core]
     assert sorted(reads) == ["", "0", "1", "2"]  # each once
 
 
@@ -227,7 +223,7 @@ def _pages(whole: Session, core: str) -> str:
 
 
 def test_the_whole_and_its_core_are_kept_side_by_side(tmp_path: Path) -> None:
-    whole = session(write_run(tmp_path, vm=host_bytes(2)))
+    whole = session_at(write_run(tmp_path, vm=host_bytes(2)))
     assert whole.of_core("1") is whole.of_core("vm:1")
     page: OpsPage = whole.page(OPS)
     assert whole.of_core("0").page(OPS).total_ps < page.total_ps
@@ -255,7 +251,7 @@ def test_a_core_that_is_not_there(
     tmp_path: Path, core: str, host: str | None, code: str, exit_code: int, words: str
 ) -> None:
     empty = bare_host()
-    whole = session(write_run(tmp_path, a=host_bytes(2, chips=1), b=empty.SerializeToString()))
+    whole = session_at(write_run(tmp_path, a=host_bytes(2, chips=1), b=empty.SerializeToString()))
     with pytest.raises(ProfileError) as raised:
         whole.of_core(core, host).timeline()
     errors = [raised.value]
@@ -269,7 +265,7 @@ def test_a_core_that_is_not_there(
 
 
 def test_a_core_is_named_in_several_ways(tmp_path: Path) -> None:
-    run = session(write_run(tmp_path, a=host_bytes(2), b=host_bytes(2))).run
+    run = session_at(write_run(tmp_path, a=host_bytes(2), b=host_bytes(2))).run
     assert run.of_core("a:1").core == run.of_core("1", "a").core == run.of_core("a:01", "a").core == "a:1"
     assert run.of_core("b:chip 7").core == "b:chip7" and not run.core
     assert [file.host for file in run.of_core("b:1").hosts] == ["b"]
@@ -277,13 +273,13 @@ def test_a_core_is_named_in_several_ways(tmp_path: Path) -> None:
 
 def test_a_file_that_is_cut_says_so_of_a_core_too(tmp_path: Path) -> None:
     data = host_bytes(3)
-    whole = session(write_run(tmp_path, vm=data[: len(data) * 2 // 3]))
+    whole = session_at(write_run(tmp_path, vm=data[: len(data) * 2 // 3]))
     assert any("cut off" in text for text in whole.of_core("0").page(OVERVIEW).warnings)
 
 
 def test_cores_are_compared(tmp_path: Path) -> None:
-    before = session(write_run(tmp_path / "a", vm=host_bytes(2, 1)))
-    after = session(write_run(tmp_path / "b", vm=host_bytes(2, 2)))
+    before = session_at(write_run(tmp_path / "a", vm=host_bytes(2, 1)))
+    after = session_at(write_run(tmp_path / "b", vm=host_bytes(2, 2)))
     whole = compare(before, after)
     one = compare(before.of_core("1"), after.of_core("1"))
     assert (one.before.hosts, one.before.core_count, whole.before.core_count) == (("vm:1",), 1, 2)
@@ -291,7 +287,7 @@ def test_cores_are_compared(tmp_path: Path) -> None:
 
 
 def test_a_host_of_a_pod_is_narrowed_alone(tmp_path: Path) -> None:
-    whole = session(write_run(tmp_path, a=host_bytes(2, 1), b=host_bytes(2, 2)))
+    whole = session_at(write_run(tmp_path, a=host_bytes(2, 1), b=host_bytes(2, 2)))
     one = whole.of_core("b:1")
     assert one.page(OVERVIEW).hosts == ("b:1",) and one.page(OVERVIEW).environment.host_count == 1
     parts = [whole.of_core(f"{host}:{core}").page(OPS).total_ps for host in "ab" for core in range(2)]

@@ -11,7 +11,6 @@ from tests.support.build import PlaneBuilder, StatInput, trace_of
 from tests.support.host_events import host_ops
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.ops.host.ops import HostOps, merge_host_ops
 
@@ -27,12 +26,8 @@ def host(*threads: list[Event]) -> XSpace:
     return plane.space
 
 
-def opened(space: XSpace) -> Trace:
-    return trace_of(space)
-
-
 def read(*threads: list[Event]) -> HostOps:
-    return host_ops(opened(host(*threads)))
+    return host_ops(trace_of(host(*threads)))
 
 
 def rows(ops: HostOps) -> list[tuple[str, str, int, int, int, int]]:
@@ -105,7 +100,7 @@ def test_a_stage_may_be_typed_by_a_later_thread_or_a_reference() -> None:
     stat.ref_value = 3
     entry = space.planes[0].stat_metadata[3]
     entry.id, entry.name = 3, b"enqueue"
-    assert rows(host_ops(opened(space))) == [("y", "enqueue", 8, 2, 14, 14)]
+    assert rows(host_ops(trace_of(space))) == [("y", "enqueue", 8, 2, 14, 14)]
 
 
 def test_a_stage_whose_category_is_empty_is_typed_by_its_name() -> None:
@@ -145,7 +140,7 @@ def test_references_to_names_are_looked_up() -> None:
     entry.id, entry.name = 9, b"dense:MatMul"
     space.planes[0].lines[0].events[0].stats[0].ref_value = 9
     space.planes[0].lines[0].events[1].stats[0].ref_value = 77  # names nothing
-    assert rows(host_ops(opened(space))) == [("dense", "MatMul", 0, 1, 5, 5)]
+    assert rows(host_ops(trace_of(space))) == [("dense", "MatMul", 0, 1, 5, 5)]
 
 
 @pytest.mark.parametrize(
@@ -216,12 +211,12 @@ def test_hosts_add_up_by_stage_and_name() -> None:
 
 
 def test_only_what_may_hold_ops_is_decoded() -> None:
-    plain = opened(host([("annotation", 0, 5, {"bytes": 4}), ("$file.py:12 call", 1, 2, {})]))
+    plain = trace_of(host([("annotation", 0, 5, {"bytes": 4}), ("$file.py:12 call", 1, 2, {})]))
     assert len(host_ops(plain)) == 0
     seen: list[int] = []
     space = host([("a:A", 0, 5, {})], [("b", 0, 5, {})], [("c:C", 0, 7, {})])
     space.planes[0].lines[2].id = 0xDEADBEEF + 3  # a line that the profiler derived from others
-    trace = opened(space)
+    trace = trace_of(space)
     assert rows(host_ops(trace, lambda size, _: seen.append(size))) == [("a", "A", 0, 1, 5, 5)]
     assert sum(line.size for line in trace.planes[0].lines[:2]) == sum(seen)
 
@@ -229,7 +224,7 @@ def test_only_what_may_hold_ops_is_decoded() -> None:
 def test_a_profile_without_a_host_plane_has_no_rows() -> None:
     space = XSpace()
     PlaneBuilder(space, "/device:TPU:0").line("XLA Ops")
-    ops = host_ops(opened(space))
+    ops = host_ops(trace_of(space))
     assert (len(ops), ops.whole_ps, ops.idle_ps, ops.threads) == (0, 0, 0, 0)
     assert ops.enqueue_ratio is None
 
@@ -239,7 +234,7 @@ def test_cancelling_ends_the_decoding() -> None:
         raise Cancelled
 
     with pytest.raises(Cancelled):
-        host_ops(opened(host([("a:A", 0, 5, {})])), cancel)
+        host_ops(trace_of(host([("a:A", 0, 5, {})])), cancel)
 
 
 _INT64 = st.one_of(st.integers(-5, 60), st.integers(-(2**63), 2**63 - 1))
@@ -266,7 +261,7 @@ def test_whatever_a_file_says_no_event_is_lost_or_counted_twice(
     line = plane.line("main", timestamp_ns=2**62)
     for number, offset, duration, stats in events:
         plane.event(line, ids[number - 1] if 0 < number <= len(ids) else number, offset, duration, **stats)
-    ops = host_ops(opened(plane.space))
+    ops = host_ops(trace_of(plane.space))
     sure = sum(0 < number <= len(ids) and names[number - 1] not in ("plain", "") for number, *_ in events)
     assert sure <= int(ops.occurrences.sum()) <= len(events)
     assert bool((np.diff(ops.self_ps) <= 0).all())

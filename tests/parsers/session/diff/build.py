@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.support.build import PlaneBuilder, StatInput, write_run
-from tpuprof.parsers.files.logdir import open_logdir
+from tests.support.build import PlaneBuilder, StatInput, session_at, write_run
 from tpuprof.parsers.formats.hlo.programs import METADATA_PLANE
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.model import Change, Diff, OpChange
-from tpuprof.parsers.session.session import Session
 
 US = 1_000_000
 MS = 1000 * US
@@ -107,16 +105,11 @@ def written(folder: Path, name: str, *programs: Program) -> str:
     return str(write_run(folder / name, name, **hosts))
 
 
-def session(path: str) -> Session:
-    """The newest run there."""
-    return Session(open_logdir(path).find_run())
-
-
 def diff_of(folder: Path, before: Program | Sequence[Program], after: Program | Sequence[Program]) -> Diff:
     """The comparison of two programs, or of what several hosts run."""
     parts = [[one] if isinstance(one, Program) else list(one) for one in (before, after)]
     paths = [written(folder, name, *part) for name, part in zip(("run_a", "run_b"), parts, strict=True)]
-    return compare(session(paths[0]), session(paths[1]))
+    return compare(session_at(paths[0]), session_at(paths[1]))
 
 
 def op(diff: Diff, name: str) -> OpChange:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.parsers.session.diff.build import MS, US, Step, session
-from tests.support.build import PlaneBuilder, write_run
+from tests.parsers.session.diff.build import MS, US, Step
+from tests.support.build import PlaneBuilder, session_at, write_run
 from tpuprof.parsers.formats.proto.services_pb2 import ProfileOptions
 from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.model import Diff
@@ -80,7 +80,7 @@ def pair(
 ) -> Diff:
     """The comparison of two such runs."""
     paths = serving(folder, "a", before, told[0]), serving(folder, "b", after, told[1])
-    return compare(session(paths[0]), session(paths[1]))
+    return compare(session_at(paths[0]), session_at(paths[1]))
 
 
 def served(folder: Path) -> Diff:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tests.demo.make_profile import write_profile
 from tests.demo.profile.hlo_module import Module
 from tests.demo.profile.timeline import DemoSpec
-from tests.parsers.session.diff.build import MS, US, Program, check_identity, diff_of, op, session, space_of, written
+from tests.parsers.session.diff.build import MS, US, Program, check_identity, diff_of, op, space_of, written
+from tests.support.build import session_at
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.hosts.progress import Progress
@@ -139,8 +140,8 @@ def test_odd_numbers_survive(tmp_path: Path, odd: int, field: str) -> None:
         setattr(line.events[3], field, odd)
     path = tmp_path / "odd.xplane.pb"
     path.write_bytes(space.SerializeToString())
-    sound = session(written(tmp_path, "b", BASE))
-    for diff in (compare(session(str(path)), sound), compare(sound, session(str(path)))):
+    sound = session_at(written(tmp_path, "b", BASE))
+    for diff in (compare(session_at(str(path)), sound), compare(sound, session_at(str(path)))):
         assert len(diff.ops) >= 3 and diff.basis == "step"
         for change in all_changes(diff).values():
             assert change.noise is None or math.isfinite(change.noise)
@@ -197,7 +198,7 @@ def test_the_demo_against_itself_in_other_lengths(tmp_path: Path) -> None:
     paths = [tmp_path / f"{name}.xplane.pb" for name in "ab"]
     write_profile(paths[0], DemoSpec(steps=6, cores=2, seed=1, slow_step=None))
     write_profile(paths[1], DemoSpec(steps=8, cores=1, seed=2, slow_step=None))
-    before, after = (session(str(path)) for path in paths)
+    before, after = (session_at(str(path)) for path in paths)
     diff = compare(before, after)
     check_identity(diff)
     assert diff.steps is not None and abs(diff.steps.typical.relative or 1.0) < 0.01
@@ -226,7 +227,7 @@ def test_memory_of_the_main_programs(tmp_path: Path) -> None:
     protos = [Module(name).proto_bytes for name in ("jit_train_step", "jit_eval_step")]
     pair = [replace(BASE, hlo=proto) for proto in protos]
     (module,) = diff_of(tmp_path, *pair).modules
-    pages = [session(str(tmp_path / name)).page(MEMORY) for name in ("run_a", "run_b")]
+    pages = [session_at(str(tmp_path / name)).page(MEMORY) for name in ("run_a", "run_b")]
     spaces = [page.space(page.find("jit_step"), HBM) for page in pages]
     for change, attribute in (
         (module.peak, "peak_bytes"),
@@ -241,7 +242,7 @@ def test_memory_of_the_main_programs(tmp_path: Path) -> None:
 
 
 def test_sessions_progress_and_cancelling(tmp_path: Path) -> None:
-    one, other = session(written(tmp_path, "a", BASE, BASE)), session(written(tmp_path, "b", BASE))
+    one, other = session_at(written(tmp_path, "a", BASE, BASE)), session_at(written(tmp_path, "b", BASE))
     seen: list[Progress] = []
     compare(one, other, on_progress=seen.append)
     assert {item.host for item in seen} == {"host0", "host1"}
@@ -291,7 +292,7 @@ def all_changes(diff: Diff) -> dict[object, Change]:
 @given(run=runs)
 def test_a_run_is_the_same_as_itself(tmp_path_factory: pytest.TempPathFactory, run: Program) -> None:
     path = written(tmp_path_factory.mktemp("same"), "a", run)
-    diff = compare(session(path), session(path))
+    diff = compare(session_at(path), session_at(path))
     changes = all_changes(diff)
     assert all(change.mark == "same" and not change.delta for change in changes.values()), changes
     check_identity(diff)
@@ -303,7 +304,7 @@ def test_the_other_way_round_is_the_opposite(
     tmp_path_factory: pytest.TempPathFactory, one: Program, other: Program
 ) -> None:
     folder = tmp_path_factory.mktemp("pair")
-    a, b = session(written(folder, "a", one)), session(written(folder, "b", other))
+    a, b = session_at(written(folder, "a", one)), session_at(written(folder, "b", other))
     forth, back = compare(a, b), compare(b, a)
     check_identity(forth)
     changes, opposite = all_changes(forth), all_changes(back)

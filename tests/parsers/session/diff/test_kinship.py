@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.parsers.session.diff.build import MS, Program, diff_of, session, written
+from tests.parsers.session.diff.build import MS, Program, diff_of, written
 from tests.parsers.session.diff.test_compare import JITTER, steady
+from tests.support.build import session_at
 from tpuprof.parsers.session.diff.cautions import LEAST_AKIN
 from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.regression import regression
@@ -60,7 +61,7 @@ def test_different_programs_are_no_comparison(tmp_path: Path) -> None:
     for allowed in (0.0, 5.0):
         found = regression(diff, allowed)
         assert found.outcome == "unknown" and found.sentence.startswith("Nothing can be said of a regression: these")
-    swapped = compare(session(str(tmp_path / "run_b")), session(str(tmp_path / "run_a")))
+    swapped = compare(session_at(str(tmp_path / "run_b")), session_at(str(tmp_path / "run_a")))
     assert swapped.different and regression(swapped, 0.05).outcome == "unknown"
 
 
@@ -142,9 +143,9 @@ def test_names_of_programs_are_fit_to_print(tmp_path: Path) -> None:
 
 @pytest.mark.shared
 def test_a_training_and_an_inference_of_real_life(shared: Path, tmp_path: Path) -> None:
-    other = session(str(shared / "profiles" / "tpu-v6e-inference"))
-    for runs in ((session(str(DEMO)), other), (other, session(str(DEMO)))):
+    other = session_at(str(shared / "profiles" / "tpu-v6e-inference"))
+    for runs in ((session_at(str(DEMO)), other), (other, session_at(str(DEMO)))):
         diff = compare(*runs)
         assert "A ran mostly jit_" in diff.different and regression(diff, 0.05).outcome == "unknown"
-    same = compare(other, session(written(tmp_path, "other", TRAINING)))
+    same = compare(other, session_at(written(tmp_path, "other", TRAINING)))
     assert same.different and compare(other, other).different == ""

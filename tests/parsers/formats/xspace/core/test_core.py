@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.parsers.formats.xspace.core.test_events import signed
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.formats.xspace.core import api as dispatch
 from tpuprof.parsers.formats.xspace.core.types import Core
@@ -100,15 +101,11 @@ def test_the_dispatch_passes_everything_on(choose: Callable[[str | None], None])
 # --- groups ---
 
 
-def wrapped(value: int) -> int:
-    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
-
-
 @given(st.lists(st.tuples(st.integers(0, 6), INT64)), st.sampled_from([np.int32, np.int64]))
 def test_groups_equal_exact_sums_and_minima(core: Core, pairs: list[tuple[int, int]], kind: type[np.integer]) -> None:
     keys = np.array([key for key, _ in pairs], kind)
     values = np.array([value for _, value in pairs], np.int64)
-    sums = [wrapped(sum(value for key, value in pairs if key == k)) for k in range(7)]
+    sums = [signed(sum(value for key, value in pairs if key == k)) for k in range(7)]
     minima = [min([value for key, value in pairs if key == k], default=MAX_INT64) for k in range(7)]
     assert core.sum_by_key(keys, values, 7).tolist() == sums
     assert core.min_by_key(keys, values, 7).tolist() == minima

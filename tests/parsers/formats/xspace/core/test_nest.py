@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tests.parsers.formats.xspace.core.test_lanes import columns, ordered
 from tpuprof.parsers.formats.xspace.core import nest as nest_module
 from tpuprof.parsers.formats.xspace.core import numpy_core
 from tpuprof.parsers.formats.xspace.core.types import Core, Nesting
@@ -31,12 +32,8 @@ def by_stack(spans: list[tuple[int, int]]) -> tuple[list[int], list[int], list[i
     return parents, depths, [(value + LIMIT) % (2 * LIMIT) - LIMIT for value in own]
 
 
-def ordered(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    return sorted(spans, key=lambda span: (span[0], -span[1]))
-
-
 def nest(core: Core, spans: list[tuple[int, int]]) -> Nesting:
-    return core.nest(np.array([s for s, _ in spans], np.int64), np.array([e for _, e in spans], np.int64))
+    return core.nest(*columns(spans))
 
 
 def check(core: Core, spans: list[tuple[int, int]]) -> Nesting:
@@ -49,10 +46,7 @@ def check(core: Core, spans: list[tuple[int, int]]) -> Nesting:
 
 TIMES = st.integers(0, 12)
 SPANS = st.lists(st.tuples(TIMES, TIMES).map(lambda pair: (min(pair), max(pair))), max_size=40)
-PARTLY = sorted(
-    [(i, i + 7 + (i * 5) % 11) for i in range(300)] + [(i, i + i % 3) for i in range(300)],
-    key=lambda span: (span[0], -span[1]),
-)
+PARTLY = ordered([(i, i + 7 + (i * 5) % 11) for i in range(300)] + [(i, i + i % 3) for i in range(300)])
 EXTREME = st.one_of(st.integers(-4, 4), st.integers(-LIMIT, LIMIT - 1), st.sampled_from([-LIMIT, LIMIT - 1]))
 
 

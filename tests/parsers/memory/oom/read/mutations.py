@@ -46,29 +46,9 @@ PREFIXES: dict[str, Callable[[int], str]] = {
 }
 
 
-def _first_line_only(text: str) -> bytes:
-    return b"2026-11-21 15:24:20,123 ERROR trainer.py:12 step failed: " + text.encode()
-
-
-def _indent_lost(text: str) -> bytes:
-    return "".join(line.strip() + "\n" for line in _lines(text)).encode()
-
-
-def _one_line(text: str) -> bytes:
-    return " ".join(part for part in (line.strip() for line in _lines(text)) if part).encode() + b"\n"
-
-
-def _spaces_kept(text: str) -> bytes:
-    return text.replace("\n", "").encode() + b"\n"
-
-
 def _colored(text: str) -> bytes:
     shown = re.sub(r"([0-9.]+[KMGB])\b", "\x1b[1;31m\\1\x1b[0m", text)
     return "".join(f"\x1b[31m{line}\x1b[0m\x1b[K\n" for line in _lines(shown)).encode()
-
-
-def _plain_color(text: str) -> bytes:
-    return "".join(f"[31m{line}[0m\n" for line in _lines(text)).encode()
 
 
 def _fields(text: str) -> bytes:
@@ -129,10 +109,10 @@ STYLES: dict[str, Mutation] = {
     "plain": str.encode,
     "crlf": lambda text: text.replace("\n", "\r\n").encode(),
     "no end": lambda text: text.rstrip("\n").encode(),
-    "first line only": _first_line_only,
-    "indent lost": _indent_lost,
-    "one line": _one_line,
-    "one line, spaces kept": _spaces_kept,
+    "first line only": lambda text: b"2026-11-21 15:24:20,123 ERROR trainer.py:12 step failed: " + text.encode(),
+    "indent lost": lambda text: "".join(line.strip() + "\n" for line in _lines(text)).encode(),
+    "one line": lambda text: " ".join(filter(None, map(str.strip, _lines(text)))).encode() + b"\n",
+    "one line, spaces kept": lambda text: text.replace("\n", "").encode() + b"\n",
     "escaped": lambda text: text.replace("\n", "\\n").encode() + b"\n",
     "escaped crlf": lambda text: text.replace("\n", "\\r\\n").encode() + b"\n",
     "repr": lambda text: f"XlaRuntimeError({text!r})\n".encode(),
@@ -157,7 +137,7 @@ STYLES: dict[str, Mutation] = {
     "gzip": lambda text: gzip.compress(text.encode()),
     "gzip of utf-16": lambda text: gzip.compress(text.encode("utf-16")),
     "colored": _colored,
-    "color codes without escapes": _plain_color,
+    "color codes without escapes": lambda text: "".join(f"[31m{line}[0m\n" for line in _lines(text)).encode(),
     "tabs": lambda text: text.replace("    ", "\t").encode(),
     "undecodable": lambda text: b"\xff\xfe\x80 noise\n" + text.encode() + b"\xc3\x28\n",
     "carriage returns": lambda text: b" 10%|#   |\r 20%|##  |\r" + text.encode(),
