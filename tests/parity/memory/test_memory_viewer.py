@@ -148,8 +148,7 @@ GOLDEN = (
 def test_a_real_program_from_a_v6e(shared: Path, module: str, agrees: Agrees) -> None:
     hlo = modules_of(shared / PROFILES["tpu-v6e-inference"]).module(int(module.partition("(")[2][:-1]))
     assert hlo is not None
-    answer = golden_answer(shared, "tpu-v6e-inference", f"memory_viewer.{module}")
-    result = compare_memory(answer, hlo, 0)
+    result = compare_memory(golden_answer(shared, "tpu-v6e-inference", f"memory_viewer.{module}"), hlo, 0)
     assert result.compared > 20
     agrees(result, "memory viewer, tpu-v6e-inference")
 

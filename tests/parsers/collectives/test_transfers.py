@@ -112,8 +112,7 @@ def test_a_done_ends_the_last_start_that_has_none() -> None:
 
 def test_shares_of_a_strip() -> None:
     borders = np.array([0, 10, 20, 30], np.int64)
-    strip = shares(borders, (np.array([5], np.int64), np.array([20], np.int64)))
-    assert strip.tolist() == [128, 255, 0]
+    assert shares(borders, (np.array([5], np.int64), np.array([20], np.int64))).tolist() == [128, 255, 0]
 
 
 @pytest.mark.parametrize("count", [0, 1])

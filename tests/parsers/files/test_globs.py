@@ -146,8 +146,7 @@ def test_the_depth_bound(tmp_path: Path) -> None:
     found = open_logdir(str(tmp_path), SearchLimits(max_depth=3))
     assert names(found) == ["near"]
     assert found.searched[1:] == ("not searched: 1 folder below level 3",)
-    error = refused(tmp_path, SearchLimits(max_depth=1))
-    assert "not searched: 1 folder below level 1" in error.sentence
+    assert "not searched: 1 folder below level 1" in refused(tmp_path, SearchLimits(max_depth=1)).sentence
     assert len(open_logdir(str(tmp_path)).runs) == 2
 
 

@@ -58,8 +58,7 @@ def test_derived_and_empty_lines_are_no_threads() -> None:
     for line, number in zip(plane.plane.lines, ids, strict=True):
         line.id = number if number < 1 << 63 else number - (1 << 64)
     trace = trace_of(space)
-    host = present(trace.plane("/host:CPU"))
-    names = [line.name for line in thread_lines(host) if len(line.events())]
+    names = [line.name for line in thread_lines(present(trace.plane("/host:CPU"))) if len(line.events())]
     assert names == ["thread 0", "thread 4"]
     side = read_host_side(trace)
     assert side.events is not None

@@ -241,10 +241,9 @@ def test_inferred_steps_may_wait_for_the_host_too() -> None:
 
 
 def test_several_lines_of_steps_are_one() -> None:
-    space = XSpace()
-    plane = busy_core(space, 0, [(0, 400)], [(100, 200)])
+    plane = busy_core(XSpace(), 0, [(0, 400)], [(100, 200)])
     plane.event(plane.line(STEPS_LINE), plane.event_id("before"), 0, 100 * US)
-    assert present(summary_of(space).steps).names == ("before", "0")
+    assert present(summary_of(plane.space).steps).names == ("before", "0")
 
 
 # --- odd numbers ---------------------------------------------------------------------------------------------------

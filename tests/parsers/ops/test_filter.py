@@ -249,8 +249,7 @@ def test_sources_are_asked_for_by_src_terms_only_and_once() -> None:
 def test_columns_that_are_read_later(text: str, rows: list[int]) -> None:
     wanted = parse_filter(text)
     assert wanted.takes_time
-    mask = wanted.mask(replace(columns(), later=LATER_TEXTS.__getitem__))
-    assert np.flatnonzero(mask).tolist() == rows
+    assert np.flatnonzero(wanted.mask(replace(columns(), later=LATER_TEXTS.__getitem__))).tolist() == rows
 
 
 def test_a_filter_of_words_takes_no_time() -> None:

@@ -390,8 +390,7 @@ def test_of_resources_used_alike_the_first_bounds_whatever_rounding_says() -> No
     both = b"\n\x07\x08\x01\x10\x03\x18\x80\x18\n\x07\x08\x02\x10\x03\x18\x80\x08"  # 3072 bytes read, 1024 written
     op = Op("copy.1", {"hlo_category": "copy", "program_id": 7, "symbol_id": 1, "memory_access_breakdown": both})
     for end in range(1, 200, 7):
-        page = page_of(Profile([op], [[Event(0, 0, end)]], peaks, []))
-        assert page.rates.bound_name(0) == "VMEM read"
+        assert page_of(Profile([op], [[Event(0, 0, end)]], peaks, [])).rates.bound_name(0) == "VMEM read"
 
 
 @pytest.mark.parametrize(

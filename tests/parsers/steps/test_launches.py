@@ -31,12 +31,11 @@ def launched(
         late: when the host hears of the end of a run; None where nothing says so.
         numbers: the step that each launch belongs to; none for no annotations.
     """
-    space = XSpace()
-    device = tpu_plane(space, 0, [])
+    device = tpu_plane(XSpace(), 0, [])
     modules, ops = device.line("XLA Modules"), device.line("XLA Ops")
     module = device.event_id("jit_step(7)")
     op = device.event_id("%fusion.1 = f32[8] fusion()", "fusion.1", hlo_category="loop fusion")
-    host = PlaneBuilder(space, "/host:CPU", 9)
+    host = PlaneBuilder(device.space, "/host:CPU", 9)
     thread, python = host.line("py_xla_execute/2"), host.line("python/1")
     for run in range(runs):
         begin = (run + 1) * PERIOD
@@ -51,7 +50,7 @@ def launched(
         host.event(python, host.event_id("$log.py:7 write"), round((begin + 50 + busy) * US), 3_900 * US)
         if numbers:
             host.event(python, host.event_id("train"), (begin - 20) * US, 300 * US, step_num=numbers[run])
-    return trace_of(space)
+    return trace_of(device.space)
 
 
 def lead_of(trace: Trace) -> ClockLead | None:

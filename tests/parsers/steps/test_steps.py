@@ -97,7 +97,7 @@ def test_every_op_inside_a_step_is_counted_once(
     for category, gap, duration in gap_ops:
         ops.append((category.replace(" ", "-"), category, at + gap, duration))
         at += gap + duration
-    plane = trace_of(tpu_plane(XSpace(), 0, ops, steps=steps).space).planes[0]
+    plane = tpu_plane(XSpace(), 0, ops, steps=steps).read()
     marked = marked_steps(plane)
     borders = (marked.start_ps, marked.end_ps)
     times = core_step_times(marked, core_sums(plane, borders, np.zeros(0, np.int64)))

@@ -66,12 +66,11 @@ def events(track: Track) -> list[tuple[int, int, int, str]]:
     ],
 )
 def test_a_section_is_called_after_its_core(name: str, details: CoreDetails | bytes | None, title: str) -> None:
-    space = XSpace()
-    builder = plane(space, name, "XLA Ops")
+    builder = plane(XSpace(), name, "XLA Ops")
     if details is not None:
         builder.stat("core_details", details if isinstance(details, bytes) else details.SerializeToString())
-    assert section(space).title == title
-    assert section(space).plane == name
+    assert section(builder.space).title == title
+    assert section(builder.space).plane == name
 
 
 def test_cores_come_first_then_sparse_cores_gpus_and_the_host() -> None:
@@ -130,11 +129,10 @@ def test_lines_of_other_planes_are_threads_and_streams(name: str, kind: str) -> 
 
 
 def test_threads_are_in_the_order_of_their_display_ids() -> None:
-    space = XSpace()
-    builder = plane(space, "/host:CPU", "c", "a", "b", "a")
+    builder = plane(XSpace(), "/host:CPU", "c", "a", "b", "a")
     for line, display_id in zip(builder.plane.lines, (30, 0, 20, 4), strict=True):
         line.display_id = display_id  # 0 for none: then it is the line's id, which is 2
-    assert [(track.name, track.sort_id) for track in section(space).tracks] == [
+    assert [(track.name, track.sort_id) for track in section(builder.space).tracks] == [
         ("a", 2),
         ("a", 4),
         ("b", 20),
@@ -163,24 +161,22 @@ def _field(number: int, body: bytes) -> bytes:
 
 
 def test_lines_without_events_and_counters_are_no_tracks() -> None:
-    space = XSpace()
-    builder = plane(space, "/device:TPU:0", "XLA Ops")
+    builder = plane(XSpace(), "/device:TPU:0", "XLA Ops")
     builder.line("XLA Modules")
     builder.event(builder.line("_counters_"), builder.event_id("power"), 5, 0, watts=1.5)
-    found = section(space)
+    found = section(builder.space)
     assert [track.name for track in found.tracks] == ["XLA Ops"]
     assert [counter.name for counter in found.counters] == ["power"]
 
 
 def test_each_of_several_lines_of_ops_has_its_own_derived_tracks() -> None:
-    space = XSpace()
-    builder = plane(space, "/device:TPU:0")
+    builder = plane(XSpace(), "/device:TPU:0")
     op = builder.event_id("%a = f32[] add()", "a", hlo_category="loop fusion", tf_op="jit(f)/add:")
     for at in range(2):
         builder.event(builder.line("XLA Ops"), op, 100 * at, 10)
     for _ in range(20):
         builder.event(builder.line("XLA Ops"), op, 0, 10)
-    kinds = [track.kind for track in section(space).tracks]
+    kinds = [track.kind for track in section(builder.space).tracks]
     assert kinds.count("ops") == 22
     assert kinds.count("framework_ops") == 8  # a damaged profile with thousands of such lines has no end otherwise
 
@@ -249,13 +245,12 @@ def test_who_gives_up_gets_no_further_part(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_events_are_in_lanes_by_their_nesting() -> None:
-    space = XSpace()
-    builder = plane(space, "/host:CPU")
+    builder = plane(XSpace(), "/host:CPU")
     line = builder.line("python", timestamp_ns=1)
     spans = [(50, 10), (0, 40), (10, 20), (10, 5), (60, 0), (30, 40), (100, 0)]
     for number, (offset, duration) in enumerate(spans):
         builder.event(line, builder.event_id(f"e{number}"), offset, duration)
-    found = section(space)
+    found = section(builder.space)
     assert events(tracks(found)["python"]) == [
         (0, 1000, 1040, "e1"),
         (0, 1050, 1060, "e0"),
@@ -265,26 +260,24 @@ def test_events_are_in_lanes_by_their_nesting() -> None:
         (1, 1030, 1070, "e5"),  # overlaps the one above in part
         (2, 1010, 1015, "e3"),
     ]
-    assert read(space).first_ps == 1000 and read(space).last_ps == 1100
+    assert read(builder.space).first_ps == 1000 and read(builder.space).last_ps == 1100
 
 
 def test_lines_are_read_alike_by_one_thread_and_by_several() -> None:
-    space = XSpace()
-    builder = plane(space, "/host:CPU")
+    builder = plane(XSpace(), "/host:CPU")
     for number in range(300):
         builder.spans(f"thread {number}", ((f"e{at}", 10 * at, 10 * at + 12) for at in range(number % 7 + 1)))
-    one, four = section(space), read(space, threads=4).sections[0]
+    one, four = section(builder.space), read(builder.space, threads=4).sections[0]
     assert [events(track) for track in one.tracks] == [events(track) for track in four.tracks]
     assert [track.name for track in four.tracks] == [f"thread {number}" for number in range(300)]
 
 
 def test_an_event_without_metadata_is_called_by_its_id() -> None:
-    space = XSpace()
-    builder = plane(space, "/host:CPU")
+    builder = plane(XSpace(), "/host:CPU")
     line = builder.line("python")
     for at, number in enumerate((builder.event_id("known"), 0, -5, 2**62, 0, 900)):
         builder.event(line, number, 10 * at, 5)
-    (track,) = section(space).tracks
+    (track,) = section(builder.space).tracks
     labels = [track.label(at) for at in range(6)]
     assert labels == ["known", "event 0", "event -5", f"event {2**62}", "event 0", "event 900"]
     assert track.counts.tolist() == [1, 1, 2, 1, 1]
@@ -293,8 +286,7 @@ def test_an_event_without_metadata_is_called_by_its_id() -> None:
 @pytest.mark.parametrize("far", [3, 10_000, 2**40])
 @pytest.mark.parametrize("n", [5, 3000])
 def test_ids_of_any_size_find_their_metadata(n: int, far: int) -> None:
-    space = XSpace()
-    builder = plane(space, "/host:CPU")
+    builder = plane(XSpace(), "/host:CPU")
     for number in (1, 2, far):
         builder.plane.event_metadata[number].id = number
         builder.plane.event_metadata[number].name = f"name {number}".encode()
@@ -302,19 +294,18 @@ def test_ids_of_any_size_find_their_metadata(n: int, far: int) -> None:
     ids = [(1, 2, far, far + 1, -1)[at % 5] for at in range(n)]
     for at, number in enumerate(ids):
         builder.event(line, number, 10 * at, 5)
-    (track,) = section(space).tracks
+    (track,) = section(builder.space).tracks
     known = {1, 2, far}
     assert [track.label(at) for at in range(n)] == [f"name {one}" if one in known else f"event {one}" for one in ids]
 
 
 def test_aggregated_events_are_left_out_and_that_is_said() -> None:
-    space = XSpace()
-    builder = plane(space, "/host:CPU")
+    builder = plane(XSpace(), "/host:CPU")
     line = builder.spans("python", ((f"e{at}", 10 * at, 10 * at + 5) for at in range(4)))
     for at in (1, 3):
         line.events[at].ClearField("offset_ps")
         line.events[at].num_occurrences = 7
-    found = read(space)
+    found = read(builder.space)
     assert [name for *_, name in events(found.sections[0].tracks[0])] == ["e0", "e2"]
     assert found.warnings == ("2 aggregated events have no place in time and are left out",)
     assert found.event_count == 2
@@ -339,28 +330,30 @@ def test_aggregated_events_are_left_out_and_that_is_said() -> None:
     ],
 )
 def test_ops_are_of_the_class_of_their_category(name: str, stats: dict[str, str], expected: str) -> None:
-    space = XSpace()
-    builder = plane(space, "/device:TPU:0")
+    builder = plane(XSpace(), "/device:TPU:0")
     builder.event(builder.line("XLA Ops"), builder.event_id(f"%{name} = f32[8] f()", name, **stats), 0, 10)
-    assert tracks(section(space))["XLA Ops"].event_class(0) == expected
+    assert tracks(section(builder.space))["XLA Ops"].event_class(0) == expected
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
+    ("device", "name", "expected"),
     [
-        ("PjitFunction(f)", "host"),
-        ("WaitForEvent", "idle"),
-        ("BlockUntilReady", "idle"),
-        ("ThreadPool: wait for work", "idle"),
-        ("TransferToDevice", "copy"),
-        ("", "host"),
+        ("/host:CPU", "PjitFunction(f)", "host"),
+        ("/host:CPU", "WaitForEvent", "idle"),
+        ("/host:CPU", "BlockUntilReady", "idle"),
+        ("/host:CPU", "ThreadPool: wait for work", "idle"),
+        ("/host:CPU", "TransferToDevice", "copy"),
+        ("/host:CPU", "", "host"),
+        ("/device:GPU:0", "ncclDevKernel_AllReduce_Sum", "collective"),
+        ("/device:GPU:0", "MemcpyD2H", "copy"),
+        ("/device:GPU:0", "volta_sgemm_128x64_nn", "compute"),
+        ("/device:GPU:0", "loop_add_fusion", "vector"),
     ],
 )
-def test_host_calls_wait_copy_or_work(name: str, expected: str) -> None:
-    space = XSpace()
-    builder = plane(space, "/host:CPU")
-    builder.event(builder.line("python"), builder.event_id(name), 0, 10)
-    assert section(space).tracks[0].event_class(0) == expected
+def test_calls_and_kernels_are_of_the_class_that_their_name_tells(device: str, name: str, expected: str) -> None:
+    builder = plane(XSpace(), device)
+    builder.spans("a line", [(name, 0, 10)])
+    assert section(builder.space).tracks[0].event_class(0) == expected
 
 
 def test_ids_without_metadata_are_host_calls_on_the_host_and_else_unknown() -> None:
@@ -370,22 +363,6 @@ def test_ids_without_metadata_are_host_calls_on_the_host_and_else_unknown() -> N
         builder.event(builder.line("XLA Ops"), 99, 0, 10)
     found = {one.kind: one.tracks[0].event_class(0) for one in read(space).sections}
     assert found == {"core": "unknown", "gpu": "unknown", "host": "host"}
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("ncclDevKernel_AllReduce_Sum", "collective"),
-        ("MemcpyD2H", "copy"),
-        ("volta_sgemm_128x64_nn", "compute"),
-        ("loop_add_fusion", "vector"),
-    ],
-)
-def test_kernels_are_of_the_class_that_their_name_tells(name: str, expected: str) -> None:
-    space = XSpace()
-    builder = plane(space, "/device:GPU:0")
-    builder.event(builder.line("Stream #1"), builder.event_id(name), 0, 10)
-    assert section(space).tracks[0].event_class(0) == expected
 
 
 # --- rates
@@ -403,11 +380,10 @@ def test_rates_come_from_what_the_ops_ask_for() -> None:
 
 
 def test_without_peaks_rates_have_none_and_without_counts_there_are_no_rates() -> None:
-    space = XSpace()
-    builder = plane(space, "/device:TPU:0")
+    builder = plane(XSpace(), "/device:TPU:0")
     op = builder.event_id("%a = f32[] a()", "a", hlo_category="loop fusion", flops=10, memory_access_breakdown=HBM_READ)
     builder.event(builder.line("XLA Ops"), op, 0, 10)
-    assert [(rate.name, rate.peak) for rate in section(space).rates] == [("MXU", None), ("HBM", None)]
+    assert [(rate.name, rate.peak) for rate in section(builder.space).rates] == [("MXU", None), ("HBM", None)]
     bare = XSpace()
     plane(bare, "/device:TPU:0", "XLA Ops")
     assert section(bare).rates == ()
@@ -437,12 +413,11 @@ def test_sentences_without_end_end() -> None:
 
 
 def test_damaged_events_are_counted() -> None:
-    space = XSpace()
-    builder = plane(space, "/host:CPU")
+    builder = plane(XSpace(), "/host:CPU")
     line = builder.line("python")
     for at in range(3):
         builder.event(line, builder.event_id("call"), 10 * at, 5, number=123456)
-    data = space.SerializeToString()
+    data = builder.space.SerializeToString()
     # the second event's stat of six bytes says that it has more
     at = data.index(line.events[1].SerializeToString()) + len(line.events[1].SerializeToString())
     stat = line.events[1].stats[0].SerializeToString()
@@ -455,14 +430,13 @@ def test_damaged_events_are_counted() -> None:
 
 
 def test_a_cut_file_says_what_it_lacks_and_where_its_tracks_end() -> None:
-    space = XSpace()
-    builder = plane(space, "/host:CPU", "whole")
+    builder = plane(XSpace(), "/host:CPU", "whole")
     for at in range(50):
         builder.event(builder.plane.lines[0], 1, 20 + 10 * at, 5)
     last = builder.line("cut")
     for at in range(50):
         builder.event(last, 1, 10 * at, 5)
-    data = space.SerializeToString()
+    data = builder.space.SerializeToString()
     found = read(data[: data.rindex(last.events[30].SerializeToString())])
     lost = {track.name: track.lost_bytes for track in found.sections[0].tracks}
     assert lost["whole"] == 0 and lost["cut"] > 20

@@ -75,12 +75,11 @@ def test_merging_cores_adds_up_by_program_and_symbol() -> None:
 
 
 def test_the_devices_own_time_span_counts_where_an_event_has_both_stats() -> None:
-    space = XSpace()
-    plane = tpu_plane(space, 0, [("a", "copy", 0, 10)])
+    plane = tpu_plane(XSpace(), 0, [("a", "copy", 0, 10)])
     line = plane.plane.lines[-1]
     plane.event(line, 1, 100, 50, device_offset_ps=200, device_duration_ps=20)
     plane.event(line, 1, 300, 7, device_offset_ps=1)
-    ops = core_ops(trace_of(space).planes[0])
+    ops = core_ops(plane.read())
     assert ops.events.start_ps.tolist() == [0, 200, 300]
     assert (ops.events.end_ps - ops.events.start_ps).tolist() == [10, 20, 7]
     assert ops.event_start_ps.tolist() == [0, 100, 300]

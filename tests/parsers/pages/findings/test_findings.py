@@ -135,8 +135,7 @@ def odd_grids(draw: st.DrawFn) -> AlignedSteps | None:
 
     def values(shape: tuple[int, ...]) -> np.ndarray:
         if hostile:
-            some = np.array(draw(st.lists(numbers, min_size=1, max_size=8)), np.int64)
-            return rng.choice(some, shape)
+            return rng.choice(np.array(draw(st.lists(numbers, min_size=1, max_size=8)), np.int64), shape)
         return rng.integers(0, 100 * US, shape) * rng.integers(0, 2, shape)
 
     class_ps = values(whole.class_ps.shape)

@@ -78,8 +78,7 @@ def test_new_and_gone_ops(tmp_path: Path) -> None:
 
 
 def test_lengths_and_cores_do_not_matter(tmp_path: Path) -> None:
-    longer = replace(BASE, steps=[*BASE.steps, *BASE.steps, *BASE.steps], cores=3)
-    diff = diff_of(tmp_path, BASE, longer)
+    diff = diff_of(tmp_path, BASE, replace(BASE, steps=[*BASE.steps, *BASE.steps, *BASE.steps], cores=3))
     assert diff.steps is not None and diff.steps.typical.delta == 0
     assert all(item.time.mark == "same" and item.time.delta == 0 for item in diff.ops)
     assert [item.count.after for item in diff.ops] == [1.0] * 3

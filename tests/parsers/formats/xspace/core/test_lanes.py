@@ -166,8 +166,7 @@ def test_any_number_of_lanes(core: Core) -> None:
     starts = np.arange(n, dtype=np.int64)
     assert np.array_equal(core.lanes(starts, np.full(n, 10 * n, np.int64)), starts)
     assert np.array_equal(core.lanes(starts, starts + n), starts)
-    again = core.lanes(np.append(starts, 10 * n), np.append(np.full(n, 10 * n), 10 * n + 1))
-    assert int(again[-1]) == 0
+    assert int(core.lanes(np.append(starts, 10 * n), np.append(np.full(n, 10 * n), 10 * n + 1))[-1]) == 0
 
 
 @pytest.mark.parametrize("depth", [10, 63, 64, 65, 3000])

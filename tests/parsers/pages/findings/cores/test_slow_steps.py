@@ -28,21 +28,18 @@ def test_a_slow_step_is_found_with_what_differs_in_it() -> None:
     )
 
 
-def test_steps_that_vary_little_are_none() -> None:
-    assert found("slow-step", evidence(grid({"compute": 100 + np.array(slower(14, 7))}))) is None
-
-
-def test_many_slow_steps_are_none() -> None:
-    assert found("slow-step", evidence(grid({"compute": 100 + np.array(slower(40, 1, 4, 7))}))) is None
-
-
-def test_three_steps_are_too_few() -> None:
-    assert found("slow-step", evidence(grid({"compute": 100 + np.array(slower(40, 2, count=3))}, steps=3))) is None
-
-
-def test_one_slow_step_of_very_many_is_no_loss() -> None:
-    times = 100 + np.array(slower(50, 7, count=100))
-    assert found("slow-step", evidence(grid({"compute": times}, steps=100))) is None
+@pytest.mark.parametrize(
+    ("extra", "slow", "count"),
+    [
+        (14, [7], 10),  # they vary little
+        (40, [1, 4, 7], 10),  # many are slow
+        (40, [2], 3),  # too few steps to tell
+        (50, [7], 100),  # one of very many is no loss
+    ],
+)
+def test_steps_of_which_none_is_called_slow(extra: float, slow: list[int], count: int) -> None:
+    times = 100 + np.array(slower(extra, *slow, count=count))
+    assert found("slow-step", evidence(grid({"compute": times}, steps=count))) is None
 
 
 def test_a_step_that_only_waits_for_input_is_left_to_input() -> None:
