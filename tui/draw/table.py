@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.layout import cut, cut_middle, shown_top
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Line, Span
+from tpuprof.tui.draw.spans import Glyphs, Line, Span
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -101,6 +102,11 @@ class Column:
 def each(cell: Callable[[int], Span]) -> Cells:
     """The cells of a column that is drawn row by row."""
     return lambda rows: [cell(row) for row in rows]
+
+
+def by_row(cell: Callable[[Any, Glyphs, int], Span]) -> Callable[[Any, Glyphs], Cells]:
+    """The cells of a column that is drawn row by row of what a table is of."""
+    return lambda source, glyphs: each(partial(cell, source, glyphs))
 
 
 def chosen_columns(columns: Sequence[Column], width: int, shift: int = 0) -> list[Column]:

@@ -42,11 +42,6 @@ def page_text(lines: Callable[[Pen], Sequence[Line]], look: TextLook) -> str:
     return render(lines(Pen(max(look.width, LEAST_WIDTH), look.glyphs)), look.color)
 
 
-def page_heading(title: str, hosts: Sequence[str], pen: Pen) -> Line:
-    """The first line of a page: its title, and the hosts that it covers by name, or how many these are."""
-    return heading(title, covered(hosts), pen)
-
-
 def covered(hosts: Sequence[str]) -> str:
     """The hosts that a page covers by name, or how many these are."""
     return counted(len(hosts), "host") if len(hosts) > 3 else ", ".join(hosts)

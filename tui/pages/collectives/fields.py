@@ -10,7 +10,7 @@ from tpuprof.parsers.collectives.host import DCN
 from tpuprof.parsers.pages.collectives.model import NO_LATE, Rows
 from tpuprof.tui.draw.format import UNKNOWN, duration
 from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey
-from tpuprof.tui.draw.table import Cells, each
+from tpuprof.tui.draw.table import Cells, by_row, each
 from tpuprof.tui.report.fields import ColumnSpec, Field, Table, column, in_order, named
 from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import (
@@ -82,27 +82,16 @@ def _field(
     return named(key, unit, column(f"rows.{at}"), meaning, heading, width, **more)
 
 
-def _names(source: CollectiveRows, glyphs: Glyphs) -> Cells:
-    rows = source.rows
-
-    def name(row: int) -> Span:
-        if not source.are_groups:
-            return rows.name[row], "strong"
-        number = int(rows.collectives[row])
-        return f"{rows.name[row]} {glyphs.times}{number:,}", "strong"
-
-    return each(name)
+def _name(source: CollectiveRows, glyphs: Glyphs, row: int) -> Span:
+    name = source.rows.name[row]
+    return f"{name} {glyphs.times}{int(source.rows.collectives[row]):,}" if source.are_groups else name, "strong"
 
 
-def _axes(source: CollectiveRows, glyphs: Glyphs) -> Cells:
-    rows = source.rows
-
-    def axis(row: int) -> Span:
-        if rows.network[row] == DCN:
-            return DCN, "class.host"
-        return (rows.axis[row], "text") if rows.axis[row] else (UNKNOWN, "dim")
-
-    return each(axis)
+def _axis(source: CollectiveRows, _: Glyphs, row: int) -> Span:
+    if source.rows.network[row] == DCN:
+        return DCN, "class.host"
+    axis = source.rows.axis[row]
+    return (axis, "text") if axis else (UNKNOWN, "dim")
 
 
 def parts_signs(glyphs: Glyphs) -> tuple[str, str, str]:
@@ -123,25 +112,16 @@ def bar_text(hidden: float, exposed: float, beside: float, cells: int, glyphs: G
     return signs[0] * full + signs[1] * light + signs[2] * (cells - full - light)
 
 
-def _bars(source: CollectiveRows, glyphs: Glyphs) -> Cells:
+def _bar(source: CollectiveRows, glyphs: Glyphs, row: int) -> Span:
     rows = source.rows
-
-    def bar(row: int) -> Span:
-        parts = float(rows.hidden_ps[row]), float(rows.exposed_ps[row]), float(rows.stalled_ps[row])
-        return bar_text(*parts, BAR, glyphs), "class.collective"
-
-    return each(bar)
+    parts = float(rows.hidden_ps[row]), float(rows.exposed_ps[row]), float(rows.stalled_ps[row])
+    return bar_text(*parts, BAR, glyphs), "class.collective"
 
 
-def _rates(source: CollectiveRows, glyphs: Glyphs) -> Cells:
-    rows = source.rows
-    rates, least = rows.bus_rate, ">" if glyphs.is_ascii else "≥"
-
-    def rate(row: int) -> Span:
-        words = RATE.words(float(rates[row]), glyphs.is_ascii)
-        return (f"{least}{words}" if rows.is_async[row] and words[0].isdigit() else words), "text"
-
-    return each(rate)
+def _rate_cell(source: CollectiveRows, glyphs: Glyphs, row: int) -> Span:
+    words = RATE.words(float(source.rows.bus_rate[row]), glyphs.is_ascii)
+    least = ">" if glyphs.is_ascii else "≥"
+    return (f"{least}{words}" if source.rows.is_async[row] and words[0].isdigit() else words), "text"
 
 
 def _late(source: CollectiveRows, glyphs: Glyphs) -> Cells:
@@ -183,15 +163,17 @@ _DIRECTION = "forward, backward, or recomputed, by the names of its framework op
 _ASYNC = "whether it, or one that the row sums, is a start and a done, between which a core can work"
 _PAYLOAD = "size of its data a step and core, as nccl-tests count it: the result's, of a reduce-scatter the input's"
 _ALGBW = "algbw: that over the time in transfers without waiting for late cores; of an asynchronous one at least that"
+_CALLED = {"name": "algbw", "title": "algbw"}
 _BUSBW = (
     "busbw in GB/s: algbw times what each device must send over the size: 2(n-1)/n for all-reduces, (n-1)/n for "
     "gathers, scatters and all-to-alls of n devices, 1 for the rest"
 )
 _AT_LEAST = "With a sign before it, it is at least that"
+_BUSBW_LOOK: dict[str, Any] = {"name": "busbw", "title": "GB/s", "cells": by_row(_rate_cell), "note": _AT_LEAST}
 _OF_PEAK = "busbw of what a chip can send over all its ICI links, as Cloud TPU's documents give it; one axis has a part"
 _HIDDEN_SHARE = "the hidden part of the time in transfers"
-_NAME_LOOK: dict[str, Any] = {"name": "name", "cells": _names, "fixed": True, "grows": True}
-_BAR = ColumnSpec("", "hid exp", BAR, cells=_bars, is_left=True, keeps_style=True)
+_NAME_LOOK: dict[str, Any] = {"name": "name", "cells": by_row(_name), "fixed": True, "grows": True}
+_BAR = ColumnSpec("", "hid exp", BAR, cells=by_row(_bar), is_left=True, keeps_style=True)
 _PARTS = "the time in transfers: hidden by work full, exposed light, neither blank"
 _TRANSFER = "time a step in which it is under way: an op, or from the begin of its start to the end of its done"
 _EXPOSED = "the part of it in the collective's own ops: the core waits, or moves the data itself"
@@ -208,7 +190,7 @@ _FIELDS: tuple[Field[CollectiveRows], ...] = (
     Field("rank", RANK.unit, RANK.read, "the row's place by exposed time"),
     _field("name", TEXT, "name", _NAME, "collective", 18, filter=("name",), **_NAME_LOOK),
     _field("kind", TEXT, "kind", "what it does, ``all-gather``", "kind", filter=("category",)),
-    _field("axis", TEXT, "axis", _AXIS, "axis", 6, null=_NO_AXIS, cells=_axes, note=_DCN, filter=("program",)),
+    _field("axis", TEXT, "axis", _AXIS, "axis", 6, null=_NO_AXIS, cells=by_row(_axis), note=_DCN, filter=("program",)),
     _field("groups", TEXT, "groups", _GROUPS, "groups", 7, null=_UNTOLD, words=_groups_words),
     _field("network", TEXT, "network", _NETWORK, "network", 3, title="net"),
     _field("pass", TEXT, "pass_name", _DIRECTION, "pass", 9, null=_NO_SCOPE, filter=("framework_op",)),
@@ -218,30 +200,8 @@ _FIELDS: tuple[Field[CollectiveRows], ...] = (
         "occurrences", PER_STEP, "count", "how often it runs in a step on a core, the mean", "a step", 6, name="count"
     ),
     _field("payload_bytes", PAYLOAD, "payload", _PAYLOAD, "data", 8, null=NO_SIZE, name="size"),
-    _field(
-        "algorithm_gigabytes_per_second",
-        RATE,
-        "algorithm_rate",
-        _ALGBW,
-        "algbw GB/s",
-        6,
-        null=NO_SIZE,
-        name="algbw",
-        title="algbw",
-    ),
-    _field(
-        "bus_gigabytes_per_second",
-        RATE,
-        "bus_rate",
-        _BUSBW,
-        "busbw GB/s",
-        5,
-        null=NO_GROUPS,
-        name="busbw",
-        title="GB/s",
-        cells=_rates,
-        note=_AT_LEAST,
-    ),
+    _field("algorithm_gigabytes_per_second", RATE, "algorithm_rate", _ALGBW, "algbw GB/s", 6, null=NO_SIZE, **_CALLED),
+    _field("bus_gigabytes_per_second", RATE, "bus_rate", _BUSBW, "busbw GB/s", 5, null=NO_GROUPS, **_BUSBW_LOOK),
     _field(
         "peak_percent", SHARE_PERCENT, "peak_share", _OF_PEAK, "of peak", 6, null=NO_PEAK, name="peak", title="peak"
     ),

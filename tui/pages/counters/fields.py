@@ -12,7 +12,7 @@ from tpuprof.parsers.pages.counters import CounterRow, CountersPage, KernelRow, 
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import UNKNOWN, duration
 from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey
-from tpuprof.tui.draw.table import Cells, each
+from tpuprof.tui.draw.table import Cells, by_row
 from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Reader, Table, attribute, in_order, named, of_each
 from tpuprof.tui.report.units import (
     COUNT,
@@ -107,15 +107,10 @@ def use_style(use: float | None) -> StyleKey:
     return "good" if use >= _HIGH else "text" if use >= _LOW else "dim"
 
 
-def _bars(units: Units, glyphs: Glyphs) -> Cells:
-    """Bars of the use, the whole column for the peak; of a mere share dim."""
-
-    def bar(row: int) -> Span:
-        use = units[row].use
-        filled, _ = small_bar(use.use or 0.0, BAR_WIDTH, glyphs)
-        return filled, "dim" if use.is_share else "busy"
-
-    return each(bar)
+def _bar(units: Units, glyphs: Glyphs, row: int) -> Span:
+    """The use, the whole column for the peak; of a mere share dim."""
+    use = units[row].use
+    return small_bar(use.use or 0.0, BAR_WIDTH, glyphs)[0], "dim" if use.is_share else "busy"
 
 
 def _measure_words(measure: str, _: bool) -> str:
@@ -123,14 +118,11 @@ def _measure_words(measure: str, _: bool) -> str:
 
 
 def _amounts(name: str) -> Callable[[Units, Glyphs], Cells]:
-    def cells(units: Units, glyphs: Glyphs) -> Cells:
-        def cell(row: int) -> Span:
-            use = units[row].use
-            return amount_words(getattr(use, name), use.measure, glyphs.is_ascii), "text"
+    def amount(units: Units, glyphs: Glyphs, row: int) -> Span:
+        use = units[row].use
+        return amount_words(getattr(use, name), use.measure, glyphs.is_ascii), "text"
 
-        return each(cell)
-
-    return cells
+    return by_row(amount)
 
 
 def _searched_units(units: Units, rows: Rows) -> list[str]:
@@ -148,7 +140,7 @@ _SAMPLED = "for how long it was sampled: the cycles of its core at the nominal c
 _NO_CYCLES, _NO_KERNEL = "the cycles of its core were not sampled", "it is of the whole capture"
 _DIM = "Dim for what is a share and has no peak."
 _BAR: ColumnSpec[Units] = ColumnSpec(
-    "", "", BAR_WIDTH, cells=_bars, is_left=True, fixed=True, keeps_style=True, note=_DIM
+    "", "", BAR_WIDTH, cells=by_row(_bar), is_left=True, fixed=True, keeps_style=True, note=_DIM
 )
 _UNIT_NAME = "the unit, or the share of cycles or bytes, as XProf calls it"
 _USE, _NO_USE = "achieved over peak, over the time that was sampled", f"{NOT_SAMPLED}, or {NO_PEAK}"
@@ -204,10 +196,10 @@ def _device_words(name: str, _: bool) -> str:
 
 
 def _values(name: str) -> Callable[[Counters, Glyphs], Cells]:
-    def cells(counters: Counters, _: Glyphs) -> Cells:
-        return each(lambda row: (value_words(getattr(counters[row].counter, name), counters[row].counter.unit), "text"))
+    def value(counters: Counters, _: Glyphs, row: int) -> Span:
+        return value_words(getattr(counters[row].counter, name), counters[row].counter.unit), "text"
 
-    return cells
+    return by_row(value)
 
 
 _COUNTER = "its name; a register's in lower case, as XProf has it"

@@ -13,7 +13,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, LeftOut, SharedSteps, StepPartName
 from tpuprof.tui.draw.format import UNKNOWN, count
 from tpuprof.tui.draw.spans import ASCII, Glyphs, Span
-from tpuprof.tui.draw.table import Cells, each
+from tpuprof.tui.draw.table import Cells, by_row, each
 from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, listed, object_table
 from tpuprof.tui.report.units import COUNT, PERCENT, TEXTS, TIME_MS, VERBATIM, Unit, plain
 
@@ -28,14 +28,10 @@ _LEAST_WIDTHS = {"ms": 9, "percent": 6, "steps": 6}
 _OF_STEPS = Unit("text", plain, lambda pair, _: UNKNOWN if pair[0] is None else f"{count(pair[0])} of {count(pair[1])}")
 
 
-def _slowest_cells(page: HostsPage, _: Glyphs) -> Cells:
-    """In how many steps each host is the slowest, that of the straggler marked."""
-
-    def cell(index: int) -> Span:
-        number = page.rows[index].slowest_in
-        return count(number), "bad" if _is_slowest(page, index) else "text" if number else "dim"
-
-    return each(cell)
+def _slowest_cell(page: HostsPage, _: Glyphs, index: int) -> Span:
+    """In how many steps a host is the slowest, that of the straggler marked."""
+    number = page.rows[index].slowest_in
+    return count(number), "bad" if _is_slowest(page, index) else "text" if number else "dim"
 
 
 def _is_slowest(page: HostsPage, index: int) -> bool:
@@ -56,8 +52,8 @@ def _name_cells(page: HostsPage, glyphs: Glyphs) -> Cells:
     return each(cell)
 
 
-def _core_cells(page: HostsPage, glyphs: Glyphs) -> Cells:
-    return each(lambda index: (_marked(page, index, page.rows[index].label), "strong"))
+def _core_cell(page: HostsPage, _: Glyphs, index: int) -> Span:
+    return _marked(page, index, page.rows[index].label), "strong"
 
 
 def _marked(page: HostsPage, index: int, name: str) -> str:
@@ -66,7 +62,8 @@ def _marked(page: HostsPage, index: int, name: str) -> str:
 
 def name_width(page: HostsPage) -> int:
     """Cells of the longest name in a table of hosts, or of cores."""
-    cells = (_core_cells if all(row.core is not None for row in page.rows) else _name_cells)(page, ASCII)
+    are_cores = all(row.core is not None for row in page.rows)
+    cells = (by_row(_core_cell) if are_cores else _name_cells)(page, ASCII)
     return max([4, *(len(text) for text, _ in cells(range(len(page.rows))))])
 
 
@@ -104,12 +101,12 @@ def _part(index: int, part: str) -> tuple[str, Field[HostsPage]]:
 
 
 _HOST_COLUMN: ColumnSpec[HostsPage] = ColumnSpec("host", "host", 4, cells=_name_cells, fixed=True)
-_CORE_COLUMN: ColumnSpec[HostsPage] = ColumnSpec("core", "core", 4, cells=_core_cells, fixed=True)
+_CORE_COLUMN: ColumnSpec[HostsPage] = ColumnSpec("core", "core", 4, cells=by_row(_core_cell), fixed=True)
 _NAMES = _of_row(attrgetter("host"))
 _HOST = Field("host", VERBATIM, _NAMES, "its name", "", "host", _HOST_COLUMN, lambda page: np.arange(len(page.rows)))
 _SLOWEST = "in how many common steps its own time is longer than that of every other host"
 _SLOWEST_IN = _of_row(attrgetter("slowest_in"))
-_SLOWEST_COLUMN = ColumnSpec("slowest", "slowest", 7, cells=_slowest_cells)
+_SLOWEST_COLUMN = ColumnSpec("slowest", "slowest", 7, cells=by_row(_slowest_cell))
 _OWN = "mean time of a common step that its slowest core does not wait in collectives"
 _COST = "mean over the common steps of how much longer its own time is than the next slowest host's"
 _INPUT = "share of its mean step in infeed ops, or idle while the host waits for input"
@@ -144,9 +141,7 @@ _JSON = (
 
 KEYS = {
     **{name: field.key for name, field in _JSON},
-    "step_time": "step_time_ms",
-    "parts_ps": "breakdown_ms",
-    "parts_ps.input": "breakdown_ms.input",
+    **{"step_time": "step_time_ms", "parts_ps": "breakdown_ms", "parts_ps.input": "breakdown_ms.input"},
     "busy_percent": "busy_percent",
 }
 """What `HostsPage.unknown` says why by, and the key in JSON."""
@@ -249,15 +244,13 @@ def _straggler(page: HostsPage) -> str | None:
     return None if page.straggler is None else page.rows[page.straggler].host
 
 
+def _slowest(page: HostsPage) -> str | None:
+    return None if page.slowest_core is None else page.cores[page.slowest_core].label
+
+
 CORE_METRICS: tuple[Metric[HostsPage], ...] = (
     attribute("statement", VERBATIM, "whether one core holds up the others, in a sentence", name="cores_statement"),
-    Metric(
-        "slowest",
-        VERBATIM,
-        lambda page: None if page.slowest_core is None else page.cores[page.slowest_core].label,
-        "the core that is slowest",
-        "the cores are even, or nothing compares them",
-    ),
+    Metric("slowest", VERBATIM, _slowest, "the core that is slowest", "the cores are even, or nothing compares them"),
 )
 _NO_STRAGGLER = "no single host holds up the others"
 METRICS: tuple[Metric[HostsPage], ...] = (

@@ -16,7 +16,7 @@ from tpuprof.tui.draw.format import UNKNOWN, percent
 from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.spans import Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells
-from tpuprof.tui.report.fields import ColumnSpec, Field, Source, Table, filter_texts
+from tpuprof.tui.report.fields import ColumnSpec, Field, Source, Table, filter_texts, named
 from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import BYTES, FLAG, NUMBER, PERCENT, VERBATIM, Unit, plain
 
@@ -108,21 +108,13 @@ NO_LOGICAL_BUFFER = "the allocation has no logical buffer"
 
 _NO_SHAPE = "the buffer has no shape that the module tells"
 _CATEGORIES = "what holds it in memory: parameter, output, thread-local, constant, temporary or scoped"
-_SHARE: Field[BufferRows] = Field(
-    "share_percent",
-    PERCENT,
-    _share,
-    "its size, of all that is in memory",
-    heading="of peak",
-    screen=ColumnSpec("", "%", 5, words=whole_share),
-)
-
+_OF_ALL = "its size, of all that is in memory"
 BUFFER_FIELDS: tuple[Field[BufferRows], ...] = (
     rank_field(2),
     _own("name", _NAME, "the instruction that defines it", heading="buffer"),
     _own("category", VERBATIM, _CATEGORIES, heading="category"),
     _own("size_bytes", BYTES, "what it takes, padding included", heading="size"),
-    _SHARE,
+    named("share_percent", PERCENT, _share, _OF_ALL, "of peak", 5, name="", title="%", words=whole_share),
     _own("unpadded_bytes", BYTES, "what its elements take", NO_ELEMENTS),
     _own("expansion", EXPANSION, "size over unpadded size", f"{NO_ELEMENTS}, or there are none", "padding"),
     _own("padding_bytes", BYTES, "what it takes beyond its elements: tiles round its last dimensions up", NO_ELEMENTS),

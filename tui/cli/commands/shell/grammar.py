@@ -9,8 +9,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.cli.table import COMMANDS
 from tpuprof.tui.pages import PAGE_NAMES
 
-_FOLDERS = ("--logdir",)
-_FILES = ("--output", "--arrays")
+_FOLDER, _FILES = "--logdir", {"--output", "--arrays"}
 
 
 @dataclass(frozen=True)
@@ -60,13 +59,9 @@ def commands() -> tuple[Command, ...]:
 
 def _command(name: str, parser: argparse.ArgumentParser) -> Command:
     arguments = list(_arguments(parser))
-    return Command(
-        name,
-        parser.description or "",
-        parser.epilog or "",
-        tuple(argument for argument in arguments if not argument.flags),
-        tuple(argument for argument in arguments if argument.flags),
-    )
+    places = tuple(argument for argument in arguments if not argument.flags)
+    options = tuple(argument for argument in arguments if argument.flags)
+    return Command(name, parser.description or "", parser.epilog or "", places, options)
 
 
 def _arguments(parser: argparse.ArgumentParser) -> Iterator[Argument]:
@@ -77,17 +72,8 @@ def _arguments(parser: argparse.ArgumentParser) -> Iterator[Argument]:
         value = "" if action.nargs == 0 else str(action.metavar or "|".join(choices))
         if value == "PAGE":
             choices = PAGE_NAMES
-        file = not action.option_strings and not choices and value != "HOST:PORT"
-        yield Argument(
-            tuple(action.option_strings),
-            value,
-            choices,
-            "folder"
-            if set(action.option_strings) & {*_FOLDERS}
-            else "file"
-            if file or set(action.option_strings) & {*_FILES}
-            else "",
-            action.nargs in ("*", "+") or isinstance(action, argparse._AppendAction),
-            action.required,
-            " ".join((action.help or "").replace("%%", "%").split()),
-        )
+        flags, many = tuple(action.option_strings), isinstance(action, argparse._AppendAction)
+        is_file = not _FILES.isdisjoint(flags) if flags else not choices and value != "HOST:PORT"
+        takes = "folder" if _FOLDER in flags else "file" if is_file else ""
+        meaning = " ".join((action.help or "").replace("%%", "%").split())
+        yield Argument(flags, value, choices, takes, many or action.nargs in ("*", "+"), action.required, meaning)
