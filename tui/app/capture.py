@@ -89,15 +89,13 @@ class Captures:
         """
         run = self._current_run.run
         path = self._current_run.path if run is None else run.path
+        here = ", in the working folder"
         if self._shows_demo:
-            return os.curdir, ", in the working folder, and shows that folder instead of the demo"
+            return os.curdir, f"{here}, and shows that folder instead of the demo"
         if scheme_of(path):
-            return (
-                os.curdir,
-                f", in the working folder, and shows that folder: {printable_url(path)} is not a local one",
-            )
+            return os.curdir, f"{here}, and shows that folder: {printable_url(path)} is not a local one"
         if run is None or self._is_of_hlo:
-            return os.curdir, ", in the working folder"
+            return os.curdir, here
         is_folder = os.path.isdir(path)
         folder = os.path.abspath(path if is_folder else os.path.dirname(path))
         if Folder(folder).is_run_folder():

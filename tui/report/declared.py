@@ -66,7 +66,7 @@ class Head:
     def markdown(self) -> list[str]:
         """The title, the hosts, facts and warnings."""
         hosts = self.hosts if self.lists_hosts else ()
-        return markdown.page_head(self.title, hosts, "", self.simulated, self.warnings, self.facts)
+        return markdown.page_head(self.title, hosts, self.simulated, self.warnings, self.facts)
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,12 @@ _MARKUP = re.compile(r"[\\`|*<>\[\]~&#$]|(?<![^\W_])_|_(?![^\W_])")
 def page_head(
     title: str,
     hosts: Sequence[str],
-    machine: str = "",
     simulated: bool = False,
     warnings: Sequence[str] = (),
     facts: Sequence[str] = (),
 ) -> list[str]:
-    """Title, hosts, what the program ran on where the page says so, further facts, and warnings."""
-    facts = [*([f"hosts: {', '.join(hosts)}"] if hosts else []), *([f"ran on: {machine}"] if machine else []), *facts]
+    """Title, hosts, further facts, and warnings."""
+    facts = [*([f"hosts: {', '.join(hosts)}"] if hosts else []), *facts]
     lines = [f"# {escaped(title)}", "", *(f"- {escaped(fact)}" for fact in facts)]
     lines += ["- **the times of this profile are simulated, not measured**"] if simulated else []
     return [*lines, *(f"- warning: {escaped(warning)}" for warning in warnings)]

@@ -49,12 +49,9 @@ LABEL, NAMED = 10, 5
 """Cells of a label, with the blank behind it; callers, or buffers of a group, that a card names."""
 
 CATEGORY_PHRASES: dict[Category, str] = {
-    **{category: category for category in CATEGORIES},
-    **{
-        "parameter": "argument of the program",
-        "output": "output of the program",
-        "scoped": "scoped to one instruction",
-    },
+    **dict(zip(CATEGORIES, CATEGORIES, strict=True)),
+    **{"parameter": "argument of the program", "output": "output of the program"},
+    "scoped": "scoped to one instruction",
 }
 """Categories as a phrase, as all cards of buffers write them."""
 

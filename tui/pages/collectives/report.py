@@ -45,15 +45,9 @@ def declare(page: CollectivesPage, request: ReportRequest) -> Declared:
     why = {figure.key: page.why_none for figure in METRICS if figure.null and figure.read(page) is None}
     for table, rows in ((GROUPS, groups.rows), (SINGLE, each.rows)):
         why |= {f"{table.key}[].{key}": reason for key, reason in why_unknown(page, rows).items()}
+    title, ran_on = f"Collectives of {request.run.name}", [f"ran on: {page.device_type}"] if page.device_type else ()
     return Declared(
-        Head(
-            f"Collectives of {request.run.name}",
-            request.run,
-            page.hosts,
-            page.warnings,
-            [f"ran on: {page.device_type}"] if page.device_type else (),
-            log_line=page.log_line,
-        ),
+        Head(title, request.run, page.hosts, page.warnings, ran_on, log_line=page.log_line),
         statement=page.statement,
         metrics=lambda: metric_rows(METRICS, page),
         parts=(

@@ -226,25 +226,13 @@ def folders(config: Config) -> DoctorSection:
         DoctorLine("archives", f"{_words(*unpacked)}; at most {size(BOUND_BYTES)}"),
         DoctorLine("state", f"{state_folder()}, {_words(*_content(state_folder()))}"),
     ]
-    facts = {
-        "folder": folder,
-        "is_writable": not trouble,
-        "free_bytes": free,
-        "summaries_bytes": kept[0],
-        "summaries_files": kept[1],
-        "summaries_bound_bytes": bound,
-        "remote_bytes": copies[0],
-        "remote_files": copies[1],
-        "remote_bound_bytes": copies_bound,
-        "archives_bytes": unpacked[0],
-        "archives_files": unpacked[1],
-        "archives_bound_bytes": BOUND_BYTES,
-        "state_folder": state_folder(),
-        "unknown": {
-            **({"free_bytes": trouble or "the system does not tell"} if free is None else {}),
-            **({"remote_bound_bytes": copies_row.text} if copies_row is not None else {}),
-        },
-    }
+    facts: dict[str, object] = {"folder": folder, "is_writable": not trouble, "free_bytes": free}
+    kinds = ("summaries", kept, bound), ("remote", copies, copies_bound), ("archives", unpacked, BOUND_BYTES)
+    for name, (total, count), most in kinds:
+        facts |= {f"{name}_bytes": total, f"{name}_files": count, f"{name}_bound_bytes": most}
+    unknown = {"free_bytes": trouble or "the system does not tell"} if free is None else {}
+    unknown |= {"remote_bound_bytes": copies_row.text} if copies_row is not None else {}
+    facts |= {"state_folder": state_folder(), "unknown": unknown}
     return DoctorSection("cache", "Cache", rows, facts, exit_code=EXIT_OK if copies_row is None else EXIT_USAGE)
 
 

@@ -7,7 +7,7 @@ import os
 import platform
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import reduce
 
@@ -147,9 +147,5 @@ def _facts(part: DoctorSection) -> dict[str, object]:
     return {**part.facts, **inner}
 
 
-FORMS: Mapping[str, Callable[[str, Sequence[DoctorSection], Mask], str]] = {
-    "text": as_text,
-    "md": as_markdown,
-    "json": as_json,
-}
+FORMS = {"text": as_text, "md": as_markdown, "json": as_json}
 """Makes a text of the program's version and what is said."""

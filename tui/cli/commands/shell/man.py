@@ -6,37 +6,28 @@ import argparse
 import re
 from collections.abc import Iterable, Iterator
 
-from tpuprof.parsers.base.errors import (
-    EXIT_CAPTURE_FAILED,
-    EXIT_INTERRUPTED,
-    EXIT_NO_TERMINAL,
-    EXIT_NOT_FOUND,
-    EXIT_OK,
-    EXIT_REGRESSION,
-    EXIT_UNREADABLE,
-    EXIT_USAGE,
-)
+from tpuprof.parsers.base import errors
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.shell.grammar import Argument, Command, commands
 from tpuprof.tui.cli.common import version_of
 from tpuprof.tui.report.output import write_stdout
 
 _EXIT_CODES = {
-    EXIT_OK: "fine; a salvaged file too, with a warning",
-    EXIT_USAGE: "the command line can not be understood",
-    EXIT_NOT_FOUND: "nothing was found at that path",
-    EXIT_UNREADABLE: "what was found is unreadable or corrupt",
-    EXIT_NO_TERMINAL: "--latest or --mouse without a terminal",
-    EXIT_REGRESSION: "slower than --fail-on-regression allows",
-    EXIT_CAPTURE_FAILED: "nothing was captured",
-    EXIT_INTERRUPTED: "interrupted; 128 and the number of any other signal that ended it",
+    errors.EXIT_OK: "fine; a salvaged file too, with a warning",
+    errors.EXIT_USAGE: "the command line can not be understood",
+    errors.EXIT_NOT_FOUND: "nothing was found at that path",
+    errors.EXIT_UNREADABLE: "what was found is unreadable or corrupt",
+    errors.EXIT_NO_TERMINAL: "--latest or --mouse without a terminal",
+    errors.EXIT_REGRESSION: "slower than --fail-on-regression allows",
+    errors.EXIT_CAPTURE_FAILED: "nothing was captured",
+    errors.EXIT_INTERRUPTED: "interrupted; 128 and the number of any other signal that ended it",
 }
 
 
 def run_man(_: argparse.Namespace) -> int:
     """Prints the page."""
     write_stdout(manual(commands(), version_of(PROGRAM)))
-    return EXIT_OK
+    return errors.EXIT_OK
 
 
 def manual(known: Iterable[Command], version: str) -> str:
