@@ -9,6 +9,7 @@ from typing import ClassVar, Generic, TypeVar
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import has_words
 from tpuprof.tui.draw.layout import clean, cut, cut_middle
+from tpuprof.tui.draw.spans import line_width
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
 from tpuprof.tui.widgets.asking import LineEditor
@@ -204,25 +205,21 @@ class ChoicePopup(FilteredPopup, Generic[T]):
         return lines
 
     def _widths(self, width: int) -> list[int]:
-        """Cells of each column but the first, by its widest cell."""
-        rest = [
-            max(len(clean(row[index])) for row in (self.columns, *(choice.cells for choice in self.choices)))
-            for index in range(1, len(self.columns))
-        ]
-        return [max(8, width - 2 - sum(rest) - 2 * len(rest)), *rest]
+        """Cells of each column, by its widest cell; the first gives way to the others."""
+        columns = zip(self.columns, *(choice.cells for choice in self.choices), strict=True)
+        first, *rest = [max(len(clean(cell)) for cell in column) for column in columns]
+        first = first if self.choices else max(8, first)
+        return [min(first, max(8, width - 2 - sum(rest) - 2 * len(rest))), *rest]
 
     def _row_line(
         self, cells: Sequence[str], warning: str, width: int, widths: Sequence[int], key: AnyKey, mark: str
     ) -> AnyLine:
         glyphs = self.look.glyphs
-        longest = max((len(clean(choice.cells[0])) for choice in self.choices), default=8)
-        first = min(widths[0], max(longest, len(self.columns[0])))
         spans: list[AnySpan] = [(f"{mark} ", key)]
-        for index, cell in enumerate(cells):
-            room = first if index == 0 else widths[index]
+        for index, (cell, room) in enumerate(zip(cells, widths, strict=True)):
             text = cut_middle(cell, room, glyphs)
             spans.append((f"{text:<{room}}" if index == 0 else f"  {text:>{room}}", key))
-        left = width - sum(len(text) for text, _ in spans)
+        left = width - line_width(spans)
         if warning and left > 6:
             words = cut(warning, left - 2, glyphs)
             spans.append((f"  {words}", "panel.warn" if key == "panel" else key))

@@ -19,7 +19,7 @@ from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import TextPopup
-from tpuprof.tui.widgets.states import Searching, State, state_lines
+from tpuprof.tui.widgets.states import State, state_lines
 from tpuprof.tui.widgets.tab import OpenPopup, Tab
 
 Panel = Literal["findings", "ops", "steps"]
@@ -65,7 +65,6 @@ class StepGraphTab(Tab, Generic[P]):
     def __init__(self, look: ScreenLook, *, id: str) -> None:
         super().__init__(look, id=id)
         self._page: P | None = None
-        self._state: State = Searching("")
         self._panel: Panel = "ops"
         self._lists: dict[Panel, Listing] = {"ops": Listing(), "findings": Listing()}
         """The cursor in each panel; in that of steps from when one goes there."""
@@ -109,11 +108,6 @@ class StepGraphTab(Tab, Generic[P]):
         raise NotImplementedError
 
     # --- what they share
-
-    @property
-    def has_page(self) -> bool:
-        """Whether a page is shown, rather than a state."""
-        return self._page is not None
 
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
         """The page or the state; notes where the page's parts are."""
@@ -236,9 +230,8 @@ class StepGraphTab(Tab, Generic[P]):
 
     def show_state(self, state: State) -> None:
         """Shows what is going on instead of a page."""
-        self._page, self._state = None, state
         self.scroll_lines_to(0)
-        self.redraw()
+        super().show_state(state)
 
     def move(self, across: int, down: int) -> None:
         """Across moves over steps, down over findings and ops from where the cursor is in these."""

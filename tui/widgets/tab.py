@@ -15,7 +15,7 @@ from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import LineCanvas
 from tpuprof.tui.widgets.popup import Popup, meanings
-from tpuprof.tui.widgets.states import State
+from tpuprof.tui.widgets.states import Searching, State
 
 Payload: TypeAlias = Any  # a part of a page: each tab knows what its own parts are
 
@@ -47,6 +47,9 @@ class Tab(LineCanvas):
     """What the figures on the card that Enter opens are called and mean, for its help."""
     NAME_CELLS: ClassVar[int] = 13
     """Cells of what they are called."""
+    _page: Any = None
+    _state: State = Searching("")
+    """What it shows, and what is going on while that is not there."""
 
     @property
     def meanings(self) -> Iterable[tuple[str, str]]:
@@ -60,8 +63,8 @@ class Tab(LineCanvas):
 
     @property
     def has_page(self) -> bool:
-        """Whether it shows figures."""
-        return False
+        """Whether it shows figures, rather than a state."""
+        return self._page is not None
 
     @property
     def is_whole(self) -> bool:
@@ -81,6 +84,8 @@ class Tab(LineCanvas):
 
     def show_state(self, state: State) -> None:
         """Shows what is going on instead of a page."""
+        self._page, self._state = None, state
+        self.redraw()
 
     @property
     def selection(self) -> str | None:

@@ -19,7 +19,7 @@ from tpuprof.tui.widgets.choosing import ChoicePopup
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import TextPopup, meanings
-from tpuprof.tui.widgets.states import Searching, State, state_lines
+from tpuprof.tui.widgets.states import State, state_lines
 from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, OpenScreen, Payload, Tab
 
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
@@ -84,7 +84,6 @@ class MemoryTab(Tab):
         self._allocators: AllocatorsView | None = None
         self._arrays: SiblingArrays | None = None
         self._is_profile = False
-        self._state: State = Searching("")
         self._wanted_op: tuple[str, int | None] | None = None
         self._awaited: SpaceRequest | None = None
 

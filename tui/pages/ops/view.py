@@ -27,7 +27,7 @@ from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import TextPopup, meanings
 from tpuprof.tui.widgets.rows import LIST_KEYS, Filterable
-from tpuprof.tui.widgets.states import Failed, Searching, State, state_lines
+from tpuprof.tui.widgets.states import Failed, State, state_lines
 from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, PageWanted, Payload, Tab
 
 if TYPE_CHECKING:
@@ -85,7 +85,6 @@ class OpsTab(Tab):
     def __init__(self, look: ScreenLook, *, id: str) -> None:
         super().__init__(look, id=id)
         self.views = Views(self._fetch, look.custom.columns)
-        self._state: State = Searching("")
         self._failures: dict[str, ProfileError] = {}
         self._list_height = 1
         self.card_is_late = False

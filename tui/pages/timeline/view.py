@@ -19,11 +19,11 @@ from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import KeyRow
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import TextPopup, meanings
-from tpuprof.tui.widgets.states import Decoding, Searching, State, state_lines
+from tpuprof.tui.widgets.states import Decoding, State, state_lines
 from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, Payload, Tab
 
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
-    from tpuprof.parsers.timeline.model import EventId, Timeline, Track
+    from tpuprof.parsers.timeline.model import EventId, Timeline
     from tpuprof.parsers.timeline.read.flows import Flow
     from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
     from tpuprof.tui.pages.timeline.load import HostTimeline
@@ -104,7 +104,6 @@ class TimelineTab(Tab):
     def __init__(self, look: ScreenLook, *, id: str) -> None:
         super().__init__(look, id=id)
         self._page: TimelinePage | None = None
-        self._state: State = Searching("")
         self._wanted: tuple[str, str] | None = None
         self._pressed_at: int | None = None
         self._fixed_end: int | None = None
@@ -144,15 +143,8 @@ class TimelineTab(Tab):
 
     def show_state(self, state: State) -> None:
         """Shows what is going on instead; progress alone leaves what is there of a timeline."""
-        if self._page is not None and isinstance(state, Decoding) and state.progress is not None:
-            return
-        self._page, self._state = None, state
-        self.redraw()
-
-    @property
-    def has_page(self) -> bool:
-        """Whether a timeline is shown."""
-        return self._page is not None
+        if self._page is None or not isinstance(state, Decoding) or state.progress is None:
+            super().show_state(state)
 
     @property
     def is_whole(self) -> bool:
@@ -162,10 +154,6 @@ class TimelineTab(Tab):
     @property
     def _view(self) -> TimelineView | None:
         return None if self._page is None else self._page.view
-
-    @property
-    def _selected(self) -> tuple[Track, int] | None:
-        return None if self._view is None else self._view.selected
 
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
         """The timeline or the state."""
@@ -187,7 +175,7 @@ class TimelineTab(Tab):
     @property
     def selection(self) -> str | None:
         """Name of the selected event."""
-        selected = self._selected
+        selected = None if self._view is None else self._view.selected
         return None if selected is None else selected[0].label(selected[1])
 
     @property
@@ -209,7 +197,7 @@ class TimelineTab(Tab):
     @property
     def op_name(self) -> str | None:
         """Name of the op that the selected event ran, for other tabs."""
-        selected = self._selected
+        selected = None if self._view is None else self._view.selected
         if selected is None or selected[0].kind not in ("ops", "async", "framework_ops"):
             return None
 
