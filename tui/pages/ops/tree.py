@@ -109,25 +109,25 @@ class TreeColumns:
         return max(8, self.room)
 
 
-def plain_columns(width: int) -> TreeColumns:
+def _plain_columns(width: int) -> TreeColumns:
     """The columns without framework ops."""
     return TreeColumns(width, True, width >= WIDE)
 
 
-def columns_for(width: int, names: Sequence[int]) -> TreeColumns:
+def _columns_for(width: int, names: Sequence[int]) -> TreeColumns:
     """The columns with framework ops beside the names, as far as there is room, for which the bar gives way.
 
     Args:
         names: cells of the names that have one.
     """
-    for columns in (plain_columns(width), TreeColumns(width, False, width >= WIDE)):
+    for columns in (_plain_columns(width), TreeColumns(width, False, width >= WIDE)):
         beside = columns.room - min(max(names, default=0), max(LEAST_NAME, columns.room // 2)) - 2
         if beside >= LEAST_FRAMEWORK_OP:
             return replace(columns, framework_op=beside)
-    return plain_columns(width)
+    return _plain_columns(width)
 
 
-def columns_for_code(width: int, names: Sequence[int], beside: int) -> TreeColumns:
+def _columns_for_code(width: int, names: Sequence[int], beside: int) -> TreeColumns:
     """The columns of a tree by line of code: the code goes before what stands beside it, and that before counts.
 
     Args:
@@ -140,7 +140,7 @@ def columns_for_code(width: int, names: Sequence[int], beside: int) -> TreeColum
     return next((columns for columns in choices if columns.room >= needed), TreeColumns(width, False, False))
 
 
-def tree_header(columns: TreeColumns, pen: Pen, sort: SortBy, beside: str = "framework op") -> Line:
+def _header(columns: TreeColumns, pen: Pen, sort: SortBy, beside: str) -> Line:
     """The headings, the last one `beside` that of the names; an arrow stands at the one that rows are sorted by."""
 
     def title(text: str, cells: int, key: str) -> Span:
@@ -156,7 +156,7 @@ def tree_header(columns: TreeColumns, pen: Pen, sort: SortBy, beside: str = "fra
     return pen.fit([*spans, (heading, "dim")])
 
 
-def shown_name(tree: OpTree, row: TreeRow, glyphs: Glyphs) -> str:
+def _name(tree: OpTree, row: TreeRow, glyphs: Glyphs) -> str:
     """The name of a row as it is shown, indented by its depth."""
     sign = " " if row.is_open is None else glyphs.open if row.is_open else glyphs.closed
     if row.label or row.instruction is not None:
@@ -167,7 +167,7 @@ def shown_name(tree: OpTree, row: TreeRow, glyphs: Glyphs) -> str:
     return f"{'  ' * row.depth}{sign} {text}"
 
 
-def framework_op(page: OpProfilePage, tree: OpTree, row: TreeRow) -> str:
+def _framework_op(page: OpProfilePage, tree: OpTree, row: TreeRow) -> str:
     """The framework op of an op or its duplicates, without its type; empty for other rows."""
     if row.offloaded is not None:
         return ""
@@ -178,12 +178,12 @@ def framework_op(page: OpProfilePage, tree: OpTree, row: TreeRow) -> str:
     return full.rpartition(":")[0] or full
 
 
-def tree_row(page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, columns: TreeColumns, pen: Pen) -> Line:
+def _row_line(page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, columns: TreeColumns, pen: Pen) -> Line:
     """One row."""
     mark: Span = (pen.glyphs.mark if selected else " ", "mark" if selected else "text")
     under: StyleKey = "cursor" if selected else "text"
     beside: StyleKey = "cursor" if selected else "dim"
-    node, name, before = row.node, shown_name(tree, row, pen.glyphs), " " * (columns.before - 1)
+    node, name, before = row.node, _name(tree, row, pen.glyphs), " " * (columns.before - 1)
     if row.offloaded is not None:
         return pen.fit([mark, (f"{pen.text(row.beside):>{columns.before - 2}} ", beside), (name, under)])
     if row.instruction is not None:
@@ -217,7 +217,7 @@ def tree_row(page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, co
 
 def _framework_cells(page: OpProfilePage, tree: OpTree, row: TreeRow, columns: TreeColumns, glyphs: Glyphs) -> str:
     """The framework op in its column, its end where it is longer; empty where there is none: the name may be longer."""
-    full = framework_op(page, tree, row) if columns.framework_op else ""
+    full = _framework_op(page, tree, row) if columns.framework_op else ""
     if not full:
         return ""
     text = cut_begin(full, columns.framework_op, glyphs)
@@ -238,14 +238,32 @@ def _sign(page: OpProfilePage, tree: OpTree, node: int) -> tuple[str, StyleKey]:
     return CLASS_LETTER[kind] if tree.kind[node] in ("op", "duplicates", "category", "line") else " ", CLASS_STYLE[kind]
 
 
+def tree_lines(
+    page: OpProfilePage, tree: OpTree, rows: Sequence[TreeRow], cursor: int, sort: SortBy, pen: Pen
+) -> list[Line]:
+    """The headings and some rows, in the columns that leave most room for their names.
+
+    Args:
+        cursor: which of the rows is under it.
+    """
+    of_code, beside = tree.by == "source", [_framework_op(page, tree, row) for row in rows]
+    names = [len(_name(tree, row, pen.glyphs)) for row, op in zip(rows, beside, strict=True) if op or of_code]
+    if of_code:
+        columns = _columns_for_code(pen.width, names, max(map(len, beside), default=0))
+    else:
+        columns = _columns_for(pen.width, names) if names else _plain_columns(pen.width)
+    drawn = (_row_line(page, tree, row, place == cursor, columns, pen) for place, row in enumerate(rows))
+    return [_header(columns, pen, sort, "scope" if of_code else "framework op"), *drawn]
+
+
 def whole_tree(page: OpProfilePage, tree: OpTree, pen: Pen, limit: int = 0) -> list[Line]:
     """The tree with every node open, for a report: at most `limit` children a node (0: all)."""
     rows = depth_first(
         _level(tree, 0, 0, limit), lambda row: [] if row.hidden else _level(tree, row.node, row.depth + 1, limit)
     )
-    columns = plain_columns(pen.width)
-    drawn = (tree_row(page, tree, row, False, columns, pen) for row in rows)
-    return [tree_header(columns, pen, "time"), *drawn]
+    columns = _plain_columns(pen.width)
+    drawn = (_row_line(page, tree, row, False, columns, pen) for row in rows)
+    return [_header(columns, pen, "time", ""), *drawn]
 
 
 def _level(tree: OpTree, node: int, depth: int, limit: int) -> list[TreeRow]:

@@ -16,18 +16,7 @@ from tpuprof.tui.pages.ops.card import group_card, instruction_card, line_card
 from tpuprof.tui.pages.ops.card_cache import CardCache, hlo_card
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.fields.op_profile import NODES
-from tpuprof.tui.pages.ops.tree import (
-    NodePath,
-    TreeRow,
-    columns_for,
-    columns_for_code,
-    depth_first,
-    framework_op,
-    plain_columns,
-    shown_name,
-    tree_header,
-    tree_row,
-)
+from tpuprof.tui.pages.ops.tree import NodePath, TreeRow, depth_first, tree_lines
 from tpuprof.tui.widgets.rows import Filterable, op_columns
 
 if TYPE_CHECKING:
@@ -178,18 +167,7 @@ class TreeView(Filterable):
         shown = self.rows[self._first : self._first + room]
         if tree.by == "source":
             shown = [self._labelled(row) for row in shown]
-            names = [len(shown_name(tree, row, pen.glyphs)) for row in shown]
-            widest = max((len(framework_op(page, tree, row)) for row in shown), default=0)
-            columns = columns_for_code(pen.width, names, widest)
-        else:
-            names = [len(shown_name(tree, row, pen.glyphs)) for row in shown if framework_op(page, tree, row)]
-            columns = columns_for(pen.width, names) if names else plain_columns(pen.width)
-        rows = [
-            tree_row(page, tree, row, place == self.cursor, columns, pen)
-            for place, row in enumerate(shown, self._first)
-        ]
-        beside = "scope" if tree.by == "source" else "framework op"
-        return [tree_header(columns, pen, self.sort, beside), *rows]
+        return tree_lines(page, tree, shown, self.cursor - self._first, self.sort, pen)
 
     def _labelled(self, row: TreeRow) -> TreeRow:
         """A row of the tree by source: a file by its short name, a line with its code where that is on this machine."""

@@ -19,24 +19,14 @@ from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Span, StyleKey
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.report.fields import ColumnSpec, Field, Reader, column, in_order
 from tpuprof.tui.report.shared.quantities import RANK
-from tpuprof.tui.report.units import (
-    COUNT,
-    GFLOPS,
-    GIGABYTES,
-    INTENSITY,
-    SHARE,
-    SHARE_PERCENT,
-    TEXT,
-    TIME_PS,
-    WHOLE,
-    Unit,
-)
+from tpuprof.tui.report.units import COUNT, GFLOPS, GIGABYTES, INTENSITY, SHARE, SHARE_PERCENT, TEXT, TIME_PS, WHOLE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tpuprof.parsers.base.op_class import OpClass
     from tpuprof.tui.report.fields import Rows
+    from tpuprof.tui.report.units import Unit
 
 MEMORIES = {name: name.replace("on_chip", "sram") for name in TRAFFIC}
 """Names of the memories in keys, by their column of traffic; on-chip memory is `sram`, as in XProf."""
@@ -107,9 +97,6 @@ def known_program(name: str) -> str | None:
     """A program's name, None for the stand-in of a program that is not known."""
     return None if name == UNKNOWN_PROGRAM else name
 
-
-PROGRAM = Unit("text", lambda values: list(map(known_program, values)), lambda value, _: value, is_text=True)
-"""Names of programs; null for machines where a program is not known."""
 
 # --- what every table of ops holds
 

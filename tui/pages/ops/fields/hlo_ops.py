@@ -15,7 +15,7 @@ from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.pages.ops.fields import COLUMNS, common
-from tpuprof.tui.pages.ops.fields.common import LEADING, READABLE_RATES, SHARES, TIMES, WORK_RATES
+from tpuprof.tui.pages.ops.fields.common import LEADING, READABLE_RATES, SHARES, TIMES, WORK_RATES, known_program
 from tpuprof.tui.report.fields import ColumnSpec, Field, Reader, Table, column, in_order
 from tpuprof.tui.report.units import COUNT, FLAG, JOULES, MAYBE, NUMBER, TEXT, TIME_PS, WHOLE, Unit, plain
 
@@ -109,6 +109,9 @@ _RANK_UNKNOWN = "what a SparseCore ran has no place among the ops of the cores"
 _NO_SHARE = f"{common.NO_TIME}, or a SparseCore ran these ops beside the cores"
 _OF_SHARES: dict[str, dict[str, Any]] = {key: {"null": _NO_SHARE} for key in SHARES}
 _OF_SHARES["self_time_percent"]["sort"] = _own_times
+PROGRAM = Unit("text", lambda values: list(map(known_program, values)), lambda value, _: value, is_text=True)
+"""Names of programs; null for machines where a program is not known."""
+
 _PERCENT = Unit("percent", plain, lambda value, _: share(value / 100))
 _STALLS = common.ratio("table.dma_stall_ps", "table.total_ps", 100)
 _NO_STALL = "no event of these ops says how long it waited for DMA, or they took no time"
@@ -128,7 +131,7 @@ _DUPLICATE = "the op that it is a copy of, by the compiler's word: ops with one 
 HLO_FIELDS: tuple[Field[OpsPage], ...] = (
     replace(_RANKED, read=_ranks, null=_RANK_UNKNOWN),
     *(replace(quantity, **_OF_SHARES.get(quantity.key, {})) for quantity in _NAMED),
-    _name("program", "program", _PROGRAM, common.NO_PROGRAM, common.PROGRAM),
+    _name("program", "program", _PROGRAM, common.NO_PROGRAM, PROGRAM),
     _field("program_id", NUMBER, common.not_zero("table.program_id"), "the id of that module", common.NO_PROGRAM),
     _name("category", "table.category", "the HLO category, as the compiler gives it", common.NO_CATEGORY),
     _name("framework_op", "table.framework_op", "the framework op that it stems from", common.NO_FRAMEWORK_OP),

@@ -15,7 +15,7 @@ from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.pages.ops.fields import common
 from tpuprof.tui.pages.ops.fields.common import MEMORIES, memory_words
-from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS, expressions, text_of
+from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS, PROGRAM, expressions, text_of
 from tpuprof.tui.report.fields import Field, Table, column, in_order, take
 from tpuprof.tui.report.units import COUNT, NUMBER, SHARE, TEXT, TIME_PS, WHOLE, Unit, plain
 
@@ -108,7 +108,7 @@ NODES: Table[Nodes] = Table(
 )
 
 _TEXTS: tuple[Field[OpsPage], ...] = (
-    Field("program", common.PROGRAM, column("program"), "the HLO module", common.NO_PROGRAM),
+    Field("program", PROGRAM, column("program"), "the HLO module", common.NO_PROGRAM),
     Field("expression", TEXT, expressions, "the HLO text", common.NO_EXPRESSION),
     Field("framework_op", TEXT, column("table.framework_op"), "the framework op", common.NO_FRAMEWORK_OP),
     Field("source", TEXT, text_of("source"), "the source file and line", common.NO_SOURCE),
