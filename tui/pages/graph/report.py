@@ -16,8 +16,7 @@ from tpuprof.tui.pages.graph.fields import CALLED, EDGES, MODULE, NODES, OP, OPE
 from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared
 from tpuprof.tui.report.fields import metric_rows
 from tpuprof.tui.report.markdown import escaped, metrics_table
-from tpuprof.tui.report.output import Produce
-from tpuprof.tui.report.page import ReportRequest
+from tpuprof.tui.report.page import ReportRequest, Writer
 from tpuprof.tui.report.text import SIMULATED
 
 METRICS = (*MODULE, *OP)
@@ -32,8 +31,7 @@ def read(request: ReportRequest) -> GraphReport:
         else request.session(run).page(pages.GRAPHS, request.host)
     )
     found = programs.find(options.get("op"), None, options.get("module"))
-    steps = options.get("around")
-    steps = 1 if steps is None else steps
+    steps = 1 if options.get("around") is None else options["around"]
     graph = found.program.graph
     here, near = neighbourhood(found.program, found.row), around(graph, found.row, steps)
     chosen_of = len(programs.compiled.places) if options.get("module") is None else 1
@@ -95,11 +93,6 @@ def _text(report: GraphReport, most: int, pen: Pen) -> list[Line]:
     return [*drawn, *pen.notes(report.warnings, ())]  # what is unknown says so in its place
 
 
-def dot(report: GraphReport, request: ReportRequest) -> Iterable[str]:
-    """What lies around the op, for Graphviz."""
-    return export.dot(report.here.program, report.here.op.row, report.around)
-
-
 def hlo(report: GraphReport, request: ReportRequest) -> Iterable[str]:
     """The computation of the op as HLO text; the whole module where no op was asked for."""
     if request.options.get("op") is None:
@@ -107,10 +100,10 @@ def hlo(report: GraphReport, request: ReportRequest) -> Iterable[str]:
     return export.computation_text(report.here.program, report.here.op.row)
 
 
-def proto(report: GraphReport, request: ReportRequest) -> Produce:
-    """The module as an HloProto."""
-    return export.proto(report.here.program)
-
-
 _DECLARED = declared("graph", read, declare, (OPERANDS, USERS, CALLED, PATH, NODES, EDGES), METRICS, csv_table=NODES)
-REPORT = replace(_DECLARED, writers={**_DECLARED.writers, "dot": dot, "hlo": hlo, "proto": proto})
+_WRITERS: dict[str, Writer[GraphReport]] = {
+    "dot": lambda report, _: export.dot(report.here.program, report.here.op.row, report.around),
+    "hlo": hlo,
+    "proto": lambda report, _: export.proto(report.here.program),
+}
+REPORT = replace(_DECLARED, writers={**_DECLARED.writers, **_WRITERS})

@@ -417,9 +417,9 @@ class GraphScreen(PageScreen[int]):
         is_left = x < made.widths[0] + 1
         if is_left or x >= made.widths[0] + made.widths[1] + 2 * drawing.GAP - 1:
             side: Side = "operands" if is_left else "users"
-            number = 0 if is_left else 1
             was = self.view.listing.cursor if self.view.side == side else -1
             self.view = replace(self.view, side=side)
+            number = self.view.number
             self._click_on(made.top[number] + (y - made.first_row_line) // made.entry[number], was)
 
     def _click_on(self, at: int, was: int) -> None:

@@ -239,9 +239,8 @@ class KernelView(TableView):
         self._columns = self._kept = self._looked_at = None
         self._arrange()
         self.search(self.listing.words)
-        return (
-            "all launches of a kernel are one row" if self._is_grouped else "a row for each op and size of the launch"
-        )
+        is_one_row = "all launches of a kernel are one row"
+        return is_one_row if self._is_grouped else "a row for each op and size of the launch"
 
     def status(self) -> str:
         """How the view is grouped, sorted and filtered."""

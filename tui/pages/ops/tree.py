@@ -191,8 +191,9 @@ def _row_line(page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, c
     if row.hidden:
         words = f"{before}{'  ' * row.depth}+ {count(row.hidden)} more"
         return pen.fit([mark, (f"{words:<{pen.width - 1}}", beside)])
-    behind = _framework_cells(page, tree, row, columns, pen.glyphs)
-    ending: list[Span] = [(behind, beside)] if behind else []
+    cells = columns.framework_op
+    op = cut_begin(_framework_op(page, tree, row), cells, pen.glyphs) if cells else ""
+    ending: list[Span] = [(f"  {op:<{cells}}", beside)] if op else []  # without one the name may be longer
     fraction = float(tree.time_fraction[node])
     filled, _ = small_bar(fraction if math.isfinite(fraction) else 0.0, BAR_WIDTH, pen.glyphs)
     letter, bar_style = _sign(page, tree, node)
@@ -213,15 +214,6 @@ def _row_line(page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, c
     shorten = cut if row.label and tree.kind[node] == "line" else cut_middle
     key: StyleKey = "cursor" if selected else "strong" if tree.kind[node] in ("program", "category", "file") else "text"
     return pen.fit([*spans, (f"{shorten(name, room, pen.glyphs):<{room}}", key), *ending])
-
-
-def _framework_cells(page: OpProfilePage, tree: OpTree, row: TreeRow, columns: TreeColumns, glyphs: Glyphs) -> str:
-    """The framework op in its column, its end where it is longer; empty where there is none: the name may be longer."""
-    full = _framework_op(page, tree, row) if columns.framework_op else ""
-    if not full:
-        return ""
-    text = cut_begin(full, columns.framework_op, glyphs)
-    return f"  {text:<{columns.framework_op}}"
 
 
 def _sign(page: OpProfilePage, tree: OpTree, node: int) -> tuple[str, StyleKey]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.text import counted, has_words
@@ -57,8 +58,6 @@ class TreeView(Filterable):
 
     def __init__(self, cards: CardCache) -> None:
         super().__init__()
-        self._columns: OpColumns | None = None
-        self._ran_beside: dict[str, list[int]] | None = None  # made when it is asked for first
         self._pages, self._cards = cards.pages, cards
         self._with_idle = True
         self.sort: SortBy = "time"
@@ -125,15 +124,19 @@ class TreeView(Filterable):
             rows.append(TreeRow(row.node, row.depth + 1, is_open, 0, instruction, path))
         return rows if row.path else [*rows, *(self._of_sparse_core(row, op) for op in self._beside(row.node))]
 
+    @cached_property
+    def _ran_beside(self) -> dict[str, list[int]]:
+        """Rows of what SparseCores ran, by the name of the op that they ran it for."""
+        listed, found = self._pages.listed.table, dict[str, list[int]]()
+        for row in range(len(self._pages.ops), len(listed)):
+            found.setdefault(listed.parent[row], []).append(row)
+        return found
+
     def _beside(self, node: int) -> Sequence[int]:
         """What SparseCores ran for the op of a node, longest first: rows among the ops that are listed."""
         tree, listed = self.tree, self._pages.listed.table
         if len(listed) == len(self._pages.ops) or tree.kind[node] != "op":
             return ()
-        if self._ran_beside is None:
-            self._ran_beside = {}
-            for row in range(len(self._pages.ops), len(listed)):
-                self._ran_beside.setdefault(listed.parent[row], []).append(row)
         return self._ran_beside.get(listed.name[int(tree.row[node])], ())
 
     def _of_sparse_core(self, row: TreeRow, op: int) -> TreeRow:
@@ -313,12 +316,10 @@ class TreeView(Filterable):
         sources = self._cards.sources
         return sources.page.headline if self.tree.by == "source" and sources is not None else self._page.headline
 
-    @property
+    @cached_property
     def search_columns(self) -> OpColumns:
         """What a filter looks at: the ops of the tree."""
-        if self._columns is None:
-            self._columns = op_columns(HLO_OPS, self._pages.ops)
-        return self._columns
+        return op_columns(HLO_OPS, self._pages.ops)
 
     def find(self, text: str, wanted: Filter) -> str:
         """Moves to the first node of that name; of a filter that asks for more than words, to the longest op."""

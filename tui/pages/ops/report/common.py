@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.fields.device import DEVICE, machine_line
 from tpuprof.tui.report.declared import Head
 from tpuprof.tui.report.fields import metric_rows
-from tpuprof.tui.report.page import ReportRequest
+from tpuprof.tui.report.page import Content, ReportRequest, page_of
 from tpuprof.tui.report.text import SIMULATED
 
 NOT_WORTH_SAYING = frozenset({"time_scale"})
 """Keys of what is unknown that text and Markdown pass over: most devices do not scale their clock."""
+
+
+WARNINGS: Callable[[Any], Sequence[str]] = attrgetter("ops.warnings")
+"""Those of a page that is made of HLO ops."""
+
+
+def of_ops(make: Callable[[OpsPage], Content]) -> Callable[[ReportRequest], Content]:
+    """Reads what is made of the HLO ops of the host that is asked for, or of all."""
+    return lambda request: make(page_of(pages.OPS)(request))
 
 
 def head(title: str, page: OpsPage, request: ReportRequest) -> Head:
@@ -46,13 +58,9 @@ def time_rows(page: OpsPage) -> list[tuple[str, str]]:
 def peak_rows(page: OpsPage) -> list[tuple[str, str]]:
     """What one core can do at most, as Markdown shows it; on-chip memories where the profile gives their peaks."""
     *peaks, ridge = metric_rows(DEVICE, page)
-    others = (
-        ("peak VMEM B/s, read", page.peaks.vmem_read),
-        ("peak VMEM B/s, write", page.peaks.vmem_write),
-        ("peak CMEM B/s, read", page.peaks.cmem_read),
-        ("peak CMEM B/s, write", page.peaks.cmem_write),
-    )
-    return [*peaks, *((label, byte_rate(value)) for label, value in others if value is not None), ridge]
+    on_chip = [(memory, way) for memory in ("VMEM", "CMEM") for way in ("read", "write")]
+    rates = ((f"peak {memory} B/s, {way}", getattr(page.peaks, f"{memory.lower()}_{way}")) for memory, way in on_chip)
+    return [*peaks, *((label, byte_rate(value)) for label, value in rates if value is not None), ridge]
 
 
 # --- text

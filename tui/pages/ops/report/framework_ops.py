@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -143,11 +144,5 @@ def _rows(page: FrameworkOpsPage, limit: int) -> NDArray[np.int64]:
     return np.concatenate([side[:limit] if limit else side for side in sides])
 
 
-REPORT = declared(
-    "framework-ops",
-    read,
-    declare,
-    tables=(FRAMEWORK_OPS, FRAMEWORK_TYPES),
-    metrics=(*TIMES, *DEVICE, *COUNTS),
-    warnings=lambda source: source.page.warnings,
-)
+TABLES, METRICS = (FRAMEWORK_OPS, FRAMEWORK_TYPES), (*TIMES, *DEVICE, *COUNTS)
+REPORT = declared("framework-ops", read, declare, TABLES, METRICS, warnings=attrgetter("page.warnings"))

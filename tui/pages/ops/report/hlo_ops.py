@@ -7,7 +7,6 @@ op pages. `flops` and bytes are over all occurrences, `average_time_ps` is the t
 from __future__ import annotations
 
 from tpuprof.parsers.pages.ops.ops import OpsPage, with_offloaded
-from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, TIME_SCALE, WHOLE_TIME, time_metrics
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.report import common
@@ -32,10 +31,4 @@ def declare(page: OpsPage, request: ReportRequest) -> Declared:
     )
 
 
-REPORT = declared(
-    "ops",
-    lambda request: with_offloaded(request.session(request.run).page(pages.OPS, request.host)),
-    declare,
-    tables=(HLO_OPS,),
-    metrics=METRICS,
-)
+REPORT = declared("ops", common.of_ops(with_offloaded), declare, (HLO_OPS,), METRICS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.ops.kernels import KernelsPage, kernels_page
-from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -44,11 +43,5 @@ def _text(page: KernelsPage, kernels: Section[KernelsPage], pen: Pen) -> list[Li
     return common.text_lines(page.ops, [*lines, *kernels.lines(pen)], page.unknown, pen)
 
 
-REPORT = declared(
-    "kernels",
-    lambda request: kernels_page(request.session(request.run).page(pages.OPS, request.host)),
-    declare,
-    tables=(KERNELS,),
-    metrics=(*DEVICE, SIMULATED, *OWN),
-    warnings=lambda page: page.ops.warnings,
-)
+METRICS = (*DEVICE, SIMULATED, *OWN)
+REPORT = declared("kernels", common.of_ops(kernels_page), declare, (KERNELS,), METRICS, warnings=common.WARNINGS)

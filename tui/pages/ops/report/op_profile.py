@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from json import JSONEncoder
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -279,11 +280,5 @@ def _instructions(inside: Sequence[Instruction]) -> RowColumns:
     }
 
 
-REPORT = declared(
-    "op-profile",
-    read,
-    declare,
-    tables=(WALKED,),
-    metrics=(*WHOLE_TIME, *DEVICE, SIMULATED, OP_COUNT, HEADLINE),
-    warnings=lambda profile: profile.page.ops.warnings,
-)
+METRICS = (*WHOLE_TIME, *DEVICE, SIMULATED, OP_COUNT, HEADLINE)
+REPORT = declared("op-profile", read, declare, (WALKED,), METRICS, warnings=attrgetter("page.ops.warnings"))

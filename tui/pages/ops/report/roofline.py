@@ -104,12 +104,5 @@ def _text(page: RooflinePage, most: int, pen: Pen) -> list[Line]:
     ]
 
 
-REPORT = declared(
-    "roofline",
-    page_of(pages.ROOFLINE),
-    declare,
-    tables=(ROOFLINE_POINTS, ROOFLINE_OPS),
-    metrics=(*DEVICE, WITH_INFEED, SIMULATED, STEP_SOURCE, OP_COUNT),
-    csv_table=ROOFLINE_OPS,
-    warnings=lambda page: page.ops.warnings,
-)
+TABLES, METRICS = (ROOFLINE_POINTS, ROOFLINE_OPS), (*DEVICE, WITH_INFEED, SIMULATED, STEP_SOURCE, OP_COUNT)
+REPORT = declared("roofline", page_of(pages.ROOFLINE), declare, TABLES, METRICS, ROOFLINE_OPS, common.WARNINGS)

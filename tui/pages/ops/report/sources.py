@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tpuprof.parsers.pages.ops.sources import SourcesPage, sources_page
-from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, WHOLE_TIME, time_metrics
 from tpuprof.tui.pages.ops.fields.sources import HEADLINE, LINE_COUNT, SOURCES, UNSOURCED
 from tpuprof.tui.pages.ops.report import common
@@ -34,11 +33,5 @@ def declare(page: SourcesPage, request: ReportRequest) -> Declared:
     )
 
 
-REPORT = declared(
-    "sources",
-    lambda request: sources_page(request.session(request.run).page(pages.OPS, request.host)),
-    declare,
-    tables=(SOURCES,),
-    metrics=(*OF_OPS, *OWN),
-    warnings=lambda page: page.ops.warnings,
-)
+METRICS = (*OF_OPS, *OWN)
+REPORT = declared("sources", common.of_ops(sources_page), declare, (SOURCES,), METRICS, warnings=common.WARNINGS)
