@@ -33,11 +33,7 @@ Call = Sequence[str]
 WRITTEN = 1_795_230_000
 """When every copied profile says that it was written; lists of runs show it."""
 
-LOOKS = (
-    ("--width", "80", "--ascii"),
-    ("--width", "120", "--color", "truecolor"),
-    ("--width", "200", "--limit", "5"),
-)
+LOOKS = (("--width", "80", "--ascii"), ("--width", "120", "--color", "truecolor"), ("--width", "200", "--limit", "5"))
 TABLES = (
     ("--format", "json"),
     ("--format", "json", "--limit", "3"),
@@ -95,10 +91,7 @@ EXTRA = (
     ("op-profile", "--core", "0", "--width", "80", "--format", "json"),
     ("timeline", "--core", "1", "--limit", "5", "--format", "md"),
 )
-OF_ONE_RUN = [
-    *((page, *look) for page in PAGES for look in (*LOOKS, *TABLES)),
-    *EXTRA,
-]
+OF_ONE_RUN = [*((page, *look) for page in PAGES for look in (*LOOKS, *TABLES)), *EXTRA]
 OF_LOGS = [*LOOKS[:2], ("--format", "json"), ("--format", "md"), ("--width", "60", "--limit", "2")]
 OF_TWO_RUNS = [*LOOKS, *TABLES]
 

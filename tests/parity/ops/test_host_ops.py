@@ -72,7 +72,7 @@ def fields(rows: list[dict[str, Value]]) -> dict[str, Value]:
 
 
 SPECIFIC: dict[str, dict[str, Difference]] = {
-    "synthetic-a": {f"0.{field}": Difference(None, NO_THREADS) for field in FIELDS},
+    "synthetic-a": {f"0.{field}": Difference(None, NO_THREADS) for field in FIELDS}
 }
 
 

@@ -13,17 +13,7 @@ from numpy.typing import NDArray
 
 from tests.parity.oracle.fields import Agrees, Comparison, Difference
 from tests.parity.oracle.golden import PROFILES, golden_answer
-from tests.parity.oracle.op_fields import (
-    ABSENT,
-    NOT_HELD,
-    Cells,
-    flat,
-    keyed,
-    known,
-    modules_of,
-    outcome,
-    page_of,
-)
+from tests.parity.oracle.op_fields import ABSENT, NOT_HELD, Cells, flat, keyed, known, modules_of, outcome, page_of
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.ops.roofline import work_of

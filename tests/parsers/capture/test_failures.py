@@ -258,8 +258,7 @@ def test_all_servers_fail(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "code"),
-    [(errno.ENOSPC, "disk_full"), (errno.EACCES, "no_permission"), (errno.EIO, "unwritable")],
+    ("number", "code"), [(errno.ENOSPC, "disk_full"), (errno.EACCES, "no_permission"), (errno.EIO, "unwritable")]
 )
 @pytest.mark.parametrize("call", ["os.fsync", "os.replace", "os.mkdir"])
 def test_the_system_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: str, call: str) -> None:

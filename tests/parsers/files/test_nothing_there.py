@@ -37,13 +37,7 @@ def test_nothing_found_counts_what_it_does_not_name(tmp_path: Path) -> None:
     assert ", 0005.txt and 1,194 more." in refused(tmp_path).sentence
 
 
-@pytest.mark.parametrize(
-    ("name", "hint"),
-    [
-        ("events.out.tfevents.1", "start_trace()"),
-        ("other", "plugins/profile"),
-    ],
-)
+@pytest.mark.parametrize(("name", "hint"), [("events.out.tfevents.1", "start_trace()"), ("other", "plugins/profile")])
 def test_hints_go_by_what_is_there(tmp_path: Path, name: str, hint: str) -> None:
     put(tmp_path / "x" / name)
     assert hint in refused(tmp_path).hint

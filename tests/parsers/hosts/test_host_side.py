@@ -127,10 +127,7 @@ def test_one_pass_gives_ops_waits_rows_and_the_stats_that_groups_need() -> None:
         ("$loader.py:5 __next__", 10, 40, {}),
         ("PjitFunction(f)", 50, 60, {"_pt": 5, "_p": 1}),
     ]
-    worker: list[Event] = [
-        ("dense:MatMul", 2000, 2030, {"is_eager": 1}),
-        ("XlaLinearize", 2030, 2050, {"group_id": 3}),
-    ]
+    worker: list[Event] = [("dense:MatMul", 2000, 2030, {"is_eager": 1}), ("XlaLinearize", 2030, 2050, {"group_id": 3})]
     side = read_host_side(trace_of(space_of(python, worker)[0]))
     assert side.events is not None
     assert [column.tolist() for column in side.waits] == [[10, 2030], [40, 2050]]

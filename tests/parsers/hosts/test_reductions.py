@@ -27,15 +27,7 @@ from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE
 from tpuprof.parsers.hosts.reader import HostReader
 from tpuprof.parsers.hosts.reduction import Reduced, Reduction
 from tpuprof.parsers.session import pages
-from tpuprof.parsers.session.pages import (
-    COLLECTIVES,
-    COUNTERS,
-    MEMORY_PROFILE,
-    OPS,
-    OVERVIEW,
-    SPARSE_CORE,
-    PageKey,
-)
+from tpuprof.parsers.session.pages import COLLECTIVES, COUNTERS, MEMORY_PROFILE, OPS, OVERVIEW, SPARSE_CORE, PageKey
 
 MAKERS = "tpuprof.parsers.session.makers."
 KEYS = {name: key for name, key in vars(pages).items() if isinstance(key, PageKey)}

@@ -53,10 +53,7 @@ def columns(**given_columns: Sequence[str]) -> OpColumns:
         **given_columns,
     }
     return OpColumns(
-        **texts,
-        later=nothing_later,
-        self_ps=np.array(SELF_PS, np.int64),
-        self_share=np.array(SHARES, np.float64),
+        **texts, later=nothing_later, self_ps=np.array(SELF_PS, np.int64), self_share=np.array(SHARES, np.float64)
     )
 
 

@@ -12,16 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.build import bare_host, present, session_at, tpu_plane, write_run
-from tests.support.made.many_hosts import (
-    GAP,
-    REDUCE,
-    US,
-    host_bytes,
-    profiles,
-    steady,
-    straggling_page,
-    summaries,
-)
+from tests.support.made.many_hosts import GAP, REDUCE, US, host_bytes, profiles, steady, straggling_page, summaries
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.hosts.hosts import hosts_page

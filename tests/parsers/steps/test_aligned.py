@@ -285,12 +285,7 @@ def test_all_reduces_of_hosts_meet_under_the_shared_steps_numbers() -> None:
 
 @pytest.mark.parametrize(
     ("sources", "expected"),
-    [
-        ((None, "host"), "host"),
-        (("host", "infeed"), "infeed"),
-        (("infeed", None), "infeed"),
-        ((None, None), None),
-    ],
+    [((None, "host"), "host"), (("host", "infeed"), "infeed"), (("infeed", None), "infeed"), ((None, None), None)],
 )
 def test_infeed_of_any_host_tells_more_than_what_hosts_do(
     sources: tuple[InputSource | None, InputSource | None], expected: InputSource | None

@@ -94,10 +94,7 @@ def steps_of_two_modules() -> XSpace:
 
 def test_a_roots_group_holds_what_it_causes() -> None:
     groups = grouped(steps_of_two_modules())
-    assert groups.roots == (
-        Root(0, "train", 7, 0, 0, 100 * US),
-        Root(1, "train", 8, 0, 100 * US, 200 * US),
-    )
+    assert groups.roots == (Root(0, "train", 7, 0, 0, 100 * US), Root(1, "train", 8, 0, 100 * US, 200 * US))
     assert of_threads(groups) == [[0, 0, 0, 1, 1, 1, -1]]
     assert of_cores(groups) == [[0, 0, 1, 1, -1]] * 2
 

@@ -77,10 +77,7 @@ LAYERS = {
 def test_ops_in_a_row_make_one_event_of_what_they_share() -> None:
     found = derive(LAYERS, [[(0, 10, "a"), (10, 12, "b"), (20, 25, "b"), (25, 30, "c"), (31, 33, "d"), (40, 45, "c")]])
     assert list(found) == [SCOPES, FRAMEWORK_OPS, SOURCE]
-    assert spans(found[SCOPES]) == [
-        [(0, 45, "jit(f)")],
-        [(0, 25, "layer_0"), (25, 30, "layer_1"), (40, 45, "layer_1")],
-    ]
+    assert spans(found[SCOPES]) == [[(0, 45, "jit(f)")], [(0, 25, "layer_0"), (25, 30, "layer_1"), (40, 45, "layer_1")]]
     assert spans(found[FRAMEWORK_OPS]) == [
         [(0, 10, "dot_general"), (10, 25, "add"), (25, 30, "add"), (31, 33, "mul"), (40, 45, "add")]
     ]
@@ -207,7 +204,7 @@ def test_of_copies_of_one_name_the_first_is_done_first() -> None:
     events += [(8, 9, "copy-done.1"), (10, 11, "copy-done.1"), (12, 13, "copy-start.1"), (14, 15, "copy-done.1")]
     found = derive(ops, [events])[OFFLOADS]
     assert sorted(one for lane in spans(found) for one in lane) == [
-        *((2, 7, "offload-copy.1"), (4, 9, "offload-copy.1"), (12, 15, "offload-copy.1")),
+        *((2, 7, "offload-copy.1"), (4, 9, "offload-copy.1"), (12, 15, "offload-copy.1"))
     ]
 
 

@@ -62,11 +62,7 @@ def test_an_instruction_is_told_in_full() -> None:
     module = HloModule(small())
     add = present(module.instruction("%add.4"))
     assert add.expression == "%add.4 = f32[5,1024]{1,0:T(8,128)} add(%broadcast.8, %param_0)"
-    assert (add.opcode, add.shape, add.operands) == (
-        "add",
-        "f32[5,1024]{1,0:T(8,128)}",
-        ("broadcast.8", "param_0"),
-    )
+    assert (add.opcode, add.shape, add.operands) == ("add", "f32[5,1024]{1,0:T(8,128)}", ("broadcast.8", "param_0"))
     assert (add.framework_op, add.source, add.is_fusion) == ("jit(step)/add", "a/b.py:12", False)
     fusion = module.instruction("fusion.1")
     assert fusion is not None and fusion.is_fusion

@@ -14,14 +14,7 @@ from tests.demo.profile.hlo_module import Module
 from tests.support.build import present
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.hlo.programs import HloModules
-from tpuprof.parsers.formats.hlo.shapes import (
-    COMBINE,
-    Shape,
-    parse_shape,
-    shape_of_proto,
-    shape_text,
-    shapes_in,
-)
+from tpuprof.parsers.formats.hlo.shapes import COMBINE, Shape, parse_shape, shape_of_proto, shape_text, shapes_in
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.formats.xspace.trace import Trace
 

@@ -12,17 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.files.pprof import (
-    BATCH,
-    JAX_TYPES,
-    METRICS,
-    Made,
-    buffer,
-    executable,
-    pprof,
-    training,
-    written,
-)
+from tests.support.files.pprof import BATCH, JAX_TYPES, METRICS, Made, buffer, executable, pprof, training, written
 from tests.support.files.wire import field
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.pprof import files, messages

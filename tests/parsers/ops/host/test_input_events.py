@@ -135,11 +135,7 @@ def test_other_events_feed_nothing(name: str) -> None:
 
 
 def test_leaving_a_with_block_is_no_request_for_input() -> None:
-    thread = [
-        ("$contextlib.py:140 __exit__", 0, 100),
-        ("$builtins next", 10, 90),
-        ("$builtins next", 200, 210),
-    ]
+    thread = [("$contextlib.py:140 __exit__", 0, 100), ("$builtins next", 10, 90), ("$builtins next", 200, 210)]
     assert waits(thread) == [(200, 210)]
     assert rows(thread) == [("$builtins next", WAIT, 1, 10, 10)]
 

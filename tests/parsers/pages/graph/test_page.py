@@ -53,10 +53,7 @@ def demo() -> Programs:
         ),
         (
             "copy.7",
-            [
-                "Waits for copy-done; feeds 1 op: fusion.3.",
-                "It only lays an array out anew: layout {1,0} to {0,1}.",
-            ],
+            ["Waits for copy-done; feeds 1 op: fusion.3.", "It only lays an array out anew: layout {1,0} to {0,1}."],
         ),
         (
             "copy-done",
@@ -215,10 +212,7 @@ def test_damaged_modules_are_one_sentence() -> None:
 
 
 def counting(
-    graph: HloGraph,
-    rows: set[int],
-    plain: Callable[[HloGraph, int], hlo_pb2.HloInstructionProto],
-    row: int,
+    graph: HloGraph, rows: set[int], plain: Callable[[HloGraph, int], hlo_pb2.HloInstructionProto], row: int
 ) -> hlo_pb2.HloInstructionProto:
     rows.add(row)
     return plain(graph, row)

@@ -105,10 +105,7 @@ def test_simulated_times_are_marked() -> None:
 def test_duty_cycle_leaves_waiting_out_and_joins_the_cores_of_a_chip() -> None:
     space = XSpace()
     for ordinal, ops in enumerate(
-        [
-            [("infeed.1", "infeed", 0, 40), ("a", "copy", 40, 20)],
-            [("a", "copy", 50, 40), ("b", "copy", 95, 5)],
-        ]
+        [[("infeed.1", "infeed", 0, 40), ("a", "copy", 40, 20)], [("a", "copy", 50, 40), ("b", "copy", 95, 5)]]
     ):
         tpu_plane(space, ordinal, ops).stat("core_details", b"\x20\x03")
     assert page(space).performance.device_duty_cycle_percent == pytest.approx(100 * (90 - 40 + 5) / 100)
@@ -140,12 +137,7 @@ def test_shares_add_up_to_the_cores_time(spec: list[tuple[int, int, str]]) -> No
 def test_a_slow_step_among_steady_ones_is_pointed_at() -> None:
     ends = [0, 100, 200, 300, 480, 580, 680]
     space = XSpace()
-    tpu_plane(
-        space,
-        0,
-        [("a", "copy", 0, 600)],
-        steps=[(str(n), a, b) for n, (a, b) in enumerate(pairwise(ends))],
-    )
+    tpu_plane(space, 0, [("a", "copy", 0, 600)], steps=[(str(n), a, b) for n, (a, b) in enumerate(pairwise(ends))])
     assert any("Step 3 takes 1.80 times the median" in advice for advice in page(space).bottleneck.next_steps)
 
 

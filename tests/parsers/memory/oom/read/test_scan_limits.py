@@ -296,13 +296,7 @@ ARRAYS = st.builds(
     st.sampled_from(sorted(STYLES)),
 )
 def test_what_is_written_is_read(
-    allocations: list[Allocation],
-    capacity: int,
-    over: int,
-    space: str,
-    arguments: int | None,
-    prefix: str,
-    style: str,
+    allocations: list[Allocation], capacity: int, over: int, space: str, arguments: int | None, prefix: str, style: str
 ) -> None:
     program = "jit_f" if any(each.op_name for each in allocations) else None
     error = CompileError(
