@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from tests.fence.reports import LOOKS, OF_LOGS, OF_ONE_RUN, OF_TWO_RUNS, PAGES, TABLES, Call, copied, reports, stamped
@@ -15,6 +16,7 @@ from tests.insight.simulator.scene import Scene, play
 from tests.insight.simulator.space import spaces
 from tests.insight.simulator.workloads import Decode, Train
 from tests.parsers.memory.oom.read.texts import ALL as OOM_TEXTS
+from tests.support.build import write_run
 from tests.support.composed import slices
 from tests.support.composed.sparse_cores import BOUND, HEALTHY, sparse_profile
 from tests.support.files.counters import with_custom_calls, with_readings
@@ -48,14 +50,29 @@ TRAIN = Scene((Train(layers=2, overlap=False, once=SMALL),), V5E, hosts=4, cores
 FASTER = replace(TRAIN, work=(Train(layers=2, once=SMALL),), chips=Chips(speed=((3, 1.2),)), seed=33)
 
 
-def write(root: Path, name: str, *hosts: bytes) -> Path:
-    """Writes a log folder with one run; returns the run's folder."""
-    run = root / name / "plugins" / "profile" / "run"
-    run.mkdir(parents=True)
-    for number, data in enumerate(hosts):
-        (run / f"host{number}.xplane.pb").write_bytes(data)
-    stamped(root / name)
-    return run
+ON_HOST = [("load_batch", 2, 14), ("PjitFunction(step)", 20, 60), ("ThunkExecutor::Execute", 30, 58)]
+ON_CPU = [("fusion.1", 30, 41), ("wrapped_tanh", 42, 57)]
+
+
+def write(root: Path, name: str, *hosts: bytes) -> None:
+    """Writes a log folder with one run."""
+    stamped(write_run(root / name, **{f"host{number}": data for number, data in enumerate(hosts)}))
+
+
+FEATURES: Mapping[str, Callable[[], bytes]] = {
+    "gpus": lambda: gpu_profile().SerializeToString(),  # which run the steps of a host
+    "host-alone": lambda: cpu_profile(6, ON_HOST, ON_CPU, hlo=True).SerializeToString(),  # JAX on the CPU
+    "sparse-cores": lambda: sparse_profile((HEALTHY, BOUND), chips=2).SerializeToString(),
+    "counters": with_custom_calls,  # units' use by the microsecond, and power
+    "requests": lambda: serving_profile(five_requests()).SerializeToString(),  # of a server, with their latencies
+}
+"""Profiles that one feature is about."""
+
+
+def feature(name: str, root: Path) -> Sequence[Call]:
+    """One of `FEATURES`."""
+    write(root, name, FEATURES[name]())
+    return reports(name, IN_EACH_FORMAT)
 
 
 def simulated(scene: Scene) -> list[bytes]:
@@ -97,20 +114,6 @@ def mangled(root: Path) -> Sequence[Call]:
     return reports("mangled", IN_EACH_FORMAT)
 
 
-def gpus(root: Path) -> Sequence[Call]:
-    """Two GPUs that run the steps of a host."""
-    write(root, "gpus", gpu_profile().SerializeToString())
-    return reports("gpus", IN_EACH_FORMAT)
-
-
-def host_alone(root: Path) -> Sequence[Call]:
-    """JAX on the CPU: no device plane."""
-    inside = [("load_batch", 2, 14), ("PjitFunction(step)", 20, 60), ("ThunkExecutor::Execute", 30, 58)]
-    space = cpu_profile(6, inside, [("fusion.1", 30, 41), ("wrapped_tanh", 42, 57)], hlo=True)
-    write(root, "host-alone", space.SerializeToString())
-    return reports("host-alone", IN_EACH_FORMAT)
-
-
 def several_hosts(root: Path) -> Sequence[Call]:
     """Hosts of one run: whole ones, one cut off, one empty."""
     whole = simulated(TRAIN)
@@ -118,18 +121,6 @@ def several_hosts(root: Path) -> Sequence[Call]:
     write(root, "several-hosts", *whole, b"")
     one_host = [("overview", "--host", "host1", "--format", "json"), ("ops", "--host", "host9")]
     return reports("several-hosts", [*OF_ONE_RUN, *one_host])
-
-
-def sparse_cores(root: Path) -> Sequence[Call]:
-    """Two chips, each with two SparseCores beside its TensorCore."""
-    write(root, "sparse-cores", sparse_profile((HEALTHY, BOUND), chips=2).SerializeToString())
-    return reports("sparse-cores", IN_EACH_FORMAT)
-
-
-def counters(root: Path) -> Sequence[Call]:
-    """Units' use by the microsecond, and power."""
-    write(root, "counters", with_custom_calls())
-    return reports("counters", IN_EACH_FORMAT)
 
 
 def registers(root: Path) -> Sequence[Call]:
@@ -142,12 +133,6 @@ def two_slices(root: Path) -> Sequence[Call]:
     """A pod of two slices that exchange gradients over the data centre's network."""
     stamped(slices.write_run(root / "two-slices"))
     return reports("two-slices", IN_EACH_FORMAT)
-
-
-def requests(root: Path) -> Sequence[Call]:
-    """A server with latencies of its requests."""
-    write(root, "requests", serving_profile(five_requests()).SerializeToString())
-    return reports("requests", IN_EACH_FORMAT)
 
 
 def two_runs(root: Path) -> Sequence[Call]:
@@ -169,19 +154,15 @@ def logs(root: Path) -> Sequence[Call]:
 
 
 PROFILES: Mapping[str, Callable[[Path], Sequence[Call]]] = {
+    **{name: partial(feature, name) for name in FEATURES},
     "demo": demo,
     "modules": modules,
     "decode": decode,
     "truncated": truncated,
     "mangled": mangled,
-    "gpus": gpus,
-    "host-alone": host_alone,
     "several-hosts": several_hosts,
-    "sparse-cores": sparse_cores,
-    "counters": counters,
     "registers": registers,
     "two-slices": two_slices,
-    "requests": requests,
     "two-runs": two_runs,
     "logs": logs,
 }

@@ -43,8 +43,7 @@ def nested_ops(draw: st.DrawFn) -> list[OpSpec]:
 
 @given(nested_ops(), st.booleans())
 def test_self_times_sum_to_the_busy_union(ops: list[OpSpec], shuffled: bool) -> None:
-    space = tpu_plane(XSpace(), 0, ops[::-1] if shuffled else ops).space
-    table = core_ops(trace_of(space).planes[0]).table
+    table = core_ops(tpu_plane(XSpace(), 0, ops[::-1] if shuffled else ops).read()).table
     start = np.array([op[2] for op in ops], np.int64)
     end = start + np.array([op[3] for op in ops], np.int64)
     assert int(table.self_ps.sum()) == union_length(start, end)

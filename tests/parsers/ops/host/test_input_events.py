@@ -32,8 +32,7 @@ STAGE: dict[str, StatInput] = {"_ipl_stage_name": "Batch"}
 
 def host(*threads: Sequence[Event]) -> HostEvents:
     """A host whose threads ran events of a name, start and end."""
-    found = present(read_host(trace_of(PlaneBuilder.alone("/host:CPU").threads(threads).space), INPUT_STATS))
-    return found
+    return present(read_host(trace_of(PlaneBuilder.alone("/host:CPU").threads(threads).space), INPUT_STATS))
 
 
 def waits(*threads: Sequence[Event]) -> list[tuple[int, int]]:
