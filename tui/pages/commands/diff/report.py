@@ -29,14 +29,8 @@ from tpuprof.tui.pages.commands.diff.changes import (
 from tpuprof.tui.pages.commands.diff.verdict import headline_mark, verdict
 from tpuprof.tui.pages.commands.diff.words import MARKS, per_unit
 from tpuprof.tui.report.csv import table as csv_table
-from tpuprof.tui.report.fields import (
-    columns,
-    first,
-    markdown_rows,
-    metric_reasons,
-    metric_values,
-    table_records,
-)
+from tpuprof.tui.report.declared import Section
+from tpuprof.tui.report.fields import columns, first, markdown_rows, metric_reasons, metric_values
 from tpuprof.tui.report.json import document, schema
 from tpuprof.tui.report.markdown import escaped, fields_table, joined, not_shown, table
 from tpuprof.tui.report.page import CommandReport, TextLook
@@ -63,20 +57,14 @@ class JudgedDiff:
 def json(content: JudgedDiff, _: TextLook, limit: int) -> str:
     """All of the comparison; at most `limit` ops and groups of them, 0 for all."""
     diff, regression = content.diff, content.regression
-    head = {
-        "schema": schema("diff"),
-        "before": metric_values(fields.SIDE, diff.before),
-        "after": metric_values(fields.SIDE, diff.after),
-        "warnings": list(diff.warnings),
-    }
+    before, after = (metric_values(fields.SIDE, side) for side in (diff.before, diff.after))
+    head = {"schema": schema("diff"), "before": before, "after": after, "warnings": list(diff.warnings)}
     body: dict[str, Any] = metric_values(fields.METRICS, diff)
     if diff.steps is None:
         body["steps"] = None
     for changes in fields.TABLES:
-        changed = getattr(diff, changes.key)
-        body[changes.key] = table_records(
-            changes, changed, first(len(changed), limit if changes in (fields.OPS, fields.GROUPS) else 0)
-        )
+        most = limit if changes in (fields.OPS, fields.GROUPS) else 0
+        body |= Section(changes, getattr(diff, changes.key), limit=most).json().values
     for phase in body["phases"]:
         phase["ops"] = phase["ops"][: limit or None]
     if regression is not None:

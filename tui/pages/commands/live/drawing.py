@@ -16,7 +16,7 @@ from tpuprof.parsers.capture.runtime_metrics import (
     mean_duty,
 )
 from tpuprof.tui.draw.bars import small_bar
-from tpuprof.tui.draw.format import UNKNOWN, duration, local_minute
+from tpuprof.tui.draw.format import UNKNOWN, count, duration, local_minute
 from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
@@ -94,11 +94,11 @@ def _titles(width: int) -> str:
 
 def _history(readings: Sequence[Reading], device: Device) -> list[Device | None]:
     """A device in each of the last readings; None where it was not reported."""
-    found = []
-    for reading in readings[-_SPARKS:]:
-        same = (other for other in reading.devices if (other.address, other.id) == (device.address, device.id))
-        found.append(next(same, None))
-    return found
+    name = device.address, device.id
+    return [
+        next((other for other in reading.devices if (other.address, other.id) == name), None)
+        for reading in readings[-_SPARKS:]
+    ]
 
 
 def _row(device: Device, before: Sequence[Device | None], is_late: bool, several: bool, pen: Pen) -> list[Span]:
@@ -121,24 +121,17 @@ def _row(device: Device, before: Sequence[Device | None], is_late: bool, several
     spans += [(f" {_percent(None if share is None else share * 100):>4}  ", key if share else "dim")]
     spans += [(sparkline(rates, _RATE_SPARKS, pen.glyphs), "class.copy"), (f" {_percent(rate):>4}", "text")]
     if pen.width >= _QUEUE:
-        queued = UNKNOWN if device.queued_programs is None else f"{device.queued_programs:,}"
-        spans.append((f"{queued:>6}", "text"))
+        spans.append((f"{count(device.queued_programs):>6}", "text"))
     if pen.width >= _QUEUE + 9:
-        idle = device.idle_seconds
-        spans.append((f"{UNKNOWN if idle is None else duration(idle * _SECOND, pen.glyphs.is_ascii):>9}", "text"))
+        idle = None if device.idle_seconds is None else device.idle_seconds * _SECOND
+        spans.append((f"{duration(idle, pen.glyphs.is_ascii):>9}", "text"))
     return spans
 
 
 def sparkline(values: Sequence[float | None], cells: int, glyphs: Glyphs) -> str:
     """The last values as columns of 0 to 100 %, the newest at the right; a blank where nothing was reported."""
-    last = list(values)[-cells:]
-    columns = [" " if value is None else glyphs.column[_eighths(value)] for value in last]
+    columns = [" " if value is None else glyphs.column[_fill(value)] for value in list(values)[-cells:]]
     return "".join(columns).rjust(cells)
-
-
-def _eighths(percent: float) -> int:
-    """The fill of a column; what is not zero shows."""
-    return max(1 if percent > 0 else 0, min(8, round(percent / 100 * 8)))
 
 
 def _percent(value: float | None) -> str:
@@ -155,7 +148,7 @@ def _below(readings: Sequence[Reading], view: LiveView, pen: Pen) -> list[Line]:
     lines = [pen.rule(title)]
     for row in range(_GRAPH - 1, -1, -1):
         label = "100%" if row == _GRAPH - 1 else "0%" if row == 0 else ""
-        text = "".join(" " if value is None else pen.glyphs.column[_fill(value, row)] for value in pieces)
+        text = "".join(" " if value is None else pen.glyphs.column[_fill(value, row, _GRAPH)] for value in pieces)
         lines.append(pen.fit([(f" {label:>5} {pen.glyphs.vertical}", "dim"), (text, "class.compute")]))
     marks = _marks(readings, view.captures, len(pieces), pen.glyphs)
     if marks:
@@ -181,9 +174,9 @@ def _grouped(values: Sequence[float | None], cells: int) -> list[float | None]:
     return pieces
 
 
-def _fill(percent: float, row: int) -> int:
-    """Eighths of a cell of a column that is `_GRAPH` rows high; row 0 is the lowest."""
-    eighths = round(min(percent, 100.0) / 100 * 8 * _GRAPH)
+def _fill(percent: float, row: int = 0, rows: int = 1) -> int:
+    """Eighths of a cell of a column that is so many rows high, of which row 0 is the lowest; what is not zero shows."""
+    eighths = round(min(percent, 100.0) / 100 * 8 * rows)
     if percent > 0 and row == 0:
         eighths = max(eighths, 1)
     return max(0, min(8, eighths - 8 * row))

@@ -6,30 +6,26 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.capture.runtime_metrics import headline
 from tpuprof.tui.draw.format import utc
 from tpuprof.tui.pages.commands.live.fields import AFTER_DEVICES, BEFORE_DEVICES, DEVICES, ReadingPair
-from tpuprof.tui.report.fields import first, metric_reasons, metric_values, reasons, table_records
+from tpuprof.tui.report.declared import Section
+from tpuprof.tui.report.fields import metric_reasons, metric_values
 from tpuprof.tui.report.json import line, schema
-from tpuprof.tui.report.markdown import escaped, joined, main_table
+from tpuprof.tui.report.markdown import escaped, joined
 from tpuprof.tui.report.page import CommandReport, TextLook
 
 
 def json(pair: ReadingPair, _: TextLook, limit: int) -> str:
     """One line."""
-    devices = pair.reading.devices
-    body = {
-        "schema": schema("live"),
-        **metric_values(BEFORE_DEVICES, pair),
-        DEVICES.key: table_records(DEVICES, devices, first(len(devices), limit)),
-        **metric_values(AFTER_DEVICES, pair),
-    }
-    why = metric_reasons(AFTER_DEVICES) | reasons(DEVICES.fields, "devices[]", {})
+    devices = Section(DEVICES, pair.reading.devices, limit=limit).json()
+    body = {"schema": schema("live"), **metric_values(BEFORE_DEVICES, pair), **devices.values}
+    body |= metric_values(AFTER_DEVICES, pair)
+    why = {**metric_reasons(AFTER_DEVICES), **devices.reasons}
     return line(body, why | {f"devices[].{name}": reason for name, reason in pair.reading.unknown.items()})
 
 
 def markdown(pair: ReadingPair, _: TextLook, limit: int) -> str:
     """The sentence, and a row a device."""
-    devices = pair.reading.devices
-    shown = first(len(devices), limit)
-    return joined([escaped(headline(pair.reading)), *main_table("Devices", DEVICES, devices, shown, len(devices))])
+    devices = Section(DEVICES, pair.reading.devices, "Devices", limit)
+    return joined([escaped(headline(pair.reading)), *devices.markdown()])
 
 
 def text(pair: ReadingPair, _: TextLook, __: int) -> str:

@@ -15,7 +15,8 @@ from tpuprof.tui.pages.commands.oom.draw.card import SUMMARY_WIDTH
 from tpuprof.tui.pages.commands.oom.draw.page import compose
 from tpuprof.tui.pages.commands.oom.draw.table import OomView, rows_of, table_lines
 from tpuprof.tui.pages.commands.oom.fields import ADVICE, BUFFERS, ERRORS, LOG, OomErrors
-from tpuprof.tui.report.fields import first, metric_values, reasons, table_records
+from tpuprof.tui.report.declared import Section
+from tpuprof.tui.report.fields import metric_values, reasons, table_records
 from tpuprof.tui.report.json import document, head
 from tpuprof.tui.report.markdown import escaped, joined, not_shown, notes_block, table
 from tpuprof.tui.report.page import CommandReport, TextLook
@@ -39,9 +40,8 @@ def json(errors: OomErrors, _: TextLook, limit: int) -> str:
     """The errors; at most `limit` buffers each, 0 for all."""
     records = table_records(ERRORS, errors, range(len(errors)))
     for record, triage in zip(records, errors.triages, strict=True):
-        buffers = BufferRows(triage.need.buffers, None)
-        record[ADVICE.key] = table_records(ADVICE, triage.advice, range(len(triage.advice)))
-        record[BUFFERS.key] = table_records(BUFFERS, buffers, first(len(buffers), limit))
+        record.update(Section(ADVICE, triage.advice).json().values)
+        record.update(Section(BUFFERS, BufferRows(triage.need.buffers, None), limit=limit).json().values)
     why = reasons(ERRORS.fields, "reports[]", {})
     why |= reasons(ADVICE.fields, "reports[].advice[]", {})
     why |= reasons(BUFFERS.fields, "reports[].buffers[]", {})
@@ -52,9 +52,9 @@ def json(errors: OomErrors, _: TextLook, limit: int) -> str:
     body = {**metric_values(LOG, errors), ERRORS.key: records}
     if errors.arrays is not None:
         held = holders.holders(errors.arrays, _device(errors))
-        those = table_records(holders.HOLDERS, held.groups, first(len(held.groups), limit))
-        body["live_arrays"] = {**metric_values(holders.METRICS, held), holders.HOLDERS.key: those}
-        why |= reasons(holders.HOLDERS.fields, f"live_arrays.{holders.HOLDERS.key}[]", {})
+        groups = Section(holders.HOLDERS, held.groups, limit=limit).json()
+        body["live_arrays"] = {**metric_values(holders.METRICS, held), **groups.values}
+        why |= {f"live_arrays.{key}": reason for key, reason in groups.reasons.items()}
     return document(head("oom", Run(name, errors.path, (), ()), (), errors.log.notes), body, why)
 
 
