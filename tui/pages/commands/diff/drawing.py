@@ -15,25 +15,15 @@ from tpuprof.tui.draw.layout import LOW, NARROW, TALL, Composed, cut, cut_middle
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, line_width
 from tpuprof.tui.draw.table import Listing, chosen_columns, header_line, row_lines
-from tpuprof.tui.pages.commands.diff.changes import (
-    HIDING,
-    SORT_WORDS,
-    VIEWS,
-    ChangeRow,
-    Sort,
-    ViewName,
-    entries,
-    has_clones,
-    part_of,
-    step_changes,
-)
+from tpuprof.tui.pages.commands.diff import changes
+from tpuprof.tui.pages.commands.diff.changes import ChangeRow, Sort, ViewName
 from tpuprof.tui.pages.commands.diff.fields import CHANGES, OP_COLUMNS
 from tpuprof.tui.pages.commands.diff.verdict import headline_mark, verdict
 from tpuprof.tui.pages.commands.diff.words import MARKS, noise_words, per_unit, relative, signed
 from tpuprof.tui.report.fields import screen_columns, searched_texts
 
 _TITLES = ("Ops", "Categories", "Where time goes", "Steps", "Memory", "Figures", "Phases", "Setup")
-VIEW_TITLES: dict[ViewName, str] = dict(zip(VIEWS, _TITLES, strict=True))
+VIEW_TITLES: dict[ViewName, str] = dict(zip(changes.VIEWS, _TITLES, strict=True))
 _SHORT_TITLES: dict[ViewName, str] = {**VIEW_TITLES, "categories": "Categ.", "time": "Time", "memory": "Mem"}
 _ALL_TITLES, _GAPS = 118, 84  # cells from which the views' whole titles fit, and from which they stand further apart
 
@@ -104,7 +94,7 @@ def view_line(view: DiffView, pen: Pen) -> Line:
     titles = VIEW_TITLES if pen.width >= _ALL_TITLES else _SHORT_TITLES
     spans: list[Span] = [(" ", "text")]
     gap: list[Span] = [(" ", "text")] if pen.width >= _GAPS else []
-    for number, name in enumerate(VIEWS, 1):
+    for number, name in enumerate(changes.VIEWS, 1):
         title = titles[name] if pen.width >= NARROW else titles[name][:4].rstrip(".")
         if name == view.name:
             spans += [(f"[{number} {title}]", "title"), *gap]
@@ -178,11 +168,11 @@ def _table_rule(diff: Diff, view: DiffView, count: int, total: int, pen: Pen) ->
         words += f" with {view.words}"
     if view.hides_same and count < total:
         words += pen.glyphs.keyed(", same hidden (`i`)")
-    if view.name == "ops" and has_clones(part_of(diff, view.name, view.phase)):
+    if view.name == "ops" and changes.has_clones(changes.part_of(diff, view.name, view.phase)):
         words += pen.glyphs.keyed(", clones apart (`b`)" if view.apart else ", clones together (`b`)")
-    if view.name in HIDING and view.name != "setup" and pen.width >= 100:
-        words += f", by {view.in_words(SORT_WORDS[view.sort])}"
-    return pen.rule(table_title(part_of(diff, view.name, view.phase), view.name), words)
+    if view.name in changes.HIDING and view.name != "setup" and pen.width >= 100:
+        words += f", by {view.in_words(changes.SORT_WORDS[view.sort])}"
+    return pen.rule(table_title(changes.part_of(diff, view.name, view.phase), view.name), words)
 
 
 def table_title(diff: Diff, name: ViewName) -> str:
@@ -217,7 +207,7 @@ def shown(rows: Sequence[ChangeRow], view: DiffView) -> tuple[ChangeRow, ...]:
     kept, is_wanted = list(rows), has_words(view.words)
     if view.words.strip():
         kept = [row for row, text in zip(rows, searched_texts(CHANGES, rows), strict=True) if is_wanted(text)]
-    if view.hides_same and view.name in HIDING:
+    if view.hides_same and view.name in changes.HIDING:
         kept = [row for row in kept if row.change.mark != "same"]
     if is_sortable(rows):
         kept.sort(key=lambda row: (_ORDERS[view.sort](row.change), row.name), reverse=view.is_reversed)
@@ -226,7 +216,7 @@ def shown(rows: Sequence[ChangeRow], view: DiffView) -> tuple[ChangeRow, ...]:
 
 def changed(diff: Diff, name: ViewName) -> tuple[ChangeRow, ...]:
     """The rows of a view as a report has them, in which nothing brings back what it hides."""
-    return shown(entries(diff, name), DiffView(name=name))
+    return shown(changes.entries(diff, name), DiffView(name=name))
 
 
 def is_sortable(rows: Sequence[ChangeRow]) -> bool:
@@ -307,7 +297,7 @@ def steps_lines(diff: Diff, pen: Pen) -> list[Line]:
 def metric_lines(diff: Diff, pen: Pen) -> list[Line]:
     """Typical, median, mean, shortest and longest step, where steps are known."""
     lines = [pen.fit([(f" {'':<9}{'A':>9} {'B':>9} {'change':>10} {'':>7} {'noise':>7}", "dim")])]
-    for row in step_changes(diff):
+    for row in changes.step_changes(diff):
         change, look = row.change, MARKS[row.change.mark]
         before, after = duration(change.before, pen.glyphs.is_ascii, 4), duration(change.after, pen.glyphs.is_ascii, 4)
         times = f" {row.name:<9}{before:>9} {after:>9}"

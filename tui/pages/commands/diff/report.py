@@ -17,15 +17,8 @@ from tpuprof.parsers.session.diff.model import Diff
 from tpuprof.parsers.session.diff.regression import Regression
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.commands.diff import drawing, fields
-from tpuprof.tui.pages.commands.diff.changes import (
-    ChangeRow,
-    ViewName,
-    entries,
-    has_clones,
-    kind_entries,
-    step_changes,
-)
+from tpuprof.tui.pages.commands.diff import changes, drawing, fields
+from tpuprof.tui.pages.commands.diff.changes import ChangeRow, ViewName
 from tpuprof.tui.pages.commands.diff.verdict import headline_mark, verdict
 from tpuprof.tui.pages.commands.diff.words import MARKS, per_unit
 from tpuprof.tui.report.csv import table as csv_table
@@ -62,9 +55,9 @@ def json(content: JudgedDiff, _: TextLook, limit: int) -> str:
     body: dict[str, Any] = metric_values(fields.METRICS, diff)
     if diff.steps is None:
         body["steps"] = None
-    for changes in fields.TABLES:
-        most = limit if changes in (fields.OPS, fields.GROUPS) else 0
-        body |= Section(changes, getattr(diff, changes.key), limit=most).json().values
+    for rows in fields.TABLES:
+        most = limit if rows in (fields.OPS, fields.GROUPS) else 0
+        body |= Section(rows, getattr(diff, rows.key), limit=most).json().values
     for phase in body["phases"]:
         phase["ops"] = phase["ops"][: limit or None]
     if regression is not None:
@@ -81,8 +74,8 @@ def _reasons(diff: Diff) -> dict[str, str]:
         if side.why_no_steps:
             why[f"{name}.step_time_ms"] = side.why_no_steps
     times = metric_reasons(fields.METRICS)
-    for changes in fields.TABLES:
-        times |= {f"{changes.key}[].{key}": why for key, why in metric_reasons(changes.fields).items()}
+    for rows in fields.TABLES:
+        times |= {f"{rows.key}[].{key}": why for key, why in metric_reasons(rows.fields).items()}
     no_ops = diff.unknown.get("ops", fields.ONE_SIDED)
     problem = next((module.problem for module in diff.modules if module.problem), fields.ONE_SIDED)
     for key, reason in times.items():
@@ -123,20 +116,20 @@ def markdown(content: JudgedDiff, _: TextLook, limit: int) -> str:
         simulated = ", **times are simulated**" if side.simulated else ""
         lines.append(f"- {name}: {escaped(side.name)} ({escaped(', '.join(what))}){simulated}")
     lines += ["", *_steps(diff)]
-    lines += _section(f"Where time goes, {per_unit(diff)} on the mean core", entries(diff, "time"))
+    lines += _section(f"Where time goes, {per_unit(diff)} on the mean core", changes.entries(diff, "time"))
     ops = drawing.changed(diff, "ops")
-    together = ", clones as one row" if has_clones(diff) else ""
+    together = ", clones as one row" if changes.has_clones(diff) else ""
     lines += _section(f"Ops that changed{together}", ops, limit or MOST_OPS)
-    lines += _section("Kinds of ops that are new or gone", kind_entries(diff))
+    lines += _section("Kinds of ops that are new or gone", changes.kind_entries(diff))
     if len(diff.phases) > 1:
-        lines += _section("A run of each program by itself", entries(diff, "phases"))
+        lines += _section("A run of each program by itself", changes.entries(diff, "phases"))
         for phase in diff.phases:
             of_phase = drawing.changed(phase.ops, "ops")
             lines += _section(f"Ops that changed, {per_unit(phase.ops)}", of_phase, limit or MOST_OPS)
     lines += _section("Versions and flags that differ", drawing.changed(diff, "setup"))
-    memory = [row for row in entries(diff, "memory") if {row.change.before, row.change.after} != {None}]
+    memory = [row for row in changes.entries(diff, "memory") if {row.change.before, row.change.after} != {None}]
     lines += _section("HBM of compiled modules", memory)
-    lines += _section("Figures", entries(diff, "figures"))
+    lines += _section("Figures", changes.entries(diff, "figures"))
     unknown = [f"{key}: {why}" for key, why in diff.unknown.items()]
     unknown += [f"HBM of {module.name}: {module.problem}" for module in diff.modules if module.problem]
     lines += ["", "Unknown:", ""] if unknown else []
@@ -145,7 +138,7 @@ def markdown(content: JudgedDiff, _: TextLook, limit: int) -> str:
 
 def _steps(diff: Diff) -> list[str]:
     """A table of the step times; nothing without steps."""
-    steps = step_changes(diff)
+    steps = changes.step_changes(diff)
     if not steps:
         return []
     (typical, *metrics), *others = markdown_rows(fields.CHANGES, steps, range(len(steps)), fields.STEP_COLUMNS)
@@ -192,7 +185,7 @@ def text(content: JudgedDiff, look: TextLook, limit: int) -> str:
 
 def _table(diff: Diff, name: ViewName, pen: Pen, limit: int) -> list[Line]:
     """A table under its heading: of ops and categories only what changed; none at all for an empty one."""
-    every = entries(diff, name)
+    every = changes.entries(diff, name)
     if not every:
         return []
     rows = drawing.changed(diff, name)
@@ -200,7 +193,7 @@ def _table(diff: Diff, name: ViewName, pen: Pen, limit: int) -> list[Line]:
     words = [f"{len(kept):,} of {len(rows):,} changed"] if len(kept) < len(rows) else []
     same = "the same" if name == "setup" else "the same within the noise"
     words += [f"{len(every) - len(rows):,} {same}"] if len(rows) < len(every) else []
-    words += ["clones are one row"] if name == "ops" and has_clones(diff) else []
+    words += ["clones are one row"] if name == "ops" and changes.has_clones(diff) else []
     of_phase = f"Ops, {per_unit(diff)}" if diff.basis == "module run" and name == "ops" else ""
     title = pen.rule(of_phase or _TITLES.get(name) or drawing.table_title(diff, name), ", ".join(words))
     if not kept:

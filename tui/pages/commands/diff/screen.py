@@ -10,18 +10,8 @@ from tpuprof.parsers.session.diff.model import Diff, OpChange
 from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.commands.diff.changes import (
-    HIDING,
-    OF_PHASE,
-    SORT_WORDS,
-    SORTS,
-    VIEWS,
-    ChangeRow,
-    ViewName,
-    entries,
-    has_clones,
-    part_of,
-)
+from tpuprof.tui.pages.commands.diff import changes
+from tpuprof.tui.pages.commands.diff.changes import ChangeRow, ViewName
 from tpuprof.tui.pages.commands.diff.details import OF_CARDS, card, meaning_lines, summary
 from tpuprof.tui.pages.commands.diff.drawing import DiffView, compose, is_sortable, shown
 from tpuprof.tui.pages.commands.diff.drawing import head_line as drawn_head
@@ -50,13 +40,13 @@ class DiffScreen(PageScreen[ChangeRow]):
         """Every row of the view."""
         key = self.view.name, self.view.apart, self.view.phase
         if key not in self._all:
-            self._all[key] = entries(self._part, self.view.name, self.view.apart)
+            self._all[key] = changes.entries(self._part, self.view.name, self.view.apart)
         return self._all[key]
 
     @property
     def _part(self) -> Diff:
         """What the view is of: all programs together, or one of them."""
-        return part_of(self.content, self.view.name, self.view.phase)
+        return changes.part_of(self.content, self.view.name, self.view.phase)
 
     @property
     def rows(self) -> tuple[ChangeRow, ...]:
@@ -78,15 +68,15 @@ class DiffScreen(PageScreen[ChangeRow]):
     @property
     def keys(self) -> Sequence[KeyRow]:
         """The keys of the view."""
-        view, hides = self.view, self.view.name in HIDING
+        view, hides = self.view, self.view.name in changes.HIDING
         details = "" if view.name == "steps" else "its ops" if view.name == "phases" else "details"
         same = ("show same" if view.hides_same else "hide same") if hides else ""
-        has_phases = len(self.content.phases) > 1 and view.name in (*OF_PHASE, "phases")
+        has_phases = len(self.content.phases) > 1 and view.name in (*changes.OF_PHASE, "phases")
         program = (view.phase or "all programs") if has_phases else ""
-        has_groups = view.name == "ops" and has_clones(self._part)
+        has_groups = view.name == "ops" and changes.has_clones(self._part)
         clones = ("clones together" if view.apart else "clones apart") if has_groups else ""
         sort, late = "sort" if hides and view.name != "setup" else "", HELPS + 1
-        views = {f"{number}": partial(self._show, name) for number, name in enumerate(VIEWS, 1)}
+        views = {f"{number}": partial(self._show, name) for number, name in enumerate(changes.VIEWS, 1)}
         views |= {"tab": partial(self._next_view, 1), "shift+tab": partial(self._next_view, -1)}
         phases = {"p": partial(self._phase, 1), "P": partial(self._phase, -1)}
         return (
@@ -105,7 +95,7 @@ class DiffScreen(PageScreen[ChangeRow]):
         )
 
     def _next_view(self, by: int) -> None:
-        self._show(VIEWS[(VIEWS.index(self.view.name) + by) % len(VIEWS)])
+        self._show(changes.VIEWS[(changes.VIEWS.index(self.view.name) + by) % len(changes.VIEWS)])
 
     def _show(self, name: ViewName) -> None:
         """Another view; filter and order stay."""
@@ -130,7 +120,7 @@ class DiffScreen(PageScreen[ChangeRow]):
     def _phase(self, by: int) -> None:
         """The next program by itself, or all together."""
         names = ["", *(phase.name for phase in self.content.phases)]
-        if len(names) < 2 or self.view.name not in OF_PHASE:
+        if len(names) < 2 or self.view.name not in changes.OF_PHASE:
             self.flash = "Programs are apart in ops, categories and time (1, 2, 3)."
             return
         name = names[(names.index(self.view.phase) + by) % len(names)]
@@ -140,11 +130,11 @@ class DiffScreen(PageScreen[ChangeRow]):
     @property
     def orders(self) -> Mapping[str, str]:
         """The orders of ops and categories."""
-        return {sort: SORT_WORDS[sort] for sort in SORTS} if is_sortable(self.all_rows) else {}
+        return {sort: changes.SORT_WORDS[sort] for sort in changes.SORTS} if is_sortable(self.all_rows) else {}
 
     def _hide(self) -> None:
         """Shows or hides what is the same; the cursor stays on its row where that shows."""
-        if self.view.name not in HIDING:
+        if self.view.name not in changes.HIDING:
             self.flash = "All rows show here."
             return
         row = self.row
@@ -154,7 +144,7 @@ class DiffScreen(PageScreen[ChangeRow]):
 
     def _group(self) -> None:
         """Puts clones of ops together or apart; the cursor goes to the op that it was on, or to its group."""
-        if self.view.name != "ops" or not has_clones(self._part):
+        if self.view.name != "ops" or not changes.has_clones(self._part):
             self.flash = "No row here is of several ops."
             return
         row = self.row

@@ -6,15 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.capture.runtime_metrics import (
-    Device,
-    Reading,
-    collectives_between,
-    hbm_share,
-    headline,
-    late_chips,
-    mean_duty,
-)
+from tpuprof.parsers.capture import runtime_metrics
+from tpuprof.parsers.capture.runtime_metrics import Device, Reading
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, local_minute
 from tpuprof.tui.draw.layout import Composed
@@ -64,7 +57,7 @@ def compose(readings: Sequence[Reading], problem: str, view: LiveView, pen: Pen,
         text = problem or "asking the runtime for its metrics"
         return Composed(tuple(pen.wrap(text, "warn" if problem else "dim", _INDENT)), -1, 0, 0)
     last = readings[-1]
-    lines = pen.wrap(headline(last), "strong", _INDENT)
+    lines = pen.wrap(runtime_metrics.headline(last), "strong", _INDENT)
     for address, reason in list(last.silent.items())[:3]:
         lines.append(pen.fit([(f" {address}: {reason}", "warn")]))
     if problem:
@@ -73,7 +66,7 @@ def compose(readings: Sequence[Reading], problem: str, view: LiveView, pen: Pen,
     below = _below(readings, view, pen)
     room = max(1, height - len(lines) - len(below))
     first = view.shown_first(room, len(last.devices))
-    begin, late = len(lines), late_chips(last)
+    begin, late = len(lines), runtime_metrics.late_chips(last)
     several = len({device.address for device in last.devices}) > 1
     for place in range(first, min(first + room, len(last.devices))):
         device = last.devices[place]
@@ -103,7 +96,7 @@ def _history(readings: Sequence[Reading], device: Device) -> list[Device | None]
 
 def _row(device: Device, before: Sequence[Device | None], is_late: bool, several: bool, pen: Pen) -> list[Span]:
     name = f"{device.address.rpartition(':')[2]}:{device.id}" if several else f"{device.id}"
-    duty, share, rate = device.duty_percent, hbm_share(device), device.bandwidth_percent
+    duty, share, rate = device.duty_percent, runtime_metrics.hbm_share(device), device.bandwidth_percent
     duties = [None if each is None else each.duty_percent for each in before]
     rates = [None if each is None else each.bandwidth_percent for each in before]
     spans: list[Span] = [
@@ -141,7 +134,7 @@ def _percent(value: float | None) -> str:
 def _below(readings: Sequence[Reading], view: LiveView, pen: Pen) -> list[Line]:
     """The mean duty over time, and what concerns no single device."""
     last, cells = readings[-1], max(10, pen.width - 12)
-    means = [mean_duty(reading) for reading in readings]
+    means = [runtime_metrics.mean_duty(reading) for reading in readings]
     pieces = _grouped(means, cells)
     seconds = last.time_seconds - readings[0].time_seconds
     title = f"mean duty, last {duration(max(seconds, 1.0) * _SECOND, pen.glyphs.is_ascii, 2)}"
@@ -154,7 +147,7 @@ def _below(readings: Sequence[Reading], view: LiveView, pen: Pen) -> list[Line]:
     if marks:
         lines.append(pen.fit([(" " * 8, "text"), (marks, "key")]))
         lines.append(pen.fit([(f" {_CAPTURE[pen.glyphs.is_ascii]} capture {local_minute(view.captures[-1])}", "dim")]))
-    if len(readings) > 1 and (done := collectives_between(readings[-2], last)) is not None:
+    if len(readings) > 1 and (done := runtime_metrics.collectives_between(readings[-2], last)) is not None:
         each = duration(done[1] * _US, pen.glyphs.is_ascii)
         text = f" collectives between slices: {done[0]:,} in the last interval, {each} each"
         lines.append(pen.fit([(text, "text")]))

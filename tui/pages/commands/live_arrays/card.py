@@ -15,19 +15,8 @@ from tpuprof.tui.draw.layout import cut_begin
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.source_lines import SourceExcerpt, excerpt_lines, source_excerpt
 from tpuprof.tui.draw.spans import Line, Span, StyleKey
-from tpuprof.tui.pages.commands.live_arrays.changes import (
-    CHANGES,
-    Content,
-    Row,
-    change_style,
-    group_of,
-    headline,
-    page_of,
-    pages_of,
-    signed_count,
-    signed_size,
-    sorts,
-)
+from tpuprof.tui.pages.commands.live_arrays import changes
+from tpuprof.tui.pages.commands.live_arrays.changes import Content, Row
 from tpuprof.tui.pages.commands.live_arrays.fields import GROUPS
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.report.shared.holders import group_name, share_of, short_device
@@ -41,7 +30,7 @@ excerpt_of = cache(source_excerpt)
 
 def card(content: Content, row: Row, by: By, pen: Pen) -> list[Line]:
     """Everything about a row."""
-    group, page = group_of(row), page_of(content, row)
+    group, page = changes.group_of(row), changes.page_of(content, row)
     lines = pen.wrap(group_name(group, by), "strong")
     if isinstance(row, GroupChange):
         lines += _change(row, pen)
@@ -68,8 +57,8 @@ def _change(row: GroupChange, pen: Pen) -> list[Line]:
     for label, group in (("before", row.before), ("after", row.after)):
         words = "none" if group is None else f"{binary_size(group.total.size_bytes)} in {count(group.total.count)}"
         lines += entry(label, words, pen)
-    words = f"{signed_size(row.size_change)}, {signed_count(row.count_change)} in count"
-    return lines + entry("change", words, pen, change_style(row.size_change or row.count_change))
+    words = f"{changes.signed_size(row.size_change)}, {changes.signed_count(row.count_change)} in count"
+    return lines + entry("change", words, pen, changes.change_style(row.size_change or row.count_change))
 
 
 def _member_line(one: Allocation, pen: Pen) -> Line:
@@ -133,7 +122,7 @@ def meaning_lines(content: Content, pen: Pen) -> list[Line]:
     """What the columns and the numbers mean."""
     is_diff = isinstance(content, LiveArraysDiff)
     lines = [pen.fit([("What the columns mean", "title")])]
-    for title, words in help_rows(CHANGES if is_diff else GROUPS, sorts(content)[0]):
+    for title, words in help_rows(changes.CHANGES if is_diff else GROUPS, changes.sorts(content)[0]):
         lines += pen.wrap(words, "text", [(f"{title:<10}", "strong")])
     lines += [pen.fit([]), pen.fit([("What the numbers mean", "title")])]
     for words in (*_MEANING, *(_COMPARED if is_diff else ())):
@@ -143,11 +132,11 @@ def meaning_lines(content: Content, pen: Pen) -> list[Line]:
 
 def summary(content: Content, rows: Sequence[Row]) -> str:
     """The matter in one line of a few parts: the sentence, and the largest rows."""
-    parts = [" -> ".join(page.name for page in pages_of(content)), headline(content, True)]
+    parts = [" -> ".join(page.name for page in changes.pages_of(content)), changes.headline(content, True)]
     for row in rows[:_COPIED]:
-        name = group_name(group_of(row), "source", False)
+        name = group_name(changes.group_of(row), "source", False)
         if isinstance(row, GroupChange):
-            parts.append(f"{signed_size(row.size_change)} {signed_count(row.count_change)} {name}")
+            parts.append(f"{changes.signed_size(row.size_change)} {changes.signed_count(row.count_change)} {name}")
         else:
             parts.append(f"{binary_size(row.total.size_bytes)} in {row.total.count:,} {name}")
     return " | ".join(parts)

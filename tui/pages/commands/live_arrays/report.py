@@ -10,16 +10,9 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.live_arrays import By, LiveArrays, groups, read_live_arrays
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.pages.commands.live_arrays import fields
 from tpuprof.tui.pages.commands.live_arrays.drawing import LiveArraysView, compose, listed
-from tpuprof.tui.pages.commands.live_arrays.fields import (
-    ALLOCATIONS,
-    BY_TITLES,
-    DEVICES,
-    GROUPS,
-    METRICS,
-    GroupRows,
-    totals_words,
-)
+from tpuprof.tui.pages.commands.live_arrays.fields import GroupRows
 from tpuprof.tui.report.declared import Declared, Head, Metrics, Section, declared
 from tpuprof.tui.report.fields import Metric, metric_rows
 from tpuprof.tui.report.page import ReportRequest
@@ -50,7 +43,7 @@ def read(request: ReportRequest) -> GroupedArrays:
 def declare(content: GroupedArrays, request: ReportRequest) -> Declared:
     """The totals, devices, groups and allocations; at most `--limit` of the last two."""
     page, most, view = content.page, request.most_rows, LiveArraysView(cursor=-1, by=content.by)
-    groups = Section(GROUPS, content.rows, BY_TITLES[content.by], most)
+    groups = Section(fields.GROUPS, content.rows, fields.BY_TITLES[content.by], most)
 
     def text(pen: Pen) -> Sequence[Line]:
         every = listed(page, view)
@@ -58,14 +51,14 @@ def declare(content: GroupedArrays, request: ReportRequest) -> Declared:
 
     return Declared(
         Head("Live arrays", request.run, (), page.warnings, [f"file: {page.name}"], covers=page.name),
-        statement=totals_words(page),
-        metrics=lambda: metric_rows(METRICS, page),
+        statement=fields.totals_words(page),
+        metrics=lambda: metric_rows(fields.METRICS, page),
         parts=(
-            Metrics(METRICS, page),
+            Metrics(fields.METRICS, page),
             Metrics((_BY,), content),
-            Section(DEVICES, page.devices, "Devices"),
+            Section(fields.DEVICES, page.devices, "Devices"),
             groups,
-            Section(ALLOCATIONS, page.allocations, limit=most),
+            Section(fields.ALLOCATIONS, page.allocations, limit=most),
         ),
         csv=groups,
         text=text,
@@ -76,8 +69,8 @@ REPORT = declared(
     "live-arrays",
     read,
     declare,
-    tables=(DEVICES, GROUPS, ALLOCATIONS),
-    metrics=(*METRICS, _BY),
-    csv_table=GROUPS,
+    tables=(fields.DEVICES, fields.GROUPS, fields.ALLOCATIONS),
+    metrics=(*fields.METRICS, _BY),
+    csv_table=fields.GROUPS,
     warnings=lambda content: content.page.warnings,
 )

@@ -11,17 +11,10 @@ from tpuprof.parsers.session.diff.live_arrays import LiveArraysDiff
 from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.pages.commands.live_arrays import drawing
 from tpuprof.tui.pages.commands.live_arrays.card import card, excerpt_of, meaning_lines, summary
 from tpuprof.tui.pages.commands.live_arrays.changes import Content, Row, group_of, sorts
-from tpuprof.tui.pages.commands.live_arrays.drawing import (
-    ListedArrays,
-    LiveArraysView,
-    compose,
-    devices,
-    head_line,
-    kinds,
-    listed,
-)
+from tpuprof.tui.pages.commands.live_arrays.drawing import ListedArrays, LiveArraysView
 from tpuprof.tui.pages.commands.live_arrays.fields import BY_WORDS
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow
@@ -47,7 +40,7 @@ class LiveArraysScreen(PageScreen[Row]):
     def listed(self) -> ListedArrays:
         """What the table shows."""
         view = self.view.anew()
-        return self.kept(view, lambda: listed(self.content, view))
+        return self.kept(view, lambda: drawing.listed(self.content, view))
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -56,11 +49,11 @@ class LiveArraysScreen(PageScreen[Row]):
 
     def head_line(self, pen: Pen) -> AnyLine:
         """The file, or both."""
-        return head_line(self.content, pen)
+        return drawing.head_line(self.content, pen)
 
     def compose_page(self, pen: Pen, height: int) -> Composed:
         """The sentence, the devices and the table."""
-        return compose(self.content, self.view, self.listed, pen, height)
+        return drawing.compose(self.content, self.view, self.listed, pen, height)
 
     def meaning_lines(self, pen: Pen) -> list[Line]:
         """What the columns and the numbers mean."""
@@ -70,7 +63,7 @@ class LiveArraysScreen(PageScreen[Row]):
     def keys(self) -> Sequence[KeyRow]:
         """The keys of the view."""
         view, is_diff = self.view, isinstance(self.content, LiveArraysDiff)
-        of_kinds, of_devices = kinds(self.content), devices(self.content)
+        of_kinds, of_devices = drawing.kinds(self.content), drawing.devices(self.content)
         has_kinds, has_devices = len(of_kinds) > 1, len(of_devices) > 1
         next_kind, next_device = partial(self._next, "kind", of_kinds), partial(self._next, "device", of_devices)
         by = {"b": partial(self._group, 1), "B": partial(self._group, -1)}
