@@ -42,10 +42,6 @@ RowColumns = Mapping[str, Sequence[Value]]
 NO_REASON = "the profile does not tell"
 
 
-def _plain_style(_: object) -> Key:
-    return "text"
-
-
 @dataclass(frozen=True)
 class ColumnSpec(Generic[Source]):
     """How a field looks as a column on the screen.
@@ -65,7 +61,7 @@ class ColumnSpec(Generic[Source]):
     name: str
     title: str
     width: int
-    style: Callable[[Any], Key] = _plain_style
+    style: Callable[[Any], Key] = lambda _: "text"
     words: Callable[[Any, bool], str] | None = None
     cells: Callable[[Source, Glyphs], Cells] | None = None
     cut: Callable[[str, int, Glyphs], str] = cut_middle
