@@ -59,8 +59,10 @@ def _all_of(one: Answer) -> str:
 
 def _words(of: Score) -> str:
     right = f"{of.right} of {of.problems} right ({of.anywhere} with findings further down)"
-    when = f", of {of.timed} {of.says_when} say when" if of.timed else ""
-    return f"{right}{when}, {of.quiet} of {of.healthy} healthy left alone, {of.points} points"
+    when = f", when is said of {of.says_when} of {of.timed}" if of.timed else ""
+    return (
+        f"{right}, {of.silent} without a word{when}, {of.quiet} of {of.healthy} healthy left alone, {of.points} points"
+    )
 
 
 if __name__ == "__main__":

@@ -71,6 +71,12 @@ class Answer:
         return not self.alarms if self.case.is_healthy else all(one.is_right for one in self.tops)
 
     @property
+    def is_silent(self) -> bool:
+        """Whether a problem that costs time leaves no finding that claims any."""
+        costs = any(planted.kind not in WORTHLESS for planted in self.case.planted)
+        return costs and not any(finding.worth_fraction for finding in self.findings)
+
+    @property
     def is_anywhere(self) -> bool:
         """Whether each problem is named correctly, in any order."""
         return all(one.is_right for one in self.best)
@@ -139,7 +145,7 @@ class Score:
     """The result of a half: problems that are found correctly, of how many; healthy programs left alone, of how many.
 
     `anywhere` counts problems that any finding names correctly, whichever comes first; a pair of problems is one.
-    `timed` problems are not in all steps, and of so many the program `says_when`.
+    `timed` problems are not in all steps, and of so many the program `says_when`; `silent` ones get no claim at all.
     """
 
     right: int
@@ -149,6 +155,7 @@ class Score:
     healthy: int
     says_when: int
     timed: int
+    silent: int
 
     @property
     def points(self) -> int:
@@ -163,8 +170,9 @@ def score(answers: Iterable[Answer], halves: dict[str, Half], half: Half | None 
     healthy = [one for one in chosen if one.case.is_healthy]
     right, anywhere = sum(a.is_right for a in problems), sum(a.is_anywhere for a in problems)
     timed = [one for one in problems if any(planted.when for planted in one.case.planted)]
+    silent = sum(a.is_silent for a in problems)
     quiet, says_when = sum(a.is_right for a in healthy), sum(a.says_when for a in timed)
-    return Score(right, anywhere, len(problems), quiet, len(healthy), says_when, len(timed))
+    return Score(right, anywhere, len(problems), quiet, len(healthy), says_when, len(timed), silent)
 
 
 def table(answers: Sequence[Answer]) -> str:

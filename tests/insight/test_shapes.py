@@ -18,7 +18,7 @@ from tests.insight.simulator.code import V5E, V5P
 from tests.insight.simulator.parts import Activations
 from tests.insight.simulator.play import MS, Chips, Chore, Launch, Loop, Played
 from tests.insight.simulator.scene import Scene, play
-from tests.insight.simulator.stack import Beside, Cast, Gemms, Scores, Stack
+from tests.insight.simulator.stack import Beside, Cast, Gemms, Ring, Scores, Stack, Uneven
 
 MULTIPLIES = Gemms(((0, 0, 0),), "dot_general")
 PLAIN = Scene((Stack(8192, 4096, 2, (MULTIPLIES,), (MULTIPLIES,)),), V5E, cores=2, chips=Chips(jitter=0))
@@ -37,7 +37,7 @@ def _of(launch: Launch, word: str) -> np.ndarray[tuple[int, ...], np.dtype[np.in
 
 def test_each_shape_is_in_both_halves() -> None:
     shapes = {case.shape for case in CASES}
-    assert len(shapes) >= 13
+    assert len(shapes) >= 16
     for shape in shapes:
         for count, what in enumerate(("healthy", "problem", "pair")):
             halves = Counter(HALF_OF[case.name] for case in CASES if case.shape == shape and len(case.planted) == count)
@@ -113,6 +113,24 @@ def test_a_collective_beside_enough_work_costs_nothing(opcode: str) -> None:
     late = play(replace(PLAIN, work=(replace(bare, each=(replace(beside, bad=True),)),), cores=4))
     waits = _of(late.launches[0], opcode).sum(axis=0)
     assert abs(times[2] - times[0] - waits.max()) <= 0.02 * waits.max()
+
+
+def test_uneven_work_is_as_much_as_even_work() -> None:
+    for bad in (False, True):
+        played = play(replace(PLAIN, work=(replace(PLAIN.work[0], once=(Uneven((0.5, 1.5), Scores(False), bad),)),)))  # type: ignore[type-var]
+        lengths = _of(played.launches[0], "splash_attention")
+        assert np.allclose(lengths / lengths.mean(), (0.5, 1.5) if bad else 1, rtol=1e-6)
+
+
+def test_blocks_go_around_a_ring_once() -> None:
+    work = (MULTIPLIES,) * 3
+    whole, late = (
+        play(replace(PLAIN, cores=4, work=(Stack(8192, 4096, 2, (Ring(1024, work, bad),)),))) for bad in (False, True)
+    )
+    assert len(_of(whole.launches[0], "collective-permute-start")) == 2 * 3
+    assert len(_of(whole.launches[0], "fusion")) == 2 * 4 * len(work)
+    on_the_way = 1024 * 4096 * 2 / (2 * V5E.link_bytes) * 1e12
+    assert abs(late.step_ps - whole.step_ps - 2 * 3 * on_the_way) <= 0.1 * 2 * 3 * on_the_way
 
 
 def test_scores_that_go_through_hbm_cost_more_than_a_kernel() -> None:

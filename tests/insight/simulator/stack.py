@@ -11,6 +11,7 @@ from tests.insight.simulator.blocks import (
     finish,
     hbm_ps,
     kernel,
+    permute,
     pointwise,
     product,
     start_collective,
@@ -127,6 +128,45 @@ class Beside:
             with code.at(self.scope, self.source):
                 finish(code, started)
         return x
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """Blocks of so many rows that each core hands on to the next, once around: beside the work on the block at hand, or
+    ahead of it where it is bad."""
+
+    rows: int
+    parts: tuple[Part, ...]
+    bad: bool = False
+    scope: str = "ring_attention/ppermute"
+    source: str = "ring.py:35"
+
+    def emit(self, code: Code, x: Value) -> Value:
+        route = tuple((core, (core + 1) % code.cores) for core in range(code.cores))
+        for _ in range(code.cores - 1):
+            with code.at(self.scope, self.source):
+                started = permute(code, code.param("bf16", self.rows, dims_of(x)[-1]), route)
+                if self.bad:
+                    finish(code, started)
+            _emit(code, x, self.parts)
+            if not self.bad:
+                with code.at(self.scope, self.source):
+                    finish(code, started)
+        _emit(code, x, self.parts)
+        return x
+
+
+@dataclass(frozen=True, slots=True)
+class Uneven:
+    """A part that takes these factors of its time by core where it is bad, else their mean on all."""
+
+    load: tuple[float, ...]
+    part: Part
+    bad: bool = True
+
+    def emit(self, code: Code, x: Value) -> Value:
+        with code.only_on(self.load if self.bad else (sum(self.load) / len(self.load),)):
+            return self.part.emit(code, x)
 
 
 @dataclass(frozen=True, slots=True)

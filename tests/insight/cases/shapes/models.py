@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.insight.simulator.parts import Activations, Chain, Experts, Kernel, Lookup, Part, Products
-from tests.insight.simulator.stack import Beside, Gemms, Scores, Stack
+from tests.insight.simulator.stack import Beside, Gemms, Ring, Scores, Stack
 
 MIB = 1 << 20
 
@@ -83,6 +83,21 @@ def sharded(
     backward = Beside("reduce-scatter", rows, (gathered,), bad, "fsdp/psum_scatter", "sharding.py:90")
     kept = {"turn": (logits(tokens, 32_000, width),), "rows": rows * layers // cores, "name": "jit_fsdp_step", **more}
     return Stack(tokens, width, layers, (forward,), (backward,), **kept)
+
+
+def ring(tokens: int, cores: int, width: int = 4096, late: bool = False, **more: Any) -> Stack:
+    """A decoder that reads long texts: each core has a part of the text, and keys and values go around."""
+    flops = 4.0 * tokens * tokens * width
+    attends = Kernel(
+        bad=False, good=0.72, flops=flops, size=8 * tokens * width, base="ring_flash", source="ring.py:60",
+        scope="ring_attention/pallas_call",
+    )  # fmt: skip
+    around = Ring(2 * tokens, (attends,), late)
+    each = (*block(tokens, width, 11_008, 32)[:2], around, *mlp(11_008))
+    rows = (3 * width + 3 * 11_008) // 256 * 256
+    back = (Beside("all-reduce", rows, block_back(tokens, width, 11_008, 32)),)
+    kept = {"rows": 8192, "name": "jit_long_step", "model": "LongText", **more}
+    return Stack(tokens, width, 2, each, back, **kept)
 
 
 def experts(tokens: int = 4096, width: int = 2048, layers: int = 4, hidden: int = 32_768, **more: Any) -> Stack:
