@@ -19,15 +19,13 @@ COMPARED = 256  # buffers of one size among which those of one shape are looked 
 _BAR = 16
 
 
-def buffer_card(page: SpaceMemory, row: int, pen: Pen, point: int | None = None) -> list[Line]:
+def buffer_card(page: SpaceMemory, row: int, pen: Pen, point: int) -> list[Line]:
     """Everything about one buffer, what matters most first.
 
     Args:
         row: of `page.live_ranges`.
-        point: where to count buffers of the same shape; the peak, or where the buffer is born, without it.
+        point: where to count buffers of the same shape; where the buffer is not in memory then, the peak or its birth.
     """
-    if not 0 <= row < len(page.live_ranges):
-        return [pen.fit([("no buffer", "dim")])]
     buffer = page.buffers[row]
     opcode = buffer.opcode or "opcode unknown"
     kind = f"{buffer_words.CATEGORY_PHRASES[buffer.category]} {pen.glyphs.dot} {opcode}"
@@ -87,11 +85,12 @@ def _size_entry(page: SpaceMemory, size_bytes: int, pen: Pen) -> list[Line]:
     return entry("size", f"{binary_size(size_bytes)}, as much as {share} of the peak", pen, "strong")
 
 
-def _counted_at(page: SpaceMemory, row: int, point: int | None) -> int:
+def _counted_at(page: SpaceMemory, row: int, point: int) -> int:
     """The point given or the peak, where the buffer is in memory then; else where it is born."""
     born, dies = int(page.live_ranges.born[row]), int(page.live_ranges.dies[row])
-    wanted = (page.peak_position if point is None else point, page.peak_position)
-    return next((known for known in wanted if born <= known < dies), min(max(born, 0), page.points - 1))
+    return next(
+        (known for known in (point, page.peak_position) if born <= known < dies), min(max(born, 0), page.points - 1)
+    )
 
 
 def _alike(page: SpaceMemory, row: int, buffer: Buffer, point: int, pen: Pen) -> list[Line]:

@@ -21,7 +21,7 @@ from tpuprof.tui.draw.spans import Line, Span, line_width
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.memory.draw import profile_graph
 from tpuprof.tui.pages.memory.draw.profile_graph import AXIS, PARTS, AllocatorScene, scene
-from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK, fragmentation_words
+from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK, SIZE, fragmentation_words
 from tpuprof.tui.report.fields import screen_columns
 
 _LOW, _WIDE = 16, 140
@@ -218,9 +218,10 @@ def reading_line(
         spans = [(f" {pen.glyphs.up} ", "mark"), (duration(time_ps, ascii_only, 4), "strong")]
     sizes = zip(PARTS, (allocator.stack_bytes, allocator.heap_bytes, allocator.free_bytes), strict=True)
     share = percent(100 * float(allocator.fragmentation[event]))
-    metrics = [("in use", _size(used))]
+    metrics = [("in use", SIZE.words(used, ascii_only))]
     # most runtimes reserve no stack: then it needs no room
-    metrics += [(part[0], _size(int(column[event]))) for part, column in sizes if part[0] != "stack" or column.any()]
+    shown_sizes = ((part[0], column) for part, column in sizes if part[0] != "stack" or column.any())
+    metrics += [(name, SIZE.words(int(column[event]), ascii_only)) for name, column in shown_sizes]
     metrics.append(("fragmentation", share))
     if line_width(tuple(spans)) + sum(len(label) + len(value) + 3 for label, value in metrics) > pen.width:
         metrics = [*metrics[1:-1], ("frag", share)]  # what is in use is stack and heap together
@@ -232,10 +233,6 @@ def reading_line(
         if running:
             spans.append((f"  {examples(running)} running", "dim"))
     return pen.fit(spans)
-
-
-def _size(value: int) -> str:
-    return binary_size(None if value < 0 else value)
 
 
 def table_rule(allocator: AllocatorProfile, pen: Pen) -> Line:
