@@ -40,22 +40,20 @@ def step_line(step: Step, page: Overview, pen: Pen) -> Line:
 
 def op_details(op: TopOp, page: Overview, pen: Pen) -> list[Line]:
     """All that the overview knows of an op."""
-    lines = pen.wrap(op.name, "strong")
     rows = [
+        ("rank", f"{page.top_ops.index(op) + 1} of the top {len(page.top_ops)}, by self time"),
         ("class", f"{CLASS_LETTER[op.op_class]} {op.op_class}"),
-        ("HLO category", (op.hlo_category or "not in the profile")),
+        ("HLO category", op.hlo_category or "not in the profile"),
         ("framework op type", op.category),
         ("self time", f"{duration(op.self_time_ps, pen.glyphs.is_ascii)}, over all cores"),
         ("share of op time", f"{percent(op.self_time_percent)}, with all above it {percent(op.cumulative_percent)}"),
         ("occurrences", count(op.occurrences)),
         ("rate", _rate(op.gflops_per_second)),
     ]
-    if op in page.top_ops:
-        rows.insert(0, ("rank", f"{page.top_ops.index(op) + 1} of the top {len(page.top_ops)}, by self time"))
     blank = pen.fit([])
     in_ops = pen.fit([("o ", "key"), ("shows it in tab 3, ops", "text")])
     on_timeline = pen.fit([("O ", "key"), ("shows its longest run in tab 4, timeline", "text")])
-    return [*lines, blank, *pen.labelled(rows), blank, in_ops, on_timeline]
+    return [*pen.wrap(op.name, "strong"), blank, *pen.labelled(rows), blank, in_ops, on_timeline]
 
 
 def step_details(step: Step, page: Overview, pen: Pen) -> list[Line]:

@@ -63,8 +63,6 @@ def top_ops_table(top_ops: Sequence[TopOp], pen: Pen, cursor: int | None = None,
 
     Where fewer rows are wanted than there are ops, they are the first ones, or those up to the cursor.
     """
-    if not top_ops:
-        return [pen.fit([(" no ops", "dim")])]
     columns = _op_columns(pen.width)
     heading = " ".join(f"{title:>{cells}}" for title, cells in columns.values())
     heading += f"  {'category':<20}" if pen.width >= WIDE else ""
@@ -81,10 +79,9 @@ def top_ops_table(top_ops: Sequence[TopOp], pen: Pen, cursor: int | None = None,
 
 def _op_columns(width: int) -> dict[str, tuple[str, int]]:
     """Title and cells of the figures that a screen of this width shows, by key."""
-    columns = {"self_time_percent": ("self %", 6)}
-    columns |= {"cumulative_percent": ("cumul.", 7)} if width >= WIDE else {}
-    columns |= {"self_time_ps": ("self time", 9)}
-    return columns | ({"occurrences": ("count", 7), "gflops_per_second": ("FLOP/s", 6)} if width >= NARROW else {})
+    cumulative = {"cumulative_percent": ("cumul.", 7)} if width >= WIDE else {}
+    rates = {"occurrences": ("count", 7), "gflops_per_second": ("FLOP/s", 6)} if width >= NARROW else {}
+    return {"self_time_percent": ("self %", 6), **cumulative, "self_time_ps": ("self time", 9), **rates}
 
 
 def shared_prefix(names: Sequence[str]) -> str:
@@ -100,8 +97,7 @@ def _op_row(op: TopOp, metrics: str, name: str, largest: float, selected: bool, 
     filled, _ = small_bar(op.self_time_percent / largest, 7, pen.glyphs)
     metrics += "  "
     if pen.width >= WIDE:
-        category = op.hlo_category or "unknown"
-        metrics += f"{cut_middle(category, 20, pen.glyphs):<20}  "
+        metrics += f"{cut_middle(op.hlo_category or 'unknown', 20, pen.glyphs):<20}  "
     room = max(1, pen.width - 11 - len(metrics))
     name = cut_middle(name, room, pen.glyphs)
     style = CLASS_STYLE[op.op_class]

@@ -117,8 +117,6 @@ def step_graph(steps: Sequence[Step], pen: Pen, height: int, cursor: int | None 
 
     The axis starts at 0, so that the height of a column is the step's time.
     """
-    if not steps:
-        return [pen.fit([(" no steps in this profile", "dim")])]
     columns = columns_of([step.duration_ps for step in steps], pen.width, cursor)
     tallest = float(max(steps[shown].duration_ps for shown in columns.shown))
     drawn = {shown: _column(steps[shown], tallest, height, pen.glyphs) for shown in columns.shown}
@@ -139,8 +137,6 @@ def _wanted_names(steps: Sequence[Step], columns: GraphColumns, cursor: int | No
 
 def step_detail(steps: Sequence[Step], cursor: int | None, pen: Pen) -> Line:
     """One line on the step under the cursor, else on the slowest one."""
-    if not steps:
-        return pen.fit([])
     middle = median_ps(steps)
     index = cursor if cursor is not None else max(range(len(steps)), key=lambda n: steps[n].duration_ps)
     step = steps[index]
