@@ -97,7 +97,7 @@ UNSEEN: frozenset[FindingKind] = frozenset(("debug-print", "sparse-core"))
 
 NEVER_SEEN = "Never seen on hardware: such ops are recognised as in XProf's source."
 
-Tab = Literal["overview", "input", "op-profile", "timeline", "memory"]
+Tab = Literal["input", "op-profile", "timeline", "memory"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,13 +122,15 @@ class BuffersView:
     @property
     def selection(self) -> str | None:
         """Its name."""
-        return self.buffer.name if self.buffer is not None else None
+        return None if (buffer := self.buffer) is None else buffer.name
 
     @property
     def op_name(self) -> str | None:
         """The instruction that defines it; None for parameters and constants, which no op on the timeline makes."""
         buffer = self.buffer
-        return None if buffer is None or buffer.opcode in (None, "parameter", "constant") else self.instruction
+        if buffer is None or buffer.opcode in (None, "parameter", "constant"):
+            return None
+        return buffer.name.partition("{")[0]
 
     @property
     def module(self) -> ModuleLabel | None:
@@ -141,12 +143,12 @@ class BuffersView:
     @property
     def instruction(self) -> str:
         """The instruction that defines the buffer under the cursor; empty on a group, and without one."""
-        return self.buffer.name.partition("{")[0] if self.buffer is not None else ""
+        return (self.selection or "").partition("{")[0]
 
     @property
     def source(self) -> str | None:
         """``file:line`` of it."""
-        return self.buffer.source if self.buffer is not None else None
+        return None if (buffer := self.buffer) is None else buffer.source
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -24,21 +24,10 @@ _WORTH, _SHARE = 9, 7
 _NARROW = 72  # cells below which a row gives the number of the tab alone
 
 
-def goes_somewhere(finding: Finding) -> bool:
-    """Whether there is more to show than the overview itself does."""
-    return finding.place.tab != "overview" or finding.place.target is not None
-
-
-def _where(finding: Finding, page: Overview, pen: Pen) -> str:
-    """Where to look in a word: a tab with its key, or a step of this page; nothing where it is all here."""
-    place = finding.place
-    if not goes_somewhere(finding):
-        return ""
-    if place.tab == "overview":
-        what, name = "step", cut(place.target or "", 8, pen.glyphs)
-    else:
-        what, name = TAB_KEYS[place.tab]
-    return f"{pen.glyphs.arrow} {what}" + (f" {name}" if pen.width >= _NARROW else "")
+def _where(finding: Finding, pen: Pen) -> str:
+    """Where to look in a word: a tab with its key."""
+    number, name = TAB_KEYS[finding.place.tab]
+    return f"{pen.glyphs.arrow} {number}" + (f" {name}" if pen.width >= _NARROW else "")
 
 
 def findings_table(
@@ -46,7 +35,7 @@ def findings_table(
 ) -> list[Line]:
     """A row a finding, or those around the cursor where fewer are wanted; below each its evidence where that is."""
     findings = page.findings
-    places = [_where(finding, page, pen) for finding in findings]
+    places = [_where(finding, pen) for finding in findings]
     room = max(map(len, places), default=0)
     lines: list[Line] = []
     for row in rows_around(cursor, len(findings), most):
@@ -83,11 +72,8 @@ def finding_details(finding: Finding, page: Overview, pen: Pen, with_key: bool =
         lines += pen.wrap(sentence, "text", [(f" {pen.glyphs.dot} ", "key")])
     lines += [pen.fit([]), *pen.wrap(finding.basis, "dim")]
     lines += [pen.fit([]), *pen.wrap(finding.advice, "text", [(f"{pen.glyphs.arrow} ", "key")])]
-    words = _jump(finding, page, pen.glyphs.is_ascii)
-    if words:
-        key: list[Span] = [(pen.glyphs.keyed("`o` shows "), "key")] if with_key else [("see ", "dim")]
-        lines += [pen.fit([]), *pen.wrap(words, "text", key)]
-    return lines
+    key: list[Span] = [(pen.glyphs.keyed("`o` shows "), "key")] if with_key else [("see ", "dim")]
+    return [*lines, pen.fit([]), *pen.wrap(_jump(finding, page), "text", key)]
 
 
 def _worth_line(finding: Finding, pen: Pen) -> list[Line]:
@@ -103,11 +89,9 @@ def _worth_line(finding: Finding, pen: Pen) -> list[Line]:
     return [pen.fit(head)]
 
 
-def _jump(finding: Finding, page: Overview, ascii_only: bool) -> str:
-    """What `o` shows, in words; nothing where it is all here."""
+def _jump(finding: Finding, page: Overview) -> str:
+    """What `o` shows, in words."""
     place = finding.place
-    if not goes_somewhere(finding):
-        return ""
     number, name = TAB_KEYS[place.tab]
     where = f"tab {number}, {name}"
     if place.target is None:

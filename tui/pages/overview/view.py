@@ -14,7 +14,7 @@ from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.overview.details import op_details, op_line, step_details, step_line
 from tpuprof.tui.pages.overview.drawing import compose, notes
 from tpuprof.tui.pages.overview.fields import sections
-from tpuprof.tui.pages.overview.findings import finding_details, finding_line, goes_somewhere
+from tpuprof.tui.pages.overview.findings import finding_details, finding_line
 from tpuprof.tui.pages.overview.headline import verdict
 from tpuprof.tui.pages.overview.inference import drawing
 from tpuprof.tui.pages.overview.inference.drawing import module_details
@@ -197,7 +197,7 @@ class OverviewTab(StepGraphTab[Overview]):
         if place.panel == "findings":
             jump = self._jump_of(page, page.findings[place.index])
             always = ("graph", *always) if jump.what == "op" else always
-            return ("same_op", *always) if goes_somewhere(page.findings[place.index]) else always
+            return ("same_op", *always)
         return ("same_op", *(("on_timeline", "graph") if place.panel == "ops" else ()), *always)
 
     def command(self, name: str, by: int = 1) -> str:
@@ -248,7 +248,7 @@ class OverviewTab(StepGraphTab[Overview]):
         if target is None:
             return Jump(tab)
         is_step = any(step.name == target for step in page.steps)
-        is_of_step = tab in ("overview", "input") or (tab == "timeline" and is_step)
+        is_of_step = tab == "input" or (tab == "timeline" and is_step)
         return Jump(tab, "step" if is_of_step else "op", target)
 
     def verdict_lines(self, pen: Pen) -> list[Line]:

@@ -52,10 +52,8 @@ def group_card(page: SpaceMemory, group: BufferGroup, pen: Pen) -> list[Line]:
         style = expansion_style(group.size_bytes / elements if elements > 0 else WASTED)
         style = "dim" if group.padding_bytes < SMALL * page.peak_bytes else style
         lines += entry("padding", f"{binary_size(group.padding_bytes)} of that", pen, style)
-    elif number:
+    else:
         lines += entry("padding", "none", pen, "dim")
-    if not number:
-        return lines
     lines += _stay_lines(page, int(live_ranges.born[rows].min()), int(live_ranges.dies[rows].max()), pen)
     largest = rows[np.argsort(-live_ranges.size_bytes[rows], kind="stable")[:NAMED]]
     for place, row in enumerate(largest.tolist()):
