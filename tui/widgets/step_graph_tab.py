@@ -206,13 +206,6 @@ class StepGraphTab(Tab, Generic[P]):
         self._lists["ops"] = Listing(names.index(kept[0]) if kept and kept[0] in names else 0)
         self.matches, self._match = (), -1
 
-    def go_to(self, what: str, name: str, program: int | None = None) -> str:
-        """Moves to the step of that name, where there is one."""
-        index = step_at(self._page.steps, name) if self._page is not None else None
-        if index is not None:
-            self._go(PanelItem("steps", index))
-        return ""
-
     def _go(self, place: PanelItem) -> None:
         """Puts the cursor on a place and draws again with it in sight; with the first one all that stands above it."""
         page = self._page

@@ -14,7 +14,7 @@ from tpuprof.tui.pages.input.drawing import compose_input, figure_notes, input_v
 from tpuprof.tui.pages.input.fields import sections
 from tpuprof.tui.report.describe import Section
 from tpuprof.tui.widgets.line_canvas import ScreenLook
-from tpuprof.tui.widgets.step_graph_tab import Panel, PanelItem, StepGraphTab
+from tpuprof.tui.widgets.step_graph_tab import Panel, PanelItem, StepGraphTab, step_at
 
 MEANINGS: Mapping[str, str] = {
     "Waits": "share of a step in which the device waits for input: time in infeed ops; in a program without any, idle "
@@ -91,7 +91,10 @@ class InputPipelineTab(StepGraphTab[InputPipelinePage]):
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
         """Moves to the step of that name, now or when the page is there."""
         self._wanted_step = name if self._page is None else ""
-        return super().go_to(what, name, program)
+        index = step_at(self._page.steps, name) if self._page is not None else None
+        if index is not None:
+            self._go(PanelItem("steps", index))
+        return ""
 
 
 def input_op_details(page: InputPipelinePage, row: int, pen: Pen) -> list[Line]:

@@ -127,16 +127,11 @@ def notes(page: Overview, pen: Pen) -> list[Line]:
     return pen.notes(remarks, ((names.get(key, key), why) for key, why in page.unknown.items()))
 
 
-def compose(
-    page: Overview, pen: Pen, height: int | None, cursor: Cursor, with_steps: bool | None = None
-) -> ComposedGraph:
-    """Puts the page together. Notes may lie below the screen's end; everything else fits from 80x20 on.
+def compose(page: Overview, pen: Pen, height: int | None, cursor: Cursor) -> ComposedGraph:
+    """Puts the page together, to fit a height or (None) as a whole.
 
-    Args:
-        height: of the screen, to which graph and table are fitted; None for the whole page.
-        with_steps: whether the graph is that of the steps, or latencies; None leaves it to what the program does.
+    Notes may lie below the screen's end; everything else fits from 80x20 on.
     """
-    with_steps = not page.serves if with_steps is None else with_steps
     tall = height is None or height >= TALL
     lines: list[Line] = headline(page, pen)
     if tall:
@@ -144,14 +139,14 @@ def compose(
     # on a low screen the findings stand for the advice, of which they are the better half
     most = None if height is None or height >= TALL else 2 if page.findings else 4 if height > LOW else 3
     lines += verdict(page, pen, most, tall or not page.findings)
-    lines += latency_line(page, pen) if with_steps else []
+    lines += latency_line(page, pen) if not page.serves else []
     lines += _why_slow(page, pen, height, cursor)
     lines.append(_device_rule(page, pen))
     crowded = height is not None and height <= LOW and bool(page.findings)
     lines += class_bar(page, pen, crowded)
     first_step = last_step = -1
     rows = 8 if height is None else max(2 if crowded else 3, min(10, height - len(lines) - len(page.top_ops) - 5))
-    if not with_steps:
+    if page.serves:
         lines += _latencies(page, pen, rows + 2)
     elif page.steps:
         lines.append(_steps_rule(page, pen))

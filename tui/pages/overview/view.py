@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor
@@ -20,16 +20,13 @@ from tpuprof.tui.pages.overview.inference import drawing
 from tpuprof.tui.pages.overview.inference.drawing import module_details
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import ScreenLook
-from tpuprof.tui.widgets.step_graph_tab import NamedStep, Panel, PanelItem, StepGraphTab, step_at
+from tpuprof.tui.widgets.step_graph_tab import NamedStep, Panel, PanelItem, StepGraphTab
 from tpuprof.tui.widgets.tab import Jump
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.findings.finding import Finding
     from tpuprof.parsers.pages.inference import LatencyRow
     from tpuprof.tui.report.describe import Section
-
-At = Literal["overview", "latencies", "steps"]
-"""The views: that of the program, that of its latencies, and for programs that serve the first one with steps."""
 
 MEANINGS: Mapping[str, str] = {
     "Step time": "of the slowest core in each step. ~ means inferred: the time between starts of the busiest program.",
@@ -88,21 +85,20 @@ class OverviewTab(StepGraphTab[Overview]):
 
     def __init__(self, look: ScreenLook, *, id: str) -> None:
         super().__init__(look, id=id)
-        self._at: At = "overview"
+        self._wants_latencies = False
 
     def _composed(self, page: Overview, width: int, height: int, cursor: Cursor) -> ComposedGraph:
         if self._shows_latencies and page.inference is not None:
             shown = replace(page.inference, warnings=page.warnings)
             return drawing.compose(shown, Pen(width, self.look.glyphs), height, cursor)
-        return compose(page, Pen(width, self.look.glyphs), height, cursor, True if self._at == "steps" else None)
+        return compose(page, Pen(width, self.look.glyphs), height, cursor)
 
     @property
     def _shows_latencies(self) -> bool:
-        return self._at == "latencies" and self._page is not None and self._page.inference is not None
+        return self._wants_latencies and self._page is not None and self._page.inference is not None
 
     def _steps(self, page: Overview) -> Sequence[NamedStep]:
-        hidden = self._shows_latencies or (self._at == "overview" and page.serves)
-        return () if hidden else page.steps
+        return () if self._shows_latencies or page.serves else page.steps
 
     def _sections(self, page: Overview) -> Sequence[Section]:
         return sections(page)
@@ -176,7 +172,7 @@ class OverviewTab(StepGraphTab[Overview]):
     def show(self, part: str, payload: Overview) -> None:
         """Shows a page, be it of some hosts only; cursors stay on the same op and step where the new page has them."""
         old, self._page = self._page, payload
-        self._at = self._at if payload.inference is not None else "overview"
+        self._wants_latencies = self._wants_latencies and payload.inference is not None
         self._keep_cursors(old, payload)
         if old is None or not payload.findings:
             self._panel = self._first_panel(payload)
@@ -204,11 +200,11 @@ class OverviewTab(StepGraphTab[Overview]):
         """Shows latencies, or the overview with its graph again; or all figures."""
         if name != "latencies":
             return super().command(name, by)
-        self._show_view("overview" if self._shows_latencies else "latencies")
+        self._show_latencies(not self._shows_latencies)
         return ""
 
-    def _show_view(self, view: At) -> None:
-        page, self._at = self._page, view
+    def _show_latencies(self, wanted: bool) -> None:
+        page, self._wants_latencies = self._page, wanted
         self._lists = {"ops": Listing(), "findings": Listing()}
         if page is not None:
             self._panel = self._list = self._first_panel(page)
@@ -216,17 +212,11 @@ class OverviewTab(StepGraphTab[Overview]):
         self.redraw()
 
     def back(self) -> bool:
-        """From the latencies, or the steps that a jump led to, back to the overview."""
-        if self._at == "overview":
+        """From the latencies back to the overview."""
+        if not self._wants_latencies:
             return False
-        self._show_view("overview")
+        self._show_latencies(False)
         return True
-
-    def go_to(self, what: str, name: str, program: int | None = None) -> str:
-        """Moves to the step of that name, where there is one; a program that serves then shows its steps."""
-        if self._page is not None and step_at(self._page.steps, name) is not None and not self._steps(self._page):
-            self._show_view("steps")
-        return super().go_to(what, name, program)
 
     def jump(self, command: str) -> Jump | None:
         """To where a finding points, to a step or an op's longest run on the timeline, to the op in the ops tab."""

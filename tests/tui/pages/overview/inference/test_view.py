@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from tests.support.app.scene import after, scene
-from tests.support.app.stage import ReadyPages, frame, make_app, overview_tab, settled
+from tests.support.app.stage import ReadyPages, frame, make_app, overview_tab
 from tests.support.made.pages import requests_overview, serving_overview, training_overview
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.widgets.step_graph_tab import PanelItem
@@ -39,17 +39,6 @@ async def test_the_cursor_goes_over_modules_and_search_finds_them() -> None:
         assert tab.selection == names[-1], "there are no steps to move over"
         await pilot.press("enter")
         assert names[-1] in frame(app) and "of the modules' time over all cores" in frame(app)
-
-
-async def test_a_jump_to_a_step_shows_the_steps() -> None:
-    async with scene(make_app(ReadyPages(serving_overview()))) as (app, pilot):
-        tab = overview_tab(app)
-        await pilot.press("l")
-        assert tab.place == PanelItem("ops", 0)
-        assert tab.go_to("step", "69") == ""
-        await settled(pilot)
-        assert tab.place == PanelItem("steps", 69) and "module periods" in frame(app)
-        assert "module periods" not in await after(pilot, "escape")
 
 
 async def test_notes_and_help_are_those_of_the_view() -> None:
