@@ -134,13 +134,10 @@ def _named(diff: Diff, change: Change, ascii_only: bool) -> tuple[str, float, li
 
 def _largest(parts: Sequence[Contribution], whole: float, change: Change) -> list[Contribution]:
     """Those beyond their noise that are a good part of the change; where no noise is known, the largest."""
-    largest = [
-        part
-        for part in parts
-        if (part.change.is_beyond_noise or change.noise is None) and abs(part.delta) >= _LEAST_SHARE * abs(whole) > 0
-    ]
-    largest.sort(key=lambda part: (-abs(part.delta), part.name))
-    return largest[:_MOST_NAMED]
+    least = _LEAST_SHARE * abs(whole)
+    known = (part for part in parts if part.change.is_beyond_noise or change.noise is None)
+    largest = (part for part in known if abs(part.delta) >= least > 0)
+    return sorted(largest, key=lambda part: (-abs(part.delta), part.name))[:_MOST_NAMED]
 
 
 def _listed(parts: Sequence[Contribution], ascii_only: bool) -> str:

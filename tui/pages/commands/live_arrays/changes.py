@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.memory.live_arrays import AllocationGroup, By, LiveArrays
+from tpuprof.parsers.memory.live_arrays import AllocationGroup, By, LiveArrays, groups
 from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff, Mark, changes
 from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size
 from tpuprof.tui.draw.layout import clean
@@ -32,6 +32,13 @@ _STYLES: dict[Mark, StyleKey] = {"more": "bad", "new": "bad", "less": "good", "g
 def pages_of(content: Content) -> tuple[LiveArrays, ...]:
     """The one page, or the page before and the page after."""
     return (content,) if isinstance(content, LiveArrays) else (content.before, content.after)
+
+
+def rows_of(content: Content, by: By, device: str | None, kind: str | None) -> Sequence[Row]:
+    """The groups of a page, or what became of the groups of two."""
+    if isinstance(content, LiveArrays):
+        return groups(content, by, device, kind)
+    return changes(content, by, device, kind)
 
 
 def page_of(content: Content, row: Row) -> LiveArrays:

@@ -10,29 +10,17 @@ from dataclasses import replace
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, has_words
-from tpuprof.parsers.memory.live_arrays import BUFFER, EXECUTABLE, By, DeviceTotal, LiveArrays, groups
-from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff, changes
+from tpuprof.parsers.memory.live_arrays import BUFFER, EXECUTABLE, By, DeviceTotal, LiveArrays
+from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.layout import LOW, NARROW, Composed, cut, cut_middle, filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, row_lines
+from tpuprof.tui.pages.commands.live_arrays import changes
 from tpuprof.tui.pages.commands.live_arrays.card import card
-from tpuprof.tui.pages.commands.live_arrays.changes import (
-    CHANGES,
-    Content,
-    Row,
-    change_style,
-    group_of,
-    group_rows,
-    headline,
-    page_of,
-    pages_of,
-    signed_size,
-    sorts,
-    warnings_of,
-)
+from tpuprof.tui.pages.commands.live_arrays.changes import Content, Row
 from tpuprof.tui.pages.commands.live_arrays.fields import BY_TITLES, GROUPS, GroupRows
 from tpuprof.tui.report.fields import Table, is_descending, order, screen_columns
 from tpuprof.tui.report.shared.holders import short_device
@@ -61,13 +49,13 @@ class LiveArraysView(Listing):
 
 def kinds(content: Content) -> list[str | None]:
     """What `LiveArraysView.kind` may be: all, and each kind that there is."""
-    there = {one.kind for page in pages_of(content) for one in page.allocations}
+    there = {one.kind for page in changes.pages_of(content) for one in page.allocations}
     return [None, *(kind for kind in (BUFFER, EXECUTABLE) if kind in there and len(there) > 1)]
 
 
 def devices(content: Content) -> list[str | None]:
     """What `LiveArraysView.device` may be: all, and each device, the fullest first."""
-    names = dict.fromkeys(one.device for page in reversed(pages_of(content)) for one in page.devices)
+    names = dict.fromkeys(one.device for page in reversed(changes.pages_of(content)) for one in page.devices)
     return [None, *(names if len(names) > 1 else ())]
 
 
@@ -89,12 +77,11 @@ class ListedArrays:
 
 def listed(content: Content, view: LiveArraysView) -> ListedArrays:
     """What the table shows."""
-    only = view.by, view.device, view.kind
-    made: Sequence[Row] = groups(content, *only) if isinstance(content, LiveArrays) else changes(content, *only)
+    made = changes.rows_of(content, view.by, view.device, view.kind)
     kept = [row for row in made if not (view.hides_same and _is_same(row)) and _holds(content, row, view.words)]
     table, sort, descending = _sorting(content, view)
-    places = order(table, group_rows(kept, view.by), sort, descending)
-    whole = sum(max(0, group_of(row).total.size_bytes) for row in made)
+    places = order(table, changes.group_rows(kept, view.by), sort, descending)
+    whole = sum(max(0, changes.group_of(row).total.size_bytes) for row in made)
     return ListedArrays(tuple(kept[place] for place in places.tolist()), len(made), sum(map(_is_same, made)), whole)
 
 
@@ -104,7 +91,7 @@ def _is_same(row: Row) -> bool:
 
 def _sorting(content: Content, view: LiveArraysView) -> tuple[Table[GroupRows], str, bool]:
     """The table, what it is sorted by, and whether the largest comes first."""
-    table, sort = GROUPS if isinstance(content, LiveArrays) else CHANGES, view.sort or sorts(content)[0]
+    table, sort = GROUPS if isinstance(content, LiveArrays) else changes.CHANGES, view.sort or changes.sorts(content)[0]
     return table, sort, is_descending(table, sort) != view.is_reversed
 
 
@@ -112,7 +99,7 @@ def _holds(content: Content, row: Row, words: str) -> bool:
     """Whether each of the words is in what is known of a group, its stacks included."""
     if not words.strip():
         return True
-    page, group = page_of(content, row), group_of(row)
+    page, group = changes.page_of(content, row), changes.group_of(row)
     frames = {frame for member in group.members for frame in page.allocations[member].stack}
     texts = [group.title, group.kind or "", *group.devices, *(f"{frame.place} {frame.function}" for frame in frames)]
     return has_words(words)("\n".join(texts).casefold())
@@ -143,7 +130,7 @@ def compose(content: Content, view: LiveArraysView, listed: ListedArrays, pen: P
 def table_lines(content: Content, view: LiveArraysView, listed: ListedArrays, shown: range, pen: Pen) -> list[Line]:
     """Headings and rows."""
     table, sort, descending = _sorting(content, view)
-    source = group_rows(listed.rows, view.by, listed.whole_bytes, pen.width)
+    source = changes.group_rows(listed.rows, view.by, listed.whole_bytes, pen.width)
     left_out = _left_out(content, view, source, pen.width)
     looks: dict[str, dict[str, object]] = {key: {} for key in table.screen if key not in left_out}
     looks["name"] = {"title": view.by} if view.by in ("device", "kind") else {}
@@ -197,7 +184,7 @@ def _why_nothing(content: Content, view: LiveArraysView) -> str:
 
 
 def _summary(content: Content, view: LiveArraysView, pen: Pen, height: int | None) -> list[Line]:
-    words = headline(content, pen.glyphs.is_ascii)
+    words = changes.headline(content, pen.glyphs.is_ascii)
     wrapped = pen.narrower(1).wrap(words, "strong", [(" ", "text")])
     lines = wrapped if height is None else wrapped[: 2 if height < LOW else 4]
     most = None if height is None else _LOW_DEVICES if height < LOW else _MOST_DEVICES if height >= 30 else 4
@@ -205,7 +192,7 @@ def _summary(content: Content, view: LiveArraysView, pen: Pen, height: int | Non
         lines += device_changes(content, most, pen)
     else:
         lines += device_lines(content.devices, most, pen)
-    for text in warnings_of(content)[: None if height is None else 1]:
+    for text in changes.warnings_of(content)[: None if height is None else 1]:
         lines.append(pen.fit([(" ! ", "warn"), (text, "warn")]))
     return lines
 
@@ -232,7 +219,7 @@ def device_changes(diff: LiveArraysDiff, most: int | None, pen: Pen) -> list[Lin
     def line(name: str) -> Line:
         old, new = before.get(name, 0), after.get(name, 0)
         metrics = f"{binary_size(old):>9} {pen.glyphs.arrow} {binary_size(new):<9} "
-        change: Span = (signed_size(new - old), change_style(new - old))
+        change: Span = (changes.signed_size(new - old), changes.change_style(new - old))
         return pen.fit([_device_name(name, pen.glyphs), (metrics, "text"), change])
 
     return _listed(names, most, line, pen)
@@ -255,7 +242,7 @@ def _listed(items: Sequence[object], most: int | None, line: Callable[..., Line]
 def head_line(content: Content, pen: Pen) -> Line:
     """Which file it is, or which two."""
     lead = " LIVE ARRAYS "
-    names = [page.name for page in pages_of(content)]
+    names = [page.name for page in changes.pages_of(content)]
     room = max(8, (pen.width - len(lead) - 6) // len(names))
     spans: list[Span] = [(lead, "badge"), ("  ", "text")]
     for place, name in enumerate(names):
