@@ -171,8 +171,7 @@ MOTIONS: tuple[tuple[tuple[str, ...], str], ...] = (
 """Keys and their actions, which each tab understands in its own way."""
 
 
-OF_THE_APP = ("suspend_process",)
-"""Actions that are Textual's own."""
+OF_THE_APP = ("suspend_process",)  # actions that are Textual's own
 
 
 def parsed(action: str) -> tuple[str, tuple[object, ...]]:

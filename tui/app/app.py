@@ -38,12 +38,8 @@ from tpuprof.tui.widgets.tab import CursorMoved, OpenPopup, OpenScreen, PageWant
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-SHORT = 28
-"""Rows below which the line on what is under the cursor gives way to the page."""
-
-
-RULE_CELLS = 3
-"""Cells of the rule between list and card, as its style says."""
+SHORT = 28  # rows below which the line on what is under the cursor gives way to the page
+RULE_CELLS = 3  # cells of the rule between list and card, as its style says
 
 _JUMPS = (
     KeyRow("o", "go there", "Go to the op, step or page that it is about"),

@@ -50,8 +50,7 @@ _ABOUT = meanings(
 
 DEFAULT_MS = 2000
 PROGRESS_SECONDS = 0.1
-_MOST_DIGITS = 20
-"""Of a time that are looked at; it is too long before that."""
+_MOST_DIGITS = 20  # of a time that are looked at; it is too long before that
 
 
 @dataclass(frozen=True, slots=True)

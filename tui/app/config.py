@@ -15,9 +15,7 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.tui.pages import op_columns
 from tpuprof.tui.terminal.custom import THEMES, VARIABLE, Config, Custom, Keymap, Theme, config_path
 
-MOST_BYTES = 1_000_000
-"""Of the file; whatever is longer is something else."""
-
+MOST_BYTES = 1_000_000  # of the file; whatever is longer is something else
 _HINT = "tpuprof-tui config prints a file with all there is to set"
 _AMOUNT = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) ?([kMGT]B)")
 _BYTES = {"kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.graph.programs import Programs
     from tpuprof.parsers.pages.overview.model import Overview
 
-FIRST = TAB_NAMES[0]
-"""The tab that is loaded with a run: what it shows settles of which run and host the others are."""
-
+FIRST = TAB_NAMES[0]  # the tab that is loaded with a run: what it shows settles of which run and host the others are
 _NO_LOGDIR = ("not_found", "unsupported_scheme", "unreadable", "driver_missing", "no_permission", "connection")
 """Codes of errors after which there are no runs to choose from."""
 

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.session.pages import Pages
     from tpuprof.parsers.session.session import Session
 
-PROGRESS_SECONDS = 0.15
-"""At most one progress message in this time, however fast chunks come."""
-
+PROGRESS_SECONDS = 0.15  # at most one progress message in this time, however fast chunks come
 _ESTIMATE_FROM_SECONDS = 0.5
 
 

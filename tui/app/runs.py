@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.session.diff.model import Diff
     from tpuprof.parsers.session.run_facts import RunFacts
 
-TELL_SECONDS = 0.1
-"""The least time between two calls of `tell`."""
-
+TELL_SECONDS = 0.1  # the least time between two calls of `tell`
 ReadFacts = Callable[["Run", Callable[[], bool]], "RunFacts"]
 
 

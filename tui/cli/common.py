@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.hosts.progress import Progress
     from tpuprof.parsers.session.session import Session
 
-_LINE_WIDTH = 80
-"""Cells of a line on standard error where nothing says."""
+_LINE_WIDTH = 80  # cells of a line on standard error where nothing says
 
 
 def existing(path: str) -> str:

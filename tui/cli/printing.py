@@ -15,8 +15,7 @@ from tpuprof.tui.report.output import Produce
 from tpuprof.tui.report.page import TextLook
 from tpuprof.tui.terminal.detect import detect
 
-PIPE_WIDTH = 110
-"""Cells of a text report where neither `--width`, a terminal nor COLUMNS says: room for every column."""
+PIPE_WIDTH = 110  # cells of a text report where neither `--width`, a terminal nor COLUMNS says: room for every column
 
 
 def output_file(args: argparse.Namespace) -> str | None:

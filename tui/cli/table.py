@@ -37,8 +37,7 @@ class Command:
         return exit_code
 
 
-WITHOUT_WORD = ""
-"""What runs where no command is named: the app."""
+WITHOUT_WORD = ""  # what runs where no command is named: the app
 
 COMMANDS = {
     WITHOUT_WORD: Command("app:app_parser", "app:run_app"),
@@ -55,8 +54,7 @@ COMMANDS = {
 }
 """All of them by their words, in the order of the manual."""
 
-VERSION = Command("app:app_parser", "version:run_version")
-"""What `--version` does in the place of the app."""
+VERSION = Command("app:app_parser", "version:run_version")  # what `--version` does in the place of the app
 
 
 def _named(place: str) -> Callable[..., Any]:

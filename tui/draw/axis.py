@@ -14,17 +14,10 @@ from tpuprof.parsers.timeline.model import StepSpan
 from tpuprof.tui.draw.layout import Canvas, clean
 from tpuprof.tui.draw.spans import Glyphs, Line
 
-_UNITS = ((12, "s"), (9, "ms"), (6, "µs"), (3, "ns"), (0, "ps"))
-"""Power of ten of picoseconds, and the unit's name."""
-
-_LEAST_APART = 12
-"""Cells between two ticks."""
-
-_MOST_DIGITS = 6
-"""Digits of a label; ticks that need more are counted from an offset."""
-
-_STEPS_NAMED = 400
-"""Steps in a window up to which their borders are drawn."""
+_UNITS = ((12, "s"), (9, "ms"), (6, "µs"), (3, "ns"), (0, "ps"))  # power of ten of picoseconds, and the unit's name
+_LEAST_APART = 12  # cells between two ticks
+_MOST_DIGITS = 6  # digits of a label; ticks that need more are counted from an offset
+_STEPS_NAMED = 400  # steps in a window up to which their borders are drawn
 
 
 @dataclass(frozen=True, slots=True)

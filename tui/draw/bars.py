@@ -8,9 +8,7 @@ from typing import get_args
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.tui.draw.spans import ClassStyle, Glyphs, OnClassStyle, StyleKey
 
-_ASCII_LEAST = 3
-"""Eighths from which on a cell of an ASCII bar differs from its empty part."""
-
+_ASCII_LEAST = 3  # eighths from which on a cell of an ASCII bar differs from its empty part
 CLASS_STYLE: dict[OpClass, StyleKey] = dict(zip(get_args(OpClass), get_args(ClassStyle), strict=True))
 ON_CLASS_STYLE: dict[OpClass, StyleKey] = dict(zip(get_args(OpClass), get_args(OnClassStyle), strict=True))
 

@@ -11,11 +11,8 @@ from tpuprof.tui.draw.layout import Canvas
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 
-AXIS = 9
-"""Cells left of the columns."""
-
-WIDEST = 14
-"""Cells of the widest column, gap included."""
+AXIS = 9  # cells left of the columns
+WIDEST = 14  # cells of the widest column, gap included
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +34,7 @@ class ComposedGraph:
     first_op_line: int
 
 
-WIDE_CARD = 31
-"""Cells from which on the card of the step time has its range too."""
+WIDE_CARD = 31  # cells from which on the card of the step time has its range too
 
 
 def step_time_card(time: StepTime | None, pen: Pen) -> list[list[Span]]:

@@ -11,17 +11,10 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.draw.spans import Glyphs, Key, Line, Span, StyleKey
 
-WIDE = 110
-"""Cells from which on the page shows more columns."""
-
-NARROW = 72
-"""Cells below which a table gives up columns for the names."""
-
-LOW = 21
-"""Rows up to which the verdict is cut to three lines."""
-
-TALL = 30
-"""Rows from which on the page has air and every line of the verdict."""
+WIDE = 110  # cells from which on the page shows more columns
+NARROW = 72  # cells below which a table gives up columns for the names
+LOW = 21  # rows up to which the verdict is cut to three lines
+TALL = 30  # rows from which on the page has air and every line of the verdict
 
 
 @dataclass(frozen=True, slots=True)

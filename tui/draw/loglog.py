@@ -26,9 +26,7 @@ from tpuprof.tui.draw.loglog_scene import (
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, StyleKey
 
-LEAST = (24, 6)
-"""Width and height of the smallest plot."""
-
+LEAST = (24, 6)  # width and height of the smallest plot
 MARKER = "◉"
 """A point where colours distinguish points.
 
@@ -36,9 +34,7 @@ U+25C9 is of neutral width, so that every terminal draws it in one cell; a bulle
 are of ambiguous width, two cells in some East Asian settings, and a small black square may become a picture.
 """
 
-_DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
-"""Braille's bits by column and row of a cell."""
-
+_DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))  # Braille's bits by column and row of a cell
 _PREFIX = ("", "k", "M", "G", "T", "P", "E")
 
 

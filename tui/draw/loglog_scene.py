@@ -18,30 +18,14 @@ from tpuprof.tui.draw.spans import StyleKey
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-LEFT = 8
-"""Cells left of the plot: six of a figure, a space, the axis."""
-
-RIGHT = 1
-"""Cells right of it, for the cursor's bracket."""
-
-TOP = 1
-"""Lines above the plot, for the title."""
-
-BOTTOM = 2
-"""Lines below it: the axis and its figures."""
-
-DECADES = 12
-"""Decades that an axis shows at most; it shows three at least."""
-
-AIR = 0.1
-"""Decades left free beyond the outermost figure."""
-
-
-Cell = tuple[int, int]
-"""Row and column of the plot."""
-
-Logs = TypeVar("Logs", float, "npt.NDArray[np.float64]")
-"""A logarithm, or an array of them."""
+LEFT = 8  # cells left of the plot: six of a figure, a space, the axis
+RIGHT = 1  # cells right of it, for the cursor's bracket
+TOP = 1  # lines above the plot, for the title
+BOTTOM = 2  # lines below it: the axis and its figures
+DECADES = 12  # decades that an axis shows at most; it shows three at least
+AIR = 0.1  # decades left free beyond the outermost figure
+Cell = tuple[int, int]  # row and column of the plot
+Logs = TypeVar("Logs", float, "npt.NDArray[np.float64]")  # a logarithm, or an array of them
 
 
 @dataclass(frozen=True, slots=True)

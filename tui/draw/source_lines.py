@@ -19,11 +19,8 @@ from tpuprof.tui.draw.spans import Line, Span
 
 SUFFIXES = (".py", ".pyi", ".cc", ".cpp", ".h", ".cu", ".jl", ".rs", ".mlir")
 """Of files that are shown. A notebook's lines are not those of its file."""
-MOST_BYTES = 4_000_000
-"""How far into a file it looks."""
-LONGEST_LINE = 400
-"""Most characters of a line."""
-
+MOST_BYTES = 4_000_000  # how far into a file it looks
+LONGEST_LINE = 400  # most characters of a line
 _LONGEST_NAME = 4096
 _MOST_TAILS = 32
 _TAB = 4

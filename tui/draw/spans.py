@@ -60,9 +60,7 @@ Ink = Fill | Literal["words", "words.odd"]
 can't.
 """
 
-Pair = tuple[Ink, Fill]
-"""Ink and ground of a cell."""
-
+Pair = tuple[Ink, Fill]  # ink and ground of a cell
 Key = StyleKey | Pair
 
 Span = tuple[str, Key]
@@ -145,8 +143,7 @@ BLOCK = Glyphs(
     letters=False,
 )
 
-PLAIN = replace(BLOCK, letters=True)
-"""`BLOCK` for output without colours: areas are filled with letters."""
+PLAIN = replace(BLOCK, letters=True)  # `BLOCK` for output without colours: areas are filled with letters
 
 ASCII = Glyphs(
     name="ascii",

@@ -66,10 +66,7 @@ class Listing:
         return shown_top(self.cursor, self.first, room, count)
 
 
-LEAST_WIDTH = 8
-"""Cells that a column needs to be shown at all."""
-
-
+LEAST_WIDTH = 8  # cells that a column needs to be shown at all
 Cells = Callable[[Sequence[int]], Sequence[Span]]
 """Draws the cells of some rows in one column: texts free of control characters, and their styles."""
 

@@ -121,8 +121,7 @@ def _key_lines(keys: Sequence[Described], pen: Pen) -> list[Line]:
     return lines
 
 
-Section = tuple[str, "Iterable[tuple[Metric[Any], Any]]"]
-"""A title, and figures with what each is read from."""
+Section = tuple[str, "Iterable[tuple[Metric[Any], Any]]"]  # a title, and figures with what each is read from
 
 
 def metric_lines(sections: Iterable[Section], unknown: Mapping[str, str], pen: Pen) -> list[Line]:
@@ -145,5 +144,4 @@ def metric_lines(sections: Iterable[Section], unknown: Mapping[str, str], pen: P
     return lines
 
 
-_NAME, _VALUE = 23, 11
-"""Cells of the names and values."""
+_NAME, _VALUE = 23, 11  # cells of the names and values

@@ -27,18 +27,12 @@ if TYPE_CHECKING:
 
     Rows = Sequence[int] | NDArray[np.integer[Any]]
 
-Source = TypeVar("Source")
-"""What fields read: a page, or the part of it that a table is of."""
-
-Item = TypeVar("Item")
-"""The object that a row of a table is made from."""
-
+Source = TypeVar("Source")  # what fields read: a page, or the part of it that a table is of
+Item = TypeVar("Item")  # the object that a row of a table is made from
 Reader = Callable[[Source, "Rows"], "Sequence[Any] | NDArray[Any]"]
 """Reads the stored values of some rows, in their order."""
 
-RowColumns = Mapping[str, Sequence[Value]]
-"""Columns of a table by key, as JSON and CSV hold them."""
-
+RowColumns = Mapping[str, Sequence[Value]]  # columns of a table by key, as JSON and CSV hold them
 NO_REASON = "the profile does not tell"
 
 

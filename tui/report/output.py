@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     import gzip  # only for files that are to be compressed
 
 Write = Callable[[bytes], object]
-Produce = Callable[[Write], None]
-"""Makes a report: calls what it is given with piece after piece."""
-
+Produce = Callable[[Write], None]  # makes a report: calls what it is given with piece after piece
 _COMPRESSION = 6
 _FOR_ME = 0o600
 _NAMES_LOOKED_AT = 20_000

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from tpuprof.tui.report.output import Produce
 
 Format = Literal["text", "json", "csv", "md", "perfetto", "dot", "hlo", "proto"]
-FORMATS: tuple[Format, ...] = ("text", "json", "csv", "md")
-"""Formats that every page has."""
-
+FORMATS: tuple[Format, ...] = ("text", "json", "csv", "md")  # formats that every page has
 OF_SOME_PAGES: tuple[Format, ...] = ("perfetto", "dot", "hlo", "proto")
 """Formats that a page may have besides (`Page.formats` in the registry)."""
 
@@ -28,8 +26,7 @@ WITHOUT_WARNINGS: tuple[Format, ...] = ("csv", *OF_SOME_PAGES)
 """Formats that hold rows, events or a graph alone; what there is to warn of goes to standard error."""
 
 Page = TypeVar("Page")
-Content = TypeVar("Content")
-"""What is read of a run to print a page: the page itself, or several."""
+Content = TypeVar("Content")  # what is read of a run to print a page: the page itself, or several
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,7 @@ from tpuprof.tui.draw.spans import ClassStyle, Glyphs, Key, Line, OnClassStyle, 
 if TYPE_CHECKING:
     from tpuprof.tui.report.page import TextLook
 
-LEAST_WIDTH = 60
-"""Narrower than this no table makes sense; lines are left to the terminal to wrap."""
-
+LEAST_WIDTH = 60  # narrower than this no table makes sense; lines are left to the terminal to wrap
 SIMULATED = "SIMULATED: the times of this profile are composed, not measured"
 
 # Of the terminal's own 16 colours: they follow its theme, light or dark.

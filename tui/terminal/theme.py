@@ -22,16 +22,10 @@ from tpuprof.tui.draw.spans import Fill, Pair, StyleKey
 from tpuprof.tui.terminal.custom import Theme
 from tpuprof.tui.terminal.detect import ColorMode
 
-BarKey = Literal["bar", "bar.dim", "bar.strong", "bar.key"]
-"""The header line and the footer; the run's name is strong."""
-
-TabKey = Literal["tab", "tab.key", "tab.active"]
-"""The names of tabs."""
-
+BarKey = Literal["bar", "bar.dim", "bar.strong", "bar.key"]  # the header line and the footer; the run's name is strong
+TabKey = Literal["tab", "tab.key", "tab.active"]  # the names of tabs
 PanelText = Literal["panel", "panel.dim", "panel.strong", "panel.key", "panel.warn"]
-PanelKey = Literal[PanelText, "panel.title", "panel.frame", "panel.cursor"]
-"""Lists and help above the screen."""
-
+PanelKey = Literal[PanelText, "panel.title", "panel.frame", "panel.cursor"]  # lists and help above the screen
 ChromeKey = Literal[BarKey, TabKey, PanelKey, "input"]
 """Styles of what surrounds a page; drawing functions know nothing of them."""
 
@@ -43,8 +37,7 @@ KEYS: tuple[AnyKey, ...] = (*get_args(StyleKey), *get_args(ChromeKey))
 
 _Shade = tuple[str, int]  # one colour twice: as ``#rrggbb``, and as the index that stands for it among 256
 
-_Shades = Mapping[str, tuple[_Shade, _Shade]]
-"""Each colour by its name, on a dark background and on a light one."""
+_Shades = Mapping[str, tuple[_Shade, _Shade]]  # each colour by its name, on a dark background and on a light one
 
 _SHADES: _Shades = {
     "page": (("#13161b", 233), ("#fbfaf7", 231)),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from tpuprof.tui.cli.arguments import options
 from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser
 
-OOM_FORMATS = ("text", "json", "md")
-"""Formats of its report."""
+OOM_FORMATS = ("text", "json", "md")  # formats of its report
 
 
 def oom_parser() -> UsageParser:

@@ -13,15 +13,10 @@ from tpuprof.tui.app.options import COLOR_CHOICES
 from tpuprof.tui.terminal.custom import THEMES
 
 PROGRAM = "tpuprof-tui"
-DEMO = "demo"
-"""The path that stands for the bundled demo profile."""
-STREAM = "-"
-"""The file name that stands for standard input or output."""
-MOST_WIDTH = 10_000
-"""Cells of the widest text report."""
-
-_HERE = "."
-"""Where profiles are looked for if no path is given."""
+DEMO = "demo"  # the path that stands for the bundled demo profile
+STREAM = "-"  # the file name that stands for standard input or output
+MOST_WIDTH = 10_000  # cells of the widest text report
+_HERE = "."  # where profiles are looked for if no path is given
 
 
 class UsageParser(argparse.ArgumentParser):

@@ -12,9 +12,7 @@ FREE, BAND, OWN, HELD, USED, PADDING, HELD_IN_BAND, USED_IN_BAND = range(8)
 """Nothing; nothing within the band; the cursor's buffer; there throughout; temporary; what padding takes."""
 
 FILL: tuple[Fill, ...] = ("page", "view", "copy", "vector", "compute", "host", "vector", "compute")
-LIMIT: Fill = "collective"
-"""The line of the capacity."""
-
+LIMIT: Fill = "collective"  # the line of the capacity
 LETTER = "  @:=p%#"
 
 

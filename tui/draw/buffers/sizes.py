@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tpuprof.tui.draw.format import UNKNOWN, significant
 
-UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
-"""Above a byte, the largest first."""
+UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))  # above a byte, the largest first
 
 
 def binary_size(value: int | None) -> str:

@@ -13,15 +13,11 @@ from tpuprof.tui.draw.layout import label_span
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, StyleKey
 
-CATEGORY = "cat."
-"""Heading of the column of categories."""
-
+CATEGORY = "cat."  # heading of the column of categories
 CATEGORY_WORDS = dict(zip(CATEGORIES, ("arg", "out", "thread", "const", "temp", "scoped"), strict=True))
 """Categories in a narrow column."""
 
-WASTED, PADDED = 2.0, 1.1
-"""Expansion from which on padding is bad, and from which on it is worth a look."""
-
+WASTED, PADDED = 2.0, 1.1  # expansion from which on padding is bad, and from which on it is worth a look
 _LAYOUT = re.compile(r"\{[^{}]*\}")
 _SHORT_SHAPE = 4096
 
@@ -45,8 +41,7 @@ def short_shape(shape: str | None) -> str:
     return _LAYOUT.sub("", shape[:_SHORT_SHAPE]) if shape else UNKNOWN
 
 
-LABEL, NAMED = 10, 5
-"""Cells of a label, with the blank behind it; callers, or buffers of a group, that a card names."""
+LABEL, NAMED = 10, 5  # cells of a label, with the blank behind it; callers, or buffers of a group, that a card names
 
 CATEGORY_PHRASES: dict[Category, str] = {
     **dict(zip(CATEGORIES, CATEGORIES, strict=True)),

@@ -15,8 +15,7 @@ from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.pages.counters.fields import SOURCES, UNITS, amount_words, on_screen, value_words
 from tpuprof.tui.report.fields import Source, Table, screen_columns
 
-LABEL = 10
-"""Cells of a label on a card."""
+LABEL = 10  # cells of a label on a card
 
 
 def text_lines(page: CountersPage, pen: Pen, most: int) -> list[Line]:

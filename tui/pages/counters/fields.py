@@ -50,8 +50,7 @@ SOURCES = {
 }
 
 
-_SHORT = {"ps": "time", "instructions": "instr."}
-"""What is counted, in few cells."""
+_SHORT = {"ps": "time", "instructions": "instr."}  # what is counted, in few cells
 
 
 def _rounded(value: float) -> str:

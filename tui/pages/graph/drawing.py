@@ -21,9 +21,7 @@ from tpuprof.tui.draw.table import Listing
 
 SIDES: tuple[Side, Side] = ("operands", "users")
 
-GAP = 3
-"""Cells of the rule between two columns."""
-
+GAP = 3  # cells of the rule between two columns
 LABEL = 9
 _DETAIL_LINES, _MOST_ANSWER_LINES = 3, 3
 _SHAPE_LINES, _INSIDE_LINES = 3, 3

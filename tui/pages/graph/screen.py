@@ -32,9 +32,7 @@ from tpuprof.tui.widgets.page_screen import HELPS, LAST, PageScreen
 from tpuprof.tui.widgets.popup import TextPopup, meanings
 from tpuprof.tui.widgets.tab import Jump
 
-WRITTEN_STEPS = 3
-"""Steps around the op that are written for Graphviz."""
-
+WRITTEN_STEPS = 3  # steps around the op that are written for Graphviz
 _MOST_NAME = 60
 _MEANINGS = meanings(*words.MEANINGS)
 _ABOUT_CALLED = meanings(*words.ABOUT_CALLED)

@@ -158,8 +158,7 @@ _OTHERS = (
     _known("step_idle_percent", "step_idle_percent", PERCENT, _IDLE, "idle", "idle")[1],
 )
 
-BREAKDOWN = ("host", *(f"breakdown_ms.{part}" for part in PARTS))
-"""What Markdown shows of where a mean step goes."""
+BREAKDOWN = ("host", *(f"breakdown_ms.{part}" for part in PARTS))  # what Markdown shows of where a mean step goes
 
 HOSTS: Table[HostsPage] = Table(
     "hosts",

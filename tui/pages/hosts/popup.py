@@ -27,12 +27,9 @@ from tpuprof.tui.widgets.popup import BACK, Popup, meanings, on_panel
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.hosts.model import HostsPage
 
-WIDEST_HOSTS = 144
-"""Cells of the panel on a wide screen."""
-
+WIDEST_HOSTS = 144  # cells of the panel on a wide screen
 _LEAST_ROWS = 8
-_MOST_ROWS = 64
-"""The cores stand below their hosts from the beginning where all these are no more rows."""
+_MOST_ROWS = 64  # the cores stand below their hosts from the beginning where all these are no more rows
 
 
 _ABOUT = meanings(

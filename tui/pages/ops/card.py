@@ -53,12 +53,8 @@ CARD = (
 )
 """What the figures on the card of an op are called and mean."""
 
-LABEL = 9
-"""Cells of a label, with the blank behind it."""
-
-HOST_MEMORY = 5
-"""Memory space of arrays that lie in the host's memory."""
-
+LABEL = 9  # cells of a label, with the blank behind it
+HOST_MEMORY = 5  # memory space of arrays that lie in the host's memory
 _IN_HOST_MEMORY = "S(5) is host memory: the link to the host may bound it, whose peak the profile does not give"
 
 _MOST_SHAPES, _MOST_STACKS = 4, 8

@@ -39,12 +39,8 @@ if TYPE_CHECKING:
 Key = int | str | None
 """What can be fetched: the module of a program id, lines around a place in code, `CALLS`, or (None) the ops by line."""
 
-Found: TypeAlias = Any
-"""What there is for a key is of the key's kind; see `fetch`."""
-
-CALLS = "custom calls"
-"""What is asked for to know what custom calls use of the units; no source is called so."""
-
+Found: TypeAlias = Any  # what there is for a key is of the key's kind; see `fetch`
+CALLS = "custom calls"  # what is asked for to know what custom calls use of the units; no source is called so
 CUSTOM_CALL = "custom-call"
 
 

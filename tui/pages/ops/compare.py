@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.compare import Array
 
 LABEL = 13
-TIMES = 8
-"""Cells of a label, and of the ratio of two figures."""
+TIMES = 8  # cells of a label, and of the ratio of two figures
 
 _FIELDS = (
     ("kind", "category"),

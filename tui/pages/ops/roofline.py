@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 DECADES_BELOW_PEAK = 6
 
-MOST_POINTS = 2000
-"""Ops with a point of their own in the plot: those with most self time."""
+MOST_POINTS = 2000  # ops with a point of their own in the plot: those with most self time
 
 
 def roofline_chart(page: RooflinePage, pen: Pen, height: int, row: int | None = None) -> list[Line]:

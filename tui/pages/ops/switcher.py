@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from tpuprof.tui.pages import TabView
     from tpuprof.tui.widgets.tab import Payload
 
-View = TreeView | RowsView
-"""One way to look at the ops, or another page's view."""
-
+View = TreeView | RowsView  # one way to look at the ops, or another page's view
 TREE, HLO, FRAMEWORK, ROOFLINE, KERNELS = "tree", "hlo", "framework_ops", "roofline", "kernels"
 TITLES = {TREE: "Profile", HLO: "HLO ops", FRAMEWORK: "Framework ops", ROOFLINE: "Roofline", KERNELS: "Kernels"}
 """What the views of the ops are called; those of other pages are called by them, and have the pages' names."""

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.op_groups import OpGroups
     from tpuprof.parsers.pages.ops.roofline import RooflinePage
 
-Groups = TypeVar("Groups", bound="OpGroups | FrameworkTypes")
-"""How rows are grouped."""
+Groups = TypeVar("Groups", bound="OpGroups | FrameworkTypes")  # how rows are grouped
 
 
 class TableView(RowsView):

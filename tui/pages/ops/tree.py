@@ -20,20 +20,15 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.op_profile import OpProfilePage, OpTree, SortBy
 
 BAR_WIDTH = 8
-WIDE = 86
-"""Cells from which on the tree shows average time and occurrences."""
-
+WIDE = 86  # cells from which on the tree shows average time and occurrences
 LEAST_CODE, LEAST_BESIDE, MOST_BESIDE = 34, 12, 28
 """Cells that a line of code takes before scopes have room beside it, and the least and the most that these take."""
 
-LEAST_NAME, LEAST_FRAMEWORK_OP = 20, 14
-"""Cells that names take at least, and framework ops beside them."""
-
+LEAST_NAME, LEAST_FRAMEWORK_OP = 20, 14  # cells that names take at least, and framework ops beside them
 _TIME, _SHARE = 9, 6
 
 
-NodePath = tuple[int, tuple[str, ...]]
-"""A node, and for an instruction inside a fusion the names on the way to it."""
+NodePath = tuple[int, tuple[str, ...]]  # a node, and for an instruction inside a fusion the names on the way to it
 
 
 @dataclass(frozen=True, slots=True)

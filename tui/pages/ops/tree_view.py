@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.op_profile import Grouping, OpProfilePage, OpTree, SortBy
 
 
-TOP = 10
-"""Children of a node that are shown at first; the others are counted."""
-
+TOP = 10  # children of a node that are shown at first; the others are counted
 _GROUPS: tuple[Grouping, ...] = ("program", "category", "provenance", "source")
 _WORDS: dict[Grouping, str] = {"provenance": "framework scope", "source": "source line"}
 

@@ -34,23 +34,12 @@ if TYPE_CHECKING:
     from tpuprof.parsers.base.errors import ProfileError
     from tpuprof.parsers.ops.filter import Filter, Mask
 
-WIDE = 112
-"""Cells from which on the card stands beside the list."""
-
-HEADLINE_LINES = 3
-"""Most lines above list and card: two of the headline, one of the views."""
-
-TALL = 24
-"""Rows from which on the headline may take two lines."""
-
-CARD_DELAY_SECONDS = 0.08
-"""Rest of the cursor after which the card follows it."""
-
-GUTTER = 3
-"""Cells between list and card."""
-
-LOW = 14
-"""Rows of the list and card below which there is no card; Enter opens it."""
+WIDE = 112  # cells from which on the card stands beside the list
+HEADLINE_LINES = 3  # most lines above list and card: two of the headline, one of the views
+TALL = 24  # rows from which on the headline may take two lines
+CARD_DELAY_SECONDS = 0.08  # rest of the cursor after which the card follows it
+GUTTER = 3  # cells between list and card
+LOW = 14  # Rows of the list and card below which there is no card; Enter opens it.
 
 
 def _card_width(width: int) -> int:

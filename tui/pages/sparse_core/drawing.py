@@ -19,16 +19,11 @@ from tpuprof.tui.report.fields import Table, in_order, row_words, screen_columns
 
 _SIGNS: dict[str, StyleKey] = {"bottleneck": "bad", "not_bottleneck": "good", "idle": "warn", "unknown": "warn"}
 
-_LABEL = 12
-"""Cells before a strip."""
-
+_LABEL = 12  # cells before a strip
 _LEAST_NAME = 16
 
-MOST_OBJECTS = 32
-"""Rows of a table of SparseCores, or of ops that wait; JSON and Markdown have them all."""
-
-_SEEN = 25
-"""Percent of a cell's time from which on waiting shows, whatever else there is."""
+MOST_OBJECTS = 32  # Rows of a table of SparseCores, or of ops that wait; JSON and Markdown have them all.
+_SEEN = 25  # percent of a cell's time from which on waiting shows, whatever else there is
 
 
 def headline(page: SparseCorePage, pen: Pen) -> list[Line]:

@@ -14,8 +14,7 @@ from tpuprof.tui.widgets.chrome import motion_keys
 from tpuprof.tui.widgets.rows import LIST_KEYS, RowsView
 from tpuprof.tui.widgets.tab import Jump
 
-LEAST_ROWS = 5
-"""Lines of the table below which the strip is left out."""
+LEAST_ROWS = 5  # lines of the table below which the strip is left out
 
 
 class SparseCoreView(RowsView):

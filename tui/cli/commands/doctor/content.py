@@ -23,9 +23,7 @@ from tpuprof.tui.draw.format import duration, size, utc
 if TYPE_CHECKING:
     from tpuprof.parsers.session.run_facts import RunFacts
 
-MOST_RUNS = 10
-"""Runs that are described; the others are counted."""
-
+MOST_RUNS = 10  # runs that are described; the others are counted
 MOST_PROBLEMS = 5
 _MOST_FILES = 4
 

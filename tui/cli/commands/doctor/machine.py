@@ -28,9 +28,7 @@ from tpuprof.tui.terminal.clipboard import yank_file
 from tpuprof.tui.terminal.custom import Config
 from tpuprof.tui.terminal.detect import detect
 
-PACKAGES = ("textual", "rich", "numpy", "protobuf", "grpcio", "brotli")
-"""What every installation has."""
-
+PACKAGES = ("textual", "rich", "numpy", "protobuf", "grpcio", "brotli")  # what every installation has
 _ZSTD = () if sys.version_info >= (3, 14) else ("backports.zstd",)
 EXTRAS = {
     "remote": (("fsspec", "aiohttp"), "profiles on web servers and in buckets"),
@@ -44,9 +42,7 @@ _OTHERS = {"s3fs": (("s3fs",), "buckets of Amazon (s3://)"), "adlfs": (("adlfs",
 """Drivers of fsspec that no extra brings."""
 
 _VARIABLES = ("TERM", "COLORTERM", "COLORFGBG", "NO_COLOR", "LC_ALL", "LC_CTYPE", "LANG", "TMUX", "STY")
-_SESSIONS = ("TMUX", "STY")
-"""What these say beyond being set is nobody's business."""
-
+_SESSIONS = ("TMUX", "STY")  # what these say beyond being set is nobody's business
 _OWN_VARIABLES = ("TPUPROF_CONFIG", "TPUPROF_CACHE_BYTES", "TPUPROF_CORE", "TPUPROF_WORKERS")
 _MISSING = "not installed"
 _LEAST_SIZE = (60, 15)

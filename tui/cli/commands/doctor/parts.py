@@ -21,8 +21,7 @@ SCHEMA = "tpuprof.doctor/1"
 WIDTH = 80
 _NAME_CELLS = 14
 _NO_SECRETS = frozenset({"root", "localhost"})
-_SHORTEST = 3
-"""Shorter names of people and machines stand in too many other words."""
+_SHORTEST = 3  # shorter names of people and machines stand in too many other words
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,5 +146,4 @@ def _facts(part: DoctorSection) -> dict[str, object]:
     return {**part.facts, **inner}
 
 
-FORMS = {"text": as_text, "md": as_markdown, "json": as_json}
-"""Makes a text of the program's version and what is said."""
+FORMS = {"text": as_text, "md": as_markdown, "json": as_json}  # makes a text of the program's version and what is said

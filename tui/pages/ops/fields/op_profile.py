@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
     from tpuprof.tui.report.fields import Rows
 
-NODE_MEMORIES = ("hbm", "on_chip_read", "on_chip_write")
-"""The memories that the op profile distinguishes."""
-
+NODE_MEMORIES = ("hbm", "on_chip_read", "on_chip_write")  # the memories that the op profile distinguishes
 NO_CATEGORY = "programs, scopes and idle time have none, nor have ops of which the profile tells none"
 
 
@@ -119,8 +117,7 @@ OP_TEXTS: Table[OpsPage] = Table("ops", _TEXTS, len, json=tuple(quantity.key for
 """The texts of nodes that are ops."""
 
 
-TREES = tuple(f"by_{grouping}" for grouping in GROUPINGS)
-"""Keys of the trees in JSON."""
+TREES = tuple(f"by_{grouping}" for grouping in GROUPINGS)  # keys of the trees in JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +178,7 @@ WALKED: Table[WalkedNodes] = Table(
 )
 """A tree as rows."""
 
-UNTIMED = NODES.json[NODES.json.index("occurrences") :]
-"""What instructions inside fusions lack."""
+UNTIMED = NODES.json[NODES.json.index("occurrences") :]  # what instructions inside fusions lack
 
 
 def node_unknown(unknown: Mapping[str, str]) -> dict[str, str]:

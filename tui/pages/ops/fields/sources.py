@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.base.op_class import OpClass
     from tpuprof.tui.report.fields import Rows
 
-BETWEEN = " > "
-"""Stands between the calls of a stack, outermost first."""
-
+BETWEEN = " > "  # stands between the calls of a stack, outermost first
 UNNAMED = "these ops name no line of code"
 
 _NO_STACK = f"{UNNAMED}, or the profile has no call stacks"

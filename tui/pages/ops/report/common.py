@@ -22,8 +22,7 @@ NOT_WORTH_SAYING = frozenset({"time_scale"})
 """Keys of what is unknown that text and Markdown pass over: most devices do not scale their clock."""
 
 
-WARNINGS: Callable[[Any], Sequence[str]] = attrgetter("ops.warnings")
-"""Those of a page that is made of HLO ops."""
+WARNINGS: Callable[[Any], Sequence[str]] = attrgetter("ops.warnings")  # those of a page that is made of HLO ops
 
 
 def of_ops(make: Callable[[OpsPage], Content]) -> Callable[[ReportRequest], Content]:

@@ -49,9 +49,7 @@ INDENT = "\u00a0\u00a0"  # what a browser does not fold
 
 HEADLINE = attribute("headline", TEXT, "what the tree says, in a sentence")
 
-MOST_LEVELS = 100
-"""Levels of nodes below a root; JSON nests twice as deep, and common readers stop at 256."""
-
+MOST_LEVELS = 100  # Levels of nodes below a root; JSON nests twice as deep, and common readers stop at 256.
 MOST_INSTRUCTIONS = 500_000
 """Instructions inside fusions after which no more fusions are looked into: many ops can share one large computation."""
 
