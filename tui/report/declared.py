@@ -15,26 +15,14 @@ from typing import TYPE_CHECKING, Any, Generic
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.table import first_rows
-from tpuprof.tui.report import json, markdown
+from tpuprof.tui.report import fields, json, markdown
 from tpuprof.tui.report.csv import table_csv
-from tpuprof.tui.report.fields import (
-    Metric,
-    Source,
-    Table,
-    first,
-    metric_reasons,
-    metric_values,
-    reasons,
-    screen_columns,
-    table_records,
-)
 from tpuprof.tui.report.page import Content, Report, ReportRequest
 from tpuprof.tui.report.text import covered, heading, page_text
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.tui.draw.spans import Line
-    from tpuprof.tui.report.fields import Rows
 
 
 @dataclass(frozen=True)
@@ -85,15 +73,15 @@ class Values:
 
 
 @dataclass(frozen=True)
-class Metrics(Generic[Source]):
+class Metrics(Generic[fields.Source]):
     """Metrics of JSON; `Declared.metrics` has those that Markdown shows."""
 
-    metrics: Sequence[Metric[Source]]
-    source: Source
+    metrics: Sequence[fields.Metric[fields.Source]]
+    source: fields.Source
 
     def json(self) -> Values:
         """Their values."""
-        return Values(metric_values(self.metrics, self.source), metric_reasons(self.metrics))
+        return Values(fields.metric_values(self.metrics, self.source), fields.metric_reasons(self.metrics))
 
     def markdown(self) -> Sequence[str]:
         """Nothing."""
@@ -101,7 +89,7 @@ class Metrics(Generic[Source]):
 
 
 @dataclass(frozen=True)
-class Section(Generic[Source]):
+class Section(Generic[fields.Source]):
     """A table.
 
     Attributes:
@@ -112,25 +100,25 @@ class Section(Generic[Source]):
         rows: that it shows, where these are not the first ones.
     """
 
-    table: Table[Source]
-    source: Source
+    table: fields.Table[fields.Source]
+    source: fields.Source
     title: str = ""
     limit: int = 0
     keys: Sequence[str] = ()
-    rows: Rows | None = None
+    rows: fields.Rows | None = None
 
     @property
-    def shown(self) -> Rows:
+    def shown(self) -> fields.Rows:
         """The rows that it shows."""
-        return first(self.table.length(self.source), self.limit) if self.rows is None else self.rows
+        return fields.first(self.table.length(self.source), self.limit) if self.rows is None else self.rows
 
     def json(self) -> Values:
         """Its rows, at the table's key."""
-        return self.holding(table_records(self.table, self.source, self.shown))
+        return self.holding(fields.table_records(self.table, self.source, self.shown))
 
     def holding(self, rows: object) -> Values:
         """The same with rows that are made already."""
-        return Values({self.table.key: rows}, reasons(self.table.fields, f"{self.table.key}[]", {}))
+        return Values({self.table.key: rows}, fields.reasons(self.table.fields, f"{self.table.key}[]", {}))
 
     def markdown(self) -> Sequence[str]:
         """Its section, and how many rows are not in it."""
@@ -141,7 +129,7 @@ class Section(Generic[Source]):
 
     def lines(self, pen: Pen, sort: str = "self") -> list[Line]:
         """The table as the screen draws it, and how many rows are not in it; sorted by the column of that name."""
-        columns = screen_columns(self.table, self.source, pen.glyphs)
+        columns = fields.screen_columns(self.table, self.source, pen.glyphs)
         return first_rows(columns, range(self.table.length(self.source)), self.limit, pen, sort)
 
     def csv(self) -> str:
@@ -208,9 +196,9 @@ def declared(
     name: str,
     read: Callable[[ReportRequest], Content],
     declare: Callable[[Content, ReportRequest], Declared],
-    tables: tuple[Table[Any], ...],
-    metrics: tuple[Metric[Any], ...] = (),
-    csv_table: Table[Any] | None = None,
+    tables: tuple[fields.Table[Any], ...],
+    metrics: tuple[fields.Metric[Any], ...] = (),
+    csv_table: fields.Table[Any] | None = None,
     warnings: Callable[[Content], Sequence[str]] = lambda page: page.warnings,  # type: ignore[attr-defined]
 ) -> Report[Content]:
     """A report in every format.

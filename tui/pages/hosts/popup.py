@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.hosts.drawing import (
-    SORTS,
-    ComposedHosts,
-    HostsState,
-    compose_hosts,
-    is_of_one_host,
-    listed_order,
-)
+from tpuprof.tui.pages.hosts import drawing
 from tpuprof.tui.pages.hosts.fields import HOSTS, with_cores
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.terminal.theme import AnyLine
@@ -68,19 +61,19 @@ class HostsPopup(Popup):
         super().__init__(look, title, _about)
         self._page = page
         self._open_host = open_host
-        self._composed: ComposedHosts | None = None
+        self._composed: drawing.ComposedHosts | None = None
         self._listed = with_cores(page)
-        self.state = HostsState(with_cores=len(self._listed.rows) <= _MOST_ROWS)
+        self.state = drawing.HostsState(with_cores=len(self._listed.rows) <= _MOST_ROWS)
         self.state = replace(self.state, cursor=self._first(shown))
 
     def _first(self, shown: str | None) -> int:
         """The row that the cursor begins on: what is shown, else the slowest host or core, else the first."""
-        page, order = self._page, listed_order(self._page, self._listed, self.state)
+        page, order = self._page, drawing.listed_order(self._page, self._listed, self.state)
         labels = [None if row is None else self._listed.rows[row].label for row in order]
         if shown in labels and shown is not None:
             return labels.index(shown)
         slowest = page.straggler
-        if is_of_one_host(page) and page.slowest_core is not None:
+        if drawing.is_of_one_host(page) and page.slowest_core is not None:
             slowest = len(page.rows) + page.slowest_core
         return order.index(slowest) if slowest in order and slowest is not None else len(order) and order[0] is None
 
@@ -96,7 +89,7 @@ class HostsPopup(Popup):
 
     def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
         """The page in so many rows."""
-        self._composed = compose_hosts(self._page, self.state, Pen(width, self.look.glyphs), count)
+        self._composed = drawing.compose_hosts(self._page, self.state, Pen(width, self.look.glyphs), count)
         self.state = replace(self.state, first=self._composed.top)
         return [on_panel(line) for line in self._composed.lines]
 
@@ -131,7 +124,7 @@ class HostsPopup(Popup):
         self.state = self.state.anew(with_cores=not self.state.with_cores)
 
     def _next_sort(self) -> None:
-        self.state = self.state.sorted_by_next(SORTS)
+        self.state = self.state.sorted_by_next(drawing.SORTS)
 
     def _reverse(self) -> None:
         self.state = self.state.turned_round()
@@ -168,13 +161,13 @@ class HostsPopup(Popup):
             self.state = replace(self.state, cursor=place)
 
     def _open_row(self) -> None:
-        order = listed_order(self._page, self._listed, self.state)
+        order = drawing.listed_order(self._page, self._listed, self.state)
         if self.state.cursor >= len(order):  # below are hosts that can't be read, and notes
             return
         place = order[self.state.cursor]
         row = None if place is None else self._listed.rows[place]
         self.is_open = False
-        if row is None or (row.core is None and is_of_one_host(self._page)):
+        if row is None or (row.core is None and drawing.is_of_one_host(self._page)):
             self._open_host(None, None)
         elif row.core is None:
             self._open_host(row.host, None)

@@ -14,17 +14,7 @@ from tpuprof.parsers.timeline.model import EventId, StepSpan, Timeline, Track, T
 from tpuprof.parsers.timeline.read.flows import Flow, Flows
 from tpuprof.parsers.timeline.search import Matches, find
 from tpuprof.tui.draw.format import duration
-from tpuprof.tui.pages.timeline.rows import (
-    Folding,
-    RowList,
-    TimelineRow,
-    TimeWindow,
-    main_track,
-    opening,
-    opening_instant,
-    rows_of,
-    small_part,
-)
+from tpuprof.tui.pages.timeline import rows
 
 Base = Literal["trace", "step", "mark"]  # what times are relative to
 _MOST_FLOWS = 1000  # arrows from an event, or to it, that are looked at
@@ -47,28 +37,28 @@ class TimelineView:
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self.flows: Flows | None = None
-        self.rows = RowList(timeline)
+        self.rows = rows.RowList(timeline)
         self.marks: tuple[int, ...] = ()
         self.base: Base = "trace"
         self.matches: Matches | None = None
         self.event: EventId | None = None
         self._flows_of: tuple[tuple[Flows, EventId], tuple[Flow, ...]] | None = None
         self._wants_all = False
-        window = TimeWindow(timeline.first_ps, timeline.last_ps, 80, timeline.first_ps, timeline.last_ps)
-        self.window = opening(timeline, window)
-        self.cursor_ps = opening_instant(timeline)
+        window = rows.TimeWindow(timeline.first_ps, timeline.last_ps, 80, timeline.first_ps, timeline.last_ps)
+        self.window = rows.opening(timeline, window)
+        self.cursor_ps = rows.opening_instant(timeline)
         self._select_opening()
 
     def extend(self, timeline: Timeline) -> None:
         """The same timeline, more of which is read: where one is stays; who went nowhere is where it would open."""
         before, window = self.timeline, replace(self.window, first_ps=timeline.first_ps, last_ps=timeline.last_ps)
         if self.is_at_opening:
-            window = opening(timeline, window)
+            window = rows.opening(timeline, window)
         elif self.window == self.window.whole():
             window = window.whole()
         self.window = window
-        if self.cursor_ps == opening_instant(before):
-            self.cursor_ps = opening_instant(timeline)
+        if self.cursor_ps == rows.opening_instant(before):
+            self.cursor_ps = rows.opening_instant(timeline)
         self.timeline = timeline
         self.rows.extend(timeline)
         self._select_opening()
@@ -77,18 +67,18 @@ class TimelineView:
 
     def _select_opening(self) -> None:
         """The first event of a stretch that it opens on is selected, unless the cursor went elsewhere."""
-        if self.event is None and self.is_on_a_part and self.cursor_ps == opening_instant(self.timeline):
+        if self.event is None and self.is_on_a_part and self.cursor_ps == rows.opening_instant(self.timeline):
             self.event = self._under_cursor()
 
     @property
     def is_at_opening(self) -> bool:
         """Whether the window is the one that it opened with, and nobody asked for all."""
-        return not self._wants_all and self.window == opening(self.timeline, self.window)
+        return not self._wants_all and self.window == rows.opening(self.timeline, self.window)
 
     @property
     def is_on_a_part(self) -> bool:
         """Whether it shows the stretch in which devices worked because that is a small part of the trace."""
-        return self.is_at_opening and small_part(self.timeline) is not None
+        return self.is_at_opening and rows.small_part(self.timeline) is not None
 
     @property
     def so_far(self) -> str:
@@ -99,7 +89,7 @@ class TimelineView:
 
     # --- what is where
 
-    def track_of(self, row: TimelineRow | None) -> tuple[TrackId, Track] | None:
+    def track_of(self, row: rows.TimelineRow | None) -> tuple[TrackId, Track] | None:
         """The track that a row is about: of a heading the one that stands for its section, of a graph the ops."""
         if row is None:
             return None
@@ -108,11 +98,11 @@ class TimelineView:
         if row.kind == "rate":
             item = section.tracks.index(section.rates[row.item].ops)
         elif row.track_id is None:
-            item = main_track(section) if row.kind == "section" else None
+            item = rows.main_track(section) if row.kind == "section" else None
         return None if item is None else ((row.section, item), section.tracks[item])
 
     @property
-    def _here(self) -> tuple[TimelineRow, TrackId, Track] | None:
+    def _here(self) -> tuple[rows.TimelineRow, TrackId, Track] | None:
         """The cursor's row, and the track that it is about; None where it is about none."""
         row = self.rows.current
         found = self.track_of(row)
@@ -216,7 +206,7 @@ class TimelineView:
         track, index = self.selected
         return int(track.start_ps[index]), max(int(track.end_ps[index]), int(track.start_ps[index]) + 1)
 
-    def _lanes(self, row: TimelineRow, track: Track) -> range:
+    def _lanes(self, row: rows.TimelineRow, track: Track) -> range:
         """The lanes that a row shows."""
         return range(row.lane, row.lane + 1) if row.kind == "lane" else range(track.depth)
 
@@ -467,12 +457,12 @@ class TimelineView:
     def filter(self, text: str) -> str:
         """Shows only tracks whose names hold a text; says how many."""
         self._arrange(replace(self.rows.folding, wanted=text))
-        every = rows_of(self.timeline, replace(self.rows.folding, closed=frozenset(), pinned=()))
+        every = rows.rows_of(self.timeline, replace(self.rows.folding, closed=frozenset(), pinned=()))
         shown = {row[1:3] for row in every if row.track_id is not None}
         graphs = sum(row.kind in ("rate", "counter") for row in every)
         return counted(len(shown) + graphs, "track") if text else ""
 
-    def _arrange(self, folding: Folding) -> None:
+    def _arrange(self, folding: rows.Folding) -> None:
         """Lays the rows out anew; the selected event stays selected where it is still shown."""
         if self.rows.arrange(folding) and (self.event is None or not self.rows.shows(self.event[:2])):
             self.event = self._under_cursor()
