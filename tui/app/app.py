@@ -6,9 +6,9 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from textual.geometry import Region
+from typing_extensions import Self
 
 from tpuprof.parsers.base.urls import printable_url
 from tpuprof.tui.app import actions
@@ -34,9 +34,6 @@ from tpuprof.tui.widgets.popup import ABOUT_HELP, Lines, TextPopup, meanings
 from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
 from tpuprof.tui.widgets.states import Searching, state_lines
 from tpuprof.tui.widgets.tab import CursorMoved, OpenPopup, OpenScreen, PageWanted, Tab
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 SHORT = 28  # rows below which the line on what is under the cursor gives way to the page
 RULE_CELLS = 3  # cells of the rule between list and card, as its style says

@@ -6,13 +6,13 @@ import os
 import time
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.base.urls import printable_url, scheme_of
-from tpuprof.parsers.capture.model import CaptureOptions, CaptureStop, parse_addresses
+from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureResult, CaptureStop, parse_addresses
 from tpuprof.parsers.files.folder_search import Folder
 from tpuprof.tui.app.context import AppContext
 from tpuprof.tui.app.current_run import CurrentRun
@@ -21,9 +21,6 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.widgets.asking import PromptPopup
 from tpuprof.tui.widgets.popup import TextPopup, meanings
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.capture.model import CaptureProgress, CaptureResult
 
 ASKED_AT_FIRST = "localhost:9012 2000"
 EXPLANATION = (

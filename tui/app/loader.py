@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.session.pages import NarrowPages
+from tpuprof.parsers.session.pages import NarrowPages, Pages
 from tpuprof.tui.pages import TABS, load_of
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
     from tpuprof.parsers.hosts.progress import Progress
-    from tpuprof.parsers.session.pages import Pages
     from tpuprof.parsers.session.session import Session
 
 PROGRESS_SECONDS = 0.15  # at most one progress message in this time, however fast chunks come

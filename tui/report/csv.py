@@ -6,15 +6,11 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.text import printable
-from tpuprof.tui.report.fields import RowColumns, Source, Table, columns
+from tpuprof.tui.report.fields import RowColumns, Rows, Source, Table, columns
 from tpuprof.tui.report.units import Value
-
-if TYPE_CHECKING:
-    from tpuprof.tui.report.fields import Rows
 
 
 def table_csv(fields: Table[Source], source: Source, rows: Rows, keys: Sequence[str] = ()) -> str:

@@ -10,19 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.files.logdir import Run
 from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.report import fields, json, markdown
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.page import Content, Report, ReportRequest
 from tpuprof.tui.report.text import covered, heading, page_text
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.files.logdir import Run
-    from tpuprof.tui.draw.spans import Line
 
 
 @dataclass(frozen=True)

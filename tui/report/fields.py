@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.layout import cut_middle
@@ -25,11 +25,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Rows = Sequence[int] | NDArray[np.integer[Any]]
-
+Rows: TypeAlias = "Sequence[int] | NDArray[np.integer[Any]]"
 Source = TypeVar("Source")  # what fields read: a page, or the part of it that a table is of
 Item = TypeVar("Item")  # the object that a row of a table is made from
-Reader = Callable[[Source, "Rows"], "Sequence[Any] | NDArray[Any]"]
+Reader = Callable[[Source, Rows], "Sequence[Any] | NDArray[Any]"]
 """Reads the stored values of some rows, in their order."""
 
 RowColumns = Mapping[str, Sequence[Value]]  # columns of a table by key, as JSON and CSV hold them

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.draw.format import count
-from tpuprof.tui.report.fields import Source, Table, markdown_rows
-
-if TYPE_CHECKING:
-    from tpuprof.tui.report.fields import Rows
+from tpuprof.tui.report.fields import Rows, Source, Table, markdown_rows
 
 # An underscore inside a word is no markup, and names of ops are full of them.
 _MARKUP = re.compile(r"[\\`|*<>\[\]~&#$]|(?<![^\W_])_|_(?![^\W_])")

@@ -7,13 +7,12 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN
+from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
     from tpuprof.parsers.session.pages import PageKey
     from tpuprof.parsers.session.session import Session
-    from tpuprof.tui.draw.spans import Glyphs
     from tpuprof.tui.report.fields import Metric, Table
     from tpuprof.tui.report.output import Produce
 

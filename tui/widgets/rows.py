@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy
 
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.ops.filter import FilterError, OpColumns, parse_filter
+from tpuprof.parsers.ops.filter import Filter, FilterError, OpColumns, parse_filter
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from tpuprof.parsers.ops.filter import Filter
     from tpuprof.tui.widgets.tab import Jump
 
 LIST_KEYS = (KeyRow("s", "sort"), KeyRow("Enter", "details"), KeyRow("/", "search"))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.collectives.host import DCN
@@ -19,9 +18,6 @@ from tpuprof.tui.pages.collectives.fields import PAYLOAD, RATE, CollectiveRows, 
 from tpuprof.tui.pages.collectives.figures import required_rate, slice_table
 from tpuprof.tui.report.declared import Section
 from tpuprof.tui.report.units import BYTES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _LEAST_STRIP = 20
 _LEAST_SHARE = 8.0  # of 255, from which on a cell shows a transfer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.collectives.bandwidth import NO_GROUPS, NO_PEAK, NO_SIZE
@@ -12,6 +12,7 @@ from tpuprof.tui.draw.format import UNKNOWN, duration
 from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey
 from tpuprof.tui.draw.table import Cells, by_row, each
 from tpuprof.tui.report.fields import ColumnSpec, Field, Table, column, in_order, named
+from tpuprof.tui.report.fields import Rows as Places
 from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import (
     BYTES,
@@ -26,9 +27,6 @@ from tpuprof.tui.report.units import (
     WHOLE,
     Unit,
 )
-
-if TYPE_CHECKING:
-    from tpuprof.tui.report.fields import Rows as Places
 
 BAR = 8
 _NO_AXIS = "the compiler names no mesh axis, and the groups follow no one distance"

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from tpuprof.parsers.collectives.host import DCN
-from tpuprof.parsers.pages.collectives.rows import BYS, longest, rows_by, single
+from tpuprof.parsers.pages.collectives.model import CollectivesPage
+from tpuprof.parsers.pages.collectives.rows import BYS, By, longest, rows_by, single
 from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.collectives.drawing import row_card, strip_lines
 from tpuprof.tui.pages.collectives.fields import GROUPS, SINGLE, CollectiveRows
+from tpuprof.tui.report.fields import Table
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.rows import RowsView
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.pages.collectives.model import CollectivesPage
-    from tpuprof.parsers.pages.collectives.rows import By
-    from tpuprof.tui.draw.spans import Line
-    from tpuprof.tui.report.fields import Table
 
 _WORDS: dict[str, str] = {"all": "kind, groups and pass", "kind": "kind", "axis": "axis of the groups", "pass": "pass"}
 

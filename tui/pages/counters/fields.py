@@ -6,14 +6,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tpuprof.parsers.pages.counters import CounterRow, CountersPage, KernelRow, UnitRow
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import UNKNOWN, duration
 from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey
 from tpuprof.tui.draw.table import Cells, by_row
-from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Reader, Table, attribute, in_order, named, of_each
+from tpuprof.tui.report.fields import (
+    ColumnSpec,
+    Field,
+    Metric,
+    Reader,
+    Rows,
+    Table,
+    attribute,
+    in_order,
+    named,
+    of_each,
+)
 from tpuprof.tui.report.units import (
     COUNT,
     FLAG,
@@ -28,9 +39,6 @@ from tpuprof.tui.report.units import (
     Unit,
     plain,
 )
-
-if TYPE_CHECKING:
-    from tpuprof.tui.report.fields import Rows
 
 Units = Sequence[UnitRow]
 Counters = Sequence[CounterRow]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
 
 import numpy
 
-from tpuprof.parsers.pages.counters import CounterRow, core_of, main_core
+from tpuprof.parsers.pages.counters import CounterRow, CountersPage, UnitRow, core_of, main_core
 from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.counters.drawing import counter_card, unit_card
 from tpuprof.tui.pages.counters.fields import SOURCES, UNITS, on_screen
@@ -15,12 +17,6 @@ from tpuprof.tui.report.fields import Table
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.rows import LIST_KEYS, RowsView
 from tpuprof.tui.widgets.tab import Jump
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from tpuprof.parsers.pages.counters import CountersPage, UnitRow
-    from tpuprof.tui.draw.spans import Line
 
 _KEYS = (
     ("b", "shows the counters themselves, or the units of a core again."),

@@ -8,7 +8,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.pages.graph.model import INSIDE, NO_PROFILE, NO_SIZE, NOT_TIMED
+from tpuprof.parsers.pages.graph.model import (
+    INSIDE,
+    NO_PROFILE,
+    NO_SIZE,
+    NOT_TIMED,
+    CalledComputation,
+    Neighbour,
+    Node,
+    PathStep,
+)
 from tpuprof.parsers.pages.graph.neighbourhood import Neighbourhood, Side, Subgraph, neighbour
 from tpuprof.tui.report.fields import Metric, Table, attribute, object_table
 from tpuprof.tui.report.units import (
@@ -27,7 +36,6 @@ from tpuprof.tui.report.units import (
 )
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.pages.graph.model import CalledComputation, Neighbour, Node, PathStep
     from tpuprof.parsers.pages.ops.ops import OpsPage
 
 _NO_TIME = f"{NOT_TIMED}; or {INSIDE}; or {NO_PROFILE}"

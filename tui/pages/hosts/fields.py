@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,11 +14,8 @@ from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, LeftOut
 from tpuprof.tui.draw.format import UNKNOWN, count
 from tpuprof.tui.draw.spans import ASCII, Glyphs, Span
 from tpuprof.tui.draw.table import Cells, by_row, each
-from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, listed, object_table
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Rows, Table, attribute, listed, object_table
 from tpuprof.tui.report.units import COUNT, PERCENT, TEXTS, TIME_MS, VERBATIM, Unit, plain
-
-if TYPE_CHECKING:
-    from tpuprof.tui.report.fields import Rows
 
 _WHY = "the profile of the host does not tell"
 _NO_STEPS = "the host has no steps"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
+from tpuprof.parsers.pages.hosts.model import HostsPage
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.hosts import drawing
@@ -16,9 +16,6 @@ from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import KeyRow
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import BACK, Popup, meanings, on_panel
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.pages.hosts.model import HostsPage
 
 WIDEST_HOSTS = 144  # cells of the panel on a wide screen
 _LEAST_ROWS = 8

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.memory.live_arrays import read_live_arrays
+from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.memory.live_arrays import LiveArrays, read_live_arrays
 from tpuprof.parsers.session import pages
 from tpuprof.parsers.session.live_arrays import sibling_arrays
+from tpuprof.parsers.session.pages import Pages
+from tpuprof.tui.pages import Publish
 from tpuprof.tui.pages.memory.modules import MemoryPages
 from tpuprof.tui.report.shared.holders import holders, in_a_line
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.files.logdir import Run
-    from tpuprof.parsers.memory.live_arrays import LiveArrays
-    from tpuprof.parsers.session.pages import Pages
-    from tpuprof.tui.pages import Publish
 
 
 def load(session: Pages, run: Run, host: str | None, publish: Publish) -> None:

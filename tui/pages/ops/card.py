@@ -12,14 +12,14 @@ import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.ops.roofline import AT_THE_PEAK, above_peak
+from tpuprof.parsers.ops.roofline import AT_THE_PEAK, Rates, above_peak
 from tpuprof.parsers.ops.streams.attribution import kernel_name
 from tpuprof.parsers.pages.ops.framework_types import above_peak_of_ops, most_above
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, intensity, share, size
 from tpuprof.tui.draw.layout import cut_middle, label_span
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.source_lines import excerpt_lines
+from tpuprof.tui.draw.source_lines import SourceExcerpt, excerpt_lines
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey
 from tpuprof.tui.pages.ops.fields.common import bandwidth_style, flops_style, short_program
 from tpuprof.tui.pages.ops.fields.common import used as used_words
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.modules import Instruction
     from tpuprof.parsers.formats.hlo.shapes import Shape
     from tpuprof.parsers.ops.device import Peaks
-    from tpuprof.parsers.ops.roofline import Rates
     from tpuprof.parsers.pages.counters import KernelRow
     from tpuprof.parsers.pages.ops.details import OpDetails
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.op_profile import OpProfilePage, OpTree
     from tpuprof.parsers.pages.ops.ops import OpsPage
     from tpuprof.parsers.pages.ops.sources import SourcesPage
-    from tpuprof.tui.draw.source_lines import SourceExcerpt
 
 CARD = (
     ("time", "self time, all occurrences and cores together, and its share of that of all ops."),

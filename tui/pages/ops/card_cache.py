@@ -12,12 +12,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.hlo.programs import module_of
+from tpuprof.parsers.formats.hlo.programs import HloModules, module_of
 from tpuprof.parsers.pages.ops.details import op_details
-from tpuprof.parsers.pages.ops.framework_types import framework_rows
-from tpuprof.parsers.pages.ops.sources import source_trees
+from tpuprof.parsers.pages.ops.framework_types import FrameworkTypes, framework_rows
+from tpuprof.parsers.pages.ops.sources import SourceTrees, source_trees
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.source_lines import source_excerpt
+from tpuprof.tui.draw.source_lines import SourceExcerpt, source_excerpt
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.card import op_card
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
@@ -25,16 +25,12 @@ from tpuprof.tui.report.fields import filter_texts
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.modules import HloModule
-    from tpuprof.parsers.formats.hlo.programs import HloModules
     from tpuprof.parsers.pages.counters import KernelRow
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
-    from tpuprof.parsers.pages.ops.framework_types import FrameworkTypes
     from tpuprof.parsers.pages.ops.op_groups import OpGroups
     from tpuprof.parsers.pages.ops.op_profile import OpProfilePage
     from tpuprof.parsers.pages.ops.ops import OpsPage
     from tpuprof.parsers.pages.ops.roofline import RooflinePage
-    from tpuprof.parsers.pages.ops.sources import SourceTrees
-    from tpuprof.tui.draw.source_lines import SourceExcerpt
 
 Key = int | str | None
 """What can be fetched: the module of a program id, lines around a place in code, `CALLS`, or (None) the ops by line."""

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from tpuprof.parsers.pages.ops.compare import OpComparison, is_alike, ratio
+from tpuprof.parsers.pages.ops.compare import Array, OpComparison, is_alike, ratio
 from tpuprof.tui.draw.format import UNKNOWN, count, size
 from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.report.fields import row_words
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.pages.ops.compare import Array
 
 LABEL = 13
 TIMES = 8  # cells of a label, and of the ratio of two figures

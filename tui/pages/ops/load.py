@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
+from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.pages.ops.ops import with_offloaded
 from tpuprof.parsers.session import pages
 from tpuprof.parsers.session.makers.counters import kernels_of
-from tpuprof.tui.pages import views_there
+from tpuprof.parsers.session.pages import Pages
+from tpuprof.tui.pages import Publish, views_there
 from tpuprof.tui.pages.ops.card_cache import OpPages
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.files.logdir import Run
-    from tpuprof.parsers.session.pages import Pages
-    from tpuprof.tui.pages import Publish
 
 
 def load(session: Pages, run: Run, host: str | None, publish: Publish) -> None:

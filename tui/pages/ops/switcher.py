@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.pages.ops.compare import compare_ops
+from tpuprof.parsers.pages.ops.compare import OpComparison, compare_ops
 from tpuprof.tui.pages.ops.card_cache import CardCache, OpPages
 from tpuprof.tui.pages.ops.table_views import FrameworkView, HloView, KernelView, RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView
 from tpuprof.tui.widgets.rows import RowsView
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.pages.ops.compare import OpComparison
     from tpuprof.tui.pages import TabView
     from tpuprof.tui.widgets.tab import Payload
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from tpuprof.parsers.pages.ops.framework_types import framework_types
+from tpuprof.parsers.pages.ops.framework_types import FrameworkTypes, framework_types
 from tpuprof.parsers.pages.ops.kernels import kernels_page
-from tpuprof.parsers.pages.ops.op_groups import op_groups
+from tpuprof.parsers.pages.ops.op_groups import OpGroups, op_groups
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.card import framework_card, kernel_card
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
-    from tpuprof.parsers.pages.ops.framework_types import FrameworkTypes
-    from tpuprof.parsers.pages.ops.op_groups import OpGroups
     from tpuprof.parsers.pages.ops.roofline import RooflinePage
 
 Groups = TypeVar("Groups", bound="OpGroups | FrameworkTypes")  # how rows are grouped

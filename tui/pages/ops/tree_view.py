@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tpuprof.parsers.base.text import counted, has_words
+from tpuprof.parsers.formats.hlo.modules import Instruction
+from tpuprof.parsers.ops.filter import Filter, OpColumns
+from tpuprof.parsers.pages.ops.op_profile import Grouping, OpProfilePage, OpTree, SortBy
 from tpuprof.parsers.pages.ops.sources import short_names
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.layout import shown_top
@@ -19,15 +24,6 @@ from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.fields.op_profile import NODES
 from tpuprof.tui.pages.ops.tree import NodePath, TreeRow, depth_first, tree_lines
 from tpuprof.tui.widgets.rows import Filterable, op_columns
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from tpuprof.parsers.formats.hlo.modules import Instruction
-    from tpuprof.parsers.ops.filter import Filter, OpColumns
-    from tpuprof.parsers.pages.ops.op_profile import Grouping, OpProfilePage, OpTree, SortBy
-
 
 TOP = 10  # children of a node that are shown at first; the others are counted
 _GROUPS: tuple[Grouping, ...] = ("program", "category", "provenance", "source")

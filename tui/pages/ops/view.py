@@ -6,13 +6,13 @@ import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import work
 from textual.timer import Timer
 
-from tpuprof.parsers.base.errors import Cancelled
-from tpuprof.parsers.ops.filter import HELP, FilterError
+from tpuprof.parsers.base.errors import Cancelled, ProfileError
+from tpuprof.parsers.ops.filter import HELP, Filter, FilterError, Mask
 from tpuprof.tui.draw.layout import filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
@@ -29,10 +29,6 @@ from tpuprof.tui.widgets.popup import TextPopup, meanings
 from tpuprof.tui.widgets.rows import LIST_KEYS, Filterable
 from tpuprof.tui.widgets.states import Failed, State, state_lines
 from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, PageWanted, Payload, Tab
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.base.errors import ProfileError
-    from tpuprof.parsers.ops.filter import Filter, Mask
 
 WIDE = 112  # cells from which on the card stands beside the list
 HEADLINE_LINES = 3  # most lines above list and card: two of the headline, one of the views

@@ -11,13 +11,12 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.format import UNKNOWN, age, duration, utc
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.report.fields import ColumnSpec, Field, Table
+from tpuprof.tui.report.fields import ColumnSpec, Field, Rows, Table
 from tpuprof.tui.report.units import COUNT, FILE_BYTES, FLAG, PROBLEMS, TEXTS, TIME_PS, Unit, plain
 
 if TYPE_CHECKING:  # the list stands before numpy is imported
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.session.run_facts import RunFacts
-    from tpuprof.tui.report.fields import Rows
 
 NOT_YET = "..."
 

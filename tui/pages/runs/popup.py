@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.files.logdir import newest_first
+from tpuprof.parsers.files.logdir import Run, newest_first
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.pages.runs import drawing
 from tpuprof.tui.pages.runs.drawing import DETAIL_LINES, LEAST_ROWS, ORDERS, RunListing, RunOrder
@@ -18,7 +18,6 @@ from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import centred_top, meanings, on_panel
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.session.run_facts import RunFacts
 
 _NAMES: dict[RunOrder, str] = {"time": "age", "size": "size", "step": "step time"}

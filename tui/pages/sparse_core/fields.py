@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.ops.sparse_core.host import SparseWait
@@ -15,12 +15,14 @@ from tpuprof.parsers.pages.ops.sparse_core.page import (
     NO_TENSOR_CORE,
     SparseCore,
     SparseStep,
+    StepSplit,
 )
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.report.fields import (
     ColumnSpec,
     Field,
     Metric,
+    Rows,
     Table,
     attribute,
     column,
@@ -31,10 +33,6 @@ from tpuprof.tui.report.fields import (
 )
 from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import COUNT, NUMBER, PERCENT, TEXT, TEXTS, TIME_MS, TIME_PS, VERBATIM
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.pages.ops.sparse_core.page import StepSplit
-    from tpuprof.tui.report.fields import Rows
 
 PARTS: tuple[tuple[str, str, str, str], ...] = (
     ("tensor_core_busy", "tensor", "TensorCore works", "the TensorCore runs an op that does not wait for a SparseCore"),

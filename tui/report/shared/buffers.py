@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.model import Buffer, Buffers
@@ -16,12 +16,9 @@ from tpuprof.tui.draw.format import UNKNOWN, percent
 from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.spans import Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells
-from tpuprof.tui.report.fields import ColumnSpec, Field, Source, Table, filter_texts, named
+from tpuprof.tui.report.fields import ColumnSpec, Field, Rows, Source, Table, filter_texts, named
 from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import BYTES, FLAG, NUMBER, PERCENT, VERBATIM, Unit, plain
-
-if TYPE_CHECKING:
-    from tpuprof.tui.report.fields import Rows
 
 BAR_WIDTH = 8
 

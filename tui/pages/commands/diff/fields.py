@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from numpy.typing import NDArray
 
 from tpuprof.parsers.session.diff.model import Change, Diff, OpChange, Side
 from tpuprof.parsers.session.diff.noise import CONFIDENCE
@@ -30,6 +32,7 @@ from tpuprof.tui.report.fields import (
     ColumnSpec,
     Field,
     Metric,
+    Rows,
     Table,
     attribute,
     in_order,
@@ -39,11 +42,6 @@ from tpuprof.tui.report.fields import (
 )
 from tpuprof.tui.report.shared.quantities import STEP_TIMES
 from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, TEXT, TEXTS, TIME_MS, VERBATIM, Unit, Value, divided, plain
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tpuprof.tui.report.fields import Rows
 
 # --- a change, as machines read it
 

@@ -7,7 +7,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from textual import work
 
@@ -17,14 +16,12 @@ from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.live.drawing import LiveView, compose, head_line, meaning_lines
+from tpuprof.tui.terminal.detect import Terminal
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.page_screen import PageScreen
 from tpuprof.tui.widgets.screen import ScreenApp
-
-if TYPE_CHECKING:
-    from tpuprof.tui.terminal.detect import Terminal
 
 Read = Callable[[], Reading]  # asks the runtime once
 

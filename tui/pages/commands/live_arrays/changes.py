@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.live_arrays import AllocationGroup, By, LiveArrays, groups
@@ -14,12 +14,9 @@ from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.spans import StyleKey
 from tpuprof.tui.pages.commands.live_arrays.fields import NO_STACK, SHARED, GroupRows, totals_words
-from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, in_order
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Rows, Table, attribute, in_order
 from tpuprof.tui.report.shared.holders import group_name, share_of
 from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, VERBATIM, Unit, plain
-
-if TYPE_CHECKING:
-    from tpuprof.tui.report.fields import Rows
 
 Content = LiveArrays | LiveArraysDiff
 Row = AllocationGroup | GroupChange

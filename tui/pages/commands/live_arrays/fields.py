@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.live_arrays import BY, EXECUTABLE, Allocation, AllocationGroup, By, LiveArrays
@@ -14,13 +14,10 @@ from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size
 from tpuprof.tui.draw.format import count, utc
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, in_order, object_table
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Rows, Table, attribute, in_order, object_table
 from tpuprof.tui.report.shared.buffers import BAR_WIDTH, bar_field, rank_field, size_look, whole_share
 from tpuprof.tui.report.shared.holders import group_name, share_of, short_device
 from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, TEXTS, VERBATIM, Unit, plain
-
-if TYPE_CHECKING:
-    from tpuprof.tui.report.fields import Rows
 
 BY_TITLES: dict[By, str] = dict(zip(BY, ("Source lines", "Functions", "Stacks", "Devices", "Kinds"), strict=True))
 """What a table of groups is called."""

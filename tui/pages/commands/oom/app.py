@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import work
 from textual.app import ComposeResult
@@ -14,19 +14,17 @@ from textual.events import Key, Resize
 from textual.screen import Screen
 
 from tpuprof.parsers.base.errors import EXIT_INTERRUPTED, EXIT_OK, Cancelled, ProfileError
+from tpuprof.parsers.memory.live_arrays import LiveArrays
+from tpuprof.parsers.memory.oom.model import OomLog, OomReport
 from tpuprof.parsers.memory.oom.triage import Triage, triage_of_report
 from tpuprof.tui.draw.format import size
 from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.pages.commands.oom.screen import TriageScreen
+from tpuprof.tui.terminal.detect import Terminal
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
 from tpuprof.tui.widgets.chrome import keys_line, pad, wait
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
 from tpuprof.tui.widgets.screen import ScreenApp
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.memory.live_arrays import LiveArrays
-    from tpuprof.parsers.memory.oom.model import OomLog, OomReport
-    from tpuprof.tui.terminal.detect import Terminal
 
 Scan = Callable[[Callable[[int], None], Callable[[], bool]], "OomLog"]
 """Reads the log, given a function that takes the bytes read so far, and one that says whether to stop."""

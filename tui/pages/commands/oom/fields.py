@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.oom.model import Advice, OomLog
 from tpuprof.parsers.memory.oom.triage import Triage, space_words
-from tpuprof.tui.report.fields import Field, Metric, Table, attribute, object_table
+from tpuprof.tui.report.fields import Field, Metric, Rows, Table, attribute, object_table
 from tpuprof.tui.report.shared.buffers import BUFFER_FIELDS, SHARED_KEYS, BufferRows
 from tpuprof.tui.report.units import BYTES, COUNT, FLAG, NUMBER, SHARE, VERBATIM, Unit
 
 if TYPE_CHECKING:
     from tpuprof.parsers.memory.live_arrays import LiveArrays
-    from tpuprof.tui.report.fields import Rows
 
 _NOT_SAID = "the message does not say"
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.memory.live_arrays import LiveArrays
 from tpuprof.parsers.memory.oom.model import OomLog
 from tpuprof.parsers.memory.oom.triage import Triage, triage_of_report
 from tpuprof.tui.draw.buffers.sizes import binary_size, limit_size
@@ -23,9 +22,6 @@ from tpuprof.tui.report.page import CommandReport, TextLook
 from tpuprof.tui.report.shared import holders
 from tpuprof.tui.report.shared.buffers import BufferRows
 from tpuprof.tui.report.text import heading, page_text
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.memory.live_arrays import LiveArrays
 
 _ROWS = 8  # buffers in Markdown where no limit says how many: the message is for a chat
 _ADVICE = 3

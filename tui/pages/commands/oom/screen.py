@@ -11,7 +11,7 @@ from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.parsers.memory.oom.triage import trial as try_out
 from tpuprof.tui.draw.layout import Composed, cut
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.source_lines import source_excerpt
+from tpuprof.tui.draw.source_lines import SourceExcerpt, source_excerpt
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages import load_above
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from tpuprof.parsers.memory.live_arrays import LiveArrays
     from tpuprof.parsers.memory.model import Buffer
-    from tpuprof.tui.draw.source_lines import SourceExcerpt
 
 Try = Callable[[Triage, frozenset[str]], Trial]
 

@@ -5,20 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from numpy.typing import NDArray
 
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, MemoryProfilePage
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.spans import StyleKey
-from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, in_order, object_table
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Rows, Table, attribute, in_order, object_table
 from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, SHARE, VERBATIM, Unit, Value, plain
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tpuprof.tui.report.fields import Rows
 
 UNNAMED = "(not named)"  # stands for the op where the runtime names none
 

@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.roofline import AT_THE_PEAK, BOUNDS, UNKNOWN_BOUND, WORK, Rates
 from tpuprof.parsers.pages.ops.ops import UNKNOWN_PROGRAM
@@ -17,16 +19,20 @@ from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import share
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Span, StyleKey
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.report.fields import ColumnSpec, Field, Reader, column, in_order
+from tpuprof.tui.report.fields import ColumnSpec, Field, Reader, Rows, column, in_order
 from tpuprof.tui.report.shared.quantities import RANK
-from tpuprof.tui.report.units import COUNT, GFLOPS, GIGABYTES, INTENSITY, SHARE, SHARE_PERCENT, TEXT, TIME_PS, WHOLE
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tpuprof.parsers.base.op_class import OpClass
-    from tpuprof.tui.report.fields import Rows
-    from tpuprof.tui.report.units import Unit
+from tpuprof.tui.report.units import (
+    COUNT,
+    GFLOPS,
+    GIGABYTES,
+    INTENSITY,
+    SHARE,
+    SHARE_PERCENT,
+    TEXT,
+    TIME_PS,
+    WHOLE,
+    Unit,
+)
 
 MEMORIES = {name: name.replace("on_chip", "sram") for name in TRAFFIC}
 """Names of the memories in keys, by their column of traffic; on-chip memory is `sram`, as in XProf."""

@@ -5,22 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
-from tpuprof.parsers.pages.ops.framework_types import above_peak_of_ops
+from tpuprof.parsers.pages.ops.framework_types import FrameworkTypes, above_peak_of_ops
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.pages.ops.fields import common
 from tpuprof.tui.pages.ops.fields.common import known_program, name_fields, rate_fields, shown_field
-from tpuprof.tui.report.fields import ColumnSpec, Field, Table, in_order
+from tpuprof.tui.report.fields import ColumnSpec, Field, Rows, Table, in_order
 from tpuprof.tui.report.units import COUNT, TEXT
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.pages.ops.framework_types import FrameworkTypes
-    from tpuprof.tui.report.fields import Rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,12 @@ from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.pages.ops.fields import COLUMNS, common
 from tpuprof.tui.pages.ops.fields.common import LEADING, READABLE_RATES, SHARES, TIMES, WORK_RATES, known_program
-from tpuprof.tui.report.fields import ColumnSpec, Field, Reader, Table, column, in_order
+from tpuprof.tui.report.fields import ColumnSpec, Field, Reader, Rows, Table, column, in_order
 from tpuprof.tui.report.units import COUNT, FLAG, JOULES, MAYBE, NUMBER, TEXT, TIME_PS, WHOLE, Unit, plain
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.intervals import Floats, Int64s
     from tpuprof.parsers.pages.ops.roofline import RooflinePoints
-    from tpuprof.tui.report.fields import Rows
 
 
 def _program_cells(page: OpsPage, glyphs: Glyphs) -> Cells:

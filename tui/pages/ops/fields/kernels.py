@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from tpuprof.parsers.ops.streams.attribution import kernel_name
 from tpuprof.parsers.pages.ops.kernels import KernelsPage
 from tpuprof.tui.pages.ops.fields.common import bars, shown_field
-from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, in_order
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Rows, Table, in_order
 from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import BYTES, COUNT, FLAG, MAYBE, SHARE, SHARE_PERCENT, TEXT, TIME_PS, Unit
-
-if TYPE_CHECKING:
-    from tpuprof.tui.report.fields import Rows
 
 _NO_LAUNCH = "the launch does not tell it"
 _NO_OP = "nothing tells which framework op launched these kernels"

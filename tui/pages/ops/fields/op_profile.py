@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
@@ -16,13 +17,8 @@ from tpuprof.tui.draw.format import count
 from tpuprof.tui.pages.ops.fields import common
 from tpuprof.tui.pages.ops.fields.common import MEMORIES, memory_words
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS, PROGRAM, expressions, text_of
-from tpuprof.tui.report.fields import Field, Table, column, in_order, take
+from tpuprof.tui.report.fields import Field, Rows, Table, column, in_order, take
 from tpuprof.tui.report.units import COUNT, NUMBER, SHARE, TEXT, TIME_PS, WHOLE, Unit, plain
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tpuprof.tui.report.fields import Rows
 
 NODE_MEMORIES = ("hbm", "on_chip_read", "on_chip_write")  # the memories that the op profile distinguishes
 NO_CATEGORY = "programs, scopes and idle time have none, nor have ops of which the profile tells none"

@@ -5,21 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
+from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.pages.ops.op_profile import source_location
 from tpuprof.parsers.pages.ops.sources import SourcesPage, short_names
 from tpuprof.tui.draw.layout import cut_begin
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.pages.ops.fields import common
-from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, in_order
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Rows, Table, attribute, in_order
 from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import COUNT, NUMBER, SHARE, SHARE_PERCENT, TEXT, TIME_PS
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.base.op_class import OpClass
-    from tpuprof.tui.report.fields import Rows
 
 BETWEEN = " > "  # stands between the calls of a stack, outermost first
 UNNAMED = "these ops name no line of code"

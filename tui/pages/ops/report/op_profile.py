@@ -20,7 +20,7 @@ import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.formats.hlo.programs import module_of
+from tpuprof.parsers.formats.hlo.programs import HloModules, module_of
 from tpuprof.parsers.pages.ops.op_profile import GROUPINGS, OpProfilePage, OpTree
 from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.format import share
@@ -40,7 +40,6 @@ from tpuprof.tui.report.units import TEXT, Value
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.modules import Instruction
-    from tpuprof.parsers.formats.hlo.programs import HloModules
     from tpuprof.parsers.pages.ops.ops import OpsPage
 
 PATH_SEPARATOR = " / "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.triage import Triage
@@ -13,14 +12,11 @@ from tpuprof.tui.draw.buffers.words import PADDED, entry, expansion_words, short
 from tpuprof.tui.draw.format import percent
 from tpuprof.tui.draw.layout import clean, cut_begin
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.source_lines import excerpt_lines
+from tpuprof.tui.draw.source_lines import SourceExcerpt, excerpt_lines
 from tpuprof.tui.draw.spans import ASCII, Line, StyleKey, plain
 from tpuprof.tui.pages.commands.oom.draw.bars import KIND_WORDS, verdict_line
 from tpuprof.tui.pages.commands.oom.draw.table import BufferRow, instruction_of, place_of
 from tpuprof.tui.pages.commands.oom.fields import CALLED
-
-if TYPE_CHECKING:
-    from tpuprof.tui.draw.source_lines import SourceExcerpt
 
 _MOST_LISTED = 12  # buffers that a card lists
 _MOST_LETTERS = 2000  # of a label or tag that are shown; the rest is said to be there

@@ -6,19 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.tui.draw.layout import Composed, cut, cut_middle, filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.source_lines import SourceExcerpt
 from tpuprof.tui.draw.spans import Line, Span, line_width
 from tpuprof.tui.pages.commands.oom.draw.advice import advice_lines, toggle_lines
 from tpuprof.tui.pages.commands.oom.draw.bars import KIND_WORDS, composition, most_lines, verdict_line
 from tpuprof.tui.pages.commands.oom.draw.card import buffer_card
 from tpuprof.tui.pages.commands.oom.draw.table import BufferRow, OomView, rows_of, table_lines
-
-if TYPE_CHECKING:
-    from tpuprof.tui.draw.source_lines import SourceExcerpt
 
 _LEAST_ROWS = 4  # rows of the table that it keeps when lines are few
 _CARD = 150  # cells from which on the card of the buffer under the cursor stands beside the table

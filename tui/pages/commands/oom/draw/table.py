@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import has_words
@@ -19,12 +19,9 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, Glyphs, Line, Span
 from tpuprof.tui.draw.table import Cells, Column, Listing, each, header_line, row_lines
 from tpuprof.tui.pages.commands.oom.fields import BUFFERS, SEARCHED
-from tpuprof.tui.report.fields import ColumnSpec, Field, Table, in_order, is_descending, order, screen_columns
+from tpuprof.tui.report.fields import ColumnSpec, Field, Rows, Table, in_order, is_descending, order, screen_columns
 from tpuprof.tui.report.shared.buffers import EXPANSION, BufferRows, rank_field, searched, size_look
 from tpuprof.tui.report.units import BYTES, PERCENT, VERBATIM
-
-if TYPE_CHECKING:
-    from tpuprof.tui.report.fields import Rows
 
 Sort = Literal["size", "padding", "category", "source", "shape"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
