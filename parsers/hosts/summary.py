@@ -27,9 +27,7 @@ from tpuprof.parsers.ops.host.input_events import INPUT_STATS, InputRows, input_
 from tpuprof.parsers.ops.host.memory_use import fullest_memory, memory_stats
 from tpuprof.parsers.ops.host.ops import HostOps, HostOpsReader, merge_host_ops
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.steps import markers
 from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource, align
-from tpuprof.parsers.steps.duty import ChipDuty, chip_duty
 from tpuprof.parsers.steps.groups.groups import (
     GROUP_STATS,
     EventGroups,
@@ -39,10 +37,12 @@ from tpuprof.parsers.steps.groups.groups import (
     is_grouped,
 )
 from tpuprof.parsers.steps.launches import ClockLead, Launches, annotated_steps, clock_lead
-from tpuprof.parsers.steps.markers import CoreSteps, LaunchingSteps, ModuleRuns
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.requests.requests import REQUEST_STATS, HostRequests, has_requests, host_requests
-from tpuprof.parsers.steps.sparse_core import sparse_core_times
+from tpuprof.parsers.steps.spans import markers
+from tpuprof.parsers.steps.spans.duty import ChipDuty, chip_duty
+from tpuprof.parsers.steps.spans.markers import CoreSteps, LaunchingSteps, ModuleRuns
+from tpuprof.parsers.steps.spans.sparse_core import sparse_core_times
 
 if TYPE_CHECKING:
     from tpuprof.parsers.ops.streams.devices import StreamDevice

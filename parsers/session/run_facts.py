@@ -29,7 +29,8 @@ from tpuprof.parsers.ops.core.ops import MODULES_LINE, STEPS_LINE
 from tpuprof.parsers.ops.device import ENVIRONMENT_PLANE, gpu_type, is_gpu, is_tensor_core, shortcoming
 from tpuprof.parsers.ops.host.events import HOST_PLANE
 from tpuprof.parsers.session.software import VERSIONS_NOT_RECORDED, software
-from tpuprof.parsers.steps.markers import (
+from tpuprof.parsers.steps.model import StepSource
+from tpuprof.parsers.steps.spans.markers import (
     CoreSteps,
     ModuleRuns,
     busiest_module,
@@ -37,7 +38,6 @@ from tpuprof.parsers.steps.markers import (
     marked_steps,
     module_runs,
 )
-from tpuprof.parsers.steps.model import StepSource
 
 HostTracing = Literal["off", "annotations", "python"]
 

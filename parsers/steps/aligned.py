@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Floats, Int64s, no_ints, place, ranges, without
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
-from tpuprof.parsers.steps.markers import CoreSteps
 from tpuprof.parsers.steps.model import StepBreakdown, StepSource
-from tpuprof.parsers.steps.sparse_core import together
+from tpuprof.parsers.steps.spans.markers import CoreSteps
+from tpuprof.parsers.steps.spans.sparse_core import together
 from tpuprof.parsers.steps.times import (
     ASYNC_DONE,
     COMPUTE,

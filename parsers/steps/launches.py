@@ -18,7 +18,7 @@ from tpuprof.parsers.ops.core.ops import MODULES_LINE
 from tpuprof.parsers.ops.device import device_ordinal
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread
 from tpuprof.parsers.steps.groups.links import RUN_ID_BITS
-from tpuprof.parsers.steps.markers import LaunchingSteps
+from tpuprof.parsers.steps.spans.markers import LaunchingSteps
 
 NEVER = np.int64(1 << 62)
 

@@ -19,7 +19,7 @@ from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.core.sums import CoreSums, StepCells
 from tpuprof.parsers.ops.roofline import WORK_COUNT, feeds, work_of
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.steps.markers import CoreSteps
+from tpuprof.parsers.steps.spans.markers import CoreSteps
 
 COMPUTE, INFEED, OUTFEED, HOST_TRANSFER, MEGACORE, ASYNC_DONE, SPARSE_CORE_WAIT = range(7)
 PART_COUNT = 7

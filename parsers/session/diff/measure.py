@@ -32,7 +32,7 @@ from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.session.diff.noise import MOST_BATCHES, Bounds, MeanEstimate, estimate, within
 from tpuprof.parsers.session.files import opened
 from tpuprof.parsers.steps.aligned import AlignedSteps
-from tpuprof.parsers.steps.markers import CoreSteps, busiest_module, inferred_steps, marked_steps, module_runs
+from tpuprof.parsers.steps.spans.markers import CoreSteps, busiest_module, inferred_steps, marked_steps, module_runs
 
 OpKey = tuple[int, int, str]
 """Program id and symbol id of an op, or program id and name of one without ids: what `merge_tables` goes by."""

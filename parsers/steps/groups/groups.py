@@ -30,7 +30,7 @@ from tpuprof.parsers.ops.device import is_tensor_core
 from tpuprof.parsers.ops.host.events import HOST_PLANE, Ends, HostEvents, HostThread, SparseStat
 from tpuprof.parsers.steps.groups import links
 from tpuprof.parsers.steps.groups.graph import Graph, Layout, graph_of, places, spread
-from tpuprof.parsers.steps.sparse_core import SPARSE_STEPS_LINE
+from tpuprof.parsers.steps.spans.sparse_core import SPARSE_STEPS_LINE
 
 GROUP_STATS = (*links.LINK_STATS, "step_num", "group_id")
 """Stats to read of host events."""

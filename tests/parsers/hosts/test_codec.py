@@ -28,8 +28,8 @@ from tpuprof.parsers.pages.inference import InferencePage
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import overview
-from tpuprof.parsers.steps.duty import ChipDuty
 from tpuprof.parsers.steps.generic.step_events import GenericSummary
+from tpuprof.parsers.steps.spans.duty import ChipDuty
 from tpuprof.tui.demo import demo_path
 
 TEXTS = "none are kept apart here"

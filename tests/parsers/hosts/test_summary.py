@@ -22,8 +22,8 @@ from tpuprof.parsers.ops.core.ops import STEPS_LINE
 from tpuprof.parsers.ops.device import device_info
 from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.steps.aligned import InputSource
-from tpuprof.parsers.steps.markers import marked_steps, module_runs
 from tpuprof.parsers.steps.model import SparseCoreTime
+from tpuprof.parsers.steps.spans.markers import marked_steps, module_runs
 
 US = 1_000_000
 Span = tuple[int, int]

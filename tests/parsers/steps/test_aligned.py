@@ -16,8 +16,8 @@ from tests.support.build import present
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.ops.roofline import WORK_COUNT
 from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource, align, breakdowns, join_hosts
-from tpuprof.parsers.steps.markers import CoreSteps
 from tpuprof.parsers.steps.model import StepSource
+from tpuprof.parsers.steps.spans.markers import CoreSteps
 from tpuprof.parsers.steps.times import (
     ASYNC_DONE,
     COMPUTE,

@@ -7,7 +7,7 @@ import pytest
 from tests.support.build import tpu_plane, trace_of
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import summarise
-from tpuprof.parsers.steps.duty import ChipDuty
+from tpuprof.parsers.steps.spans.duty import ChipDuty
 
 Op = tuple[str, str, int, int]
 """Name, HLO category, begin and end."""

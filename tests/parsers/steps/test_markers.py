@@ -14,7 +14,7 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.pages.steps import common_steps
-from tpuprof.parsers.steps.markers import CoreSteps, LaunchingSteps, ModuleRuns, busiest_module, marked_steps
+from tpuprof.parsers.steps.spans.markers import CoreSteps, LaunchingSteps, ModuleRuns, busiest_module, marked_steps
 
 Mark = tuple[str, int, int]
 """Name, start and end."""

@@ -17,7 +17,7 @@ from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core.sums import CoreSums, core_sums
-from tpuprof.parsers.steps.markers import CoreSteps
+from tpuprof.parsers.steps.spans.markers import CoreSteps
 from tpuprof.parsers.steps.times import (
     ASYNC_DONE,
     COMPUTE,

@@ -41,9 +41,9 @@ from tpuprof.parsers.ops.device import device_ordinal, is_sparse_core, is_tensor
 from tpuprof.parsers.ops.offload import STARTED_BY, sparse_ops
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.steps.duty import union_of
-from tpuprof.parsers.steps.markers import marked_steps
-from tpuprof.parsers.steps.sparse_core import SPARSE_STEPS_LINE, SparseSpans, sparse_spans, step_ends
+from tpuprof.parsers.steps.spans.duty import union_of
+from tpuprof.parsers.steps.spans.markers import marked_steps
+from tpuprof.parsers.steps.spans.sparse_core import SPARSE_STEPS_LINE, SparseSpans, sparse_spans, step_ends
 
 SYNCS_LINE = "Sparse Core Syncs"
 

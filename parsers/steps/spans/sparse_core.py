@@ -13,8 +13,8 @@ from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.ops.core.ops import CATEGORY, SPARSE_OPS_LINE, event_spans
 from tpuprof.parsers.ops.device import is_sparse_core
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
-from tpuprof.parsers.steps.duty import union_of
-from tpuprof.parsers.steps.markers import CoreSteps, marked_steps
+from tpuprof.parsers.steps.spans.duty import union_of
+from tpuprof.parsers.steps.spans.markers import CoreSteps, marked_steps
 
 SPARSE_STEPS_LINE = "Sparse Core Steps"
 
