@@ -11,6 +11,7 @@ from tpuprof.parsers.hosts.op_summary import CoreTotals, whole_time
 from tpuprof.parsers.ops.core.sums import core_sums
 from tpuprof.parsers.ops.device import DeviceInfo
 from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.steps.accounts.core import IdleCauses
 from tpuprof.parsers.steps.spans.duty import CoreDuty, core_duty
 from tpuprof.parsers.steps.spans.markers import CoreSteps, ModuleRuns
 from tpuprof.parsers.steps.times import INFEEDS, CoreStepTimes, core_step_times, device_durations, on_device_clock
@@ -73,6 +74,7 @@ def summarise_core(
     runs: ModuleRuns,
     shares_chip: bool,
     waits: Intervals,
+    causes: IdleCauses,
     on_chunk: ChunkDone | None = None,
 ) -> CoreSummary:
     """Decodes one core's events and adds them up.
@@ -80,6 +82,7 @@ def summarise_core(
     Args:
         shares_chip: whether its chip has other cores in this profile.
         waits: disjoint intervals in order in which the host waited for input or sent it.
+        causes: what is known to keep the core from running ops. Input counts only without infeed ops.
     """
     times = distinct(np.concatenate([steps.start_ps, steps.end_ps, runs.start_ps, runs.end_ps]))
     sums = core_sums(plane, (steps.start_ps, steps.end_ps), times, on_chunk)
@@ -92,7 +95,9 @@ def summarise_core(
         op_events=sums.op_events,
         total_ps=total,
         duty=core_duty(info.chip, sums, runs, shares_chip),
-        step_times=core_step_times(steps, sums, waits if needs_busy else None),
+        step_times=core_step_times(
+            steps, sums, waits if needs_busy else None, info.peaks, causes if needs_busy else causes.without_input()
+        ),
         run_ps=device_durations(runs.start_ps, runs.end_ps, times, sums.device_times),
         gaps=_long_gaps(sums.busy if needs_busy or idle >= MUCH_IDLE * total else None, steps),
     )

@@ -21,12 +21,21 @@ from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.ops import device as devices
 from tpuprof.parsers.ops.core.ops import ASYNC_OPS_LINE, OPS_LINE, SPARSE_OPS_LINE, STEPS_LINE, event_spans
 from tpuprof.parsers.ops.core.times import CoreOpTimes, core_op_times
-from tpuprof.parsers.ops.host.activity import Compilation, IdleTime, activities, compilations, in_flight, launches
+from tpuprof.parsers.ops.host.activity import (
+    Compilation,
+    IdleTime,
+    activities,
+    compilations,
+    compiling,
+    in_flight,
+    launches,
+)
 from tpuprof.parsers.ops.host.events import HOST_PLANE, HostEvents, read_threads, thread_lines
 from tpuprof.parsers.ops.host.input_events import INPUT_STATS, InputRows, input_rows, input_waits, merge_input_rows
 from tpuprof.parsers.ops.host.memory_use import fullest_memory, memory_stats
 from tpuprof.parsers.ops.host.ops import HostOps, HostOpsReader, merge_host_ops
 from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.steps.accounts.core import IdleCauses
 from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource, align
 from tpuprof.parsers.steps.groups.groups import (
     GROUP_STATS,
@@ -36,7 +45,7 @@ from tpuprof.parsers.steps.groups.groups import (
     has_step_numbers,
     is_grouped,
 )
-from tpuprof.parsers.steps.launches import ClockLead, Launches, annotated_steps, clock_lead
+from tpuprof.parsers.steps.launches import ClockLead, Launches, annotated_steps, clock_lead, waiting_to_run
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.requests.requests import REQUEST_STATS, HostRequests, has_requests, host_requests
 from tpuprof.parsers.steps.spans import markers
@@ -130,6 +139,10 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
     lead = clock_lead(launched, cores)
     shift = 0 if lead is None else lead.shift_ps
     waits = _shifted(side.waits, -shift)
+    causes = IdleCauses(
+        input=waits if _is_fed_by_host(waits, step_lists) else (no_ints(), no_ints()),
+        compiling=_shifted(compiling(side.events), -shift),
+    )
     infos = [devices.device_info(plane) for plane in cores]
     beside = [devices.device_info(plane) for plane in trace.planes if devices.is_sparse_core(plane)]
     chips = Counter(info.chip for info in (*infos, *beside))
@@ -137,7 +150,8 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
     def work(index: int) -> CoreSummary:
         shares_chip = chips[infos[index].chip] > 1  # its duty cycle needs the union of its cores' intervals
         core = cores[index], infos[index], step_lists[index], runs[index]
-        return summarise_core(*core, shares_chip, waits, on_chunk)
+        of_core = _causes_of_core(causes, cores[index], runs[index], launched, shift)
+        return summarise_core(*core, shares_chip, waits, of_core, on_chunk)
 
     summaries = on_threads(work, range(len(cores)), workers)
     most = max(range(len(cores)), key=lambda index: summaries[index].gap_ps, default=None)
@@ -299,14 +313,14 @@ def _find_steps(
         return marked, "steps", "", None
     numbered = _numbered_steps(cores, groups, host)
     if min(map(len, numbered), default=0) >= markers.MINIMUM_RUNS - 1:
-        note = "no Steps line: a step is taken as the time from the first run that one step of the host (step_num) "
-        return numbered, "modules", note + "launched to the first of the next", None
+        note = "no Steps line: a step is taken as the time from the end of the last run that one step of the host "
+        return numbered, "modules", note + "(step_num) launched to the end of the next one's", None
     busiest = markers.busiest_module(runs)
     if busiest is None:
         if not any(core.name for core in runs):
             return marked, "modules", "no Steps line and no XLA Modules in this profile", None
         return marked, "modules", "no Steps line, and no HLO module ran at least 3 times on every core", None
-    note = f"no Steps line: a step is taken as the time from one start of {busiest.partition('(')[0]} to the next"
+    note = f"no Steps line: a step is taken as the time from one end of {busiest.partition('(')[0]} to the next"
     return [markers.inferred_steps(core, busiest) for core in runs], "modules", note, busiest
 
 
@@ -352,11 +366,16 @@ def _input_source(table: OpTable, waits: Intervals, cores: Sequence[CoreSteps]) 
     """
     if has_infeed(table):
         return "infeed"
+    return "host" if _is_fed_by_host(waits, cores) else None
+
+
+def _is_fed_by_host(waits: Intervals, cores: Sequence[CoreSteps]) -> bool:
+    """Whether the host waits for input, or sends it, in at least every other step."""
     steps = next((steps for steps in cores if len(steps)), None)
     if steps is None:
-        return None
+        return False
     inside = overlap(steps.start_ps, steps.end_ps, *waits)
-    return "host" if 2 * np.count_nonzero(inside) >= len(steps) else None
+    return bool(2 * np.count_nonzero(inside) >= len(steps))
 
 
 def _grid(
@@ -408,22 +427,46 @@ def _idle_time(
 BARRIERS_LINE, _BARRIER = "XLA TraceMe", "barrier-cores"
 
 
-def _at_barriers(plane: Plane, steps: CoreSteps) -> int | None:
-    """The time that a core waits at barriers, before programs mostly; None without a line of events that show it."""
+def _barriers(plane: Plane) -> Intervals | None:
+    """When a core waits at barriers, before programs mostly; None without a line of events that show it."""
     lines = [line for line in plane.lines if line.name == BARRIERS_LINE]
     if not lines:
         return None
-    wanted, waited = plane.event_metadata.find_names((_BARRIER,)).get(_BARRIER), 0
+    wanted, spans = plane.event_metadata.find_names((_BARRIER,)).get(_BARRIER), [(no_ints(), no_ints())]
     for line in lines if wanted is not None else ():
         events = line.events()
         start, end = event_spans(line, events)
         rows = np.flatnonzero(events.metadata_id.astype(np.int64) == wanted)
-        inside = union(start[rows], end[rows])
-        if len(steps):
-            within = int(steps.start_ps.min()), int(steps.end_ps.max())
-            inside = np.clip(inside[0], *within), np.clip(inside[1], *within)
-        waited += int((inside[1] - inside[0]).sum())
-    return waited
+        spans.append((start[rows], end[rows]))
+    starts, ends = zip(*spans, strict=True)
+    return union(np.concatenate(starts), np.concatenate(ends))
+
+
+def _at_barriers(plane: Plane, steps: CoreSteps) -> int | None:
+    """The time that a core waits at barriers, in its steps where it has any; None where nothing shows it."""
+    inside = _barriers(plane)
+    if inside is None:
+        return None
+    if len(steps):
+        within = int(steps.start_ps.min()), int(steps.end_ps.max())
+        inside = np.clip(inside[0], *within), np.clip(inside[1], *within)
+    return int((inside[1] - inside[0]).sum())
+
+
+def _causes_of_core(
+    of_host: IdleCauses, plane: Plane, runs: ModuleRuns, launched: Launches, shift_ps: int
+) -> IdleCauses:
+    """What is known to keep a core from running ops, beside what is known of its host.
+
+    Args:
+        shift_ps: what to add to the device's times to compare them with the host's.
+    """
+    return replace(
+        of_host,
+        barrier=_barriers(plane) or (no_ints(), no_ints()),
+        running=union(runs.start_ps, runs.end_ps) if runs.name else None,
+        launched=waiting_to_run(launched, plane, shift_ps),
+    )
 
 
 def _outside(gaps: Intervals, spans: Intervals) -> int:

@@ -61,6 +61,8 @@ class AlignedSteps:
             ops, INFEED is the idle time in which the host waited for input or sent it. No part is longer than the step,
             although an op may outlast it.
         class_ps: int64[cores, steps, len(OP_CLASSES)], idle time included; it adds up to the duration.
+        owner_ps, between_ps: int64[cores, steps, len(OWNERS)]; each core's account of its steps, and of the time from
+            each step to the next of these (`parsers.steps.ledger`).
         work, feed_work: float64[cores, steps, WORK_COUNT].
         all_reduce: step, id and duration of each core's all-reduces, as in `CoreStepTimes`.
         collective_names, collective_ps: the collectives with most time, and int64[cores, steps, k], their self time;
@@ -81,6 +83,8 @@ class AlignedSteps:
     duration_ps: Int64s
     part_ps: Int64s
     class_ps: Int64s
+    owner_ps: Int64s
+    between_ps: Int64s
     work: Floats
     feed_work: Floats
     all_reduce: tuple[tuple[Int64s, Int64s, Int64s], ...]
@@ -115,6 +119,8 @@ class AlignedSteps:
             duration_ps=self.duration_ps[:, rows],
             part_ps=self.part_ps[:, rows],
             class_ps=self.class_ps[:, rows],
+            owner_ps=self.owner_ps[:, rows],
+            between_ps=_of_followers(self.between_ps[:, rows], rows),
             work=self.work[:, rows],
             feed_work=self.feed_work[:, rows],
             all_reduce=tuple(_renumbered(part, rows, len(self)) for part in self.all_reduce),
@@ -159,6 +165,8 @@ def align(
         duration_ps=duration_ps,
         part_ps=np.minimum(part_ps, duration_ps[:, :, None]),
         class_ps=np.stack([core.class_ps[rows] for core, rows in pairs]),
+        owner_ps=np.stack([core.account.owner_ps[rows] for core, rows in pairs]),
+        between_ps=np.stack([_of_followers(core.account.between_ps[rows][None], rows)[0] for core, rows in pairs]),
         work=np.stack([core.work[rows] for core, rows in pairs]),
         feed_work=np.stack([core.feed_work[rows] for core, rows in pairs]),
         all_reduce=tuple(
@@ -176,6 +184,13 @@ def align(
         incomplete=_without_cores(unused),
     )
     return _without_lost_ops(*_without_cut_steps(grid, np.stack([core.op_count[rows] for core, rows in pairs])))
+
+
+def _of_followers(between_ps: Int64s, rows: NDArray[np.intp]) -> Int64s:
+    """The account of the time after each step where the next one follows; 0 where steps between are left out."""
+    follows = np.append(np.diff(rows) == 1, False)[: len(rows)]
+    out: Int64s = between_ps * follows[:, None]
+    return out
 
 
 def _by_collective(parts: Sequence[tuple[tuple[str, ...], Int64s]]) -> tuple[tuple[str, ...], Int64s]:
@@ -308,6 +323,8 @@ def join_hosts(grids: Sequence[AlignedSteps]) -> AlignedSteps:
         duration_ps=np.concatenate([grid.duration_ps for grid in taken]),
         part_ps=np.concatenate([grid.part_ps for grid in taken]),
         class_ps=np.concatenate([grid.class_ps for grid in taken]),
+        owner_ps=np.concatenate([grid.owner_ps for grid in taken]),
+        between_ps=np.concatenate([grid.between_ps for grid in taken]),
         work=np.concatenate([grid.work for grid in taken]),
         feed_work=np.concatenate([grid.feed_work for grid in taken]),
         all_reduce=tuple(part for grid in taken for part in grid.all_reduce),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, distinct, is_among, no_ints, positions
+from tpuprof.parsers.base.intervals import Int64s, Intervals, distinct, is_among, no_ints, positions, union
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import min_by_key
 from tpuprof.parsers.formats.xspace.trace import Plane
@@ -93,6 +93,23 @@ def annotated_steps(host: HostEvents, plane: Plane) -> LaunchingSteps:
         inside = (launch != NEVER) & (at >= 0) & (launch < end[np.maximum(at, 0)])
         groups.append(np.where(inside, at, -1))
     return LaunchingSteps(np.concatenate(groups), dict(enumerate(number.tolist())))
+
+
+def waiting_to_run(launches: Launches, plane: Plane, shift_ps: int) -> Intervals:
+    """When the host had launched a program that had not started on the core yet; disjoint and in order.
+
+    Args:
+        shift_ps: what to add to the device's times to compare them with the host's.
+    """
+    starts, launched = [no_ints()], [no_ints()]
+    for line in plane.lines:
+        if line.name == MODULES_LINE:
+            runs = HostThread.of(line, line.events(("_ct", "_c", "run_id"), places=False))
+            launched.append(launches.of_runs(runs, runs.integers("run_id", -1), device_ordinal(plane)) - shift_ps)
+            starts.append(runs.start_ps)
+    start, launch = np.concatenate(starts), np.concatenate(launched)
+    waits = launch < start
+    return union(launch[waits], start[waits])
 
 
 @dataclass(frozen=True, slots=True)

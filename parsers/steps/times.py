@@ -17,8 +17,10 @@ from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.core.sums import CoreSums, StepCells
+from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import WORK_COUNT, feeds, work_of
 from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.steps.accounts.core import CoreAccount, IdleCauses, core_account
 from tpuprof.parsers.steps.spans.markers import CoreSteps
 
 COMPUTE, INFEED, OUTFEED, HOST_TRANSFER, MEGACORE, ASYNC_DONE, SPARSE_CORE_WAIT = range(7)
@@ -80,6 +82,7 @@ class CoreStepTimes:
         collective_names, collective_ps: the collectives with most time, and int64[steps, k], their self time by step;
             that of all others together stands under an empty name.
         slow_ops: the ops that the slowest step has more of than the median step, where it is slow.
+        account: the time of the steps and between them, by owner.
     """
 
     steps: CoreSteps
@@ -95,14 +98,23 @@ class CoreStepTimes:
     collective_names: tuple[str, ...]
     collective_ps: Int64s
     slow_ops: tuple[SlowOp, ...]
+    account: CoreAccount
 
 
-def core_step_times(steps: CoreSteps, sums: CoreSums, waits: Intervals | None = None) -> CoreStepTimes:
-    """Adds up the self time of a core's ops by step, part and class.
+def core_step_times(
+    steps: CoreSteps,
+    sums: CoreSums,
+    waits: Intervals | None = None,
+    peaks: Peaks | None = None,
+    causes: IdleCauses | None = None,
+) -> CoreStepTimes:
+    """Adds up the self time of a core's ops by step, part and class, and divides the steps among owners.
 
     Args:
         sums: the core's ops, with cells of these steps.
         waits: disjoint intervals in order in which the host waited for input or sent it.
+        peaks: the peaks of the core, as far as the profile has them.
+        causes: what is known to keep the core from running ops.
     """
     table, cells = sums.table, sums.cells
     parts = np.array([_PARTS.get(category or "", COMPUTE) for category in table.category], np.int64)
@@ -129,6 +141,7 @@ def core_step_times(steps: CoreSteps, sums: CoreSums, waits: Intervals | None = 
         collective_names=collectives,
         collective_ps=collective_ps,
         slow_ops=_slow_ops(steps, sums),
+        account=core_account(steps, sums, peaks or Peaks(), causes or IdleCauses()),
     )
 
 

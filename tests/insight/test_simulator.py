@@ -28,10 +28,15 @@ WRITTEN = [case for case in CASES if case.scene.traced == "all"][::4]
 """Cases whose profiles are looked at closely."""
 
 
+NO_REASON = ("unexplained",)
+"""What is said where no reason is known: nobody can plant that."""
+
+
 def test_every_kind_of_finding_has_a_planted_case() -> None:
     """A kind that no case was planted for is one that nobody has seen found, or found wrongly."""
     planted = {case.kind for case in CASES if not case.is_healthy}
-    assert planted == set(KINDS), "plant a case of each kind in tests/insight/cases"
+    assert planted | set(NO_REASON) == set(KINDS), "plant a case of each kind in tests/insight/cases"
+    assert planted.isdisjoint(NO_REASON)
 
 
 def test_cases_are_many_and_split_evenly() -> None:

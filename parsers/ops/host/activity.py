@@ -9,7 +9,7 @@ from dataclasses import field
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, Intervals, covered, in_nesting_order, overlap, union
+from tpuprof.parsers.base.intervals import Int64s, Intervals, covered, in_nesting_order, no_ints, overlap, union
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import nest, sum_by_key
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread
@@ -129,6 +129,17 @@ def compilations(host: HostEvents, idle: Intervals) -> tuple[Compilation, ...]:
             name = host.name(int(thread.metadata_id[longest]))
             compiled.append(Compilation(name, start, end - start, idle_ps))
     return tuple(sorted(compiled, key=lambda compilation: compilation.start_ps))
+
+
+def compiling(host: HostEvents | None) -> Intervals:
+    """When some thread of the host traced, lowered or compiled a program; disjoint and in order."""
+    starts, ends = [no_ints()], [no_ints()]
+    wanted = no_ints() if host is None else host.ids_named(is_compilation)
+    for thread in host.threads if host is not None and len(wanted) else ():
+        rows = thread.rows_of(wanted)
+        starts.append(thread.start_ps[rows])
+        ends.append(thread.end_ps[rows])
+    return union(np.concatenate(starts), np.concatenate(ends))
 
 
 def launches(host: HostEvents) -> int:

@@ -27,14 +27,12 @@ from tpuprof.parsers.pages.findings.finding import (
     JumpTarget,
 )
 from tpuprof.parsers.steps.aligned import AlignedSteps
+from tpuprof.parsers.steps.ledger import ledger
 from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED
 
 Rows = NDArray[np.intp]
 
 IDLE = OP_CLASSES.index("idle")
-
-_LEAST_BETWEEN = 0.01
-"""Steps follow each other closely, or their markers end a little early: shorter gaps are not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +177,9 @@ def budget(evidence: Evidence) -> Budget | None:
         parts = steps.class_ps.shape[0] * len(steps)
         whole = float(steps.longest_ps.mean())
         class_ps = np.maximum(steps.class_ps.mean(axis=1), 0.0).mean(axis=0)
-        if evidence.gaps is not None:
-            between = max(0.0, evidence.gaps.between_ps / len(steps))
-            between = between if between >= _LEAST_BETWEEN * whole else 0.0
+        of_steps = ledger(evidence.grid)
+        if of_steps is not None:
+            between = of_steps.mean_whole_ps - of_steps.mean_step_ps
             whole, class_ps[IDLE] = whole + between, class_ps[IDLE] + between
         counts = table.occurrences >= len(steps) / 2  # what ran before the steps only is not part of them
         most = class_ps  # the capture is more than the steps, so ops get at most their class's time

@@ -47,6 +47,7 @@ FindingKind = Literal[
     "vector-work",
     "unfused",
     "memory-bound",
+    "unexplained",
 ]
 
 KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
@@ -89,6 +90,7 @@ ADVICE: Mapping[FindingKind, str] = {
     "vector-work": "Write it as a dot product, so that the matrix unit does it.",
     "unfused": "Let the compiler fuse them: one jit, no barrier between them, and the same layout.",
     "memory-bound": "Move fewer bytes: fuse, use bfloat16, recompute what is cheap.",
+    "unexplained": "Look at these ops in the op profile: their shapes, their layouts, and what is fused in them.",
 }
 """What to try, by kind."""
 

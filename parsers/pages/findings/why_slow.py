@@ -38,6 +38,7 @@ from tpuprof.parsers.pages.findings.ops.products import (
     products_of,
     vector_work,
 )
+from tpuprof.parsers.pages.findings.ops.unexplained import unexplained
 
 
 def findings(evidence: Evidence) -> tuple[Finding, ...]:
@@ -97,12 +98,20 @@ def _of_ops(whole: Budget) -> Iterator[Finding | None]:
         if finding is not None:
             rest = rest.without(rows)
             yield finding
+    yield unexplained(rest)
 
 
 _BY_STEP: tuple[FindingKind, ...] = ("straggler", "slow-core", "imbalance", "pipeline", "slow-step", "compilation")
 _BY_CORES: tuple[FindingKind, ...] = ("straggler", "slow-core", "barrier", "imbalance", "pipeline", "dcn")
 _BY_HLO: tuple[FindingKind, ...] = ("precision", "padding", "tiny-loop", "vector-work", "unfused")
-_BY_PEAKS: tuple[FindingKind, ...] = ("slow-kernel", "latency-bound", "vector-work", "unfused", "memory-bound")
+_BY_PEAKS: tuple[FindingKind, ...] = (
+    "slow-kernel",
+    "latency-bound",
+    "vector-work",
+    "unfused",
+    "memory-bound",
+    "unexplained",
+)
 
 
 def undetectable(evidence: Evidence) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Where the steps of cores go, and the cores of a run side by side.
 
-A core's own time is its step without the time that it waits in collectives for cores that come later. Cores that work
-on one program meet there, so that their whole steps take equally long, and only their own times differ.
+A core's own time is its step without the time that it waits for cores that come later, in collectives and at barriers.
+Cores that work on one program meet there, so that their whole steps take equally long, and only their own times differ.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
-from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.base.words import percent_of, share, time
@@ -20,9 +19,11 @@ from tpuprof.parsers.hosts.core_summary import CoreBusy
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, SharedSteps, StepPartName
 from tpuprof.parsers.pages.steps import step_time
+from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner
 from tpuprof.parsers.steps.aligned import AlignedSteps
+from tpuprof.parsers.steps.ledger import core_owners
 from tpuprof.parsers.steps.model import StepSource
-from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED, OUTFEED
+from tpuprof.parsers.steps.times import OUTFEED
 
 WAIT = PARTS.index("wait")
 
@@ -30,34 +31,27 @@ LEAST_COST = 0.01
 """A straggler costs at least this share of a step; steps vary by less anyway."""
 
 
+_OWNERS_OF: Mapping[StepPartName, tuple[Owner, ...]] = {
+    "compute": ("ideal", "loss", "uncounted", "copy"),
+    "input": ("input",),
+    "transfer": ("host_transfer",),
+    "collective": ("collective_transfer",),
+    "wait": ("collective_wait", "barrier"),
+    "idle": ("host", "dispatch", "compile", "between_ops"),
+}
+"""Whose each part is (`parsers.steps.accounts.owners`); output is taken out of transfers."""
+
+
 def parts_of(grid: AlignedSteps) -> Int64s:
-    """int64[cores, steps, len(PARTS)]: the parts of each core's steps, cut to what fits into the step."""
-    collective, idle = (grid.class_ps[:, :, OP_CLASSES.index(name)] for name in ("collective", "idle"))
-    waits_on_host = grid.part_ps[:, :, INFEED] if grid.input_source == "host" else np.zeros_like(idle)
-    least = _least_taking_part(collective)
-    wanted: Mapping[StepPartName, Int64s] = {
-        "wait": collective - np.minimum(collective, least),
-        "collective": np.minimum(collective, least),
-        "input": grid.part_ps[:, :, INFEED],
-        "output": grid.part_ps[:, :, OUTFEED],
-        "transfer": grid.part_ps[:, :, HOST_TRANSFER],
-        "idle": np.maximum(idle - waits_on_host, 0),
-    }
+    """int64[cores, steps, len(PARTS)]: the account of each core's own steps, by part; parts add up to the steps."""
+    owner_ps = core_owners(grid)
     parts = np.zeros((*grid.duration_ps.shape, len(PARTS)), np.int64)
-    left = np.maximum(grid.duration_ps, 0)
-    for name, times in wanted.items():
-        taken = np.clip(times, 0, left)
-        parts[:, :, PARTS.index(name)] = taken
-        left = left - taken
-    parts[:, :, PARTS.index("compute")] = left
+    for name, owners in _OWNERS_OF.items():
+        parts[:, :, PARTS.index(name)] = owner_ps[:, :, [OWNERS.index(owner) for owner in owners]].sum(axis=2)
+    transfer, output = PARTS.index("transfer"), PARTS.index("output")
+    parts[:, :, output] = np.clip(grid.part_ps[:, :, OUTFEED], 0, parts[:, :, transfer])
+    parts[:, :, transfer] -= parts[:, :, output]
     return parts
-
-
-def _least_taking_part(collective: Int64s) -> Int64s:
-    """int64[steps]: the least time that a core spends in collectives; cores without any do not take part."""
-    most = np.iinfo(np.int64).max
-    least: Int64s = np.where(collective > 0, collective, most).min(axis=0)
-    return np.where(least == most, 0, least)
 
 
 def part_percent(parts: Floats | None, *names: StepPartName) -> float | None:

@@ -11,11 +11,12 @@ from tpuprof.parsers.base.words import percent_of
 from tpuprof.parsers.steps.model import StepTime
 
 StepPartName = Literal["compute", "input", "output", "transfer", "collective", "wait", "idle"]
-"""What a core does in a step.
+"""What a core does in a step, put together from the owners of its time (`parsers.steps.accounts.owners`).
 
-compute: ops, all that is not listed here. input: in infeed ops, or idle while the host waits for input. output: in
-outfeed ops. transfer: in ops that send to the host or receive from it. collective: in collectives (sends and receives
-between cores too), as long as the core that is least in them. wait: in collectives, longer than that. idle: no op.
+compute: computing ops and copies within the device. input: in infeed ops, or idle while the host waits for input.
+output: in outfeed ops. transfer: in ops that send to the host or receive from it, and in copies of host memory.
+collective: in collectives, as long as the same one takes on the core that waits least. wait: longer than that, and at
+barriers. idle: no op.
 """
 
 PARTS: tuple[StepPartName, ...] = get_args(StepPartName)

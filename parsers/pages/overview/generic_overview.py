@@ -13,17 +13,21 @@ import numpy as np
 
 from tpuprof.parsers.base.words import percent_of
 from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
 from tpuprof.parsers.ops.host.ops import merge_host_ops
+from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.table import OpTable, framework_groups, merge_tables, most_frequent
 from tpuprof.parsers.pages.common import NO_DEVICE, warnings_of
 from tpuprof.parsers.pages.findings.finding import KINDS
 from tpuprof.parsers.pages.overview.bottleneck import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND, with_slow_steps
 from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
+from tpuprof.parsers.pages.overview.ledger import StepAccount, step_account
 from tpuprof.parsers.pages.overview.model import Bottleneck, Environment, Overview, Performance, Step
 from tpuprof.parsers.pages.overview.performance import first_start, host_figures, step_parts
 from tpuprof.parsers.pages.steps import step_time
 from tpuprof.parsers.steps.generic.step_events import GenericSummary
+from tpuprof.parsers.steps.ledger import generic_ledger
 from tpuprof.parsers.steps.model import GenericBreakdown
 
 MODERATE = 3.0
@@ -97,7 +101,14 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
         warnings=warnings_of(summaries, remarks),
+        account=_account(most, next(s.host for s in summaries if s.generic is most), table),
     )
+
+
+def _account(most: GenericSummary, host: str, table: OpTable) -> StepAccount | None:
+    """Where the mean step goes; None without steps."""
+    account = generic_ledger(most.steps, f"{host}:0")
+    return None if account is None else step_account(account, table, table_rates(table, Peaks()), None)
 
 
 def _performance(

@@ -17,6 +17,7 @@ from tpuprof.parsers.steps.model import GenericBreakdown, SparseCoreTime, StepBr
 if TYPE_CHECKING:  # for types only: an overview starts sooner without them
     from tpuprof.parsers.pages.findings.finding import Finding
     from tpuprof.parsers.pages.inference import InferencePage
+    from tpuprof.parsers.pages.overview.ledger import StepAccount
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +170,7 @@ class Overview:
         unknown: dotted JSON key to the reason why the figure is `None`.
         warnings: plain sentences about the profile itself (salvaged file, dropped steps, simulated times).
         step_parts: where the time of the mean step goes; empty where steps are not broken down.
+        account: where the mean step goes, by owner, and the verdict; `None` without steps.
         infers: whether latencies matter: the program does not train, or serves requests; where it is unknown whether it
             trains, the names of its modules do.
     """
@@ -189,6 +191,7 @@ class Overview:
     undetectable: Mapping[str, str] = field(default_factory=dict)
     step_parts: tuple[StepPart, ...] = ()
     infers: bool = True
+    account: StepAccount | None = None
 
     @property
     def serves(self) -> bool:

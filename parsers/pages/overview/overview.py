@@ -39,10 +39,12 @@ from tpuprof.parsers.pages.inference import inference
 from tpuprof.parsers.pages.overview.bottleneck import bottleneck_of
 from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
 from tpuprof.parsers.pages.overview.generic_overview import generic_overview
+from tpuprof.parsers.pages.overview.ledger import step_account
 from tpuprof.parsers.pages.overview.model import Environment, Overview, Step
 from tpuprof.parsers.pages.overview.performance import counted_words, first_start, performance_of, step_parts
 from tpuprof.parsers.pages.steps import common_steps
 from tpuprof.parsers.steps.aligned import AlignedSteps, breakdowns
+from tpuprof.parsers.steps.ledger import ledger
 from tpuprof.parsers.steps.model import SparseCoreTime
 from tpuprof.parsers.steps.requests.serving import answers_requests
 
@@ -73,6 +75,7 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
     numbered = any(summary.has_step_numbers for summary in summaries)
     evidence = evidence_of(summaries, table, common.grid, modules, environment.is_training is False)
     source = common.grid.input_source if common.grid is not None else None
+    account = ledger(common.grid)
     return Overview(
         hosts=tuple(summary.host for summary in summaries),
         environment=environment,
@@ -86,6 +89,7 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         bottleneck=bottleneck_of(steps, table, source, shares, top_ops, unknown, numbered),
         inference=_latencies(summaries, environment.is_training, modules),
         infers=_infers(summaries, environment.is_training, common.grid is not None and common.grid.source == "steps"),
+        account=None if account is None else step_account(account, table, evidence.rates, evidence.gaps),
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,

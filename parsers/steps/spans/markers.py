@@ -3,7 +3,7 @@
 Markers are the events of a core's `Steps` line. A program that runs several HLO modules a step has a marker for each
 module; the markers that one host step launched are one step (see `parsers.steps.groups.groups`). A marker that no host
 step launched is no step, as long as others are (XProf's `MergeHostSteps`). Where no core has a marker, steps are
-inferred: a step is the time from one start of the busiest HLO module to its next start.
+inferred: a step is the time from the end of one run of the busiest HLO module to the end of its next run.
 """
 
 from __future__ import annotations
@@ -154,7 +154,8 @@ def _step_name(host_steps: LaunchingSteps, group: int, marker: str) -> str:
 def numbered_steps(plane: Plane, host_steps: LaunchingSteps) -> CoreSteps:
     """The steps that the host's annotations number, on a core without markers.
 
-    A step goes from the first run that one annotation launched to the first that another one did; the last has no end.
+    A step goes from the end of the last run that the annotation before launched to the end of the last run that its own
+    launched, as `inferred_steps` do; the first has no start.
 
     Args:
         host_steps: which host step launched each run of a module.
@@ -165,14 +166,20 @@ def numbered_steps(plane: Plane, host_steps: LaunchingSteps) -> CoreSteps:
         return none
     group = host_steps.group[marks.place].tolist()
     known = [row for row, of in enumerate(group) if of in host_steps.step_numbers]
-    number = np.array([host_steps.step_numbers[group[row]] for row in known], np.int64)
-    opens = np.flatnonzero(np.append(True, np.diff(number) != 0)) if known else no_ints()
-    start = marks.start[np.array(known, np.int64)[opens]]
-    opens = opens[np.append(True, np.diff(start) > 0)] if len(opens) else opens
-    if len(opens) < 2:
+    if not known:
         return none
-    start = marks.start[np.array(known, np.int64)[opens]]
-    return CoreSteps(tuple(map(str, number[opens[:-1]].tolist())), start[:-1], start[1:], np.diff(start))
+    number = np.array([host_steps.step_numbers[group[row]] for row in known], np.int64)
+    opens = np.flatnonzero(np.append(True, np.diff(number) != 0))
+    end = np.maximum.reduceat(marks.end[known], opens)
+    return _periods(tuple(map(str, number[opens].tolist())), end)
+
+
+def _periods(names: Sequence[str], end: Int64s) -> CoreSteps:
+    """The times from each end to the next, by the name of what ends then; the first one has no start."""
+    kept = np.flatnonzero(np.append(True, np.diff(np.maximum.accumulate(end)) > 0)) if len(end) else no_ints()
+    end = end[kept]
+    duration = np.diff(end)
+    return CoreSteps(tuple(names[row] for row in kept[1:].tolist()), end[: len(duration)], end[1:], duration)
 
 
 def module_runs(plane: Plane) -> ModuleRuns:
@@ -200,9 +207,10 @@ def busiest_module(runs: Sequence[ModuleRuns]) -> str | None:
 
 
 def inferred_steps(runs: ModuleRuns, module: str) -> CoreSteps:
-    """Periods of a module on one core: from each start to the next. The last run has no period and is left out."""
-    start = runs.start_ps[[run for run, name in enumerate(runs.name) if name == module]]
-    start = start[np.append(True, np.diff(start) > 0)] if len(start) else start
-    if len(start) < 2:
-        return CoreSteps((), start[:0], start[:0], start[:0])
-    return CoreSteps(tuple(str(n) for n in range(len(start) - 1)), start[:-1], start[1:], np.diff(start))
+    """Periods of a module on one core: from the end of each run to the end of the next. The first run has no period.
+
+    Cores that work together start a run at different times, where one of them is late, and end it at the same time, for
+    they meet in it. So ends make the periods of all cores alike, and a pause of one host is in one period of all.
+    """
+    end = runs.end_ps[[run for run, name in enumerate(runs.name) if name == module]]
+    return _periods(tuple(str(number - 1) for number in range(len(end))), end)

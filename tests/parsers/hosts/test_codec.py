@@ -26,6 +26,7 @@ from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.finding import Finding
 from tpuprof.parsers.pages.inference import InferencePage
 from tpuprof.parsers.pages.ops.ops import OpsPage
+from tpuprof.parsers.pages.overview.ledger import StepAccount
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.steps.generic.step_events import GenericSummary
@@ -158,7 +159,7 @@ def test_damaged_bytes_give_an_error_or_a_value(data: st.DataObject) -> None:
 
 # --- completeness: the types that summaries and pages are made of, by their annotations
 
-LATER = {of.__name__: of for of in (Finding, GenericSummary, InferencePage, Kernel)}
+LATER = {of.__name__: of for of in (Finding, GenericSummary, InferencePage, Kernel, StepAccount)}
 """Classes that a module names in annotations and does not import."""
 
 _LEAVES = (int, float, str, bytes, bool, type(None))

@@ -15,6 +15,8 @@ from tests.parsers.pages.findings.build import grid
 from tests.support.build import present
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.ops.roofline import WORK_COUNT
+from tpuprof.parsers.steps.accounts.core import CoreAccount
+from tpuprof.parsers.steps.accounts.owners import OWNERS
 from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource, align, breakdowns, join_hosts
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.spans.markers import CoreSteps
@@ -55,6 +57,9 @@ def core(
     class_ps[:, OP_CLASSES.index("compute")] = duration - waits
     class_ps[:, OP_CLASSES.index("idle")] = waits
     work = np.ones((len(ops), WORK_COUNT))
+    owner_ps = np.zeros((len(ops), len(OWNERS)), np.int64)
+    owner_ps[:, OWNERS.index("ideal")] = duration - waits
+    owner_ps[:, OWNERS.index("input")] = waits
     return CoreStepTimes(
         steps=CoreSteps(tuple(names or map(str, range(len(ops)))), end - duration, end, duration),
         part_ps=part_ps,
@@ -69,6 +74,7 @@ def core(
         collective_names=(),
         collective_ps=np.zeros((len(ops), 0), np.int64),
         slow_ops=slow_ops,
+        account=CoreAccount(owner_ps, np.zeros_like(owner_ps)),
     )
 
 

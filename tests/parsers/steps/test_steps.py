@@ -68,7 +68,7 @@ def test_without_markers_steps_are_the_periods_of_the_busiest_module() -> None:
     result = page(space)
     time = present(result.performance.step_time)
     assert (time.source, time.count, time.median_ps) == ("modules", 4, 100)
-    assert "from one start of jit_f to the next" in time.note
+    assert "from one end of jit_f to the next" in time.note
     assert [step.name for step in result.steps] == ["0", "1", "2", "3"]
 
 
@@ -111,12 +111,12 @@ def test_every_op_inside_a_step_is_counted_once(
     assert len(grid) + len(grid.incomplete) == len(steps)
 
 
-def test_inferred_steps_leave_out_the_last_run() -> None:
+def test_inferred_steps_leave_out_the_first_run() -> None:
     space = XSpace()
     tpu_plane(space, 0, [], modules=[("jit_f(9)", n * 10, n * 10 + 3) for n in range(3)])
     runs = module_runs(trace_of(space).planes[0])
     steps = inferred_steps(runs, "jit_f(9)")
-    assert steps.start_ps.tolist() == [0, 10]
+    assert steps.start_ps.tolist() == [3, 13]
     assert np.diff(steps.end_ps).tolist() == [10]
     assert len(inferred_steps(runs, "jit_g(1)")) == 0
 
@@ -137,4 +137,4 @@ def test_modules_whose_names_are_lost_stay_apart() -> None:
     plane.plane.event_metadata.clear()
     time = present(page(space).performance.step_time)
     assert time.median_ps == 100
-    assert "from one start of event" in time.note
+    assert "from one end of event" in time.note

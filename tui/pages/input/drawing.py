@@ -66,12 +66,12 @@ def input_headline(page: InputPipelinePage, pen: Pen) -> list[Line]:
 
 def _wait_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
     label: list[Span] = [("WAITS FOR INPUT", "dim")]
-    waiting = page.infeed_percent
+    waiting = page.bottleneck.input_percent
     if waiting is None:
         return [label, [(UNKNOWN, "dim")], [("unknown", "dim")]]
-    key: StyleKey = "good" if waiting.average < 5 else "bad" if waiting.average >= 20 else "warn"
-    filled, empty = small_bar(waiting.average / 100, 12, glyphs)
-    return [label, [(percent(waiting.average), key), (" mean step", "dim")], [(filled, key), (empty, "rule")]]
+    key: StyleKey = "good" if waiting < 5 else "bad" if waiting >= 20 else "warn"
+    filled, empty = small_bar(waiting / 100, 12, glyphs)
+    return [label, [(percent(waiting), key), (" of step time", "dim")], [(filled, key), (empty, "rule")]]
 
 
 def _range_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
@@ -111,7 +111,7 @@ def input_verdict(page: InputPipelinePage, pen: Pen, most: int | None = None) ->
     is_bound = page.bottleneck.classification in ("host", "both")
     if share is not None and page.infeed_percent is not None and (not is_bound or share >= MODERATELY_INPUT_BOUND):
         mean = page.infeed_percent.average  # it is less where the longer steps wait more
-        of_mean = "" if abs(share - mean) < _SAME_PERCENT else f" (mean step: {percent(mean)})"
+        of_mean = "" if abs(share - mean) < _SAME_PERCENT else f" (mean of the steps' shares: {percent(mean)})"
         statement = f"{percent(share)} of step time waits for input{of_mean}."
     elif page.bottleneck.classification == "device" and page.bottleneck.idle_percent is not None:
         idle = percent(max(0.1, page.bottleneck.idle_percent))

@@ -1,6 +1,6 @@
 """The overview page in cells: what an engineer needs within a minute, the answer first.
 
-From the top: headline figures, the verdict, why it is slow, device time by class, the steps, the top ops, and what this
+From the top: headline figures, the verdict, why it is slow, where a step goes, the steps, the top ops, and what this
 profile does not provide. `compose` fits the page to a screen; the report draws it without a height.
 """
 
@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.pages.overview.model import Overview, Share, TopOp
-from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE, small_bar, whole_cells
+from tpuprof.parsers.pages.overview.model import Overview, TopOp
+from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor
-from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
+from tpuprof.tui.draw.format import UNKNOWN, count, duration
 from tpuprof.tui.draw.layout import LOW, NARROW, TALL, WIDE, cut_middle, rows_around
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span, line_width
@@ -21,41 +21,38 @@ from tpuprof.tui.pages.overview.fields import METRICS, TOP_OPS, findings_heading
 from tpuprof.tui.pages.overview.findings import findings_table
 from tpuprof.tui.pages.overview.headline import headline, latency_line, split_lines, verdict
 from tpuprof.tui.pages.overview.inference import drawing
+from tpuprof.tui.pages.overview.ledger.drawing import (
+    Part,
+    between_line,
+    owner_parts,
+    stacked_bar,
+    waterfall,
+)
 from tpuprof.tui.pages.overview.steps import parts_legend, step_detail, step_graph
 from tpuprof.tui.report.fields import row_words, short_names
 
 
 def class_bar(page: Overview, pen: Pen, compact: bool = False) -> list[Line]:
-    """The cores' time by class of op: a bar with names on it, and a legend of all shares, a line long if compact."""
+    """The cores' time by class of op, where the profile has no steps; see `stacked_bar`."""
     if not page.shares:
         reason = page.unknown.get("performance.device_duty_cycle_percent", "no device ops")
         return [pen.fit([(f" {UNKNOWN}: {reason}", "dim")])]
-    bar: list[Span] = [(" ", "text")]
-    sizes = whole_cells([share.fraction for share in page.shares], pen.width - 2)
-    for share, cells in zip(page.shares, sizes, strict=True):
-        kind, letter = share.op_class, CLASS_LETTER[share.op_class]
-        label = f" {kind} {percent(share.fraction * 100, 0)} "
-        if pen.glyphs.letters:
-            bar.append((f"{label if len(label) + 2 <= cells else '':{letter}^{cells}}", CLASS_STYLE[kind]))
-        else:
-            short = f" {letter}" if cells >= 3 else ""
-            bar.append((f"{label if len(label) <= cells else short:<{cells}}", ON_CLASS_STYLE[kind]))
-    return [pen.fit(bar), *_legend(page.shares, pen, compact)]
+    parts = [Part(of.op_class, CLASS_LETTER[of.op_class], of.op_class, of.fraction) for of in page.shares]
+    return stacked_bar(parts, pen, compact)
 
 
-def _legend(shares: Sequence[Share], pen: Pen, compact: bool) -> list[Line]:
-    lines: list[Line] = []
-    line: list[Span] = []
-    for share in shares:
-        letter = CLASS_LETTER[share.op_class]
-        sign = letter if pen.glyphs.letters else f"{pen.glyphs.full}{letter}"
-        entry: list[Span] = [(sign, CLASS_STYLE[share.op_class]), (" " if compact else f" {share.op_class} ", "dim")]
-        entry.append((percent(share.fraction * 100), "text"))
-        if line and 3 + line_width(tuple(line)) + line_width(tuple(entry)) > pen.width:
-            lines.append(pen.fit([(" ", "text"), *line]))
-            line = []
-        line += [("  ", "text"), *entry] if line else entry
-    return [*lines, pen.fit([(" ", "text"), *line])]
+def _where_time_goes(page: Overview, pen: Pen, height: int | None, crowded: bool) -> list[Line]:
+    """The waterfall of the mean step, or one bar of it on a low screen; without steps the time by class of op."""
+    account = page.account
+    if account is None:
+        return class_bar(page, pen, crowded)
+    if height is not None and height < TALL:
+        return stacked_bar(owner_parts(account), pen, crowded)
+    most = None if height is None else _LEAST_WATERFALL + (height - TALL) // 3
+    return [*waterfall(account, pen, most), *between_line(account, pen)]
+
+
+_LEAST_WATERFALL = 5
 
 
 def top_ops_table(top_ops: Sequence[TopOp], pen: Pen, cursor: int | None = None, most: int | None = None) -> list[Line]:
@@ -143,7 +140,7 @@ def compose(page: Overview, pen: Pen, height: int | None, cursor: Cursor) -> Com
     lines += _why_slow(page, pen, height, cursor)
     lines.append(_device_rule(page, pen))
     crowded = height is not None and height <= LOW and bool(page.findings)
-    lines += class_bar(page, pen, crowded)
+    lines += _where_time_goes(page, pen, height, crowded)
     first_step = last_step = -1
     rows = 8 if height is None else max(2 if crowded else 3, min(10, height - len(lines) - len(page.top_ops) - 5))
     if page.serves:
@@ -205,7 +202,10 @@ def _device_rule(page: Overview, pen: Pen) -> Line:
     if len(phrase) + 20 > room:
         phrase = phrase.removesuffix(" captured")
     on_host = page.shares and not page.environment.device_core_count
-    return (*pen.at(room).rule("Time on the host's CPU" if on_host else "Device time", phrase), *badge)
+    title = "Time on the host's CPU" if on_host else "Device time"
+    if page.account is not None:
+        title = "Where a step goes"
+    return (*pen.at(room).rule(title, phrase), *badge)
 
 
 def _steps_rule(page: Overview, pen: Pen) -> Line:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tpuprof.parsers.pages.inference import InferencePage
+from tpuprof.parsers.pages.overview.ledger import VerdictKind
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.bars import small_bar
@@ -133,40 +135,66 @@ def split_lines(page: Overview, pen: Pen) -> list[Line]:
     return [pen.fit(line) for line in lines]
 
 
-_SIGNS: dict[str, tuple[str, StyleKey]] = {
-    "host": ("INPUT-BOUND", "bad"),
-    "both": ("PARTLY INPUT-BOUND", "warn"),
-    "device": ("DEVICE-BOUND", "good"),
+_SIGNS: Mapping[VerdictKind, str] = {
+    "input-bound": "INPUT-BOUND",
+    "host-bound": "HOST-BOUND",
+    "compiling": "COMPILING",
+    "waiting": "WAITING",
+    "collective-bound": "COLLECTIVE-BOUND",
+    "transfer-bound": "TRANSFER-BOUND",
+    "copy-bound": "COPY-BOUND",
+    "idle": "IDLE",
+    "uncounted": "BUSY, ROOF UNKNOWN",
+    "memory-bound": "MEMORY-BOUND",
+    "compute-bound": "COMPUTE-BOUND",
 }
 
-_PARTLY = 5.0  # percent of step time from which on a program is partly input-bound
+_FAIR, _MUCH = 0.6, 0.2
+"""A program bound by its ops is well from this share of its roof on; any other cause is bad from that share on."""
+
+_HALF = 0.5
 
 
 def _sign(page: Overview) -> tuple[str, StyleKey]:
-    """The verdict in two words: the bottleneck where it is known, else what takes most of the cores' time."""
-    kind, waiting = page.bottleneck.classification, page.bottleneck.input_percent
-    if kind == "both" and waiting is not None and waiting < _PARTLY:
-        return ("MAYBE INPUT-BOUND", "warn")  # on GPUs, where only time without anything to do shows it
-    if kind != "unknown":
-        return _SIGNS[kind]
-    most = max(page.shares, key=lambda share: share.time_ps, default=None)
-    if most is None or most.fraction < 0.5 or most.op_class == "unknown":
-        return ("", "text")
-    return (f"MOSTLY {most.op_class.upper()}", "good" if most.op_class == "compute" else "warn")
+    """The verdict in two words; never green above a reason that is worth half of the step."""
+    verdict = None if page.account is None else page.account.verdict
+    if verdict is None or verdict.fraction is None:
+        most = max(page.shares, key=lambda share: share.time_ps, default=None)
+        if most is None or most.fraction < _HALF or most.op_class == "unknown":
+            return ("", "text")
+        return (f"MOSTLY {most.op_class.upper()}", "warn")
+    if verdict.kind not in ("memory-bound", "compute-bound"):
+        by = f" FOR {verdict.by}" if verdict.kind == "waiting" and verdict.by else ""
+        return (_SIGNS[verdict.kind] + by, "bad" if verdict.fraction >= _MUCH else "warn")
+    much = any((finding.worth_fraction or 0.0) >= _HALF for finding in page.findings)
+    sign = f"{_SIGNS[verdict.kind]} AT {percent(100 * verdict.fraction, 0)} OF THE ROOF"
+    return (sign, "good" if verdict.fraction >= _FAIR and not much else "warn")
 
 
 def verdict(page: Overview, pen: Pen, most: int | None = None, with_advice: bool = True) -> list[Line]:
     """What holds the program up, and what to do first; at most so many lines."""
     sign, key = _sign(page)
     first: list[Span] = [(f" {sign} ", key)] if sign else [(" ", "text")]
-    words = pen.wrap(page.bottleneck.statement, "text", first, indent=1)
+    words = pen.wrap(statement(page), "text", first, indent=1)
     advice: list[Line] = []
-    for sentence in page.bottleneck.next_steps if with_advice else ():
+    for sentence in next_steps(page) if with_advice else ():
         advice += pen.wrap(sentence, "text", [(f" {pen.glyphs.arrow} ", "key")])
     if most is None:
         return words + advice
     kept = max(most - len(advice), min(len(words), most - 1)) if advice else most
     return pen.cut_after(words, kept) + pen.cut_after(advice, most - min(kept, len(words)))
+
+
+def statement(page: Overview) -> str:
+    """The verdict in a sentence or two: of the account of the steps, or of the ops where there is none."""
+    return page.bottleneck.statement if page.account is None else page.account.verdict.statement
+
+
+def next_steps(page: Overview) -> Sequence[str]:
+    """What to do first: what the verdict leads to, or without one the thresholds of XProf."""
+    if page.account is None or not page.account.verdict.next_step:
+        return page.bottleneck.next_steps
+    return (page.account.verdict.next_step,)
 
 
 def latency_line(page: Overview, pen: Pen) -> list[Line]:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import is_among, without
+from tpuprof.parsers.base.intervals import Floats, is_among, without
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.base.words import sentence_name, share, short, size, times
+from tpuprof.parsers.base.words import sentence_name, share, short, size, time, times
 from tpuprof.parsers.formats.hlo.shapes import Shape, shapes_in
 from tpuprof.parsers.ops.device import HOST_TRANSFER
 from tpuprof.parsers.ops.roofline import holds_ops
@@ -27,6 +27,7 @@ from tpuprof.parsers.pages.findings.ops.groups import (
     named,
     op_finding,
 )
+from tpuprof.parsers.steps.accounts.owners import HOST_MEMORY, MOST_TEXT, copies_of_host_memory
 
 LEAST_COPIES = 0.02
 """Every program copies a little; from this share of the time on it pays to find layouts that disagree."""
@@ -39,13 +40,6 @@ _LEAST_WASTE = 16 << 10  # bytes of padding that nobody cares about, as in the o
 LEAST_OFFLOAD = 0.03
 """The same for transfers; one that runs beside the computation takes hardly any time on the line of ops."""
 
-HOST_MEMORY = 5
-"""Memory space of the host in layouts, ``S(5)``."""
-
-MOST_TEXT = 20_000
-"""How many characters of an HLO text it reads for shapes; the result and the operands come first."""
-
-_MOST_READ = 200  # copies whose text is read for the host's memory: the rest of them take no time
 _LAYOUT = re.compile(r"^(copy|transpose|reshape|bitcast-convert)( fusion)?$|data formatting")
 
 
@@ -62,14 +56,7 @@ def _of_categories(table: OpTable, rows: Rows, pattern: re.Pattern[str]) -> Rows
 
 def in_host_memory(budget: Budget) -> Rows:
     """Rows of copies (asynchronous ones and slices included) to or from the host's memory."""
-    table = budget.evidence.table
-    marked = [
-        row
-        for row in budget.rows["copy"][:_MOST_READ].tolist()
-        if f"S({HOST_MEMORY})" in table.expression(row)[:MOST_TEXT]
-        and any(shape.memory_space == HOST_MEMORY for shape in op_shapes(table, row))
-    ]
-    return np.array(marked, np.intp)
+    return copies_of_host_memory(budget.evidence.table, budget.rows["copy"])
 
 
 def layout_copies(budget: Budget, offloaded: Rows) -> OpFinding:
@@ -192,6 +179,7 @@ def host_offload(budget: Budget, offloaded: Rows, claimed_ps: float) -> Finding 
     worth = sent + copied
     if worth < LEAST_OFFLOAD * budget.whole_ps:
         return None
+    hides = budget.class_ps["compute"] + budget.class_ps["vector"]
     rows, op_ps = np.concatenate([offloaded, sent_rows]), np.concatenate([copy_ps, sent_ps])
     title, place, largest = "Transfers to and from the host stall the device", JumpTarget("timeline"), ""
     if len(rows):
@@ -209,9 +197,34 @@ def host_offload(budget: Budget, offloaded: Rows, claimed_ps: float) -> Finding 
             f"Host sends and receives (callbacks, outside compilation) take {budget.amount(sent)}." if sent > 0 else "",
             largest,
             f"That is {share(copied / worth)} waiting for offloaded arrays." if copied > 0 and sent > 0 else "",
+            *(_rates(budget, offloaded, copy_ps) if len(offloaded) else ()),
         ],
         place,
+        advice=""
+        if worth <= hides
+        else f"Offload less: what computes in a step takes {time(hides)}, so that running "
+        "beside it can hide at most that much of the transfers.",
     )
+
+
+def _rates(budget: Budget, rows: Rows, times: Floats) -> Iterator[str]:
+    """Sentences on how much each copy of host memory moves, which way and how fast; the longest ones."""
+    table = budget.evidence.table
+    for at in np.argsort(-times, kind="stable")[:_MOST_RATED].tolist():
+        row = int(rows[at])
+        shape = next(iter(op_shapes(table, row)), None)
+        once = float(table.self_ps[row]) / max(int(table.occurrences[row]), 1)
+        if shape is None or not shape.padded_bytes or once <= 0:
+            continue
+        way = "to the host" if shape.memory_space == HOST_MEMORY else "from the host"
+        rate = shape.padded_bytes / once * 1e12
+        yield (
+            f"{sentence_name(table.name[row])} brings {size(shape.padded_bytes)} {way}, at {rate / 1e9:.1f} GB/s or "
+            "more."
+        )
+
+
+_MOST_RATED = 2
 
 
 # --- debug prints --------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from tpuprof.parsers.ops.roofline import WORK_COUNT, table_rates
 from tpuprof.parsers.ops.table import EMPTY_TABLE, OpTable
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, FindingKind
 from tpuprof.parsers.pages.findings.why_slow import findings
+from tpuprof.parsers.steps.accounts.owners import OWNERS
 from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED, PART_COUNT, SlowOp
@@ -65,6 +66,8 @@ def grid(
         duration_ps=duration,
         part_ps=part_ps,
         class_ps=class_ps,
+        owner_ps=_owners(class_ps, part_ps, input_source),
+        between_ps=np.zeros((cores, steps, len(OWNERS)), np.int64),
         work=nothing,
         feed_work=nothing,
         all_reduce=tuple(
@@ -81,6 +84,19 @@ def grid(
         dropped=0,
         incomplete=(),
     )
+
+
+def _owners(class_ps: NDArray[np.int64], part_ps: NDArray[np.int64], source: InputSource | None) -> NDArray[np.int64]:
+    """The account of these steps, in which computing ops are at their roof."""
+    out = np.zeros((*class_ps.shape[:2], len(OWNERS)), np.int64)
+    owner_of = {"copy": "copy", "collective": "collective_transfer", "host": "host_transfer", "idle": "between_ops"}
+    for column, name in enumerate(OP_CLASSES):
+        out[:, :, OWNERS.index(owner_of.get(name, "ideal"))] += class_ps[:, :, column]
+    holder = OWNERS.index("between_ops" if source == "host" else "host_transfer")
+    waits = np.minimum(part_ps[:, :, INFEED], out[:, :, holder])
+    out[:, :, holder] -= waits
+    out[:, :, OWNERS.index("input")] += waits
+    return out
 
 
 @dataclass(frozen=True)

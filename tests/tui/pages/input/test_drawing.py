@@ -205,7 +205,9 @@ def test_all_ops_come_before_more_than_a_good_height_of_the_graph(height: int) -
 
 def test_the_verdict_tells_why_it_differs_from_the_mean_step() -> None:
     page = input_bound_page()
-    assert "16.4% of step time waits for input (mean step: 14.4%)." in plain(input_verdict(page, Pen(120, BLOCK))[0])
+    assert "16.4% of step time waits for input (mean of the steps' shares: 14.4%)." in plain(
+        input_verdict(page, Pen(120, BLOCK))[0]
+    )
     same = replace(page, bottleneck=replace(page.bottleneck, input_percent=14.4))
     assert "14.4% of step time waits for input." in plain(input_verdict(same, Pen(120, BLOCK))[0])
 

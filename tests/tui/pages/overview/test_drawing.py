@@ -9,12 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.build import present
 from tests.support.golden import check_golden, check_lines, frame
 from tests.support.made.pages import MS, device_less_overview, inference_overview, training_overview
 from tests.support.made.serving import five_requests, read_requests, serving_profile
 from tpuprof.parsers.base.op_class import OP_CLASSES
+from tpuprof.parsers.ops.device import Peaks
+from tpuprof.parsers.ops.roofline import table_rates
+from tpuprof.parsers.ops.table import EMPTY_TABLE
 from tpuprof.parsers.pages.inference import Latency, Percentile, inference
+from tpuprof.parsers.pages.overview.ledger import StepAccount, step_account
 from tpuprof.parsers.pages.overview.model import Bottleneck, Overview, Share, Step
+from tpuprof.parsers.steps.generic.step_events import GenericStep
+from tpuprof.parsers.steps.ledger import generic_ledger
 from tpuprof.parsers.steps.model import GenericBreakdown, StepBreakdown
 from tpuprof.tui.draw.bars import small_bar, whole_cells
 from tpuprof.tui.draw.columns import AXIS, Cursor, columns_of
@@ -179,12 +186,15 @@ def test_what_all_names_begin_with_is_said_once() -> None:
 
 def test_a_short_screen_keeps_advice_and_says_what_is_left_out() -> None:
     page = training_overview()
-    long = dataclasses.replace(page.bottleneck, statement="word " * 60, next_steps=("First.", "Second.", "Third."))
-    text = [plain(line) for line in verdict(dataclasses.replace(page, bottleneck=long), Pen(80, BLOCK), 4)]
+    bottleneck = dataclasses.replace(
+        page.bottleneck, statement="word " * 60, next_steps=("First.", "Second.", "Third.")
+    )
+    long = dataclasses.replace(page, bottleneck=bottleneck, account=None)
+    text = [plain(line) for line in verdict(long, Pen(80, BLOCK), 4)]
     assert len(text) == 4
     assert "First." in text[-1] and "+2 more" in text[-1]
     assert "more line" in text[2]
-    assert len(verdict(dataclasses.replace(page, bottleneck=long), Pen(80, BLOCK))) > 6
+    assert len(verdict(long, Pen(80, BLOCK))) > 6
 
 
 def test_a_slow_step_shows_among_more_steps_than_columns() -> None:
@@ -238,6 +248,11 @@ def test_an_ascii_bar_has_no_holes(eighths: int) -> None:
 # --- GPUs ----------------------------------------------------------------------------------------------------------
 
 
+def _account_of(*steps: GenericStep) -> StepAccount:
+    of = present(generic_ledger(steps, "host0:0"))
+    return step_account(of, EMPTY_TABLE, table_rates(EMPTY_TABLE, Peaks()), None)
+
+
 def test_a_page_of_gpus_has_their_words_and_is_not_sure_of_input() -> None:
     page = training_overview()
     parts = GenericBreakdown(
@@ -255,9 +270,12 @@ def test_a_page_of_gpus_has_their_words_and_is_not_sure_of_input() -> None:
         shares=(),
         findings=(),
         unknown={"performance.device_duty_cycle_percent": "computed for TPUs only"},
+        account=_account_of(GenericStep("0", 0, 0, 100 * MS, parts)),
     )
     said = "\n".join(plain(line) for line in compose(gpus, Pen(120, BLOCK), 36, Cursor()).lines)
-    assert "MAYBE INPUT-BOUND The program may be input-bound." in said and "PARTLY" not in said
-    assert "n/a: computed for TPUs only" in said
+    assert "BUSY, ROOF UNKNOWN 70.0% of a step (70.0 ms of 100 ms) is ops whose work nobody counted" in said
+    assert "INPUT-BOUND" not in said and "not counted" in said and "between ops" in said
+    without = "\n".join(plain(line) for line in class_bar(gpus, Pen(120, BLOCK)))
+    assert "n/a: computed for TPUs only" in without
     assert "busy  █ collectives  █ copies  █ launch, host  █ other" in said
     assert " step 0  100 ms  compute 70.0 ms  other 30.0 ms" in said and "steady" not in said

@@ -1,0 +1,76 @@
+"""What no other finding explains: computing ops that take longer than at their roof, by their largest groups."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.words import sentence_name, share
+from tpuprof.parsers.pages.findings.budget import Budget
+from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, JumpTarget
+from tpuprof.parsers.pages.findings.ops.groups import USUAL, CloneGroup, groups_of
+from tpuprof.parsers.steps.accounts.owners import op_owners, owner_index
+
+LEAST_UNEXPLAINED = 0.05
+"""From this share of the time on it is named; less is what any program loses here and there."""
+
+_MOST_NAMED = 3
+_CLASSES: tuple[OpClass, ...] = ("compute", "vector")
+
+
+def unexplained(budget: Budget) -> Finding | None:
+    """Where ops are far from their roof although no finding says why.
+
+    Nothing reaches its peak, so that an op at `USUAL` of its roof loses nothing here.
+
+    Args:
+        budget: without the ops that other findings are about.
+    """
+    table, rates = budget.evidence.table, budget.evidence.rates
+    rows = np.concatenate([budget.rows[name] for name in _CLASSES])
+    times = np.concatenate([budget.op_ps(budget.rows[name], name) for name in _CLASSES])
+    owners, ideal = op_owners(table, budget.evidence.peaks)
+    counted = owners[rows] == owner_index("loss")
+    rows, times = rows[counted], times[counted]
+    lost = times * np.maximum(1.0 - ideal[rows] / USUAL, 0.0)
+    together = float(lost.sum())
+    if together < LEAST_UNEXPLAINED * budget.whole_ps:
+        return None
+    roof = dict(zip(rows.tolist(), ideal[rows].tolist(), strict=True))
+    own = dict(zip(rows.tolist(), times.tolist(), strict=True))
+    groups = [group for group in groups_of(table, rows, lost) if group.ps > 0]
+    first = groups[0]
+
+    def words(group: CloneGroup) -> str:
+        time = sum(own[row] for row in group.rows.tolist())
+        reached = sum(own[row] * roof[row] for row in group.rows.tolist()) / time if time else 0.0
+        bound = rates.bound_name(group.first)
+        by = f" ({bound})" if bound != "unknown" else ""
+        return f"{sentence_name(group.label)} takes {budget.amount(time)}, at {share(reached)} of its roof{by}."
+
+    return Finding(
+        "unexplained",
+        f"Ops lose {share(min(1.0, together / budget.whole_ps))} for no known reason: {first.label} most",
+        None,
+        budget.per,
+        None,
+        None,
+        False,
+        f"Time of computing ops above what they take at {share(USUAL)} of their roof, without ops that other "
+        "findings are about. What could be saved is unknown, because the reason is.",
+        tuple(
+            filter(
+                None,
+                (
+                    f"{len(rows):,} computing ops lose {budget.amount(together)} against their roof, mean over cores.",
+                    *map(words, groups[:_MOST_NAMED]),
+                    f"The other {len(groups) - _MOST_NAMED:,} groups lose "
+                    f"{budget.amount(sum(group.ps for group in groups[_MOST_NAMED:]))}."
+                    if len(groups) > _MOST_NAMED
+                    else "",
+                ),
+            )
+        ),
+        ADVICE["unexplained"],
+        JumpTarget("op-profile", table.name[first.first]),
+    )

@@ -1,0 +1,164 @@
+"""The account of one core: the time of each of its steps, and between them, divided among owners.
+
+Each row adds up to its time to the picosecond, and no cell is negative. An op counts in the step in which it starts, as
+far as it fits there: what outlasts the step is the next one's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Int64s, Intervals, covered, distinct, no_ints, place
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.xspace.core.api import sum_by_key
+from tpuprof.parsers.ops.core.sums import CoreSums
+from tpuprof.parsers.ops.device import Peaks
+from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, op_owners, owner_index
+from tpuprof.parsers.steps.spans.markers import CoreSteps
+
+_NONE: Intervals = (no_ints(), no_ints())
+
+
+@dataclass(frozen=True, slots=True)
+class IdleCauses:
+    """When something is known to keep a core from running ops; each disjoint intervals in order on the trace's clock.
+
+    Attributes:
+        input: the host waited for input or sent it.
+        compiling: the host traced, lowered or compiled a program.
+        barrier: the core waited at a barrier.
+        running: a program ran on the core. None where the profile has no runs of programs.
+        launched: the host had launched a program that the core had not ended yet.
+    """
+
+    input: Intervals = _NONE
+    compiling: Intervals = _NONE
+    barrier: Intervals = _NONE
+    running: Intervals | None = None
+    launched: Intervals = _NONE
+
+    def in_order(self) -> list[tuple[Owner, Intervals]]:
+        """Who owns a moment without an op: the first owner whose intervals hold it."""
+        known: list[tuple[Owner, Intervals]] = [
+            ("input", self.input),
+            ("compile", self.compiling),
+            ("barrier", self.barrier),
+        ]
+        if self.running is not None:
+            known += [("between_ops", self.running), ("dispatch", self.launched)]
+        return known
+
+    def without_input(self) -> IdleCauses:
+        """The same where waits of the host for input say nothing: the core waits for input in infeed ops, or hardly."""
+        return replace(self, input=_NONE)
+
+    @property
+    def rest(self) -> Owner:
+        """Who owns the moments that no interval holds."""
+        return "between_ops" if self.running is None else "host"
+
+
+@dataclass(frozen=True, slots=True)
+class CoreAccount:
+    """The account of one core.
+
+    Attributes:
+        owner_ps: int64[steps, len(OWNERS)]; each row adds up to the step's duration.
+        between_ps: int64[steps, len(OWNERS)]; each row adds up to the time from the step's end to the start of the next
+            one, 0 for the last. Ops that run there, in no step, are `uncounted`.
+    """
+
+    owner_ps: Int64s
+    between_ps: Int64s
+
+
+def core_account(steps: CoreSteps, sums: CoreSums, peaks: Peaks, causes: IdleCauses) -> CoreAccount:
+    """Divides the time of a core's steps, and the time between them.
+
+    Args:
+        sums: the core's ops, with cells of these steps.
+    """
+    owners, ideal = op_owners(sums.table, peaks)
+    cells, kinds, count = sums.cells, len(OWNERS), len(steps)
+    of_ops = sum_by_key(cells.step * kinds + owners[cells.row], np.maximum(cells.self_ps, 0), count * kinds)
+    of_ops = of_ops.reshape(count, kinds)
+    loss = owner_index("loss")
+    at_roof = np.bincount(cells.step, cells.self_ps * ideal[cells.row], minlength=count)
+    of_ops[:, owner_index("ideal")] = np.minimum(np.rint(at_roof).astype(np.int64), of_ops[:, loss])
+    of_ops[:, loss] -= of_ops[:, owner_index("ideal")]
+    between = np.append(steps.start_ps[1:] - steps.end_ps[:-1], np.zeros(min(count, 1), np.int64))
+    between = np.maximum(between, 0)
+    owner_ps = within_steps(of_ops, np.maximum(steps.duration_ps, 0), between)
+    owner_ps += idle_by_owner(
+        (steps.start_ps, steps.end_ps), steps.duration_ps - owner_ps.sum(axis=1), sums.busy, causes
+    )
+    gaps = steps.end_ps, steps.end_ps + between
+    ran = np.diff(covered(np.stack(gaps, axis=1).ravel(), *sums.busy))[::2] if count else no_ints()
+    between_ps = idle_by_owner(gaps, between - ran, sums.busy, causes)
+    between_ps[:, owner_index("uncounted")] += ran
+    return CoreAccount(owner_ps, between_ps)
+
+
+def within_steps(of_ops: Int64s, duration_ps: Int64s, between_ps: Int64s) -> Int64s:
+    """Cuts what ops have beyond their step and gives it to the next one, as far as that has room.
+
+    Sums by step do not show which op ran across the border, so all owners of the step are cut alike.
+
+    Args:
+        of_ops: int64[steps, owners], time of the ops that start in each step.
+        between_ps: int64[steps], time from each step's end to the next one's start.
+
+    Returns:
+        int64[steps, owners], where no row exceeds its step.
+    """
+    total = of_ops.sum(axis=1)
+    if (total <= duration_ps).all():
+        return of_ops
+    kept = scaled_down(of_ops, np.minimum(total, duration_ps))
+    later = np.maximum(total - duration_ps - between_ps, 0)[:-1]
+    moved = np.minimum(later, np.maximum(duration_ps - total, 0)[1:])
+    kept[1:] += scaled_down(np.maximum(of_ops - kept, 0)[:-1], moved)
+    return kept
+
+
+def scaled_down(parts: Int64s, total: Int64s) -> Int64s:
+    """Scales each row of parts down to a total that is at most its sum: whole numbers that add up to it."""
+    running = np.cumsum(parts, axis=1)
+    factor = total / np.maximum(running[:, -1], 1)
+    scaled = np.minimum(np.floor(running * factor[:, None]).astype(np.int64), total[:, None])
+    scaled[:, -1] = total
+    reached = running == running[:, -1:]  # nothing may be left for an owner without time
+    scaled = np.where(reached, total[:, None], scaled)
+    out: Int64s = np.diff(scaled, axis=1, prepend=0)
+    return out
+
+
+def idle_by_owner(spans: Intervals, idle_ps: Int64s, busy: Intervals, causes: IdleCauses) -> Int64s:
+    """int64[n, len(OWNERS)]: divides the time of some spans in which no op ran; each row adds up to `idle_ps`.
+
+    Args:
+        spans: disjoint and in order, on the trace's clock.
+        idle_ps: int64[n], by the device's clock. Shares are taken from the trace's.
+        busy: when an op ran.
+    """
+    count = len(idle_ps)
+    out = np.zeros((count, len(OWNERS)), np.int64)
+    known = causes.in_order()
+    if not count:
+        return out
+    borders = distinct(np.concatenate([*spans, *(column for _, of in known for column in of)]))
+    middle = borders[:-1]
+    span = place(middle, *spans)
+    idle = np.diff(borders) - np.diff(covered(borders, *busy))
+    owner = np.full(len(middle), owner_index(causes.rest), np.int64)
+    for name, of in reversed(known):
+        if len(of[0]):
+            owner[place(middle, *of) >= 0] = owner_index(name)
+    chosen = (span >= 0) & (idle > 0)
+    key = span[chosen] * len(OWNERS) + owner[chosen]
+    on_trace = sum_by_key(key, idle[chosen], count * len(OWNERS)).reshape(count, len(OWNERS))
+    unseen = np.maximum(idle_ps, 0) - on_trace.sum(axis=1)  # the clocks differ, or an op reaches in from the last step
+    on_trace[:, owner_index("between_ops")] += np.maximum(unseen, 0)
+    return scaled_down(on_trace, np.maximum(idle_ps, 0))

@@ -1,0 +1,139 @@
+"""Who owns the time of a step: the one place that says what an op's time, or a moment without any op, is spent on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Floats, Int64s
+from tpuprof.parsers.formats.hlo.shapes import shapes_in
+from tpuprof.parsers.ops.device import HOST_TRANSFER, Peaks
+from tpuprof.parsers.ops.roofline import holds_ops, table_rates, uncounted
+from tpuprof.parsers.ops.table import OpTable
+
+Owner = Literal[
+    "input",
+    "compile",
+    "host",
+    "dispatch",
+    "barrier",
+    "collective_wait",
+    "collective_transfer",
+    "host_transfer",
+    "copy",
+    "loss",
+    "uncounted",
+    "between_ops",
+    "ideal",
+]
+"""Who owns a part of a step (see `OWNER_WORDS`)."""
+
+OWNERS: tuple[Owner, ...] = get_args(Owner)
+
+OWNER_TITLES: Mapping[Owner, str] = {
+    "input": "input",
+    "compile": "compiling",
+    "host": "host",
+    "dispatch": "dispatch",
+    "barrier": "barriers",
+    "collective_wait": "collectives, waiting",
+    "collective_transfer": "collectives, moving",
+    "host_transfer": "host transfers",
+    "copy": "copies",
+    "loss": "below the roof",
+    "uncounted": "not counted",
+    "between_ops": "between ops",
+    "ideal": "at the roof",
+}
+"""What each owner is called on the screen and in reports."""
+
+OWNER_WORDS: Mapping[Owner, str] = {
+    "input": "waiting for input: infeed ops or, without any, time without an op while the host waited for input or "
+    "sent it",
+    "compile": "no op ran while the host traced, lowered or compiled a program",
+    "host": "no program ran, and the host had not launched the next one",
+    "dispatch": "no program ran, although the host had launched the next one",
+    "barrier": "no op ran while the core waited for other cores: at a barrier, or because its step was over before "
+    "theirs",
+    "collective_wait": "in collectives, beyond the time that the same collective takes on the core that waits least",
+    "collective_transfer": "in collectives on the line of ops, as long as on the core that waits least; nothing hides "
+    "it",
+    "host_transfer": "outfeed, sends to the host, receives from it, and copies to or from host memory",
+    "copy": "moving data within the device: copies, slices, reshapes, and waiting for asynchronous copies",
+    "loss": "the part of the computing ops' time that exceeds the ideal",
+    "uncounted": "computing ops without a count of FLOPs and bytes, or on a device whose peaks are unknown",
+    "between_ops": "a program ran, or none is known, but no op: the time between its ops",
+    "ideal": "what the computing ops would take at the roof: the larger of FLOPs over peak FLOP/s and bytes over peak "
+    "bandwidth",
+}
+"""The definition of each owner. Every moment of a step has one; where two would fit, the order of `OWNERS` decides for
+moments without an op, and the op's kind for the others."""
+
+HOST_MEMORY = 5
+"""Memory space of the host in layouts, ``S(5)``."""
+
+MOST_TEXT = 20_000
+"""How many characters of an HLO text are read for shapes; the result and the operands come first."""
+
+_MOST_READ = 200  # copies whose text is read for the host's memory: the rest of them take no time
+_INPUT = frozenset({"infeed", "sparsecorev0 infeed"})
+
+
+def owner_index(owner: Owner) -> int:
+    """The column of an owner."""
+    return OWNERS.index(owner)
+
+
+def op_owners(table: OpTable, peaks: Peaks) -> tuple[Int64s, Floats]:
+    """Who owns each op's self time, and which part of that is ideal.
+
+    Collectives are `collective_transfer` here: how much of it is waiting shows only beside other cores. Computing ops
+    are `loss`, of which the second array says what part is ideal.
+
+    Args:
+        peaks: the peaks of one core. Where it gives none, computing ops are `uncounted`.
+
+    Returns:
+        int64[ops], indices into `OWNERS`; float64[ops], the part (0-1) of computing ops' time that is ideal, else 0.
+    """
+    classes = table.classes()
+    out = np.full(len(table), owner_index("loss"), np.int64)
+    for name, owner in _OF_CLASS.items():
+        out[[row for row, of in enumerate(classes) if of == name]] = owner_index(owner)
+    out[[row for row, category in enumerate(table.category) if category in _INPUT]] = owner_index("input")
+    out[copies_of_host_memory(table, np.flatnonzero(out == owner_index("copy")))] = owner_index("host_transfer")
+    sends = [row for row, category in enumerate(table.category) if category and HOST_TRANSFER.search(category)]
+    out[[row for row in sends if table.is_across_slices(row, tuple)]] = owner_index("collective_transfer")
+    computes = out == owner_index("loss")
+    efficiency = table_rates(table, peaks).efficiency
+    is_holder = holds_ops(table)  # a loop's own time does no work: it is lost as a whole
+    has_roof = np.isfinite(efficiency) & ~is_holder
+    out[(computes & ~has_roof & ~is_holder) | (computes & uncounted(table))] = owner_index("uncounted")
+    ideal = np.where((out == owner_index("loss")) & has_roof, np.clip(np.nan_to_num(efficiency), 0.0, 1.0), 0.0)
+    return out, ideal
+
+
+_OF_CLASS: Mapping[str, Owner] = {
+    "copy": "copy",
+    "collective": "collective_transfer",
+    "host": "host_transfer",
+    "unknown": "uncounted",
+}
+
+
+def copies_of_host_memory(table: OpTable, rows: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Those of some copies that move data to or from the host's memory, by the memory spaces in their HLO text.
+
+    Args:
+        rows: copies, asynchronous ones and slices included. Of many only those with most self time are looked at.
+    """
+    largest = rows[np.argsort(-table.self_ps[rows], kind="stable")][:_MOST_READ]
+    return np.array([row for row in largest.tolist() if _is_in_host_memory(table.expression(row))], np.intp)
+
+
+def _is_in_host_memory(expression: str) -> bool:
+    text = expression[:MOST_TEXT]
+    return f"S({HOST_MEMORY})" in text and any(found.shape.memory_space == HOST_MEMORY for found in shapes_in(text))

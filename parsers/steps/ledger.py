@@ -1,0 +1,149 @@
+"""The account of the steps that cores share: every picosecond of every step has one owner.
+
+It puts the cores' own accounts together. Only beside each other do they show what a core waits for in collectives, and
+what it has left of a step when its own part is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Floats, Int64s
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.steps.accounts.core import scaled_down
+from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
+from tpuprof.parsers.steps.aligned import AlignedSteps
+from tpuprof.parsers.steps.generic.step_events import GenericStep
+
+LEAST_BETWEEN = 0.05
+"""Steps lie apart where this share of the time from a step to the next is between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The account of some steps.
+
+    Attributes:
+        names: of the steps.
+        core_names: ``host:ordinal`` of each core, or what else there is an account of.
+        hosts: int64[cores], the host of each.
+        step_ps: int64[steps], duration of each step on its slowest core.
+        owner_ps: int64[cores, steps, len(OWNERS)], none negative; each core's row adds up to `step_ps`.
+        between_ps: int64[cores, steps, len(OWNERS)], none negative; the time from each step to the next, of each core's
+            own.
+    """
+
+    names: tuple[str, ...]
+    core_names: tuple[str, ...]
+    hosts: Int64s
+    step_ps: Int64s
+    owner_ps: Int64s
+    between_ps: Int64s
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def mean_step_ps(self) -> float:
+        """The mean duration of a step."""
+        return float(self.step_ps.mean())
+
+    @property
+    def mean_ps(self) -> Floats:
+        """float64[len(OWNERS)]: the mean over cores and steps, which adds up to the mean step."""
+        out: Floats = self.owner_ps.mean(axis=(0, 1))
+        return out
+
+    @property
+    def mean_between_ps(self) -> Floats:
+        """float64[len(OWNERS)]: the mean time from a step to the next, over cores; 0 where there is one step."""
+        out: Floats = self.between_ps.sum(axis=1).mean(axis=0) / max(len(self) - 1, 1)
+        return out
+
+    @property
+    def steps_lie_apart(self) -> bool:
+        """Whether so much lies between steps that shares are of the time from a step to the next."""
+        between = float(self.mean_between_ps.sum())
+        return between >= LEAST_BETWEEN * (self.mean_step_ps + between)
+
+    @property
+    def mean_whole_ps(self) -> float:
+        """What shares are of: the mean step, with the time up to the next one where `steps_lie_apart`."""
+        return self.mean_step_ps + float(self.mean_between_ps.sum()) * self.steps_lie_apart
+
+    def of(self, *owners: Owner) -> Int64s:
+        """int64[cores, steps]: the time of some owners."""
+        total: Int64s = self.owner_ps[:, :, [owner_index(owner) for owner in owners]].sum(axis=2)
+        return total
+
+
+def ledger(grid: AlignedSteps | None) -> Ledger | None:
+    """The account of some steps; None without steps that take any time."""
+    if grid is None or not len(grid) or not len(grid.duration_ps) or not int(grid.longest_ps.sum()):
+        return None
+    owner_ps = core_owners(grid)
+    owner_ps[:, :, owner_index("barrier")] += grid.longest_ps - grid.duration_ps
+    return Ledger(grid.names, grid.core_names, grid.hosts, grid.longest_ps, owner_ps, grid.between_ps)
+
+
+def core_owners(grid: AlignedSteps) -> Int64s:
+    """int64[cores, steps, len(OWNERS)]: the account of each core's own part of the steps, with its waits as such."""
+    owner_ps = grid.owner_ps.copy()
+    moving, waiting = owner_index("collective_transfer"), owner_index("collective_wait")
+    waits = np.minimum(collective_waits(grid.collective_ps), owner_ps[:, :, moving])
+    owner_ps[:, :, moving] -= waits
+    owner_ps[:, :, waiting] += waits
+    return owner_ps
+
+
+def collective_waits(collective_ps: Int64s) -> Int64s:
+    """int64[cores, steps]: how much longer each core is in collectives than they take.
+
+    All cores of a collective end it together, and the last to come waits for none: what it takes there is the transfer.
+    Cores without a collective do not take part in it.
+
+    Args:
+        collective_ps: int64[cores, steps, collectives], self time.
+    """
+    never = np.iinfo(np.int64).max
+    least = np.where(collective_ps > 0, collective_ps, never).min(axis=0, initial=never)
+    waits: Int64s = np.maximum(collective_ps - least, 0).sum(axis=2)
+    return waits
+
+
+_OF_GENERIC: Mapping[str, Owner] = {
+    "input_ps": "input",
+    "compile_ps": "compile",
+    "host_compute_ps": "host",
+    "kernel_launch_ps": "dispatch",
+    "device_collectives_ps": "collective_transfer",
+    "output_ps": "host_transfer",
+    "device_to_device_ps": "copy",
+    "device_compute_ps": "uncounted",
+    "host_ops_ps": "uncounted",
+    "all_other_ps": "between_ops",
+}
+"""Whose the parts of a step on GPUs, or on the host's CPU, are. Nobody counts the work of their ops."""
+
+
+def generic_ledger(steps: Sequence[GenericStep], name: str) -> Ledger | None:
+    """The account of steps on GPUs, or on the host's CPU, which are those of all devices of a host together.
+
+    Args:
+        name: of what the account is of.
+    """
+    duration = np.array([max(step.duration_ps, 0) for step in steps], np.int64)
+    if not int(duration.sum()):
+        return None
+    owner_ps = np.zeros((1, len(steps), len(OWNERS)), np.int64)
+    for part, owner in _OF_GENERIC.items():
+        of_part = [max(getattr(step.breakdown, part), 0.0) for step in steps]
+        owner_ps[0, :, owner_index(owner)] += np.rint(of_part).astype(np.int64)
+    rest = duration - owner_ps[0].sum(axis=1)  # parts are rounded
+    owner_ps[0, :, owner_index("between_ops")] += np.maximum(rest, 0)
+    owner_ps[0] = scaled_down(owner_ps[0], duration)
+    names = tuple(step.name for step in steps)
+    nothing = np.zeros_like(owner_ps)
+    return Ledger(names, (name,), np.zeros(1, np.int64), duration, owner_ps, nothing)

@@ -1,0 +1,165 @@
+"""The account of a core: every moment has one owner, by brute force, and every row adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.parsers.steps.test_times import Op, ops_of, steps_of, sums_of
+from tpuprof.parsers.base.intervals import Int64s, Intervals, union
+from tpuprof.parsers.ops.device import Peaks
+from tpuprof.parsers.steps.accounts.core import CoreAccount, IdleCauses, core_account, within_steps
+from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
+
+Span = tuple[int, int]
+
+OWNER_OF: Mapping[str, Owner] = {
+    "infeed": "input",
+    "outfeed": "host_transfer",
+    "host send": "host_transfer",
+    "copy": "copy",
+    "all-reduce": "collective_transfer",
+    "loop fusion": "uncounted",  # nothing counts its work here
+}
+LENGTH = 60
+
+
+def intervals(spans: Sequence[Span]) -> Intervals:
+    columns = np.array(spans, np.int64).reshape(-1, 2)
+    return union(columns[:, 0], columns[:, 1])
+
+
+def account(steps: Sequence[Span], ops: Sequence[Op], causes: IdleCauses, peaks: Peaks | None = None) -> CoreAccount:
+    of = steps_of(*steps)
+    return core_account(of, sums_of(ops_of(ops), of.start_ps, of.end_ps)[1], peaks or Peaks(), causes)
+
+
+def times(row: Int64s) -> dict[str, int]:
+    return {owner: int(ps) for owner, ps in zip(OWNERS, row.tolist(), strict=True) if ps}
+
+
+SPANS = st.lists(st.tuples(st.integers(0, LENGTH), st.integers(1, 20)).map(lambda s: (s[0], s[0] + s[1])), max_size=3)
+
+
+@st.composite
+def one_after_the_other(draw: st.DrawFn, most: int, least: int = 0) -> list[Span]:
+    """Spans that do not overlap, in order."""
+    out, at = [], 0
+    for gap, length in draw(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=least, max_size=most)):
+        out.append((at + gap, at + gap + length))
+        at = out[-1][1]
+    return out
+
+
+@given(one_after_the_other(5, 1), one_after_the_other(8), st.data(), SPANS, SPANS, SPANS, SPANS, SPANS, st.booleans())
+@settings(max_examples=150)
+def test_every_moment_has_the_owner_that_the_definitions_give_it(
+    steps: list[Span],
+    ops: list[Span],
+    data: st.DataObject,
+    waits: list[Span],
+    compiling: list[Span],
+    barrier: list[Span],
+    running: list[Span],
+    launched: list[Span],
+    has_runs: bool,
+) -> None:
+    categories = data.draw(st.lists(st.sampled_from(sorted(OWNER_OF)), min_size=len(ops), max_size=len(ops)))
+    events: list[Op] = [(f"{category}.1", category, *span) for category, span in zip(categories, ops, strict=True)]
+    causes = IdleCauses(
+        input=intervals(waits),
+        compiling=intervals(compiling),
+        barrier=intervals(barrier),
+        running=intervals(running) if has_runs else None,
+        launched=intervals(launched),
+    )
+    found = account(steps, events, causes)
+    spans = [*steps]
+    assert (found.owner_ps >= 0).all()
+    assert (found.between_ps >= 0).all()
+    assert found.owner_ps.sum(axis=1).tolist() == [end - start for start, end in spans]
+    after = [(end, start) for (_, end), (start, _) in zip(spans, [*spans[1:], (spans[-1][1], 0)], strict=True)]
+    assert found.between_ps.sum(axis=1).tolist() == [end - start for start, end in after]
+
+    def inside(moment: int, of: Sequence[Span]) -> bool:
+        return any(start <= moment < end for start, end in of)
+
+    def owner(moment: int) -> Owner:
+        by_op = next((event for event in events if event[2] <= moment < event[3]), None)
+        if by_op is not None:
+            return OWNER_OF[by_op[1]]
+        for name, of in (("input", waits), ("compile", compiling), ("barrier", barrier)):
+            if inside(moment, of):
+                return name  # type: ignore[return-value]
+        if not has_runs or inside(moment, running):
+            return "between_ops"
+        return "dispatch" if inside(moment, launched) else "host"
+
+    borders = {border for step in spans for border in step}
+    if any(start < border < end for start, end in ops for border in borders):
+        return  # an op across a border counts in the step in which it starts
+    for row, (start, end) in zip(found.owner_ps, spans, strict=True):
+        expected = [owner(moment) for moment in range(start, end)]
+        assert times(row) == {name: expected.count(name) for name in OWNERS if name in expected}
+    for row, (start, end) in zip(found.between_ps, after, strict=True):
+        expected = [
+            "uncounted" if any(a <= moment < b for a, b in ops) else owner(moment) for moment in range(start, end)
+        ]
+        assert times(row) == {name: expected.count(name) for name in OWNERS if name in expected}
+
+
+def test_an_op_that_outlasts_its_step_is_the_next_ones_from_there_on() -> None:
+    found = account([(0, 10), (10, 30)], [("f", "copy", 0, 16), ("g", "copy", 20, 24)], IdleCauses())
+    assert [times(row) for row in found.owner_ps] == [{"copy": 10}, {"copy": 10, "between_ops": 10}]
+
+
+def test_what_outlasts_a_step_goes_to_the_next_one_alone_as_far_as_it_fits() -> None:
+    of_ops = np.zeros((3, len(OWNERS)), np.int64)
+    of_ops[0, owner_index("copy")] = 30
+    of_ops[1, owner_index("loss")] = 6
+    kept = within_steps(of_ops, np.array([10, 10, 10]), np.array([5, 0, 0]))
+    assert [times(row) for row in kept] == [{"copy": 10}, {"copy": 4, "loss": 6}, {}]
+
+
+@given(
+    st.lists(
+        st.tuples(st.lists(st.integers(0, 1 << 50), min_size=3, max_size=3), st.integers(0, 1 << 50)),
+        min_size=1,
+        max_size=5,
+    ),
+    st.integers(0, 100),
+)
+def test_cut_times_fit_and_none_is_negative(spec: list[tuple[list[int], int]], between: int) -> None:
+    of_ops = np.zeros((len(spec), len(OWNERS)), np.int64)
+    of_ops[:, :3] = [times for times, _ in spec]
+    duration = np.array([duration for _, duration in spec], np.int64)
+    kept = within_steps(of_ops, duration, np.full(len(spec), between, np.int64))
+    assert (kept >= 0).all()
+    assert (kept.sum(axis=1) <= duration).all()
+    fits = of_ops.sum(axis=1) <= duration
+    assert (kept[fits] >= of_ops[fits]).all()
+
+
+@pytest.mark.parametrize(
+    ("flops", "size", "ideal"),
+    [(50.0, 0.0, 50), (10.0, 80.0, 80), (0.0, 100.0, 100), (500.0, 0.0, 100)],
+    ids=["compute", "memory", "at the roof", "beyond it"],
+)
+def test_computing_ops_are_ideal_as_far_as_their_work_takes_at_the_peaks(flops: float, size: float, ideal: int) -> None:
+    """An op of 100 ps at peaks of a FLOP and a byte a picosecond."""
+    core = ops_of([("dot.1", "convolution", 0, 100)], stats=[{}])
+    of = steps_of((0, 120))
+    sums = sums_of(core, of.start_ps, of.end_ps)[1]
+    table = sums.table
+    traffic = np.full_like(table.traffic, np.nan)
+    traffic[:, 0] = size
+    sums = replace(sums, table=replace(table, flops=np.array([flops]), traffic=traffic))
+    found = core_account(of, sums, Peaks(flops_per_second=1e12, hbm=1e12), IdleCauses())
+    assert times(found.owner_ps[0]) == {
+        name: ps for name, ps in (("loss", 100 - ideal), ("between_ops", 20), ("ideal", ideal)) if ps
+    }

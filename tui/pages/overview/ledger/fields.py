@@ -1,0 +1,102 @@
+"""The quantities of the account of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tpuprof.parsers.pages.overview.ledger import Account, OwnerTime
+from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS, OWNERS
+from tpuprof.tui.report.fields import NO_REASON, Metric, Table, attribute, nested, object_table
+from tpuprof.tui.report.units import PERCENT, TEXT, TIME_MS, VERBATIM, Unit
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.pages.overview.model import Overview
+
+_NO_OWNER = "the verdict is unknown"
+_NO_CAUSE = "nothing shows who or what causes it"
+VERDICT: tuple[Metric[Any], ...] = (
+    attribute(
+        "kind",
+        VERBATIM,
+        "the largest cause of a step, and of the time up to the next one, that is not ideal; memory-bound or "
+        "compute-bound where what ops lose against their roof is larger than any cause",
+    ),
+    Metric(
+        "percent",
+        PERCENT,
+        lambda verdict: None if verdict.fraction is None else 100 * verdict.fraction,
+        "of that time; of a program bound by memory or compute the part that is at the roof",
+        _NO_OWNER,
+    ),
+    Metric("by", TEXT, lambda verdict: verdict.by or None, "the core, host or host event that causes it", _NO_CAUSE),
+    attribute("statement", VERBATIM, "the verdict in a sentence"),
+)
+
+OWNER_TIMES: Table[Sequence[OwnerTime]] = object_table(
+    "owners",
+    (
+        attribute("owner", VERBATIM, "; ".join(f"{owner}: {OWNER_WORDS[owner]}" for owner in OWNERS)),
+        attribute("time_ms", TIME_MS, "of the mean step; over all owners they add up to it", "of a step"),
+        Metric("percent", PERCENT, lambda of: 100 * of.fraction, "of the mean step", heading="share"),
+        attribute("between_ms", TIME_MS, "between a step and the next, in none", "between steps"),
+        attribute("worst_step", VERBATIM, "the step in which it has most", "most in step"),
+        attribute("worst_step_ms", TIME_MS, "what it has there, mean over cores", "there"),
+        attribute("worst_core", VERBATIM, "the core on which it has most", "most on core"),
+        attribute("worst_core_ms", TIME_MS, "what it has there, mean over steps", "there, a step"),
+    ),
+    (Metric("title", VERBATIM, lambda of: OWNER_TITLES[of.owner], "what the page calls it", heading="owner"),),
+    csv=("owner", "time_ms", "percent", "between_ms", "worst_step", "worst_step_ms", "worst_core", "worst_core_ms"),
+    markdown=(
+        "title",
+        "time_ms",
+        "percent",
+        "between_ms",
+        "worst_step",
+        "worst_step_ms",
+        "worst_core",
+        "worst_core_ms",
+    ),
+)
+
+
+def _of_owner(column: int) -> Metric[Account]:
+    owner = OWNERS[column]
+    return Metric(
+        f"{owner}_ms",
+        TIME_MS,
+        lambda account: account.owner_ps[column],
+        OWNER_WORDS[owner],
+        heading=OWNER_TITLES[owner],
+    )
+
+
+def _accounts(key: str, name: str) -> Table[Sequence[Account]]:
+    """A table of accounts: of steps, cores or hosts."""
+    metrics = (
+        attribute("name", VERBATIM, f"of the {name}", f"{name} name" if name in OWNERS else name),
+        attribute("time_ms", TIME_MS, "of the step, which the owners' times add up to", "time"),
+        *map(_of_owner, range(len(OWNERS))),
+    )
+    return object_table(key, metrics, markdown=tuple(metric.key for metric in metrics))
+
+
+STEPS = _accounts("steps", "step")
+CORES = _accounts("cores", "core")
+HOSTS = _accounts("hosts", "host")
+
+_STEP_TIME = "mean duration of a step on its slowest core, which the owners' times add up to"
+
+
+def _of_account(key: str, unit: Unit, name: str, meaning: str, heading: str = "") -> Metric[Overview]:
+    def read(page: Overview) -> object:
+        return None if page.account is None else getattr(page.account, name)
+
+    return Metric(key, unit, read, meaning, NO_REASON, heading)
+
+
+METRICS: tuple[Metric[Overview], ...] = (
+    _of_account("step_time_ms", TIME_MS, "step_ps", _STEP_TIME, "mean step"),
+    _of_account("period_ms", TIME_MS, "period_ps", "the same with the time up to the next step", "a step every"),
+    _of_account("verdict", nested(VERDICT), "verdict", "what bounds the program"),
+)
