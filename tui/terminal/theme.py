@@ -36,7 +36,6 @@ AnyLine = tuple[AnySpan, ...]
 KEYS: tuple[AnyKey, ...] = (*get_args(StyleKey), *get_args(ChromeKey))
 
 _Shade = tuple[str, int]  # one colour twice: as ``#rrggbb``, and as the index that stands for it among 256
-
 _Shades = Mapping[str, tuple[_Shade, _Shade]]  # each colour by its name, on a dark background and on a light one
 
 _SHADES: _Shades = {

@@ -24,9 +24,7 @@ RunOrder = Literal["time", "size", "step"]
 ORDERS: tuple[RunOrder, ...] = ("time", "size", "step")
 
 DETAIL_LINES = 5  # lines on the run under the cursor, with the rule above them
-
 LEAST_ROWS = 3  # rows of the list that are worth more than the lines below it
-
 _LONGEST_NAME = 32
 _NARROW_NAME = 19  # of a run that a profiler named: 2026_11_20_18_04_33
 _LEAST_MODULES = 12

@@ -17,7 +17,6 @@ HIDING: tuple[ViewName, ...] = ("ops", "categories", "setup")
 """Views in which what is the same can be hidden; the rows of the others add up, or are few."""
 
 OF_PHASE: tuple[ViewName, ...] = ("ops", "categories", "time")  # views that a phase has of its own
-
 Sort = Literal["change", "slower", "faster", "relative", "before", "after", "name"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
 

@@ -30,7 +30,6 @@ from tpuprof.tui.report.page import CommandReport, TextLook
 from tpuprof.tui.report.text import titled_text
 
 MOST_OPS = 20  # ops in Markdown, a comment on a pull request, where nothing else is asked for
-
 _TABLES: tuple[ViewName, ...] = ("time", "categories", "ops", "phases", "memory", "figures", "setup")
 _TITLES: dict[ViewName, str] = {"categories": "Categories, and kinds of ops that are new or gone", "ops": "Ops"}
 """Tables of what changed only, under a title of their own."""

@@ -15,9 +15,7 @@ from tpuprof.tui.pages.commands.diff.words import noise_time, noise_words, per_u
 
 _MOST_NAMED = 3
 _LEAST_SHARE = 0.1  # of the whole change, what a part of it must be to be named
-
 _EXPLAINED = 0.5  # share of the change that the named ops must explain; else it is explained by category
-
 _IDLE, _WAITING = "idle", "waiting for the slowest core"
 
 

@@ -24,9 +24,7 @@ from tpuprof.tui.widgets.page_screen import PageScreen
 from tpuprof.tui.widgets.screen import ScreenApp
 
 Read = Callable[[], Reading]  # asks the runtime once
-
 MOST_READINGS = 3_600  # that are kept: an hour at one a second
-
 _CAPTURES = "Take a profile of the program beside it, and open it; leaving it comes back here"
 
 

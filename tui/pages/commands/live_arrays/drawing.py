@@ -26,7 +26,6 @@ from tpuprof.tui.report.fields import Table, is_descending, order, screen_column
 from tpuprof.tui.report.shared.holders import short_device
 
 CARD = 150  # cells from which on the card of the row under the cursor stands beside the table
-
 _MOST_DEVICES, _LOW_DEVICES = 8, 2
 _DEVICE = 12  # cells of a device's name
 

@@ -26,7 +26,6 @@ from tpuprof.tui.report.shared.buffers import BUFFER_FIELDS, SHARED_KEYS, Buffer
 from tpuprof.tui.report.units import BYTES, COUNT, SHARE, VERBATIM
 
 SMALL = 0.001  # padding below this share of what is in memory is not worth a colour
-
 # --- figures of a memory space
 
 _NO_CAPACITY = "the capacity of this memory is not known"

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 PATH_SEPARATOR = " / "
 INDENT = "\u00a0\u00a0"  # what a browser does not fold
-
-
 HEADLINE = attribute("headline", TEXT, "what the tree says, in a sentence")
 
 MOST_LEVELS = 100  # Levels of nodes below a root; JSON nests twice as deep, and common readers stop at 256.
