@@ -351,10 +351,8 @@ class MainScreen(AppScreen):
         now = self.situation
         shown = self.look.keys.shown
         choices = [Choice((action.title, shown(key_of(action, now))), action) for action in actions.possible(now)]
-        title = "What can be done now"
-        self.open(
-            ChoicePopup(self.look, title, ("action", "key"), choices, self._run_chosen, _ABOUT_PALETTE, typing=True)
-        )
+        title, columns = "What can be done now", ("action", "key")
+        self.open(ChoicePopup(self.look, title, columns, choices, self._run_chosen, _ABOUT_PALETTE, typing=True))
 
     def _run_chosen(self, action: Action) -> None:
         self.call_later(self.app.run_action if action.name in OF_THE_APP else self.do, action.name)

@@ -110,8 +110,7 @@ class Captures:
     def begin(self, logdir: str, text: str) -> str:
         """Begins a capture; says what is wrong with the text.
 
-        Args:
-            text: addresses, behind them milliseconds, else `DEFAULT_MS`; tracer levels (``python=1``) or ``snapshot``.
+        The text has addresses, then milliseconds, else `DEFAULT_MS`; tracer levels (``python=1``) or ``snapshot``.
         """
         words = text.replace(",", " ").split()
         tracers = [words.pop(at) for at in range(len(words) - 1, -1, -1) if "=" in words[at] or words[at] == "snapshot"]

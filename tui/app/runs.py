@@ -208,8 +208,7 @@ class ComparisonDone:
 class Comparisons:
     """Compares runs, one pair at a time; `options` say how their hosts are read.
 
-    Attributes:
-        words: what the footer says while runs are compared; empty while none are.
+    While runs are compared the footer has `words`, which are empty else.
     """
 
     def __init__(self, context: AppContext, options: AppOptions) -> None:

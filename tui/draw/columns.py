@@ -91,11 +91,7 @@ class GraphColumns:
 
 
 def columns_of(sizes: Sequence[float], width: int, cursor: int | None) -> GraphColumns:
-    """One column a step where they fit; else those around the cursor, or without one the largest of each group.
-
-    Args:
-        sizes: one a step.
-    """
+    """One column a step where they fit; else those around the cursor, or without one the largest of each group."""
     room = max(1, width - AXIS)
     count = len(sizes)
     if count <= room:

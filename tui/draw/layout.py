@@ -101,11 +101,7 @@ def joined(spans: Iterable[Span]) -> Line:
 
 
 class Canvas:
-    """Cells that are written on at any place.
-
-    Attributes:
-        cells, keys: the character and the style of each cell, line by line.
-    """
+    """Cells that are written on at any place: `cells` and `keys` hold their characters and styles, line by line."""
 
     def __init__(self, width: int, height: int = 1, ground: str = " ", key: StyleKey = "text") -> None:
         self.width, self.height = width, height

@@ -17,12 +17,7 @@ _LABEL = 22
 
 @dataclass(frozen=True, slots=True)
 class Pen:
-    """Draws lines of one width with one set of characters.
-
-    Attributes:
-        width: cells of every line.
-        glyphs: the characters to draw with.
-    """
+    """Draws lines of `width` cells with one set of characters, its `glyphs`."""
 
     width: int
     glyphs: Glyphs
@@ -81,8 +76,7 @@ class Pen:
     ) -> list[Line]:
         """A paragraph; `first` stands before its first line, the others are indented by `indent` or by that much.
 
-        Args:
-            keeps_names: a name with hyphens in it is not parted at one.
+        If it `keeps_names`, a name with hyphens in it is not parted at one.
         """
         first = self.spans(first)
         lead = line_width(first)

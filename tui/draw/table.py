@@ -145,11 +145,7 @@ def header_line(columns: Sequence[Column], pen: Pen, sort: str = "", descending:
 
 
 def row_lines(columns: Sequence[Column], rows: Sequence[int], selected: int | None, pen: Pen) -> list[Line]:
-    """Some rows, drawn column by column, which takes a third of the time that cell by cell takes.
-
-    Args:
-        selected: the one of them that is marked at its beginning and shown in the cursor's style.
-    """
+    """Some rows, the `selected` one marked; by columns, which takes a third of the time that cell by cell takes."""
     drawn = [(column, column.cells(rows)) for column in columns]
     lines = []
     for index, row in enumerate(rows):

@@ -125,11 +125,7 @@ Section = tuple[str, "Iterable[tuple[Metric[Any], Any]]"]  # a title, and figure
 
 
 def metric_lines(sections: Iterable[Section], unknown: Mapping[str, str], pen: Pen) -> list[Line]:
-    """All figures of a page: what each is called, its value with its unit, what it means, and why it is unknown.
-
-    Args:
-        unknown: why figures are, by their keys in JSON.
-    """
+    """All figures of a page: names, values with units, meanings, and why, by key in JSON, they are `unknown`."""
     lines: list[Line] = []
     for title, metrics in sections:
         lines += [*([pen.fit([])] if lines else []), pen.fit([(title, "title")])]

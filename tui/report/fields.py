@@ -196,9 +196,7 @@ def named(
 ) -> Field[Any]:
     """A field of which Markdown, its column on the screen and the order by that column have the same name, its heading.
 
-    Args:
-        width: of its column; 0 where it has none.
-        look: what else its `ColumnSpec` says.
+    Its column has that width, none for 0, and the `look` of a `ColumnSpec` besides.
     """
     screen = ColumnSpec(**{"name": heading, "title": heading, "width": width, **look}) if width else None
     return Field(key, unit, read, meaning, null, heading, screen, filter=filter)
@@ -237,12 +235,7 @@ def object_table(
     csv: tuple[str, ...] = (),
     markdown: tuple[str, ...] = (),
 ) -> Table[Sequence[Item]]:
-    """A table whose source is a sequence, an object a row.
-
-    Args:
-        metrics: of a row's object; JSON has them all.
-        others: what only CSV and Markdown have.
-    """
+    """A table whose source is a sequence, an object a row: JSON has all `metrics`, CSV and Markdown `others` too."""
 
     def field(figure: Metric[Item]) -> Field[Sequence[Item]]:
         def read(items: Sequence[Item], rows: Rows) -> list[Any]:
@@ -400,9 +393,8 @@ def screen_columns(
 ) -> list[Column]:
     """The columns of a table on the screen, the most important first.
 
-    Args:
-        looks: keys of the fields to show in place of the table's own, each with what of its `ColumnSpec` is other here,
-            such as a width that depends on that of the screen.
+    They are the table's own, or of the keys in `looks`, each with what of its `ColumnSpec` is other here, such as a
+    width that depends on that of the screen.
     """
     drawn = []
     for key, other in ({key: {} for key in table.screen} if looks is None else looks).items():

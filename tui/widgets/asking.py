@@ -26,9 +26,8 @@ _STEPS = {"left": -1, "right": 1, "home": -LONGEST, "ctrl+a": -LONGEST, "end": L
 class LineEditor:
     """Takes keys into a line of text; whoever owns it draws it.
 
-    Attributes:
-        text, cursor: what is typed, and the index of the character under the cursor, up to one past the last, where it
-            stays if keys do not move it (`moves`).
+    Its `cursor` is the index of the character under the cursor, up to one past the last, where it stays if keys do not
+    move it (`moves`).
     """
 
     def __init__(self, text: str = "", *, moves: bool = True) -> None:

@@ -77,10 +77,8 @@ def _block(state: State, pen: Pen) -> list[Line]:
         case Stopped(run, progress):
             head, words = ("Cancelled", "warn"), "Stopped looking for profiles."
             if progress is not None:
-                far = (
-                    f"{size(progress.bytes_done)} of {size(progress.bytes_total)}, {count(progress.events_done)} events"
-                )
-                words = f"Stopped reading {run} at {far}."
+                read = f"{size(progress.bytes_done)} of {size(progress.bytes_total)}"
+                words = f"Stopped reading {run} at {read}, {count(progress.events_done)} events."
             elif run:
                 words = f"Stopped before anything of {run} was read."
             body = pen.wrap(words, "text")

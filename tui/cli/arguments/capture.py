@@ -93,8 +93,7 @@ def _add_watching(parser: argparse.ArgumentParser) -> None:
 class Condition:
     """When a run is worth keeping: its step is longer than `limit`.
 
-    Attributes:
-        limit: picoseconds or, where it `is_ratio`, times the median step of the runs before.
+    The limit is in picoseconds or, where it `is_ratio`, times the median step of the runs before.
     """
 
     limit: float

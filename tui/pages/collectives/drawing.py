@@ -65,11 +65,7 @@ def _transfers(under_way: NDArray[np.float64], exposed: NDArray[np.float64], gly
 
 
 def row_card(page: CollectivesPage, rows: Rows, row: int, steps: int, pen: Pen) -> list[Line]:
-    """All about one row, in sentences.
-
-    Args:
-        steps: how many the rows are the mean of.
-    """
+    """All about one row, in sentences; the rows are the mean of so many steps."""
 
     def line(name: str, words: str, style: StyleKey = "text") -> list[Line]:
         return pen.wrap(words, style, [(f" {name:<{_NAME}}", "dim")])

@@ -19,11 +19,7 @@ _WORDS: dict[str, str] = {"all": "kind, groups and pass", "kind": "kind", "axis"
 
 
 class CollectivesView(RowsView):
-    """Groups of collectives, of a step or the mean of all; Enter shows those of a group one by one.
-
-    Args:
-        page: what `load` published.
-    """
+    """Groups of collectives of the page, of a step or the mean of all; Enter shows those of a group one by one."""
 
     commands = ("group", "sort", "reverse")
     FIRST_SORT: ClassVar[str] = "exposed"

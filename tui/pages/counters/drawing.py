@@ -60,13 +60,11 @@ def kernel_lines(rows: Sequence[KernelRow], pen: Pen) -> list[Line]:
     for scope, of_scope in groupby(rows, lambda row: row.use.scope):
         uses = list(of_scope)
         first = uses[0].use
-        words = ", ".join(
-            f"{row.use.unit} {share(row.share)}" for row in sorted(uses, key=lambda row: -(row.share or 0.0))
-        )
-        head = pen.text(scope) or f"{counted(first.runs, 'run')}, whole"
-        lines += pen.wrap(
-            words, "text", [(f" {head[:28]:<28} {duration(first.time_ps, pen.glyphs.is_ascii):>9}  ", "dim")]
-        )
+        largest = sorted(uses, key=lambda row: -(row.share or 0.0))
+        words = ", ".join(f"{row.use.unit} {share(row.share)}" for row in largest)
+        name = pen.text(scope) or f"{counted(first.runs, 'run')}, whole"
+        head = f" {name[:28]:<28} {duration(first.time_ps, pen.glyphs.is_ascii):>9}  "
+        lines += pen.wrap(words, "text", [(head, "dim")])
     return lines
 
 

@@ -238,8 +238,7 @@ def _second(one: Neighbour, side: Side, pen: Pen) -> str:
 def centre_lines(here: Neighbourhood, pen: Pen, is_whole: bool = False) -> list[Line]:
     """The op: its name, what it is, its time and what bounds it, its shape, what is inside it, where it comes from.
 
-    Args:
-        is_whole: nothing of it is cut.
+    Nothing of it is cut if `is_whole`.
     """
     op, page = here.op, here.program.times.page
     lines = pen.wrap(op.name, "strong")

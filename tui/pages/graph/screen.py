@@ -395,9 +395,8 @@ class GraphScreen(PageScreen[int]):
             stream_file(path, export.made(kind, program, row, near), is_private=True)
             said = f"Written to {printable(path)}, {counted(os.path.getsize(path), 'byte')}"
         except (ProfileError, OSError) as error:
-            said = (
-                error.sentence if isinstance(error, ProfileError) else f"{printable(path)} can't be written: {error}."
-            )
+            words = f"{printable(path)} can't be written: {error}."
+            said = error.sentence if isinstance(error, ProfileError) else words
         self.call_later(self._written, said)
 
     def _written(self, said: str) -> None:

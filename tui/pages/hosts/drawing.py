@@ -130,11 +130,7 @@ def is_of_one_host(page: HostsPage) -> bool:
 
 
 def listed_order(page: HostsPage, listed: HostsPage, state: HostsState) -> tuple[int | None, ...]:
-    """The rows of the list: all hosts, then each host with its cores below it, both sorted.
-
-    Args:
-        listed: `with_cores` of the page.
-    """
+    """The rows of the list: all hosts, each with its cores below it, both sorted; `listed` is the page `with_cores`."""
     out: list[int | None] = [] if is_of_one_host(page) else [None]
     every = fields.order(LISTED, listed, state.sort, state.descending).tolist()
     cores: dict[str, list[int]] = {}
@@ -213,11 +209,7 @@ def _heading(page: HostsPage, pen: Pen, what: str = "Hosts") -> Line:
 
 
 def _table(page: HostsPage, listed: HostsPage, table: Table[HostsPage], pen: Pen) -> list[Column]:
-    """The columns that fit, and in the room that is left how late each host, or core, is in each step.
-
-    Args:
-        listed: the page with the rows that the table shows.
-    """
+    """The columns that fit, and in the room that is left how late each `listed` host, or core, is in each step."""
     longest = max([name_width(listed), *(len(pen.text(out.host)) for out in page.left_out)])
     widest = min(_MOST_NAME, longest, max(8, pen.width // 4))
     looks = {key: {"width": widest} if key == table.screen[0] else {} for key in table.screen}
@@ -269,12 +261,10 @@ def _missing(out: LeftOut, name_width: int, glyphs: Glyphs) -> tuple[str, str]:
 
 
 def _levels(own_ps: NDArray[np.int64], cells: int, most: int) -> NDArray[np.int64]:
-    """int64[rows, cells]: heights of columns, by how much later than the fastest host in that step each host is.
+    """int64[rows, cells]: heights of columns, by how much later than the fastest host each is in that step.
 
-    Of steps that share a cell the one in which it is latest counts. Hosts that differ by next to nothing are all low.
-
-    Args:
-        own_ps: int64[rows, steps], own times of hosts or cores.
+    They are made of the own times, int64[rows, steps]. Of steps that share a cell the one in which a host is latest
+    counts. Hosts that differ by next to nothing are all low.
     """
     own = own_ps.astype(np.float64)
     late = own - own.min(axis=0)

@@ -275,11 +275,9 @@ class StepCore(NamedTuple):
 
 
 class SharedStep(NamedTuple):
-    """A step that all hosts share.
+    """A step that all hosts share, as long as on the slowest core of all.
 
-    Attributes:
-        duration_ps: on the slowest core of all.
-        slowest_host: the one with the longest own time, None where several have it.
+    The slowest host is the one with the longest own time, None where several have it.
     """
 
     name: str

@@ -215,9 +215,8 @@ def _bars(title: str, bars: Sequence[_Bar], pen: Pen, most: int | None) -> list[
         share = bar.size / total if total else 0.0
         filled, empty = small_bar(share, room, pen.glyphs)
         metrics = f" {duration(bar.size, pen.glyphs.is_ascii):>8} {percent(100 * share) if bar.size else '':>6}"
-        lines.append(
-            pen.fit([label_span(f" {bar.label}", 13, "text"), (filled, bar.key), (empty, "rule"), (metrics, "text")])
-        )
+        label = label_span(f" {bar.label}", 13, "text")
+        lines.append(pen.fit([label, (filled, bar.key), (empty, "rule"), (metrics, "text")]))
     return lines
 
 
@@ -288,9 +287,7 @@ def figure_notes(page: InputPipelinePage, pen: Pen) -> list[Line]:
         words = "making input: its parts are scaled so that enqueue keeps the share of time that infeed enqueues take"
         notes.append(f"{words}; the table has the ops' own times")
     if len({op.group for op in page.ops}) > 1:
-        notes.append(
-            "self % adds up to 100% over the ops that make input, and likewise over those that feed the device"
-        )
+        notes += ["self % adds up to 100% over the ops that make input, and likewise over those that feed the device"]
     return [line for note in notes for line in pen.wrap(note, "dim", [("   ", "dim")])]
 
 

@@ -30,12 +30,7 @@ Details = tuple[str, Callable[[Pen], list[Line]]]
 
 
 class BuffersView:
-    """A module's memory space on the screen.
-
-    Attributes:
-        space: what is shown; None where no module has figures.
-        composed: what was drawn last.
-    """
+    """A module's memory `space` on the screen, None where no module has figures, and what was drawn last."""
 
     def __init__(self, pages: MemoryPages) -> None:
         self._pages = pages

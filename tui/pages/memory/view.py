@@ -301,9 +301,8 @@ class MemoryTab(Tab):
     def _choose(self, view: BuffersView | AllocatorsView) -> None:
         columns, choices, start = view.choices()
         title = "Allocators" if self._is_profile else "Modules, the largest peak first"
-        self.post_message(
-            OpenPopup(ChoicePopup(self.look, title, columns, choices, self._chosen, _ABOUT_CHOICES, start))
-        )
+        popup = ChoicePopup(self.look, title, columns, choices, self._chosen, _ABOUT_CHOICES, start)
+        self.post_message(OpenPopup(popup))
 
     def _chosen(self, value: object) -> None:
         if isinstance(value, int) and self._allocators is not None:

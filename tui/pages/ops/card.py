@@ -92,8 +92,7 @@ def op_card(
 ) -> list[Line]:
     """Everything about one HLO op, what matters most first; or about a group of ops, with the texts of the longest.
 
-    Args:
-        uses: of a custom call, what it and its scopes use of the units.
+    Of a custom call, `uses` is what it and its scopes use of the units.
     """
     card, row, table = _Card(pen), details.row, page.table
     kind, program = page.op_class[row], short_program(page.program[row], pen.glyphs)

@@ -133,11 +133,7 @@ def hlo_card(cards: CardCache, row: int, pen: Pen, groups: OpGroups | None = Non
 
 
 def framework_texts(page: FrameworkOpsPage, ops: OpsPage, name: str, types: FrameworkTypes | None = None) -> list[str]:
-    """A column of the HLO ops for the framework ops that they stem from: the distinct texts of each, a line each.
-
-    Args:
-        types: to have it for the types of framework ops.
-    """
+    """The distinct texts, a line each, that the HLO ops of each framework op, or of each of `types`, have there."""
     sides = (page if types is None else types.page).is_host.tolist()
     if name == "side":
         return ["host" if is_host else "device TensorCore" for is_host in sides]

@@ -28,11 +28,7 @@ Groups = TypeVar("Groups", bound="OpGroups | FrameworkTypes")  # how rows are gr
 
 
 class TableView(RowsView):
-    """A table of ops, one a row; base of the views.
-
-    Attributes:
-        names: the full names of the ops that it lists.
-    """
+    """A table of ops, one a row; base of the views. `names` are the full names of the ops that it lists."""
 
     def __init__(self, cards: CardCache) -> None:
         self._pages, self._cards = cards.pages, cards

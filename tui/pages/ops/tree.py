@@ -110,11 +110,7 @@ def _plain_columns(width: int) -> TreeColumns:
 
 
 def _columns_for(width: int, names: Sequence[int]) -> TreeColumns:
-    """The columns with framework ops beside the names, as far as there is room, for which the bar gives way.
-
-    Args:
-        names: cells of the names that have one.
-    """
+    """The columns with framework ops beside names of so many cells, if there is room, for which the bar gives way."""
     for columns in (_plain_columns(width), TreeColumns(width, False, width >= WIDE)):
         beside = columns.room - min(max(names, default=0), max(LEAST_NAME, columns.room // 2)) - 2
         if beside >= LEAST_FRAMEWORK_OP:
@@ -123,11 +119,9 @@ def _columns_for(width: int, names: Sequence[int]) -> TreeColumns:
 
 
 def _columns_for_code(width: int, names: Sequence[int], beside: int) -> TreeColumns:
-    """The columns of a tree by line of code: the code goes before what stands beside it, and that before counts.
+    """The columns of a tree by line of code, with `names` and the longest text `beside` them in cells.
 
-    Args:
-        names: cells of the names.
-        beside: cells of the longest text beside them.
+    The code goes before what stands beside it, and that before counts.
     """
     needed, beside = min(LEAST_CODE, max(names, default=0)), min(max(beside, LEAST_BESIDE), MOST_BESIDE)
     with_bar = ((True, beside), (False, beside), (False, 0))
@@ -228,11 +222,7 @@ def _sign(page: OpProfilePage, tree: OpTree, node: int) -> tuple[str, StyleKey]:
 def tree_lines(
     page: OpProfilePage, tree: OpTree, rows: Sequence[TreeRow], cursor: int, sort: SortBy, pen: Pen
 ) -> list[Line]:
-    """The headings and some rows, in the columns that leave most room for their names.
-
-    Args:
-        cursor: which of the rows is under it.
-    """
+    """The headings and some rows, one of them under the `cursor`, in the columns that leave most room for the names."""
     of_code, beside = tree.by == "source", [_framework_op(page, tree, row) for row in rows]
     names = [len(_name(tree, row, pen.glyphs)) for row, op in zip(rows, beside, strict=True) if op or of_code]
     if of_code:

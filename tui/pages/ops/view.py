@@ -30,6 +30,7 @@ from tpuprof.tui.widgets.rows import LIST_KEYS, Filterable
 from tpuprof.tui.widgets.states import Failed, State, state_lines
 from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, PageWanted, Payload, Tab
 
+_READ_LATER = "Framework ops are read from the host threads' lines, which takes longer. After Esc, `r` reads them."
 WIDE = 112  # cells from which on the card stands beside the list
 HEADLINE_LINES = 3  # most lines above list and card: two of the headline, one of the views
 TALL = 24  # rows from which on the headline may take two lines
@@ -46,8 +47,7 @@ def _card_width(width: int) -> int:
 class OpsTab(Tab):
     """Shows the ops of a run, or the state of loading them.
 
-    Attributes:
-        card_is_late: the card still shows what the cursor has left.
+    While `card_is_late` the card still shows what the cursor has left.
     """
 
     CARD = CARD
@@ -136,11 +136,8 @@ class OpsTab(Tab):
         failure = self._failures.get(self.views.other)
         if failure is not None:
             return state_lines(Failed(failure), pen, height)
-        words = f"{self.views.titles[self.views.at]}: being read now. After Esc, `r` reads it again."
-        if self.views.at == FRAMEWORK:
-            words = (
-                "Framework ops are read from the host threads' lines, which takes longer. After Esc, `r` reads them."
-            )
+        one = f"{self.views.titles[self.views.at]}: being read now. After Esc, `r` reads it again."
+        words = _READ_LATER if self.views.at == FRAMEWORK else one
         return pen.wrap(pen.glyphs.keyed(words), "dim", [("  ", "dim")])
 
     def _side_by_side(self, view: View, pen: Pen, height: int) -> list[Line]:

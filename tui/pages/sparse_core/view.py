@@ -18,11 +18,7 @@ LEAST_ROWS = 5  # lines of the table below which the strip is left out
 
 
 class SparseCoreView(RowsView):
-    """The ops of the SparseCores, below a step over time: what the TensorCore does, and what the SparseCore does.
-
-    Attributes:
-        step: index of the step that is drawn.
-    """
+    """The ops of the SparseCores, below the step with the index `step` over time: what each kind of core does in it."""
 
     NO_ROWS = "no SparseCore ran an op"
     TIMES = ("self_time_ps", "self_percent")

@@ -70,11 +70,10 @@ class Holders:
 
 
 def holders(page: LiveArrays, named: str | None = None) -> Holders:
-    """Who holds the memory of a device.
+    """Who holds the memory of the device that is `named`, by default of the fullest.
 
-    Args:
-        named: the device as an error calls it, ``1x0x0_HBM0`` of the chip at (1, 0, 0), or as the file does; the
-            fullest where the file has none like it.
+    A device is named as an error calls it, ``1x0x0_HBM0`` of the chip at (1, 0, 0), or as the file does; where the file
+    has none like it, the fullest is taken.
     """
     names = [one.device for one in page.devices]
     same = [name for name in names if named and _same(name, named)]

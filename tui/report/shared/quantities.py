@@ -69,8 +69,7 @@ def latencies(percentiles: Iterable[Percentile], average: Latency | None) -> lis
 def latency_metrics(within: str = "") -> tuple[Metric[Any], ...]:
     """One session and its parts, which add up to the whole unless device time is unknown.
 
-    Args:
-        within: dotted name of the latency in the source, with a dot behind it.
+    The latency is in the source `within` a dotted name, with a dot behind it.
     """
     no_host = "no request events tell what the host did for a session"
     no_device = "no run of a module is linked to a session"

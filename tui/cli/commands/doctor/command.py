@@ -60,8 +60,7 @@ def doctor_report(
 def _servers(texts: Sequence[str], words: dict[str, str]) -> DoctorSection:
     """Whether profiler servers listen at addresses.
 
-    Args:
-        words: gets the machines' names, which are not for pasting, and what stands in their place.
+    The machines' names, which are not for pasting, get into `words`, and what stands in their place.
     """
     rows, facts, exit_code = [], [], EXIT_OK
     try:

@@ -26,11 +26,7 @@ _SHORTEST = 3  # shorter names of people and machines stand in too many other wo
 
 @dataclass(frozen=True, slots=True)
 class DoctorLine:
-    """A line, wrapped behind its name.
-
-    Attributes:
-        is_wrong: whether somebody should do something about it.
-    """
+    """A line, wrapped behind its name; it `is_wrong` where somebody should do something about it."""
 
     name: str
     text: str

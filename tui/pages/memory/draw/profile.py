@@ -37,12 +37,7 @@ TITLE = "Memory over time"
 
 @dataclass(frozen=True, slots=True)
 class MemoryProfileState(Listing):
-    """Where the reader is.
-
-    Attributes:
-        allocator: index into the page's.
-        cursor_ps: instant that the cursor is at; None for the peak.
-    """
+    """Where the reader is: at which of the page's allocators, by index, and at which instant, None for the peak."""
 
     allocator: int = 0
     cursor_ps: int | None = None

@@ -284,11 +284,7 @@ def _bound_cells(rates: Callable[[Any], Rates]) -> Callable[[Any, Glyphs], Cells
 
 
 def rate_fields(where: str) -> tuple[Field[Any], ...]:
-    """How fast work is done, against what the device can do (formulas in `parsers.ops.roofline`).
-
-    Args:
-        where: dotted name of the rates in the source.
-    """
+    """Rates at a dotted name: how fast work is done, against the device's peaks (see `parsers.ops.roofline`)."""
     rates: Callable[[Any], Rates] = attrgetter(where)
     no_flop_rate, no_byte_rate = f"{NO_FLOPS}, or they took no time", f"{NO_BYTES}, or they took no time"
 

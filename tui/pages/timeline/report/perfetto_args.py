@@ -185,16 +185,14 @@ class PlaneArgs:
         for place, packed in links.get(FLOW, {}).items():
             out.flows[place] = stat_flow(packed)
         for place, number in links.get(_CORRELATION, {}).items():
-            out.flows[place] = PerfettoFlow(
-                _mixed(-2, number), _category(_GPU_LAUNCH), not self._is_device, self._is_device
-            )
+            begins = not self._is_device
+            out.flows[place] = PerfettoFlow(_mixed(-2, number), _category(_GPU_LAUNCH), begins, not begins)
         for (kind_name, id_name), begins in ((PRODUCER, True), (CONSUMER, False)):
             kinds = links.get(kind_name, {})
             for place, number in links.get(id_name, {}).items():
                 if place in kinds:
-                    out.flows[place] = PerfettoFlow(
-                        _mixed(kinds[place], number), _category(kinds[place]), begins, not begins
-                    )
+                    kind = kinds[place]
+                    out.flows[place] = PerfettoFlow(_mixed(kind, number), _category(kind), begins, not begins)
 
 
 def _integers(chunk: StatChunk, index: int) -> dict[int, int]:
