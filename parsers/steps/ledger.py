@@ -123,9 +123,11 @@ _OF_GENERIC: Mapping[str, Owner] = {
     "device_to_device_ps": "copy",
     "device_compute_ps": "uncounted",
     "host_ops_ps": "uncounted",
-    "all_other_ps": "between_ops",
+    "all_other_ps": "host",
 }
-"""Whose the parts of a step on GPUs, or on the host's CPU, are. Nobody counts the work of their ops."""
+"""Whose the parts of a step on GPUs, or on the host's CPU, are. Nobody counts the work of their ops. Where nothing is
+traced, no op runs either: that is the host's time, whether or not Python's functions were traced.
+"""
 
 
 def generic_ledger(steps: Sequence[GenericStep], name: str) -> Ledger | None:
@@ -142,7 +144,7 @@ def generic_ledger(steps: Sequence[GenericStep], name: str) -> Ledger | None:
         of_part = [max(getattr(step.breakdown, part), 0.0) for step in steps]
         owner_ps[0, :, owner_index(owner)] += np.rint(of_part).astype(np.int64)
     rest = duration - owner_ps[0].sum(axis=1)  # parts are rounded
-    owner_ps[0, :, owner_index("between_ops")] += np.maximum(rest, 0)
+    owner_ps[0, :, owner_index("host")] += np.maximum(rest, 0)
     owner_ps[0] = scaled_down(owner_ps[0], duration)
     names = tuple(step.name for step in steps)
     nothing = np.zeros_like(owner_ps)

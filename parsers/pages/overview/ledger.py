@@ -51,7 +51,7 @@ _CAUSES: dict[VerdictKind, tuple[Owner, ...]] = {
 
 _WORDS: dict[VerdictKind, str] = {
     "input-bound": "waits for input",
-    "host-bound": "no program runs: the device waits for the host to launch the next one",
+    "host-bound": "no program runs: it waits for the host",
     "compiling": "the device waits while the host compiles",
     "waiting": "cores wait for other cores",
     "collective-bound": "is collectives that nothing hides",

@@ -54,7 +54,8 @@ OWNER_WORDS: Mapping[Owner, str] = {
     "input": "waiting for input: infeed ops or, without any, time without an op while the host waited for input or "
     "sent it",
     "compile": "no op ran while the host traced, lowered or compiled a program",
-    "host": "no program ran, and the host had not launched the next one",
+    "host": "no program ran, and the host had not launched the next one; without a TPU all time in which no op ran and "
+    "nothing else is known",
     "dispatch": "no program ran, although the host had launched the next one",
     "barrier": "no op ran while the core waited for other cores: at a barrier, or because its step was over before "
     "theirs",

@@ -114,7 +114,7 @@ def waterfall(account: StepAccount, pen: Pen, most: int | None = None) -> list[L
     shown = _with_rest(account, most, pen)
     width = _bar_width(pen)
     cells = whole_cells([ps for _, _, ps, _ in shown], width)
-    lines, at = [_row("measured", pen.glyphs.full * width, 0, "strong", account.step_ps, 1.0, "", pen)], 0
+    lines, at = [_row("measured", pen.glyphs.full * width, 0, "dim", account.step_ps, 1.0, "", pen)], 0
     for (label, style, ps, note), filled in zip(shown, cells, strict=True):
         fraction = ps / account.step_ps if account.step_ps else 0.0
         lines.append(_row(label, pen.glyphs.full * filled, at, style, ps, fraction, note, pen))
