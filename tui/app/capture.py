@@ -69,8 +69,7 @@ class Captures:
         self._stop: CaptureStop | None = None
         self._captured: dict[str, CaptureProgress] = {}
         self._asked = ASKED_AT_FIRST
-        self._has_warned = False
-        """Whether it was said that leaving now ends the capture."""
+        self._has_warned = False  # whether it was said that leaving now ends the capture
 
     @property
     def is_under_way(self) -> bool:

@@ -215,8 +215,7 @@ class Comparisons:
         self.words = ""
         self._context = context
         self._options = options
-        self._job = threading.Event()
-        """Set when the comparison is given up."""
+        self._job = threading.Event()  # set when the comparison is given up
 
     def compare(self, before: Run, after: Run) -> None:
         """Compares two runs; a comparison that is under way is given up."""

@@ -90,8 +90,7 @@ class ListPopup(Popup):
 class FilteredPopup(ListPopup):
     """A list whose rows are those that hold the words typed above them; keys are typed after ``/`` or at once."""
 
-    FILTERS: ClassVar[str] = "Only rows with these words"
-    """What a filter leaves, for help."""
+    FILTERS: ClassVar[str] = "Only rows with these words"  # what a filter leaves, for help
 
     def __init__(self, look: ScreenLook, title: str, about: Lines, typing: bool = False) -> None:
         super().__init__(look, title, about)

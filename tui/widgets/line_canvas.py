@@ -90,8 +90,7 @@ class LineCanvas(ScrollView, inherit_bindings=False):
         self.look = look
         self._drawing = drawing
         self._background = background
-        self.lines: tuple[AnyLine, ...] = ()
-        """As last drawn."""
+        self.lines: tuple[AnyLine, ...] = ()  # as last drawn
         self._strips: dict[AnyLine, Strip] = {}
         self._drawn_width = 0
 

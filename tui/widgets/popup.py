@@ -95,8 +95,7 @@ class Popup:
     resizes: ClassVar[bool] = False
     is_typing: bool = False
     passes: Sequence[KeyRow] = ()
-    widest: ClassVar[int] = 100
-    """Cells of the panel on a wide screen."""
+    widest: ClassVar[int] = 100  # cells of the panel on a wide screen
     moves: ClassVar[tuple[str, str]] = ("Next, previous row", "One screen down, up; first, last")
     """What the keys of motion do, for help."""
 
@@ -208,10 +207,8 @@ class PopupLayer(LineCanvas):
     def __init__(self, look: ScreenLook, turned: Callable[[], object] = lambda: None, *, id: str) -> None:
         super().__init__(look, clicked=self._click, scrolled=self._wheel, background="panel", id=id)
         self._turned = turned
-        self.popup: Popup | None = None
-        """The open one: what gets the keys."""
-        self.below: Popup | None = None
-        """What the open one is the help of."""
+        self.popup: Popup | None = None  # the open one: what gets the keys
+        self.below: Popup | None = None  # what the open one is the help of
 
     def open(self, popup: Popup, screen: Size) -> None:
         """Shows a popup, instead of the one that may be open."""

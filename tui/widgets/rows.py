@@ -85,10 +85,8 @@ class RowsView(Filterable):
 
     commands: tuple[str, ...] = ("sort", "reverse")
     has_low_card = True
-    MEANINGS: ClassVar[Mapping[str, str]] = {}
-    """What its figures are called and mean besides its columns, for help."""
-    KEYS: ClassVar[tuple[KeyRow, ...]] = (*motion_keys(), *LIST_KEYS)
-    """Its table of keys, for the footer and help."""
+    MEANINGS: ClassVar[Mapping[str, str]] = {}  # what its figures are called and mean besides its columns, for help
+    KEYS: ClassVar[tuple[KeyRow, ...]] = (*motion_keys(), *LIST_KEYS)  # its table of keys, for the footer and help
     FIRST_SORT: ClassVar[str] = "self"
     NO_ROWS: ClassVar[str] = "no ops"
     TIMES: ClassVar[tuple[str, str]] = ("self_time_ps", "self_time_percent")

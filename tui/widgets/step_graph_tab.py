@@ -59,8 +59,7 @@ P = TypeVar("P", bound=StepGraphPage)  # a page
 class StepGraphTab(Tab, Generic[P]):
     """A tab with a cursor over steps and another one over what is listed below."""
 
-    OP: ClassVar[str] = "Op"
-    """What an op is called where it is shown in full."""
+    OP: ClassVar[str] = "Op"  # what an op is called where it is shown in full
 
     def __init__(self, look: ScreenLook, *, id: str) -> None:
         super().__init__(look, id=id)

@@ -41,15 +41,12 @@ class Jump:
 class Tab(LineCanvas):
     """One page of the app. The app calls these on the shown tab; a tab without a cursor only scrolls."""
 
-    MEANINGS: ClassVar[Mapping[str, str]] = {}
-    """What the figures are called and mean, for help."""
+    MEANINGS: ClassVar[Mapping[str, str]] = {}  # what the figures are called and mean, for help
     CARD: ClassVar[tuple[tuple[str, str], ...]] = ()
     """What the figures on the card that Enter opens are called and mean, for its help."""
-    NAME_CELLS: ClassVar[int] = 13
-    """Cells of what they are called."""
+    NAME_CELLS: ClassVar[int] = 13  # cells of what they are called
     _page: Any = None
-    _state: State = Searching("")
-    """What it shows, and what is going on while that is not there."""
+    _state: State = Searching("")  # what it shows, and what is going on while that is not there
 
     @property
     def meanings(self) -> Iterable[tuple[str, str]]:

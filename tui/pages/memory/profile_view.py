@@ -27,8 +27,7 @@ Details = tuple[str, Callable[[Pen], list[Line]]]
 class AllocatorsView:
     """The allocators on the screen, one at a time; `composed` is what was drawn last."""
 
-    source: str | None = None
-    """No allocation has a source line."""
+    source: str | None = None  # no allocation has a source line
 
     def __init__(self, page: model.MemoryProfilePage, runs: Sequence[model.DeviceModuleRuns]) -> None:
         self._page = page
