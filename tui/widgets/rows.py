@@ -208,6 +208,14 @@ class RowsView(Filterable):
         self.rows = rows if kept is None else rows[kept[rows]]
         self.listing = self.listing.anew()
 
+    def _read_anew(self, sort: str) -> None:
+        """Other rows, by `sort` where the column that they are sorted by is another table's; the filter stays."""
+        self._columns = self._looked_at = self._kept = None
+        if self.listing.sort not in self.table()[0].sorted_by:
+            self.listing = self.listing.anew(sort=sort, is_reversed=False)
+        self._arrange()
+        self.search(self.asked[0] if self.asked is not None else self.listing.words)
+
     def keep(self, text: str, kept: NDArray[np.bool_] | None) -> str:
         """Shows the rows that a filter keeps; says how many."""
         self._kept, self.asked = kept, None

@@ -116,13 +116,8 @@ class CollectivesView(RowsView):
             self._shown = CollectiveRows(rows_by(self._page, self._by, self._step), are_groups=True)
         else:
             self._shown = CollectiveRows(single(self._page, self._opened), are_groups=False)
-        self._columns = self._looked_at = self._kept = None
         self._ops = {}
-        if self.listing.sort not in self.table()[0].sorted_by:
-            self.listing = self.listing.anew(sort=self.FIRST_SORT, is_reversed=False)
-        self._arrange()
-        if self.listing.words:
-            self.search(self.listing.words)
+        self._read_anew(self.FIRST_SORT)
         if before[0] == self._shown.rows.members and before[1] is not None:
             self._go_to(before[1])
 

@@ -107,12 +107,8 @@ class UnitsView(RowsView):
         """Other rows, in their own order where the column is another table's; the filter stays."""
         self._core = self._core if core is None else core
         self._is_raw = self._is_raw if is_raw is None else is_raw
-        self._columns = self._looked_at = self._kept = None
         self.shift = 0
-        if self.listing.sort not in self.table()[0].sorted_by:
-            self.listing = self.listing.anew(sort="", is_reversed=False)
-        self._arrange()
-        self.search(self.listing.words)
+        self._read_anew("")
 
     def _arrange(self) -> None:
         if self.listing.sort:

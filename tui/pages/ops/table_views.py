@@ -117,11 +117,7 @@ class GroupedView(TableView, Generic[Groups]):
     def _show(self, *, is_grouped: bool, opened: int = -1) -> None:
         """Shows groups, all ops, or those of one group, from the top; order and filter stay."""
         self._is_grouped, self._opened = is_grouped, opened
-        self._columns = self._kept = None
-        if self.listing.sort not in self.table()[0].sorted_by:
-            self.listing = self.listing.anew(sort="self", is_reversed=False)
-        self._arrange()
-        self.search(self.asked[0] if self.asked is not None else self.listing.words)
+        self._read_anew("self")
 
     def _arrange(self) -> None:
         super()._arrange()
@@ -229,9 +225,7 @@ class KernelView(TableView):
         if name != "group":
             return super().command(name)
         self._is_grouped, self._page, self._other = not self._is_grouped, self._other, self._page
-        self._columns = self._kept = self._looked_at = None
-        self._arrange()
-        self.search(self.listing.words)
+        self._read_anew(self.FIRST_SORT)
         is_one_row = "all launches of a kernel are one row"
         return is_one_row if self._is_grouped else "a row for each op and size of the launch"
 

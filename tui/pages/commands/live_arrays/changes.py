@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
-from typing import Any
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.live_arrays import AllocationGroup, By, LiveArrays, groups
@@ -13,8 +13,8 @@ from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff
 from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.spans import StyleKey
-from tpuprof.tui.pages.commands.live_arrays.fields import NO_STACK, SHARED, GroupRows, totals_words
-from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Rows, Table, attribute, in_order
+from tpuprof.tui.pages.commands.live_arrays.fields import NO_STACK, SHARED, GroupRows, of_group, totals_words
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, in_order
 from tpuprof.tui.report.shared.holders import group_name, share_of
 from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, VERBATIM, Unit, plain
 
@@ -93,23 +93,6 @@ def _fraction(change: GroupChange) -> float | None:
     return None if change.before is None else share_of(change.size_change, change.before.total.size_bytes)
 
 
-def _of_change(
-    key: str,
-    unit: Unit,
-    read: Callable[[GroupChange], Any],
-    meaning: str,
-    null: str = "",
-    screen: ColumnSpec[GroupRows] | None = None,
-    heading: str = "",
-) -> Field[GroupRows]:
-    """A field that is read of the change; it is called in Markdown as on the screen where it has no heading."""
-
-    def values(source: GroupRows, rows: Rows) -> list[Any]:
-        return [read(source.changes[row]) for row in rows]
-
-    return Field(key, unit, values, meaning, null, heading or (screen.title if screen is not None else ""), screen)
-
-
 def _short(value: int | None, _: bool) -> str:
     return "-" if value is None else binary_short(value)
 
@@ -118,6 +101,7 @@ def _signed_short(value: int, _: bool) -> str:
     return ("+" if value > 0 else "") + binary_short(value) if value else "0"
 
 
+_of_change = partial(of_group, of="changes")
 _ONE_SIDED = "the group is in one of the two only"
 _SIGNED_SIZE = Unit("bytes", plain, lambda value, _: signed_size(value))
 _SIGNED_COUNT = Unit("count", plain, lambda value, _: signed_count(value))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, Literal
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.live_arrays import BY, EXECUTABLE, Allocation, AllocationGroup, By, LiveArrays
@@ -13,7 +13,7 @@ from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size
 from tpuprof.tui.draw.format import count, utc
 from tpuprof.tui.draw.spans import Glyphs, Span
-from tpuprof.tui.draw.table import Cells, each
+from tpuprof.tui.draw.table import Cells, by_row, each
 from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Rows, Table, attribute, in_order, object_table
 from tpuprof.tui.report.shared.buffers import BAR_WIDTH, bar_field, rank_field, size_look, whole_share
 from tpuprof.tui.report.shared.holders import group_name, share_of, short_device
@@ -61,20 +61,15 @@ def _bars(source: GroupRows, glyphs: Glyphs) -> Cells:
     return each(bar)
 
 
-def _names(source: GroupRows, glyphs: Glyphs) -> Cells:
-    is_wide = source.width >= 100
-    return each(lambda row: (group_name(source.groups[row], source.by, is_wide), "text"))
+def _name(source: GroupRows, _: Glyphs, row: int) -> Span:
+    return group_name(source.groups[row], source.by, source.width >= 100), "text"
 
 
-def _places(source: GroupRows, glyphs: Glyphs) -> Cells:
-    """Where groups lie: a device, how many, or that it is a program."""
-
-    def place(row: int) -> Span:
-        group = source.groups[row]
-        one = short_device(group.devices[0]) if group.devices else "program" if group.kind == EXECUTABLE else ""
-        return f"{len(group.devices)} dev." if len(group.devices) > 1 else one, "dim"
-
-    return each(place)
+def _place(source: GroupRows, _: Glyphs, row: int) -> Span:
+    """Where a group lies: a device, how many, or that it is a program."""
+    group = source.groups[row]
+    one = short_device(group.devices[0]) if group.devices else "program" if group.kind == EXECUTABLE else ""
+    return f"{len(group.devices)} dev." if len(group.devices) > 1 else one, "dim"
 
 
 def _short(value: int | None, _: bool) -> str:
@@ -89,24 +84,29 @@ def _each(group: AllocationGroup) -> int | None:
 def of_group(
     key: str,
     unit: Unit,
-    read: Callable[[AllocationGroup], Any],
+    read: Callable[[Any], Any],
     meaning: str,
     null: str = "",
     screen: ColumnSpec[GroupRows] | None = None,
     heading: str = "",
+    of: Literal["groups", "changes"] = "groups",
 ) -> Field[GroupRows]:
-    """A field that is read of the group; it is called in Markdown as on the screen where it has no heading."""
+    """A field that is read of the group or its change, in Markdown called as on the screen if it has no heading."""
 
     def values(source: GroupRows, rows: Rows) -> list[Any]:
-        return [read(source.groups[row]) for row in rows]
+        items = getattr(source, of)
+        return [read(items[row]) for row in rows]
 
     return Field(key, unit, values, meaning, null, heading or (screen.title if screen is not None else key), screen)
 
 
 _NAMED = "what is put together: a source line, a function, a stack from its innermost own call out, a device or a kind"
-_NAME: ColumnSpec[GroupRows] = ColumnSpec("name", "where it was made", 20, cells=_names, is_left=True, grows=True)
+_NAME: ColumnSpec[GroupRows] = ColumnSpec(
+    "name", "where it was made", 20, cells=by_row(_name), is_left=True, grows=True
+)
 _KIND: ColumnSpec[GroupRows] = ColumnSpec("", "kind", 10, words=lambda value, _: value or "")
 _EACH: ColumnSpec[GroupRows] = ColumnSpec("each", "each", 6, words=_short)
+_DEVICE = ColumnSpec("", "device", 8, cells=by_row(_place))
 _HELD = "the devices that hold it; none for executables"
 _OWN_LINE = "the innermost source line on the stack that is no library's"
 _OF_LINE = "the function that this line is in"
@@ -119,7 +119,7 @@ SHARED: tuple[Field[GroupRows], ...] = (
     of_group("source", TEXT_OR_NONE, attrgetter("source"), _OWN_LINE, f"several lines, or {NO_STACK}"),
     of_group("function", TEXT_OR_NONE, attrgetter("function"), _OF_LINE, f"several functions, or {NO_STACK}"),
     of_group("kind", TEXT_OR_NONE, attrgetter("kind"), _KINDS, _NO_KIND, _KIND),
-    of_group("devices", TEXTS, attrgetter("devices"), _HELD, "", ColumnSpec("", "device", 8, cells=_places), "devices"),
+    of_group("devices", TEXTS, attrgetter("devices"), _HELD, "", _DEVICE, "devices"),
 )
 """What a comparison says of groups too."""
 

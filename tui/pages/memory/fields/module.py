@@ -20,7 +20,7 @@ from tpuprof.tui.draw.buffers.words import expansion_style, expansion_words
 from tpuprof.tui.draw.format import UNKNOWN, percent
 from tpuprof.tui.draw.layout import cut_begin
 from tpuprof.tui.draw.spans import Glyphs, Span
-from tpuprof.tui.draw.table import Cells, each
+from tpuprof.tui.draw.table import by_row
 from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, in_order, metric_rows, object_table
 from tpuprof.tui.report.shared.buffers import BUFFER_FIELDS, SHARED_KEYS, BufferRows, bar_field, size_bar
 from tpuprof.tui.report.units import BYTES, COUNT, SHARE, VERBATIM
@@ -191,22 +191,16 @@ class ListedRows(BufferRows):
         return cls(_Described(space, entries), whole_bytes, space, entries, most_bytes)
 
 
-def _bars(source: ListedRows, glyphs: Glyphs) -> Cells:
-    def bar(row: int) -> Span:
-        buffer = source.buffers[row]
-        fraction = buffer.size_bytes / source.most_bytes if source.most_bytes > 0 else 0.0
-        return size_bar(fraction, buffer.category in ("temporary", "scoped"), glyphs)
-
-    return each(bar)
+def _bar(source: ListedRows, glyphs: Glyphs, row: int) -> Span:
+    buffer = source.buffers[row]
+    fraction = buffer.size_bytes / source.most_bytes if source.most_bytes > 0 else 0.0
+    return size_bar(fraction, buffer.category in ("temporary", "scoped"), glyphs)
 
 
-def _paddings(source: ListedRows, _: Glyphs) -> Cells:
-    def padding(row: int) -> Span:
-        buffer = source.buffers[row]
-        is_small = (buffer.padding_bytes or 0) < SMALL * (source.whole_bytes or 0)
-        return expansion_words(buffer.expansion), "dim" if is_small else expansion_style(buffer.expansion)
-
-    return each(padding)
+def _padding(source: ListedRows, _: Glyphs, row: int) -> Span:
+    buffer = source.buffers[row]
+    is_small = (buffer.padding_bytes or 0) < SMALL * (source.whole_bytes or 0)
+    return expansion_words(buffer.expansion), "dim" if is_small else expansion_style(buffer.expansion)
 
 
 def op_or_name(buffer: Buffer) -> str:
@@ -218,7 +212,7 @@ _OP = "the framework op without what transformations add, else the instruction; 
 
 
 _LOOKS: dict[str, ColumnSpec[Any]] = {
-    "expansion": ColumnSpec("padding", "pad", 5, cells=_paddings),
+    "expansion": ColumnSpec("padding", "pad", 5, cells=by_row(_padding)),
     "source": ColumnSpec("", "source", 20, words=lambda value, _: short_source(value), cut=cut_begin),
 }
 _SORTS: dict[str, Callable[[Any], Int64s]] = {
@@ -233,7 +227,7 @@ BUFFERS: Table[Any] = Table(
     "buffers",
     (
         *(replace(one, screen=_LOOKS.get(one.key, one.screen), sort=_SORTS.get(one.key)) for one in BUFFER_FIELDS),
-        bar_field(_bars),
+        bar_field(by_row(_bar)),
         Field(
             "op",
             VERBATIM,
@@ -255,14 +249,11 @@ SEARCHED = ("name", "shape", "framework_op", "source")  # what a search looks at
 # --- groups of buffers
 
 
-def _group_paddings(source: ListedRows, _: Glyphs) -> Cells:
-    def padding(row: int) -> Span:
-        value, expansion = source.buffers[row].padding_bytes or 0, source.buffers[row].expansion
-        is_small = value < SMALL * (source.whole_bytes or 0)
-        style = expansion_style(math.inf if value and expansion is None else expansion)
-        return binary_short(value) if value else "-", "dim" if is_small else style
-
-    return each(padding)
+def _group_padding(source: ListedRows, _: Glyphs, row: int) -> Span:
+    value, expansion = source.buffers[row].padding_bytes or 0, source.buffers[row].expansion
+    is_small = value < SMALL * (source.whole_bytes or 0)
+    style = expansion_style(math.inf if value and expansion is None else expansion)
+    return binary_short(value) if value else "-", "dim" if is_small else style
 
 
 def _begins(source: ListedRows) -> Int64s:
@@ -271,7 +262,7 @@ def _begins(source: ListedRows) -> Int64s:
 
 _GROUP_LOOKS: dict[str, ColumnSpec[Any]] = {
     "name": ColumnSpec("program", "", 1, lambda _: "strong", grows=True),
-    "padding_bytes": ColumnSpec("padding", "padding", 7, cells=_group_paddings),
+    "padding_bytes": ColumnSpec("padding", "padding", 7, cells=by_row(_group_padding)),
 }
 
 GROUPS: Table[Any] = Table(

@@ -13,7 +13,7 @@ from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.draw.format import share
 from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.spans import Glyphs, Span
-from tpuprof.tui.draw.table import Cells, each
+from tpuprof.tui.draw.table import by_row
 from tpuprof.tui.pages.ops.fields import COLUMNS, common
 from tpuprof.tui.pages.ops.fields.common import LEADING, READABLE_RATES, SHARES, TIMES, WORK_RATES, known_program
 from tpuprof.tui.report.fields import ColumnSpec, Field, Reader, Rows, Table, column, in_order
@@ -24,12 +24,8 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.roofline import RooflinePoints
 
 
-def _program_cells(page: OpsPage, glyphs: Glyphs) -> Cells:
-    def program(row: int) -> Span:
-        name = common.short_program(page.program[row], glyphs)
-        return cut_middle(name, 24, glyphs), "text"
-
-    return each(program)
+def _program_cell(page: OpsPage, glyphs: Glyphs, row: int) -> Span:
+    return cut_middle(common.short_program(page.program[row], glyphs), 24, glyphs), "text"
 
 
 def text_of(stat: str) -> Reader[OpsPage]:
@@ -73,7 +69,7 @@ def _outside(page: OpsPage, rows: Rows) -> list[bool]:
 TENSOR_CORE, SPARSE_CORE = "TensorCore", "SparseCore"
 
 _LOOKS: dict[str, ColumnSpec[OpsPage]] = {
-    "program": ColumnSpec("program", "program", 24, cells=_program_cells),
+    "program": ColumnSpec("program", "program", 24, cells=by_row(_program_cell)),
     "category": ColumnSpec("category", "HLO category", 20),
     "framework_op": ColumnSpec("framework", "framework op", 40),
     "dma_stall_percent": ColumnSpec("stall", "stall", 6),
