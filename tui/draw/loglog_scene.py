@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.spans import StyleKey
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 LEFT = 8  # cells left of the plot: six of a figure, a space, the axis
 RIGHT = 1  # cells right of it, for the cursor's bracket

@@ -4,32 +4,20 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ClassStyle, Glyphs, Key, Line, OnClassStyle, StyleKey, plain
-
-if TYPE_CHECKING:
-    from tpuprof.tui.report.page import TextLook
+from tpuprof.tui.report.page import TextLook
 
 LEAST_WIDTH = 60  # narrower than this no table makes sense; lines are left to the terminal to wrap
 SIMULATED = "SIMULATED: the times of this profile are composed, not measured"
 
 # Of the terminal's own 16 colours: they follow its theme, light or dark.
 _SGR: dict[StyleKey, str] = {
-    "dim": "2",
-    "strong": "1",
-    "title": "1",
-    "rule": "2",
-    "good": "32",
-    "warn": "33",
-    "bad": "31",
-    "key": "1",
-    "cursor": "7",
-    "mark": "1",
-    "badge": "30;43",
-    "busy": "32",
+    **{"strong": "1", "title": "1", "key": "1", "mark": "1", "dim": "2", "rule": "2", "cursor": "7"},
+    **{"good": "32", "busy": "32", "warn": "33", "bad": "31", "badge": "30;43"},
     **dict(zip(get_args(ClassStyle), ("32", "36", "33", "35", "31", "2", "37"), strict=True)),
     **dict(zip(get_args(OnClassStyle), ("30;42", "30;46", "30;43", "30;45", "30;41", "2", "30;47"), strict=True)),
 }

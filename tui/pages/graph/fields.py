@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.graph.model import (
@@ -19,6 +19,7 @@ from tpuprof.parsers.pages.graph.model import (
     PathStep,
 )
 from tpuprof.parsers.pages.graph.neighbourhood import Neighbourhood, Side, Subgraph, neighbour
+from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.report.fields import Metric, Table, attribute, object_table
 from tpuprof.tui.report.units import (
     BYTES,
@@ -34,9 +35,6 @@ from tpuprof.tui.report.units import (
     VERBATIM,
     Unit,
 )
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.pages.ops.ops import OpsPage
 
 _NO_TIME = f"{NOT_TIMED}; or {INSIDE}; or {NO_PROFILE}"
 _NO_RATE = "the profile has no time, FLOPs or bytes of it"
@@ -210,23 +208,21 @@ def _bound_by(page: OpsPage, row: int) -> str | None:
     return None if bound == "unknown" else bound
 
 
-def _intensity(page: OpsPage, row: int) -> float:
-    return float(page.rates.operational_intensity[row])
+def _rate(name: str) -> Callable[[OpsPage, int], float]:
+    return lambda page, row: float(getattr(page.rates, name)[row])
 
 
-def _efficiency(page: OpsPage, row: int) -> float:
-    return float(page.rates.efficiency[row])
-
-
+_PER_BYTE = "FLOPs per byte that it moves"
 RATES: tuple[Metric[GraphReport], ...] = (
     _of_op("category", lambda page, row: page.table.category[row], TEXT, "HLO category of the profile", "category"),
-    _of_op("operational_intensity", _intensity, INTENSITY, "FLOPs per byte that it moves", "FLOP/byte"),
+    _of_op("operational_intensity", _rate("operational_intensity"), INTENSITY, _PER_BYTE, "FLOP/byte"),
     _of_op("bound_by", _bound_by, TEXT, "what limits it by the roofline", "bound by"),
-    _of_op("roofline_efficiency", _efficiency, SHARE, "how near it comes to that roof", "of the roof"),
+    _of_op("roofline_efficiency", _rate("efficiency"), SHARE, "how near it comes to that roof", "of the roof"),
 )
 """What the profile's op table has of the op."""
 
 OP: tuple[Metric[GraphReport], ...] = (*_node("op.", "here.op."), *RATES)
+_NOT_FUSED = "why it is in no fusion, as far as its neighbours tell; the compiler does not write it down"
 MODULE: tuple[Metric[GraphReport], ...] = (
     attribute("module", TEXT, "the compiled module", "module", name="here.program.label.name"),
     attribute("program_id", NUMBER, "its id", null="the file does not tell it", name="here.program.label.program_id"),
@@ -235,12 +231,7 @@ MODULE: tuple[Metric[GraphReport], ...] = (
     attribute("computation_count", COUNT, "computations of the module", name="here.computations"),
     attribute("in_loops", COUNT, "how many loops the op is in", "in loops", name="here.in_loops"),
     attribute("answers", TEXTS, "sentences: what the op waits for, what it feeds, what it is for", name="here.answers"),
-    attribute(
-        "why_not_fused",
-        TEXTS,
-        "why it is in no fusion, as far as its neighbours tell; the compiler does not write it down",
-        name="here.why_not_fused",
-    ),
+    attribute("why_not_fused", TEXTS, _NOT_FUSED, name="here.why_not_fused"),
     attribute("sources", TEXTS, "what computes its operands, behind what only hands values on", name="sources"),
     attribute("sinks", TEXTS, "what uses its result, behind what only hands values on", name="sinks"),
     attribute("around", COUNT, "steps over operands and users that nodes and edges reach", name="steps"),

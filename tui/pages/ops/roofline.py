@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tpuprof.parsers.ops.roofline import Rates
+from tpuprof.parsers.pages.ops.roofline import RooflinePage, RooflinePoints
 from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.format import byte_rate, count, intensity, share
 from tpuprof.tui.draw.loglog import roofline_plot
@@ -14,12 +16,6 @@ from tpuprof.tui.draw.loglog_scene import Point, Roof
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span
 from tpuprof.tui.report.units import GFLOPS
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tpuprof.parsers.ops.roofline import Rates
-    from tpuprof.parsers.pages.ops.roofline import RooflinePage, RooflinePoints
 
 DECADES_BELOW_PEAK = 6
 

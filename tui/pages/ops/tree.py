@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.hlo.modules import Instruction
+from tpuprof.parsers.pages.ops.op_profile import OpProfilePage, OpTree, SortBy
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import count, duration, share
 from tpuprof.tui.draw.layout import cut, cut_begin, cut_middle
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.ops.fields.common import bandwidth_style, flops_style, short_program, used
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.formats.hlo.modules import Instruction
-    from tpuprof.parsers.pages.ops.op_profile import OpProfilePage, OpTree, SortBy
 
 BAR_WIDTH = 8
 WIDE = 86  # cells from which on the tree shows average time and occurrences

@@ -288,8 +288,7 @@ def steps_lines(diff: Diff, pen: Pen) -> list[Line]:
     lines = metric_lines(diff, pen)
     lines += [pen.fit([]), pen.rule("Step by step", "from 0 to the longest")]
     longest = max((*diff.before.step_ps, *diff.after.step_ps, 1))
-    for name, side in zip("AB", (diff.before, diff.after), strict=True):
-        lines.append(_spark(name, side, longest, pen))
+    lines += [_spark(name, side, longest, pen) for name, side in zip("AB", (diff.before, diff.after), strict=True)]
     lines += [pen.fit([]), pen.rule("How long steps take")]
     return lines + histogram_lines(diff, pen)
 

@@ -58,8 +58,7 @@ def compose(readings: Sequence[Reading], problem: str, view: LiveView, pen: Pen,
         return Composed(tuple(pen.wrap(text, "warn" if problem else "dim", _INDENT)), -1, 0, 0)
     last = readings[-1]
     lines = pen.wrap(runtime_metrics.headline(last), "strong", _INDENT)
-    for address, reason in list(last.silent.items())[:3]:
-        lines.append(pen.fit([(f" {address}: {reason}", "warn")]))
+    lines += [pen.fit([(f" {address}: {reason}", "warn")]) for address, reason in list(last.silent.items())[:3]]
     if problem:
         lines.append(pen.fit([(f" No newer figures: {problem}", "warn")]))
     lines.append(pen.fit([(_titles(pen.width), "dim")]))

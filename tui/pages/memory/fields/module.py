@@ -35,7 +35,8 @@ _NO_TEMPORARIES = "the module has no temporary allocations in this memory"
 _NO_ELEMENTS = "the size of some buffer's elements is not known"
 _SCOPED = "the largest scoped allocation that an instruction says it uses"
 _NO_SCOPED = "no instruction says that it uses scoped memory"
-_OF_THAT, _KNOWN = "of that, what elements take", "how the capacity is known"
+_OF_THAT = "of that, what elements take"
+_ROOM = "how much there is for programs, without what the system keeps for itself"
 
 
 def _peak_words(space: SpaceMemory) -> str:
@@ -43,6 +44,10 @@ def _peak_words(space: SpaceMemory) -> str:
     if space.capacity is None or not space.capacity.size_bytes:
         return size
     return f"{size} ({percent(100 * space.peak_bytes / space.capacity.size_bytes)} of the capacity)"
+
+
+def _capacity(name: str) -> Callable[[SpaceMemory], Any]:
+    return lambda space: space.capacity and getattr(space.capacity, name)
 
 
 def _capacity_words(space: SpaceMemory) -> str:
@@ -78,16 +83,8 @@ DEVICE: Metric[MemoryPage] = attribute("device_type", VERBATIM, "the device's ty
 SPACE: tuple[Metric[SpaceMemory], ...] = (
     Metric("module", VERBATIM, lambda space: str(space.module), "the compiled module, with its program id"),
     attribute("memory_space", VERBATIM, "which memory the figures are of", name="name"),
-    Metric(
-        "capacity_bytes",
-        BYTES,
-        lambda space: space.capacity and space.capacity.size_bytes,
-        "how much there is for programs, without what the system keeps for itself",
-        _NO_CAPACITY,
-        "capacity",
-        words=_capacity_words,
-    ),
-    Metric("capacity_source", VERBATIM, lambda space: space.capacity and space.capacity.source, _KNOWN, _NO_CAPACITY),
+    Metric("capacity_bytes", BYTES, _capacity("size_bytes"), _ROOM, _NO_CAPACITY, "capacity", words=_capacity_words),
+    Metric("capacity_source", VERBATIM, _capacity("source"), "how the capacity is known", _NO_CAPACITY),
     _bytes("headroom_bytes", "capacity less peak, negative where it does not fit", "headroom", null=_NO_CAPACITY),
     _bytes("peak_bytes", "the most that is in use at once", "peak", words=_peak_words),
     _bytes("peak_unpadded_bytes", "of the peak, what elements take", "unpadded peak", null=_NO_ELEMENTS),

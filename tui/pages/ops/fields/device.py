@@ -23,6 +23,8 @@ def _peak(memory: str, key: str) -> Metric[Any]:
     return attribute(f"device.peak_{key}_gigabytes_per_second", GIGABYTES, meaning, heading, null=null, name=name)
 
 
+_RIDGE = "FLOPs per byte of HBM traffic from which on compute bounds a program, and not HBM"
+_NO_RIDGE = "the device plane lacks the peak FLOPS or the peak HBM bandwidth"
 DEVICE: tuple[Metric[Any], ...] = (
     attribute("device.type", TEXT, "the device's type", null="no device plane names its type", name="device_type"),
     attribute("device.cores", COUNT, "TensorCores over all hosts", name="core_count"),
@@ -35,14 +37,7 @@ DEVICE: tuple[Metric[Any], ...] = (
         name="peaks.flops_per_second",
     ),
     *(_peak(memory, key) for memory, key in MEMORIES.items()),
-    attribute(
-        "device.ridge_point",
-        INTENSITY,
-        "FLOPs per byte of HBM traffic from which on compute bounds a program, and not HBM",
-        "ridge point, FLOP/B",
-        null="the device plane lacks the peak FLOPS or the peak HBM bandwidth",
-        name="peaks.ridge_point",
-    ),
+    attribute("device.ridge_point", INTENSITY, _RIDGE, "ridge point, FLOP/B", null=_NO_RIDGE, name="peaks.ridge_point"),
 )
 """What the device can do at most, one core of it; of an `OpsPage`."""
 

@@ -149,13 +149,9 @@ def _of_ops(quantity: Field[OpsPage]) -> Field[WalkedNodes]:
     return Field(quantity.key, quantity.unit, lambda walk, rows: [None] * len(rows), meaning, quantity.null)
 
 
-_HIDDEN: Field[WalkedNodes] = Field(
-    "hidden_children",
-    Unit("count", plain, lambda hidden, _: f"+ {count(hidden)} more" if hidden else ""),
-    column("hidden"),
-    "children that are not listed, of fusions the instructions inside",
-    heading="not shown",
-)
+_MORE = Unit("count", plain, lambda hidden, _: f"+ {count(hidden)} more" if hidden else "")
+_NOT_LISTED = "children that are not listed, of fusions the instructions inside"
+_HIDDEN: Field[WalkedNodes] = Field("hidden_children", _MORE, column("hidden"), _NOT_LISTED, heading="not shown")
 
 WALKED: Table[WalkedNodes] = Table(
     "children",
