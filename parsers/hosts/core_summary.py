@@ -11,7 +11,7 @@ from tpuprof.parsers.hosts.op_summary import CoreTotals, whole_time
 from tpuprof.parsers.ops.core.sums import core_sums
 from tpuprof.parsers.ops.device import DeviceInfo
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.steps.accounts.core import IdleCauses
+from tpuprof.parsers.steps.accounts.causes import IdleCauses
 from tpuprof.parsers.steps.spans.duty import CoreDuty, core_duty
 from tpuprof.parsers.steps.spans.markers import CoreSteps, ModuleRuns
 from tpuprof.parsers.steps.times import INFEEDS, CoreStepTimes, core_step_times, device_durations, on_device_clock

@@ -35,7 +35,7 @@ from tpuprof.parsers.ops.host.input_events import INPUT_STATS, InputRows, input_
 from tpuprof.parsers.ops.host.memory_use import fullest_memory, memory_stats
 from tpuprof.parsers.ops.host.ops import HostOps, HostOpsReader, merge_host_ops
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.steps.accounts.core import IdleCauses
+from tpuprof.parsers.steps.accounts.causes import IdleCauses, barriers, causes_of_core
 from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource, align
 from tpuprof.parsers.steps.groups.groups import (
     GROUP_STATS,
@@ -45,7 +45,7 @@ from tpuprof.parsers.steps.groups.groups import (
     has_step_numbers,
     is_grouped,
 )
-from tpuprof.parsers.steps.launches import ClockLead, Launches, annotated_steps, clock_lead, waiting_to_run
+from tpuprof.parsers.steps.launches import ClockLead, Launches, annotated_steps, clock_lead
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.requests.requests import REQUEST_STATS, HostRequests, has_requests, host_requests
 from tpuprof.parsers.steps.spans import markers
@@ -150,7 +150,7 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
     def work(index: int) -> CoreSummary:
         shares_chip = chips[infos[index].chip] > 1  # its duty cycle needs the union of its cores' intervals
         core = cores[index], infos[index], step_lists[index], runs[index]
-        of_core = _causes_of_core(causes, cores[index], runs[index], launched, shift)
+        of_core = causes_of_core(causes, cores[index], runs[index], launched, shift)
         return summarise_core(*core, shares_chip, waits, of_core, on_chunk)
 
     summaries = on_threads(work, range(len(cores)), workers)
@@ -172,9 +172,7 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
         input_rows=side.input_rows,
         requests=host_requests(side.events, groups, cores, [core.run_ps for core in summaries], shift, launched),
         generic=_generic(trace, streams, side) if not cores and not beside else None,
-        idle=None
-        if most is None
-        else _idle_time(cores[most], summaries[most], (step_lists[most], runs[most]), side, shift),
+        idle=None if most is None else _idle_time(cores[most], summaries[most], runs[most], side, shift),
         barriers={
             name: waited
             for name, plane, steps in zip(names, cores, step_lists, strict=True)
@@ -398,13 +396,10 @@ def _shifted(spans: Intervals, shift_ps: int) -> Intervals:
     return spans[0] + shift_ps, spans[1] + shift_ps
 
 
-def _idle_time(
-    plane: Plane, core: CoreSummary, ran: tuple[CoreSteps, ModuleRuns], side: HostSide, shift_ps: int
-) -> IdleTime | None:
+def _idle_time(plane: Plane, core: CoreSummary, runs: ModuleRuns, side: HostSide, shift_ps: int) -> IdleTime | None:
     """The long gaps of a core, without those in which the host waited for input.
 
     Args:
-        ran: the core's steps, and the runs of modules.
         shift_ps: what to add to the device's times to compare them with the host's.
     """
     gaps = subtract(*core.gaps, *_shifted(side.waits, -shift_ps))
@@ -415,8 +410,7 @@ def _idle_time(
     return IdleTime(
         core=devices.device_ordinal(plane),
         gap_ps=int(length.sum()),
-        between_ps=_outside(gaps, (ran[0].start_ps, ran[0].end_ps)),
-        unlaunched_ps=_outside(gaps, union(ran[1].start_ps, ran[1].end_ps)),
+        unlaunched_ps=_outside(gaps, union(runs.start_ps, runs.end_ps)),
         count=len(length),
         longest=(int(gaps[0][longest]), int(gaps[1][longest])),
         activities=activities(side.events, _shifted(gaps, shift_ps)) if side.events is not None else (),
@@ -424,49 +418,15 @@ def _idle_time(
     )
 
 
-BARRIERS_LINE, _BARRIER = "XLA TraceMe", "barrier-cores"
-
-
-def _barriers(plane: Plane) -> Intervals | None:
-    """When a core waits at barriers, before programs mostly; None without a line of events that show it."""
-    lines = [line for line in plane.lines if line.name == BARRIERS_LINE]
-    if not lines:
-        return None
-    wanted, spans = plane.event_metadata.find_names((_BARRIER,)).get(_BARRIER), [(no_ints(), no_ints())]
-    for line in lines if wanted is not None else ():
-        events = line.events()
-        start, end = event_spans(line, events)
-        rows = np.flatnonzero(events.metadata_id.astype(np.int64) == wanted)
-        spans.append((start[rows], end[rows]))
-    starts, ends = zip(*spans, strict=True)
-    return union(np.concatenate(starts), np.concatenate(ends))
-
-
 def _at_barriers(plane: Plane, steps: CoreSteps) -> int | None:
     """The time that a core waits at barriers, in its steps where it has any; None where nothing shows it."""
-    inside = _barriers(plane)
+    inside = barriers(plane)
     if inside is None:
         return None
     if len(steps):
         within = int(steps.start_ps.min()), int(steps.end_ps.max())
         inside = np.clip(inside[0], *within), np.clip(inside[1], *within)
     return int((inside[1] - inside[0]).sum())
-
-
-def _causes_of_core(
-    of_host: IdleCauses, plane: Plane, runs: ModuleRuns, launched: Launches, shift_ps: int
-) -> IdleCauses:
-    """What is known to keep a core from running ops, beside what is known of its host.
-
-    Args:
-        shift_ps: what to add to the device's times to compare them with the host's.
-    """
-    return replace(
-        of_host,
-        barrier=_barriers(plane) or (no_ints(), no_ints()),
-        running=union(runs.start_ps, runs.end_ps) if runs.name else None,
-        launched=waiting_to_run(launched, plane, shift_ps),
-    )
 
 
 def _outside(gaps: Intervals, spans: Intervals) -> int:

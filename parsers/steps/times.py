@@ -20,7 +20,8 @@ from tpuprof.parsers.ops.core.sums import CoreSums, StepCells
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import WORK_COUNT, feeds, work_of
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.steps.accounts.core import CoreAccount, IdleCauses, core_account
+from tpuprof.parsers.steps.accounts.causes import IdleCauses
+from tpuprof.parsers.steps.accounts.core import CoreAccount, core_account
 from tpuprof.parsers.steps.spans.markers import CoreSteps
 
 COMPUTE, INFEED, OUTFEED, HOST_TRANSFER, MEGACORE, ASYNC_DONE, SPARSE_CORE_WAIT = range(7)

@@ -76,7 +76,6 @@ class IdleTime:
         activities: what the host's threads did, by time.
         in_flight: asynchronous ops and for how much of the gaps they were under way, by time.
         core: the core's ordinal.
-        between_ps: the part of `gap_ps` that lies between steps, in none of them.
         unlaunched_ps: the part of `gap_ps` in which no module ran.
     """
 
@@ -86,7 +85,6 @@ class IdleTime:
     activities: tuple[Activity, ...] = ()
     in_flight: Mapping[str, int] = field(default_factory=dict)
     core: int = 0
-    between_ps: int = 0
     unlaunched_ps: int = 0
 
 

@@ -6,8 +6,6 @@ far as it fits there: what outlasts the step is the next one's.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, Intervals, covered, distinct, no_ints, place
@@ -15,49 +13,9 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.core.sums import CoreSums
 from tpuprof.parsers.ops.device import Peaks
-from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, op_owners, owner_index
+from tpuprof.parsers.steps.accounts.causes import IdleCauses
+from tpuprof.parsers.steps.accounts.owners import OWNERS, op_owners, owner_index
 from tpuprof.parsers.steps.spans.markers import CoreSteps
-
-_NONE: Intervals = (no_ints(), no_ints())
-
-
-@dataclass(frozen=True, slots=True)
-class IdleCauses:
-    """When something is known to keep a core from running ops; each disjoint intervals in order on the trace's clock.
-
-    Attributes:
-        input: the host waited for input or sent it.
-        compiling: the host traced, lowered or compiled a program.
-        barrier: the core waited at a barrier.
-        running: a program ran on the core. None where the profile has no runs of programs.
-        launched: the host had launched a program that the core had not ended yet.
-    """
-
-    input: Intervals = _NONE
-    compiling: Intervals = _NONE
-    barrier: Intervals = _NONE
-    running: Intervals | None = None
-    launched: Intervals = _NONE
-
-    def in_order(self) -> list[tuple[Owner, Intervals]]:
-        """Who owns a moment without an op: the first owner whose intervals hold it."""
-        known: list[tuple[Owner, Intervals]] = [
-            ("input", self.input),
-            ("compile", self.compiling),
-            ("barrier", self.barrier),
-        ]
-        if self.running is not None:
-            known += [("between_ops", self.running), ("dispatch", self.launched)]
-        return known
-
-    def without_input(self) -> IdleCauses:
-        """The same where waits of the host for input say nothing: the core waits for input in infeed ops, or hardly."""
-        return replace(self, input=_NONE)
-
-    @property
-    def rest(self) -> Owner:
-        """Who owns the moments that no interval holds."""
-        return "between_ops" if self.running is None else "host"
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ def op_owners(table: OpTable, peaks: Peaks) -> tuple[Int64s, Floats]:
     out[[row for row, category in enumerate(table.category) if category in _INPUT]] = owner_index("input")
     out[copies_of_host_memory(table, np.flatnonzero(out == owner_index("copy")))] = owner_index("host_transfer")
     sends = [row for row, category in enumerate(table.category) if category and HOST_TRANSFER.search(category)]
-    out[[row for row in sends if table.is_across_slices(row, tuple)]] = owner_index("collective_transfer")
+    out[[row for row in sends if table.is_across_slices(row, lambda: ())]] = owner_index("collective_transfer")
     computes = out == owner_index("loss")
     efficiency = table_rates(table, peaks).efficiency
     is_holder = holds_ops(table)  # a loop's own time does no work: it is lost as a whole

@@ -21,7 +21,7 @@ from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.ops.core.ops import STEPS_LINE
 from tpuprof.parsers.ops.device import device_info
 from tpuprof.parsers.pages.overview.overview import overview
-from tpuprof.parsers.steps.accounts.core import IdleCauses
+from tpuprof.parsers.steps.accounts.causes import IdleCauses
 from tpuprof.parsers.steps.aligned import InputSource
 from tpuprof.parsers.steps.model import SparseCoreTime
 from tpuprof.parsers.steps.spans.markers import marked_steps, module_runs

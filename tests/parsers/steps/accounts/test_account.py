@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tests.parsers.steps.test_times import Op, ops_of, steps_of, sums_of
 from tpuprof.parsers.base.intervals import Int64s, Intervals, union
 from tpuprof.parsers.ops.device import Peaks
-from tpuprof.parsers.steps.accounts.core import CoreAccount, IdleCauses, core_account, within_steps
+from tpuprof.parsers.steps.accounts.causes import IdleCauses
+from tpuprof.parsers.steps.accounts.core import CoreAccount, core_account, within_steps
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
 
 Span = tuple[int, int]

@@ -1,0 +1,90 @@
+"""What keeps a core from running ops, as far as the profile shows it, and who owns such a moment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Intervals, no_ints, union
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.xspace.trace import Plane
+from tpuprof.parsers.ops.core.ops import event_spans
+from tpuprof.parsers.steps.accounts.owners import Owner
+from tpuprof.parsers.steps.launches import Launches, waiting_to_run
+from tpuprof.parsers.steps.spans.markers import ModuleRuns
+
+_NONE: Intervals = (no_ints(), no_ints())
+
+
+@dataclass(frozen=True, slots=True)
+class IdleCauses:
+    """When something is known to keep a core from running ops; each disjoint intervals in order on the trace's clock.
+
+    Attributes:
+        input: the host waited for input or sent it.
+        compiling: the host traced, lowered or compiled a program.
+        barrier: the core waited at a barrier.
+        running: a program ran on the core. None where the profile has no runs of programs.
+        launched: the host had launched a program that the core had not ended yet.
+    """
+
+    input: Intervals = _NONE
+    compiling: Intervals = _NONE
+    barrier: Intervals = _NONE
+    running: Intervals | None = None
+    launched: Intervals = _NONE
+
+    def in_order(self) -> list[tuple[Owner, Intervals]]:
+        """Who owns a moment without an op: the first owner whose intervals hold it."""
+        known: list[tuple[Owner, Intervals]] = [
+            ("input", self.input),
+            ("compile", self.compiling),
+            ("barrier", self.barrier),
+        ]
+        if self.running is not None:
+            known += [("between_ops", self.running), ("dispatch", self.launched)]
+        return known
+
+    def without_input(self) -> IdleCauses:
+        """The same where waits of the host for input say nothing: the core waits for input in infeed ops, or hardly."""
+        return replace(self, input=_NONE)
+
+    @property
+    def rest(self) -> Owner:
+        """Who owns the moments that no interval holds."""
+        return "between_ops" if self.running is None else "host"
+
+
+BARRIERS_LINE, _BARRIER = "XLA TraceMe", "barrier-cores"
+
+
+def barriers(plane: Plane) -> Intervals | None:
+    """When a core waits at barriers, before programs mostly; None without a line of events that show it."""
+    lines = [line for line in plane.lines if line.name == BARRIERS_LINE]
+    if not lines:
+        return None
+    wanted, spans = plane.event_metadata.find_names((_BARRIER,)).get(_BARRIER), [(no_ints(), no_ints())]
+    for line in lines if wanted is not None else ():
+        events = line.events()
+        start, end = event_spans(line, events)
+        rows = np.flatnonzero(events.metadata_id.astype(np.int64) == wanted)
+        spans.append((start[rows], end[rows]))
+    starts, ends = zip(*spans, strict=True)
+    return union(np.concatenate(starts), np.concatenate(ends))
+
+
+def causes_of_core(
+    of_host: IdleCauses, plane: Plane, runs: ModuleRuns, launched: Launches, shift_ps: int
+) -> IdleCauses:
+    """What is known to keep a core from running ops, beside what is known of its host.
+
+    Args:
+        shift_ps: what to add to the device's times to compare them with the host's.
+    """
+    return replace(
+        of_host,
+        barrier=barriers(plane) or (no_ints(), no_ints()),
+        running=union(runs.start_ps, runs.end_ps) if runs.name else None,
+        launched=waiting_to_run(launched, plane, shift_ps),
+    )
