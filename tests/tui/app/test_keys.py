@@ -125,7 +125,7 @@ async def test_detail_line_names_the_op_in_full() -> None:
         await pilot.press("j", "j", "j")
         assert "op jit(train_step)/transpose(jvp(Model))/layer_0/mlp/dot_general" in frame(app).splitlines()[-2]
         await pilot.press("l")
-        assert "step 103  starts at 546 ms  waits for input 49.9%" in frame(app).splitlines()[-2]
+        assert "step 103  starts at 546 ms  input 49.9%" in frame(app).splitlines()[-2]
 
 
 async def test_notes_lie_below_the_page() -> None:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from tpuprof.parsers.pages.overview.model import Overview, Step, TopOp
+from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, Owner
 from tpuprof.parsers.steps.model import GenericBreakdown
+from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.format import count, duration, flop_rate, percent
 from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span
+from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span, line_width
+from tpuprof.tui.pages.overview.ledger.drawing import OWNER_CLASS, OWNER_LETTER
 from tpuprof.tui.pages.overview.steps import median_ps
 
 
@@ -22,20 +29,30 @@ def op_line(op: TopOp, pen: Pen) -> Line:
     return pen.fit([*head, (name, "strong"), (f"  {pen.glyphs.dot} {kind}", "dim")])
 
 
-def step_line(step: Step, page: Overview, pen: Pen) -> Line:
-    """When a step began and how its cores waited for input, as far as that is known."""
+def step_line(index: int, page: Overview, pen: Pen) -> Line:
+    """When a step began and whose its time is, the largest owners first, as many as there is room for."""
+    step = page.steps[index]
     spans: list[Span] = [(" step ", "dim"), (step.name, "strong"), ("  starts at ", "dim")]
     spans.append((duration(step.start_ps, pen.glyphs.is_ascii), "text"))
-    parts = step.breakdown
-    if isinstance(parts, GenericBreakdown):
-        spans.append((f"  other time {percent(100 * parts.all_other_ps / max(1, step.duration_ps))}", "dim"))
-    elif parts is not None and page.bottleneck.input_percent is None:
-        spans.append((f"  idle {percent(100 * parts.idle_ps / step.duration_ps)}, waiting for input unknown", "dim"))
-    elif parts is not None:
-        least, most = percent(parts.infeed_percent_minimum), percent(parts.infeed_percent_maximum)
-        spans += [("  waits for input ", "dim"), (percent(parts.infeed_percent_average), "text")]
-        spans += [(" of its time, by core ", "dim"), (f"{least} {pen.glyphs.dash} {most}", "text")]
+    for owner, ps, _ in _owners_of(index, page):
+        more: Line = ((f"  {OWNER_TITLES[owner]} ", "dim"), (percent(100 * ps / step.duration_ps), "text"))
+        if line_width((*spans, *more)) > pen.width:
+            break
+        spans += more
     return pen.fit(spans)
+
+
+def _owners_of(index: int, page: Overview) -> list[tuple[Owner, float, float]]:
+    """The owners of a step with their times there and in the median step, the largest first; none without an account.
+
+    The times add up to the step.
+    """
+    if page.account is None:
+        return []
+    every = [of_step.owner_ps for of_step in page.account.steps]
+    middle = np.median(np.array(every, np.float64), axis=0).tolist()
+    owners = [of for of in zip(OWNERS, every[index], middle, strict=True) if of[1] > 0]
+    return sorted(owners, key=lambda of: -of[1])
 
 
 def op_details(op: TopOp, page: Overview, pen: Pen) -> list[Line]:
@@ -56,42 +73,42 @@ def op_details(op: TopOp, page: Overview, pen: Pen) -> list[Line]:
     return [*pen.wrap(op.name, "strong"), blank, *pen.labelled(rows), blank, in_ops, on_timeline]
 
 
-def step_details(step: Step, page: Overview, pen: Pen) -> list[Line]:
-    """A step's time by part, and how it compares with the others."""
+def step_details(index: int, page: Overview, pen: Pen) -> list[Line]:
+    """A step's time by owner, which adds up to it, and how it compares with the others."""
+    step, is_ascii = page.steps[index], pen.glyphs.is_ascii
     rows = [
-        ("duration", f"{duration(step.duration_ps, pen.glyphs.is_ascii)}, of its {_measured_by(page, step)}"),
-        ("median of all steps", duration(median_ps(page.steps), pen.glyphs.is_ascii)),
-        ("starts at", f"{duration(step.start_ps, pen.glyphs.is_ascii)} in the profile"),
+        ("duration", f"{duration(step.duration_ps, is_ascii)}, of its {_measured_by(page, step)}"),
+        ("median of all steps", duration(median_ps(page.steps), is_ascii)),
+        ("starts at", f"{duration(step.start_ps, is_ascii)} in the profile"),
     ]
     time = page.performance.step_time
     if time is not None and time.source == "modules":
         rows.append(("inferred", time.note))
-    parts = step.breakdown
-    if parts is None:
+    owners = _owners_of(index, page)
+    if not owners:
         rows.append(("where its time went", "the profile does not tell"))
-    elif isinstance(parts, GenericBreakdown):
-        rows += _generic_rows(parts, pen.glyphs.is_ascii)
-    else:
-        least, most = percent(parts.infeed_percent_minimum), percent(parts.infeed_percent_maximum)
-        waiting = f"{duration(parts.infeed_ps, pen.glyphs.is_ascii)}; by core {least} {pen.glyphs.dash} {most}"
-        if page.bottleneck.input_percent is None:
-            waiting = f"unknown: {page.unknown.get('bottleneck.input_percent', 'no infeed ops')}"
-        rows += [
-            ("compute", f"{duration(parts.compute_ps, pen.glyphs.is_ascii)} on the least busy core"),
-            ("all-reduce, computing", duration(parts.all_reduce_compute_ps, pen.glyphs.is_ascii)),
-            ("all-reduce, waiting", duration(parts.all_reduce_sync_ps, pen.glyphs.is_ascii)),
-            ("waiting for input", waiting),
-            ("output", duration(parts.outfeed_ps, pen.glyphs.is_ascii)),
-            ("waiting for SparseCore", duration(parts.sparse_core_ps, pen.glyphs.is_ascii)),
-            ("host transfers", duration(parts.host_transfer_ps, pen.glyphs.is_ascii)),
-            ("idle", duration(parts.idle_ps, pen.glyphs.is_ascii)),
-        ]
     if step.sparse_core is not None:
-        times = (duration(ps, pen.glyphs.is_ascii) for ps in (step.sparse_core.compute_ps, step.sparse_core.idle_ps))
+        times = (duration(ps, is_ascii) for ps in (step.sparse_core.compute_ps, step.sparse_core.idle_ps))
         rows.append(("SparseCores beside", "{} compute, {} idle".format(*times)))
     head = pen.fit([("Step ", "dim"), (step.name, "strong")])
-    jump = [pen.fit([]), pen.fit([("o ", "key"), ("shows it in tab 4, timeline", "text")])]
-    return [head, pen.fit([]), *pen.labelled(rows), *jump]
+    lines = [head, pen.fit([]), *pen.labelled(rows)]
+    if owners:
+        lines += [pen.fit([]), *_owner_table(step, owners, pen)]
+    return [*lines, pen.fit([]), pen.fit([("o ", "key"), ("shows it in tab 4, timeline", "text")])]
+
+
+def _owner_table(step: Step, owners: Sequence[tuple[Owner, float, float]], pen: Pen) -> list[Line]:
+    """A row an owner: its time, its share of the step, and what the median step has of it."""
+    lines = [pen.fit([(f"{'where its time goes':<24}{'time':>10}{'share':>9}{'usually':>11}", "dim")])]
+    for owner, ps, usual in owners:
+        times = (duration(ps, pen.glyphs.is_ascii), percent(100 * ps / step.duration_ps))
+        spans: list[Span] = [
+            (OWNER_LETTER[owner], CLASS_STYLE[OWNER_CLASS[owner]]),
+            (f" {OWNER_TITLES[owner]:<22}", "text"),
+        ]
+        spans += [(f"{times[0]:>10}", "strong"), (f"{times[1]:>9}", "text")]
+        lines.append(pen.fit([*spans, (f"{duration(usual, pen.glyphs.is_ascii):>11}", "dim")]))
+    return lines
 
 
 def _measured_by(page: Overview, step: Step) -> str:
@@ -99,30 +116,6 @@ def _measured_by(page: Overview, step: Step) -> str:
     if not isinstance(step.breakdown, GenericBreakdown):
         return "slowest core"
     return "slowest GPU" if page.environment.device_core_count else "annotation on the host"
-
-
-def _generic_rows(parts: GenericBreakdown, ascii_only: bool) -> list[tuple[str, str]]:
-    """The parts of a step on GPUs, or on the host's CPU, which has no device's."""
-    in_16_bits = f", {duration(parts.device_compute_16bit_ps, ascii_only)} in 16 bits"
-    rows = (
-        ("device compute", parts.device_compute_ps, in_16_bits),
-        ("device to device", parts.device_to_device_ps, ""),
-        ("collectives", parts.device_collectives_ps, ""),
-        ("input", parts.input_ps, " copying to the device, or waiting for input"),
-        ("output", parts.output_ps, " copying to the host"),
-        ("kernel launch", parts.kernel_launch_ps, " in which no GPU did anything"),
-    )
-    of_host = (
-        ("ops on the CPU", parts.host_ops_ps, " in which XLA ran some"),
-        ("waiting for input", parts.input_ps, ""),
-    )
-    both = (
-        ("compilation", parts.compile_ps, ""),
-        ("host compute", parts.host_compute_ps, " of what else the host traced in the step"),
-        ("all other", parts.all_other_ps, " in which nothing was traced"),
-    )
-    chosen = (*(of_host if parts.host_ops_ps and not parts.device_compute_ps else rows), *both)
-    return [(label, f"{duration(time, ascii_only)}{words if time else ''}") for label, time, words in chosen]
 
 
 def _rate(gflops_per_second: float | None) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 
+from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.overview.model import Overview, TopOp
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
@@ -28,7 +29,7 @@ from tpuprof.tui.pages.overview.ledger.drawing import (
     stacked_bar,
     waterfall,
 )
-from tpuprof.tui.pages.overview.steps import parts_legend, step_detail, step_graph
+from tpuprof.tui.pages.overview.steps import parts_legend, step_detail, step_graph, step_parts
 from tpuprof.tui.report.fields import row_words, short_names
 
 
@@ -146,10 +147,11 @@ def compose(page: Overview, pen: Pen, height: int | None, cursor: Cursor) -> Com
     if page.serves:
         lines += _latencies(page, pen, rows + 2)
     elif page.steps:
-        lines.append(_steps_rule(page, pen))
+        parts = step_parts(page.steps, page.account)
+        lines.append(_steps_rule(page, parts, pen))
         first_step = len(lines)
-        lines += step_graph(page.steps, pen, rows, cursor.step)
-        lines.append(step_detail(page.steps, cursor.step, pen))
+        lines += step_graph(page.steps, parts, pen, rows, cursor.step)
+        lines.append(step_detail(page.steps, parts, cursor.step, pen))
         last_step = len(lines) - 1
     first_op = -1
     if page.top_ops:
@@ -208,10 +210,13 @@ def _device_rule(page: Overview, pen: Pen) -> Line:
     return (*pen.at(room).rule(title, phrase), *badge)
 
 
-def _steps_rule(page: Overview, pen: Pen) -> Line:
+def _steps_rule(page: Overview, parts: Floats, pen: Pen) -> Line:
     """The heading of the step graph, with the legend of its colours."""
     time = page.performance.step_time
     kind = "step" if time is None or time.source == "steps" else "module period"
     title = f"{len(page.steps)} {kind}{'s' * (len(page.steps) != 1)}"
-    legend = parts_legend(page.steps, pen.glyphs)
+    legend = parts_legend(parts, pen.glyphs, pen.width - _STEPS_TITLE)
     return (*pen.narrower(line_width(legend)).rule("Steps", title), *legend)
+
+
+_STEPS_TITLE = 11  # cells of the heading without the legend

@@ -147,7 +147,7 @@ class OverviewTab(StepGraphTab[Overview]):
 
     def _line_on(self, page: Overview, place: PanelItem, pen: Pen) -> Line:
         if place.panel == "steps":
-            return step_line(page.steps[place.index], page, pen)
+            return step_line(place.index, page, pen)
         if place.panel == "findings":
             return finding_line(page.findings[place.index], pen)
         if module := self._module(page, place.index):
@@ -156,7 +156,7 @@ class OverviewTab(StepGraphTab[Overview]):
 
     def _lines_on(self, page: Overview, place: PanelItem, pen: Pen) -> list[Line]:
         if place.panel == "steps":
-            return step_details(page.steps[place.index], page, pen)
+            return step_details(place.index, page, pen)
         if place.panel == "findings":
             return finding_details(page.findings[place.index], page, pen)
         if module := self._module(page, place.index):

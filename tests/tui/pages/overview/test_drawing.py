@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,16 +22,18 @@ from tpuprof.parsers.ops.table import EMPTY_TABLE
 from tpuprof.parsers.pages.inference import Latency, Percentile, inference
 from tpuprof.parsers.pages.overview.ledger import StepAccount, step_account
 from tpuprof.parsers.pages.overview.model import Bottleneck, Overview, Share, Step
+from tpuprof.parsers.steps.accounts.owners import OWNERS
 from tpuprof.parsers.steps.generic.step_events import GenericStep
 from tpuprof.parsers.steps.ledger import generic_ledger
-from tpuprof.parsers.steps.model import GenericBreakdown, StepBreakdown
+from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.bars import small_bar, whole_cells
 from tpuprof.tui.draw.columns import AXIS, Cursor, columns_of
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
+from tpuprof.tui.pages.overview.details import step_details, step_line
 from tpuprof.tui.pages.overview.drawing import class_bar, compose, shared_prefix, top_ops_table
 from tpuprof.tui.pages.overview.headline import latency_line, verdict
-from tpuprof.tui.pages.overview.steps import step_detail, step_graph, step_parts
+from tpuprof.tui.pages.overview.steps import GROUPS, parts_legend, step_detail, step_graph, step_parts
 
 GOLDEN = Path(__file__).parent / "golden"
 PAGES = {"training": training_overview, "inference": inference_overview, "no-device": device_less_overview}
@@ -97,15 +101,8 @@ def test_a_small_bar_keeps_its_width_and_shows_what_is_not_zero(share: float, wi
     assert bool(filled) == (share > 0)
 
 
-def breakdown(compute: float, infeed: float, idle: float, reduced: float) -> StepBreakdown:
-    return StepBreakdown(compute, compute, infeed, 0.0, idle, 0.0, reduced, 0.0, 0.0, 0.0, 0.0, 0.0)
-
-
-TIMES = st.floats(0, 1e12)
-
-
 @given(
-    st.lists(st.tuples(st.integers(1, 10**12), TIMES, TIMES, TIMES, TIMES), min_size=1, max_size=120),
+    st.lists(st.tuples(*[st.integers(0, 10**12)] * len(GROUPS)), min_size=1, max_size=120),
     st.integers(AXIS + 4, 160),
     st.integers(1, 10),
     st.sampled_from([BLOCK, PLAIN, ASCII]),
@@ -113,13 +110,15 @@ TIMES = st.floats(0, 1e12)
 )
 @settings(max_examples=80)
 def test_step_graph_columns_grow_with_the_steps(
-    spec: list[tuple[int, float, float, float, float]], width: int, height: int, glyphs: Glyphs, data: st.DataObject
+    spec: list[tuple[int, ...]], width: int, height: int, glyphs: Glyphs, data: st.DataObject
 ) -> None:
-    steps = [Step(str(n), n, 0, duration, breakdown(*parts)) for n, (duration, *parts) in enumerate(spec)]
+    parts = np.array(spec, np.float64)
+    steps = [Step(str(n), n, 0, max(1, sum(sizes)), None) for n, sizes in enumerate(spec)]
     cursor = data.draw(st.one_of(st.none(), st.integers(0, len(steps) - 1)))
-    lines = step_graph(steps, Pen(width, glyphs), height, cursor)
+    lines = step_graph(steps, parts, Pen(width, glyphs), height, cursor)
     assert len(lines) == height + 1
-    assert {line_width(line) for line in [*lines, step_detail(steps, cursor, Pen(width, glyphs))]} == {width}
+    assert {line_width(line) for line in [*lines, step_detail(steps, parts, cursor, Pen(width, glyphs))]} == {width}
+    assert line_width(parts_legend(parts, glyphs, width)) <= width
     columns = columns_of([step.duration_ps for step in steps], width, cursor)
     assert cursor is None or columns.column_of(cursor) is not None
     if cursor is None:  # no step is left out, and the slowest one is drawn
@@ -128,7 +127,7 @@ def test_step_graph_columns_grow_with_the_steps(
         assert longest in {steps[at].duration_ps for at in columns.shown}
     pitch = max(1, min(14, (width - AXIS) // len(columns.shown)))
     rows = [plain(line)[AXIS:] for line in lines[:height]]
-    known = [at for at, step in enumerate(columns.shown) if sum(spec[step][1:4]) > 0]
+    known = [at for at, step in enumerate(columns.shown) if sum(spec[step]) > 0]
     filled = {at: sum(row[at * pitch] != " " for row in rows) for at in known}
     for a in known:
         for b in known:
@@ -136,19 +135,45 @@ def test_step_graph_columns_grow_with_the_steps(
                 assert filled[a] <= filled[b]
 
 
-@given(TIMES, TIMES, TIMES, TIMES, TIMES, TIMES)
-def test_the_parts_of_a_step_are_what_its_breakdown_holds(
-    compute: float, infeed: float, outfeed: float, transfer: float, idle: float, reduced: float
-) -> None:
-    whole = StepBreakdown(
-        compute, compute, infeed, outfeed, idle + transfer, transfer, reduced, 0.0, 0.0, 0.0, 0.0, 0.0
+def test_the_groups_of_a_step_hold_every_owner_once_and_add_up_to_it() -> None:
+    assert sorted(owner for group in GROUPS for owner in group.owners) == sorted(OWNERS)
+    page = training_overview()
+    parts = step_parts(page.steps, page.account)
+    assert parts.sum(axis=1).tolist() == [step.duration_ps for step in page.steps]
+    slow = dict(zip([group.word for group in GROUPS], (parts[3] / MS).tolist(), strict=True))
+    assert slow == {"busy": 146, "collectives": 18, "waiting": 4, "host transfers": 0, "input": 180, "idle": 13}
+    without = step_parts(page.steps, None)
+    assert without[:, 0].tolist() == [step.duration_ps for step in page.steps] and not without[:, 1:].any()
+
+
+def test_the_legend_names_groups_that_are_there_by_colour_or_by_letter() -> None:
+    page = training_overview()
+    parts = step_parts(page.steps, page.account)
+    assert plain(parts_legend(parts, BLOCK, 80)) == "█ busy  █ collectives, waiting  █ input  █ idle  "
+    assert plain(parts_legend(parts, ASCII, 80)) == "B busy  N collectives  W waiting  I input  . idle  "
+    assert plain(parts_legend(parts, ASCII, 40)) == "B busy  N collectives  I input  . idle  "
+    assert parts_legend(step_parts(page.steps, None), BLOCK, 80) == ()
+
+
+@pytest.mark.parametrize("glyphs", [BLOCK, ASCII])
+def test_the_card_of_a_step_adds_up_to_it(glyphs: Glyphs) -> None:
+    page = training_overview()
+    said = frame(step_details(3, page, Pen(76, glyphs)))
+    table = said.partition("where its time goes")[2].partition("\n\n")[0].splitlines()[1:]
+    found = [re.search(r"^(\w) (.*\S) +([\d.]+) ms +([\d.]+)%", row) for row in table]
+    assert sum(float(present(row)[3]) for row in found) == 361
+    assert sum(float(present(row)[4]) for row in found) == pytest.approx(100, abs=0.3)
+    assert [present(row)[1] for row in found] == list("IRLNHMWU"), "the largest first"
+    assert re.search(r"I input +180 ms +49.9% +3.00 ms", said), "what it usually is stands beside"
+    assert "the profile does not tell" in frame(
+        step_details(3, dataclasses.replace(page, account=None), Pen(76, glyphs))
     )
-    parts = step_parts(Step("0", 0, 0, 1, whole))
-    sizes = {part.word: part.size for part in parts}
-    assert sizes.get("busy", 0.0) + sizes.get("all-reduce", 0.0) == pytest.approx(compute)
-    assert (sizes.get("input", 0.0), sizes.get("output", 0.0)) == (infeed, outfeed)
-    assert sum(sizes.values()) == pytest.approx(compute + infeed + outfeed + idle + transfer, abs=1e-3)
-    assert all(part.size > 0 for part in parts)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_line_below_the_page_has_the_largest_owners_of_a_step(width: int) -> None:
+    text = plain(step_line(3, training_overview(), Pen(width, BLOCK))).rstrip()
+    assert text.startswith(" step 103  starts at 546 ms  input 49.9%  at the roof 23.0%") and text.endswith("%")
 
 
 def test_the_selected_rows_are_marked_by_more_than_colour() -> None:
@@ -166,7 +191,7 @@ def test_without_colours_the_bar_spells_its_classes() -> None:
 
 def test_a_slow_step_is_named_with_what_it_has_more_of() -> None:
     page: Overview = training_overview()
-    text = plain(step_detail(page.steps, None, Pen(120, BLOCK)))
+    text = plain(step_detail(page.steps, step_parts(page.steps, page.account), None, Pen(120, BLOCK)))
     assert "step 103" in text
     assert "1.98× median" in text
     assert text.index("input 180 ms") < text.index("busy")
@@ -174,7 +199,7 @@ def test_a_slow_step_is_named_with_what_it_has_more_of() -> None:
 
 def test_steady_steps_are_called_steady() -> None:
     steps = [Step(str(n), n, 0, 100 + n % 2, None) for n in range(5)]
-    assert "steady" in plain(step_detail(steps, None, Pen(100, BLOCK)))
+    assert "steady" in plain(step_detail(steps, step_parts(steps, None), None, Pen(100, BLOCK)))
 
 
 def test_what_all_names_begin_with_is_said_once() -> None:
@@ -199,7 +224,7 @@ def test_a_short_screen_keeps_advice_and_says_what_is_left_out() -> None:
 
 def test_a_slow_step_shows_among_more_steps_than_columns() -> None:
     steps = [Step(str(n), n, 0, 400 if n == 150 else 100, None) for n in range(200)]
-    lines = [plain(line) for line in step_graph(steps, Pen(80, BLOCK), 4)]
+    lines = [plain(line) for line in step_graph(steps, step_parts(steps, None), Pen(80, BLOCK), 4)]
     assert sum(character != " " for character in lines[0][AXIS:]) == 1
     assert "max of 3" in lines[-1]
     assert "150" in lines[-1]
@@ -216,7 +241,8 @@ def test_a_short_table_follows_the_cursor() -> None:
 
 @pytest.mark.parametrize("width", range(60, 121, 10))
 def test_the_line_on_a_step_has_whole_figures_only(width: int) -> None:
-    text = plain(step_detail(training_overview().steps, 3, Pen(width, BLOCK))).rstrip()
+    page = training_overview()
+    text = plain(step_detail(page.steps, step_parts(page.steps, page.account), 3, Pen(width, BLOCK))).rstrip()
     assert "…" not in text and text.endswith(("ms", "µs"))
 
 
@@ -277,5 +303,5 @@ def test_a_page_of_gpus_has_their_words_and_is_not_sure_of_input() -> None:
     assert "INPUT-BOUND" not in said and "not counted" in said and " host " in said
     without = "\n".join(plain(line) for line in class_bar(gpus, Pen(120, BLOCK)))
     assert "n/a: computed for TPUs only" in without
-    assert "busy  █ collectives  █ copies  █ launch, host  █ other" in said
-    assert " step 0  100 ms  compute 70.0 ms  other 30.0 ms" in said and "steady" not in said
+    assert "█ busy  █ idle" in said
+    assert " step 0  100 ms  busy 70.0 ms  idle 30.0 ms" in said and "steady" not in said

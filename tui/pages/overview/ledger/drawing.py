@@ -32,7 +32,7 @@ OWNER_CLASS: Mapping[Owner, OpClass] = {
 }
 """The class of ops whose colour each owner has."""
 
-OWNER_LETTER: Mapping[Owner, str] = dict(zip(OWNERS, "ICHDBWNTMLUGR", strict=True))
+OWNER_LETTER: Mapping[Owner, str] = dict(zip(OWNERS, "ICHDAWNTMLUGR", strict=True))
 """Stands for an owner where colours or room are missing."""
 
 
