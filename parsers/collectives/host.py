@@ -210,10 +210,7 @@ def _windows(grid: AlignedSteps | None, name: str, core: _Core) -> tuple[Int64s,
         first, last = (np.array([at], np.int64) for at in core.span)
         return first, last, last - first
     row = grid.core_names.index(name)
-    start, duration = grid.core_start_ps[row], grid.duration_ps[row]
-    # clocks drift apart by less than a thousandth
-    end = np.minimum(start + duration + duration // 1000, np.append(start[1:], _LARGEST))
-    return start, np.maximum(end, start), duration
+    return grid.core_start_ps[row], grid.core_end_ps[row], grid.duration_ps[row]
 
 
 # --- one core

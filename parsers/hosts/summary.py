@@ -158,6 +158,8 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
     ops = op_summary(trace, host, infos, summaries, {name for core in runs for name in core.name}, streams)
     names = [f"{host}:{devices.device_ordinal(plane)}" for plane in cores]
     steps = _grid(trace, names, summaries, source, _input_source(ops.table, waits, step_lists))
+    if steps is not None:
+        steps = replace(steps, is_numbered=step_module is None)
     if steps is None and not note:
         note = "the cores share no step"
     host_stats, environment = (_plane_stats(trace, name) for name in (HOST_PLANE, devices.ENVIRONMENT_PLANE))

@@ -5,9 +5,7 @@ core lacks, and also a step in which a core ran no op although another did: that
 nothing in any step, such as a chip that the program does not use, takes no part. It leaves out and names a first or
 last step that the capture cut into; XProf counts it.
 
-It matches the steps of several hosts by name too, as long as names do not repeat and the matched steps run at the same
-time. Otherwise it matches them by time, as XProf does (`step_intersection.cc`), with the offset at which the hosts'
-spans overlap most.
+How steps of several hosts are matched is in `parsers.steps.spans.matching`.
 """
 
 from __future__ import annotations
@@ -19,11 +17,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Floats, Int64s, no_ints, place, ranges, without
+from tpuprof.parsers.base.intervals import Floats, Int64s, no_ints, place, without
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.steps.model import StepBreakdown, StepSource
 from tpuprof.parsers.steps.spans.markers import CoreSteps
+from tpuprof.parsers.steps.spans.matching import HostSteps, by_name, matched, repeats
 from tpuprof.parsers.steps.spans.sparse_core import together
 from tpuprof.parsers.steps.times import (
     ASYNC_DONE,
@@ -54,8 +53,10 @@ class AlignedSteps:
     Attributes:
         names: name of each step.
         source: whether steps are marked or inferred.
+        is_numbered: whether the program numbers the steps, by markers or by annotations on the host; else names count
+            them from where the host's capture began.
         start_ps: int64[steps], the earliest core's start.
-        core_start_ps: int64[cores, steps], each core's own.
+        core_start_ps, core_end_ps: int64[cores, steps], each core's own, on its host's clock.
         duration_ps: int64[cores, steps].
         part_ps: int64[cores, steps, PART_COUNT], columns as in `parsers.steps.times`. Where the program has no infeed
             ops, INFEED is the idle time in which the host waited for input or sent it. No part is longer than the step,
@@ -78,8 +79,10 @@ class AlignedSteps:
 
     names: tuple[str, ...]
     source: StepSource
+    is_numbered: bool
     start_ps: Int64s
     core_start_ps: Int64s
+    core_end_ps: Int64s
     duration_ps: Int64s
     part_ps: Int64s
     class_ps: Int64s
@@ -107,6 +110,12 @@ class AlignedSteps:
         longest: Int64s = self.duration_ps.max(axis=0)
         return longest
 
+    @property
+    def end_ps(self) -> Int64s:
+        """int64[steps]: the last core's end."""
+        end: Int64s = self.core_end_ps.max(axis=0)
+        return end
+
     def take(self, rows: NDArray[np.intp]) -> AlignedSteps:
         """Some of the steps, in their order."""
         if np.array_equal(rows, np.arange(len(self))):  # each of many hosts has them all
@@ -116,6 +125,7 @@ class AlignedSteps:
             names=tuple(self.names[row] for row in rows.tolist()),
             start_ps=self.start_ps[rows],
             core_start_ps=self.core_start_ps[:, rows],
+            core_end_ps=self.core_end_ps[:, rows],
             duration_ps=self.duration_ps[:, rows],
             part_ps=self.part_ps[:, rows],
             class_ps=self.class_ps[:, rows],
@@ -142,8 +152,8 @@ def align(
         return None
     unused = [name for rows, name in enumerate(core_names) if rows not in taking]
     cores, core_names = [cores[rows] for rows in taking], [core_names[rows] for rows in taking]
-    if not any(_repeats(core.steps.names) for core in cores):
-        names, index = _by_name([core.steps.names for core in cores])
+    if not any(repeats(core.steps.names) for core in cores):
+        names, index = by_name([core.steps.names for core in cores])
         seen = len(set().union(*(core.steps.names for core in cores)))
     else:
         index = _at_once([core.steps for core in cores])
@@ -160,8 +170,10 @@ def align(
     grid = AlignedSteps(
         names=names,
         source=source,
+        is_numbered=source == "steps",
         start_ps=np.min([core.steps.start_ps[rows] for core, rows in pairs], axis=0),
         core_start_ps=np.stack([core.steps.start_ps[rows] for core, rows in pairs]),
+        core_end_ps=np.stack([core.steps.end_ps[rows] for core, rows in pairs]),
         duration_ps=duration_ps,
         part_ps=np.minimum(part_ps, duration_ps[:, :, None]),
         class_ps=np.stack([core.class_ps[rows] for core, rows in pairs]),
@@ -242,18 +254,6 @@ def _at_once(cores: Sequence[CoreSteps]) -> list[NDArray[np.intp]]:
     return list(index[:, together])
 
 
-def _repeats(names: Sequence[str]) -> bool:
-    return len(set(names)) < len(names)
-
-
-def _by_name(names: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], list[NDArray[np.intp]]]:
-    """The names that all cores have, in the first core's order, and where each core has them."""
-    shared = set(names[0]).intersection(*names[1:])
-    kept = tuple(name for name in names[0] if name in shared)
-    places = [{name: index for index, name in reversed(list(enumerate(of_core)))} for of_core in names]
-    return kept, [np.array([place[name] for name in kept], np.intp) for place in places]
-
-
 def _renumbered(
     entries: tuple[Int64s, Int64s, Int64s], rows: NDArray[np.intp], count: int
 ) -> tuple[Int64s, Int64s, Int64s]:
@@ -318,8 +318,10 @@ def join_hosts(grids: Sequence[AlignedSteps]) -> AlignedSteps:
     return AlignedSteps(
         names=names,
         source=grids[0].source,
+        is_numbered=all(grid.is_numbered for grid in grids),
         start_ps=np.min([grid.start_ps for grid in taken], axis=0) if names else no_ints(),
         core_start_ps=np.concatenate([grid.core_start_ps for grid in taken]),
+        core_end_ps=np.concatenate([grid.core_end_ps for grid in taken]),
         duration_ps=np.concatenate([grid.duration_ps for grid in taken]),
         part_ps=np.concatenate([grid.part_ps for grid in taken]),
         class_ps=np.concatenate([grid.class_ps for grid in taken]),
@@ -342,53 +344,8 @@ def join_hosts(grids: Sequence[AlignedSteps]) -> AlignedSteps:
 
 def _matched(grids: Sequence[AlignedSteps]) -> tuple[tuple[str, ...], list[NDArray[np.intp]]]:
     """The steps that belong together: their names, and where each host has them."""
-    by_time = _by_time(grids)
-    if not any(_repeats(grid.names) for grid in grids):
-        names, by_name = _by_name([grid.names for grid in grids])
-        together, overlap = _overlap(grids, by_name), _overlap(grids, by_time)
-        # clocks that have nothing in common: names are all there is
-        if not overlap or (together and together >= overlap / 2):
-            return names, by_name
-    return tuple(grids[0].names[row] for row in by_time[0].tolist()), by_time
-
-
-def _spans(grid: AlignedSteps) -> tuple[Int64s, Int64s]:
-    return grid.start_ps, grid.start_ps + grid.longest_ps
-
-
-def _overlap(grids: Sequence[AlignedSteps], index: Sequence[NDArray[np.intp]]) -> int:
-    """Time in which all hosts run the same step, over all steps."""
-    if not len(index[0]):
-        return 0
-    spans = [(start[rows], end[rows]) for (start, end), rows in zip(map(_spans, grids), index, strict=True)]
-    common = np.min([end for _, end in spans], axis=0) - np.max([start for start, _ in spans], axis=0)
-    return int(np.maximum(common, 0).sum())
-
-
-def _by_time(grids: Sequence[AlignedSteps]) -> list[NDArray[np.intp]]:
-    """Where each host has the shared steps, by the offset to the shortest host with the most overlap."""
-    whole = [int((_spans(grid)[1]).max() - grid.start_ps.min()) for grid in grids]
-    chief = grids[int(np.argmin(whole))]
-    offsets = [_best_offset(chief, grid) for grid in grids]
-    first = max(max(0, offset) for offset in offsets)
-    last = min(min(len(chief), len(grid) + offset) for grid, offset in zip(grids, offsets, strict=True))
-    steps = np.arange(first, max(first, last))
-    return [steps - offset for offset in offsets]
-
-
-def _best_offset(chief: AlignedSteps, other: AlignedSteps) -> int:
-    """A step's index in the chief minus its index in the other host."""
-    if chief is other:
-        return 0
-    chief_start, chief_end = _spans(chief)
-    start, end = _spans(other)
-    mine, its = ranges(np.searchsorted(end, chief_start, side="right"), np.searchsorted(start, chief_end, side="left"))
-    common = np.minimum(chief_end[mine], end[its]) - np.maximum(chief_start[mine], start[its])
-    zero = len(other) - 1
-    size = len(chief) + zero
-    overlap = np.bincount(mine - its + zero, np.maximum(common, 0).astype(np.float64), minlength=size)
-    best = int(np.concatenate([overlap[zero:], overlap[:zero][::-1]]).argmax())  # ties: 0, 1, ..., then -1, -2, ...
-    return best if best < len(chief) else len(chief) - 1 - best
+    index = matched([HostSteps(grid.names, grid.is_numbered, grid.start_ps, grid.end_ps) for grid in grids])
+    return tuple(grids[0].names[row] for row in index[0].tolist()), index
 
 
 def breakdowns(grid: AlignedSteps) -> tuple[StepBreakdown, ...]:

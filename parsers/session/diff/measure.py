@@ -32,7 +32,6 @@ from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.session.diff.noise import MOST_BATCHES, Bounds, MeanEstimate, estimate, within
 from tpuprof.parsers.session.files import opened
 from tpuprof.parsers.steps.aligned import AlignedSteps
-from tpuprof.parsers.steps.spans.markers import CoreSteps, busiest_module, inferred_steps, marked_steps, module_runs
 
 OpKey = tuple[int, int, str]
 """Program id and symbol id of an op, or program id and name of one without ids: what `merge_tables` goes by."""
@@ -222,8 +221,7 @@ def _batches(count: int, typical: Int64s, number: int) -> Int64s:
 def _batch_of(grid: AlignedSteps, batch: Int64s, moments: Int64s) -> Int64s:
     """int64[n]: the batch of the step that each moment is in; -1 for one in no step."""
     of_step = np.append(batch, -1)  # the last one for moments in no step
-    end = grid.start_ps + grid.longest_ps
-    end[:-1] = np.minimum(end[:-1], grid.start_ps[1:])
+    end = np.minimum(grid.end_ps, np.append(grid.start_ps[1:], grid.end_ps[-1:]))
     found: Int64s = of_step[place(moments, grid.start_ps, end)]
     return found
 
@@ -266,12 +264,11 @@ def _cores(file: HostFile, grid: AlignedSteps, parts: _Parts, meter: Meter, work
     ordinals = {int(name.rpartition(":")[2]): index for index, name in enumerate(grid.core_names)}
     with closing(opened(file)) as trace:
         every = [plane for plane in trace.planes if is_tensor_core(plane)]
-        marks = _marks(every, grid)
         meter.opened(sum(line.size for plane in every for line in plane.lines if line.name == OPS_LINE))
 
         def work(index: int) -> _CoreTimes:
-            begin, end = _edges(grid, ordinals[device_ordinal(every[index])], marks[index])
-            return _core_times(every[index], begin, end, parts, meter.chunk)
+            core = ordinals[device_ordinal(every[index])]
+            return _core_times(every[index], grid.core_start_ps[core], grid.core_end_ps[core], parts, meter.chunk)
 
         chosen = [index for index, plane in enumerate(every) if device_ordinal(plane) in ordinals]
         return on_threads(work, chosen, workers)
@@ -285,38 +282,3 @@ def _core_times(plane: Plane, begin: Int64s, end: Int64s, parts: _Parts, on_chun
     rows, number = len(ops.table), parts.number
     time = sum_by_key(cell, ops.events.self_ps[inside], rows * number).reshape(rows, number)
     return _keys(ops.table), time, np.bincount(cell, minlength=rows * number).astype(np.int64).reshape(rows, number)
-
-
-def _marks(cores: Sequence[Plane], grid: AlignedSteps) -> list[CoreSteps]:
-    """The steps of each core as marked or inferred, without the host's grouping that `summary` applies."""
-    if grid.source == "steps":
-        return [marked_steps(plane) for plane in cores]
-    runs = [module_runs(plane) for plane in cores]
-    busiest = busiest_module(runs)
-    return [inferred_steps(core, busiest or "") for core in runs]
-
-
-def _edges(grid: AlignedSteps, core: int, marks: CoreSteps) -> tuple[Int64s, Int64s]:
-    """Where the steps of a grid begin and end on one of its cores, int64[steps], on the trace's clock.
-
-    A step begins with the core's mark of its name; where names repeat, or the host's grouping has named it otherwise,
-    with the core's first mark from the earliest core's start on. It lasts to the end of the mark or as long as the
-    grid says, whichever is later (it may join several marks), but not into the next step.
-    """
-    duration = grid.duration_ps[core]
-    named = dict(zip(marks.names, range(len(marks)), strict=True))
-    mark = np.array([named.get(name, -1) for name in grid.names], np.int64)
-    by_name = len(named) == len(marks) and len(mark) > 0 and bool((mark >= 0).all() and (np.diff(mark) > 0).all())
-    # numbers that the host gave to steps may be those of other periods
-    if by_name and (np.abs(marks.start_ps[mark] - grid.start_ps) < np.maximum(duration, 1)).all():
-        begin = marks.start_ps[mark]
-        end = np.maximum(marks.end_ps[mark], begin + duration)
-    else:
-        begin = grid.start_ps
-        if len(marks):
-            near = marks.start_ps[np.minimum(np.searchsorted(marks.start_ps, begin), len(marks) - 1)]
-            begin = np.where((near >= begin) & (near < begin + duration), near, begin)
-        begin = np.maximum.accumulate(begin)
-        end = begin + duration
-    end[:-1] = np.minimum(end[:-1], begin[1:])
-    return begin, end

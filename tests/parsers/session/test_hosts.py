@@ -18,7 +18,8 @@ from tpuprof.parsers.pages.steps import common_steps
 from tpuprof.parsers.session.pages import OVERVIEW
 
 US = 1_000_000
-STEP = 1000 * US
+STEP = 50_000 * US
+"""More than clocks of hosts are apart (`parsers.steps.spans.matching.CLOCKS_APART_PS`)."""
 
 
 def host_bytes(first: int, count: int, slower: int = 0, shift: int = 0, name_from: int | None = None) -> bytes:

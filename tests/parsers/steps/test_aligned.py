@@ -268,8 +268,9 @@ def shifted(one: AlignedSteps, first: int, host: str, **fields: object) -> Align
     """The same steps of 100 µs, numbered from `first` on and begun as much later, of another host."""
     names = tuple(str(first + at) for at in range(len(one)))
     cores = tuple(f"{host}:{at}" for at in range(len(one.core_names)))
-    start = one.start_ps + first * 100_000_000
-    return replace(one, names=names, start_ps=start, core_names=cores, **fields)  # type: ignore[arg-type]
+    later = first * 100_000_000
+    times = {name: getattr(one, name) + later for name in ("start_ps", "core_start_ps", "core_end_ps")}
+    return replace(one, names=names, core_names=cores, **times, **fields)  # type: ignore[arg-type]
 
 
 def host_grid(reduces: Sequence[AllReduce], first: int, host: str, steps: int = 4, **fields: object) -> AlignedSteps:

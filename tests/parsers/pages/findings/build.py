@@ -58,11 +58,14 @@ def grid(
     named = collectives or {}
     times = np.stack([cells(of) for of in named.values()], axis=2) if named else np.zeros((cores, steps, 0), np.int64)
     reduces = all_reduce or [[] for _ in range(cores)]
+    start = np.append(0, np.cumsum(duration.max(axis=0))[:-1])
     return AlignedSteps(
         names=tuple(str(step) for step in range(steps)),
         source=source,
-        start_ps=np.append(0, np.cumsum(duration.max(axis=0))[:-1]),
-        core_start_ps=np.tile(np.append(0, np.cumsum(duration.max(axis=0))[:-1]), (cores, 1)),
+        is_numbered=source == "steps",
+        start_ps=start,
+        core_start_ps=np.tile(start, (cores, 1)),
+        core_end_ps=start + duration,
         duration_ps=duration,
         part_ps=part_ps,
         class_ps=class_ps,
