@@ -106,6 +106,11 @@ def by_row(cell: Callable[[Any, Glyphs, int], Span]) -> Callable[[Any, Glyphs], 
     return lambda source, glyphs: each(partial(cell, source, glyphs))
 
 
+def by_item(cell: Callable[[Any, Glyphs], Span]) -> Callable[[Any, Glyphs], Cells]:
+    """The same where a table is of a sequence, an item a row."""
+    return lambda source, glyphs: each(lambda row: cell(source[row], glyphs))
+
+
 def chosen_columns(columns: Sequence[Column], width: int, shift: int = 0) -> list[Column]:
     """The columns that fit: the fixed ones, then others from the one at `shift` on; the growing one gets the rest."""
     fixed = [column for column in columns if column.fixed]

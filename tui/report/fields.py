@@ -202,10 +202,15 @@ def named(
     return Field(key, unit, read, meaning, null, heading, screen, filter=filter)
 
 
-def of_each(name: str) -> Reader[Sequence[Any]]:
-    """Reads of each item of a sequence what it has under a dotted name."""
+def of_each(name: str, within: str = "") -> Reader[Any]:
+    """Reads what each item has under a dotted name, of the source or of the sequence that it has `within`."""
     read = attrgetter(name)
-    return lambda items, rows: [read(items[row]) for row in rows]
+
+    def values(source: Any, rows: Rows) -> list[Any]:  # noqa: ANN401 - any table's source
+        items = getattr(source, within) if within else source
+        return [read(items[row]) for row in rows]
+
+    return values
 
 
 def column(name: str, index: int | None = None) -> Reader[Any]:

@@ -324,11 +324,9 @@ class TextPopup(Popup):
         return self._made[1]
 
 
-ABOUT_HELP = meanings(
-    (
-        "",
-        "The keys that do something on the page below, then what its figures mean. What opens above a page has a help "
-        "of its own, on the same key.",
-    ),
+_OF_HELP = (
+    "The keys that do something on the page below, then what its figures mean. What opens above a page has a help "
+    "of its own, on the same key."
 )
+ABOUT_HELP = meanings(("", _OF_HELP))
 """What a page's help is."""

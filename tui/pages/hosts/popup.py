@@ -22,12 +22,12 @@ _LEAST_ROWS = 8
 _MOST_ROWS = 64  # the cores stand below their hosts from the beginning where all these are no more rows
 
 
+_SHOWN = (
+    "The hosts of the run, and their cores, side by side: which one holds up the others, and by how much. Below "
+    "the list the one under the cursor is taken apart: where its mean step goes, or one step of it (`h` `l`)."
+)
 _ABOUT = meanings(
-    (
-        "",
-        "The hosts of the run, and their cores, side by side: which one holds up the others, and by how much. Below "
-        "the list the one under the cursor is taken apart: where its mean step goes, or one step of it (`h` `l`).",
-    ),
+    ("", _SHOWN),
     ("late", "a column a step: how far the host was behind in it; full is as far as any host ever was."),
 )
 

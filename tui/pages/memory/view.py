@@ -30,13 +30,11 @@ if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.tui.pages.memory.profile_view import AllocatorsView
 
 
-_ABOUT_CHOICES = meanings(
-    (
-        "",
-        "The compiled modules of the run, each with the most that it has in each memory space at once; or, in the view "
-        "of allocators, those that reported events, with the most that was in use.",
-    ),
+_LISTED = (
+    "The compiled modules of the run, each with the most that it has in each memory space at once; or, in the view "
+    "of allocators, those that reported events, with the most that was in use."
 )
+_ABOUT_CHOICES = meanings(("", _LISTED))
 
 
 @dataclass()

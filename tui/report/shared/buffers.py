@@ -16,7 +16,7 @@ from tpuprof.tui.draw.format import UNKNOWN, percent
 from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.spans import Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells
-from tpuprof.tui.report.fields import ColumnSpec, Field, Rows, Source, Table, filter_texts, named
+from tpuprof.tui.report.fields import ColumnSpec, Field, Rows, Source, Table, filter_texts, named, of_each
 from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import BYTES, FLAG, NUMBER, PERCENT, VERBATIM, Unit, plain
 
@@ -92,11 +92,8 @@ _LOOKS: dict[str, ColumnSpec[BufferRows]] = {
 
 def _own(key: str, unit: Unit, meaning: str, null: str = "", heading: str = "") -> Field[BufferRows]:
     """A field that a buffer has under the same name."""
-
-    def read(rows: BufferRows, chosen: Rows) -> list[Any]:
-        return [getattr(rows.buffers[row], key) for row in chosen]
-
-    return Field(key, unit, read, meaning, null, heading, _LOOKS.get(key), filter=(key,) if unit.is_text else ())
+    filter = (key,) if unit.is_text else ()
+    return Field(key, unit, of_each(key, "buffers"), meaning, null, heading, _LOOKS.get(key), filter=filter)
 
 
 NO_ELEMENTS = "the size of its elements is unknown"

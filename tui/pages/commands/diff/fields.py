@@ -15,7 +15,7 @@ from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.format import UNKNOWN, count
 from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Key, Span
-from tpuprof.tui.draw.table import Cells, each
+from tpuprof.tui.draw.table import Cells, by_item
 from tpuprof.tui.pages.commands.diff.changes import ChangeRow
 from tpuprof.tui.pages.commands.diff.verdict import headline_mark, verdict
 from tpuprof.tui.pages.commands.diff.words import (
@@ -287,13 +287,9 @@ def _of_op(key: str, name: str, meaning: str, screen: ColumnSpec[Entries]) -> Fi
     return Field(key, VERBATIM, texts, meaning, screen=screen, filter=("change",))
 
 
-def _drawn(draw: Callable[[ChangeRow, Glyphs], Span]) -> Callable[[Entries, Glyphs], Cells]:
-    return lambda rows, glyphs: each(lambda row: draw(rows[row], glyphs))
-
-
 def _drawn_op(draw: Callable[[OpChange, Glyphs], Span]) -> Callable[[Entries, Glyphs], Cells]:
     """Cells of ops, empty for what is none."""
-    return _drawn(lambda entry, glyphs: ("", "text") if entry.op is None else draw(entry.op, glyphs))
+    return by_item(lambda entry, glyphs: ("", "text") if entry.op is None else draw(entry.op, glyphs))
 
 
 def _note(entry: ChangeRow, glyphs: Glyphs) -> Span:
@@ -354,7 +350,7 @@ def _dim(_: object) -> Key:
     return "dim"
 
 
-_LETTER = ColumnSpec("", "", 1, cells=_drawn(_letter), fixed=True, keeps_style=True)
+_LETTER = ColumnSpec("", "", 1, cells=by_item(_letter), fixed=True, keeps_style=True)
 _MARK: ColumnSpec[Entries] = ColumnSpec("", "", 4, _by_mark, lambda entry, _: _mark(entry.change), fixed=True)
 _CHANGE: ColumnSpec[Entries] = ColumnSpec("change", "change", 9, _by_mark, fixed=True)
 _RELATIVE: ColumnSpec[Entries] = ColumnSpec("relative", "", 6, _by_mark, fixed=True)
@@ -364,7 +360,7 @@ _NAME: ColumnSpec[Entries] = ColumnSpec(
 _BEFORE: ColumnSpec[Entries] = ColumnSpec("before", "A", 8, words=_side("before", "-"))
 _AFTER: ColumnSpec[Entries] = ColumnSpec("after", "B", 8, words=_side("after", "-"))
 _NOISE: ColumnSpec[Entries] = ColumnSpec("", "noise", 8, _dim)
-_NOTE = ColumnSpec("", "", 26, cells=_drawn(_note), is_left=True)
+_NOTE = ColumnSpec("", "", 26, cells=by_item(_note), is_left=True)
 _COUNT = ColumnSpec("", "count", 9, cells=_drawn_op(_count))
 _OLD_NAME_COLUMN: ColumnSpec[Entries] = ColumnSpec("", "name in A", 18, _dim, lambda value, _: value or "", cut=cut)
 _PROGRAM: ColumnSpec[Entries] = ColumnSpec("", "program", 20, cut=cut)

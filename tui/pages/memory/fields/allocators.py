@@ -14,7 +14,7 @@ from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.spans import StyleKey
-from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Rows, Table, attribute, in_order, object_table
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Rows, Table, attribute, in_order, object_table, of_each
 from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, SHARE, VERBATIM, Unit, Value, plain
 
 UNNAMED = "(not named)"  # stands for the op where the runtime names none
@@ -129,11 +129,7 @@ def _dim(value: str | None) -> StyleKey:
 def _detail(key: str, title: str, width: int, meaning: str) -> Field[AllocatorProfile]:
     look: ColumnSpec[AllocatorProfile] = ColumnSpec("", title, width, _dim, cut=cut)
     null = "the runtime does not say this of these allocations"
-    return Field(key, _DETAIL, _of_rows(key), meaning, null, title, look, filter=(key,))
-
-
-def _of_rows(key: str) -> Callable[[AllocatorProfile, Rows], list[Any]]:
-    return lambda allocator, rows: [getattr(allocator.at_peak[row], key) for row in rows]
+    return Field(key, _DETAIL, of_each(key, "at_peak"), meaning, null, title, look, filter=(key,))
 
 
 def _shares(allocator: AllocatorProfile, rows: Rows) -> list[float]:
@@ -144,7 +140,7 @@ def _number(
     key: str, unit: Unit, meaning: str, title: str, width: int, style: StyleKey = "text"
 ) -> Field[AllocatorProfile]:
     screen: ColumnSpec[AllocatorProfile] = ColumnSpec("", title, width, lambda _: style)
-    return Field(key, unit, _of_rows(key), meaning, heading=title, screen=screen)
+    return Field(key, unit, of_each(key, "at_peak"), meaning, heading=title, screen=screen)
 
 
 _TITLE = "in use at the peak"

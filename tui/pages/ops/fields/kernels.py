@@ -8,7 +8,7 @@ from operator import attrgetter
 from tpuprof.parsers.ops.streams.attribution import kernel_name
 from tpuprof.parsers.pages.ops.kernels import KernelsPage
 from tpuprof.tui.pages.ops.fields.common import bars, shown_field
-from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Rows, Table, in_order
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Rows, Table, in_order, of_each
 from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import BYTES, COUNT, FLAG, MAYBE, SHARE, SHARE_PERCENT, TEXT, TIME_PS, Unit
 
@@ -46,10 +46,7 @@ def _of(
     key: str, unit: Unit, meaning: str, heading: str = "", null: str = "", name: str = "", filter: tuple[str, ...] = ()
 ) -> Field[KernelsPage]:
     """What an attribute of each kernel says, with the name of its key or another one."""
-    read = attrgetter(name or key)
-    return _field(
-        key, unit, lambda page, rows: [read(page.kernels[row]) for row in rows], meaning, null, heading, filter=filter
-    )
+    return _field(key, unit, of_each(name or key, "kernels"), meaning, null, heading, filter=filter)
 
 
 def _averages(page: KernelsPage, rows: Rows) -> list[float]:

@@ -13,7 +13,7 @@ from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, duration, flop_rate, significant
 from tpuprof.tui.draw.layout import cut, cut_middle
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Key, Span
-from tpuprof.tui.draw.table import Cells, each
+from tpuprof.tui.draw.table import Cells, by_item
 from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, table_records
 from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, SHARE, TEXT, TIME_PS, Unit, plain
 
@@ -129,14 +129,9 @@ def _column(
     return ColumnSpec("", title, width, lambda _: style, None, cells, cutting, is_left, fixed or grows, grows)
 
 
-def _drawn(cell: Callable[[Row, Glyphs], Span]) -> Callable[[Sequence[Row], Glyphs], Cells]:
-    """Draws cells from rows, where the stored value alone is not enough."""
-    return lambda source, glyphs: each(lambda row: cell(source[row], glyphs))
-
-
 def _texts(text: Callable[[Row], str], style: Key) -> Callable[[Sequence[Row], Glyphs], Cells]:
     """Draws texts that are made from rows."""
-    return _drawn(lambda row, glyphs: (text(row), style))
+    return by_item(lambda row, glyphs: (text(row), style))
 
 
 def _full_name(row: TrackRow) -> str:
@@ -172,7 +167,7 @@ _LINE: ColumnSpec[Any] = ColumnSpec(
     grows=True,
 )
 _TRACK = _column("track", 34, cells=_texts(_full_name, "strong"), grows=True)
-_BARS = _column("", BAR_WIDTH, cells=_drawn(_bar), is_left=True, fixed=True)
+_BARS = _column("", BAR_WIDTH, cells=by_item(_bar), is_left=True, fixed=True)
 _KIND = _column("kind", 13, cells=_texts(_kind, "dim"))
 
 
