@@ -101,7 +101,6 @@ def slice_table(page: CollectivesPage) -> Sequence[SliceCollective]:
 
 # --- figures of the page
 
-_NONE = "no collective ran in a step"
 _HIDDEN_SHARE = "the part of the time in transfers in which the core works"
 _EXPOSED_SHARE = "time in collectives' own ops, of the step"
 _HIDDEN_TIME = "time a step in which a transfer is under way and the core works"
@@ -115,7 +114,7 @@ _WAITING_TIME = "the part of the exposed time in which cores wait for the last o
 
 
 def _part(key: str, unit: Unit, name: str, meaning: str, heading: str) -> Metric[CollectivesPage]:
-    return attribute(key, unit, meaning, heading, null=_NONE, name=name)
+    return attribute(key, unit, meaning, heading, null="no collective ran in a step", name=name)
 
 
 def _steps(page: CollectivesPage) -> int | None:

@@ -37,7 +37,6 @@ from tpuprof.tui.report.units import (
 )
 
 _NO_TIME = f"{NOT_TIMED}; or {INSIDE}; or {NO_PROFILE}"
-_NO_RATE = "the profile has no time, FLOPs or bytes of it"
 _NO_PATH = "the compiler does not say"
 
 
@@ -200,7 +199,7 @@ def _of_op(
         value = None if page is None or row is None else read(page, row)
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
-    return Metric(f"op.{key}", unit, known, meaning, _NO_RATE, heading)
+    return Metric(f"op.{key}", unit, known, meaning, "the profile has no time, FLOPs or bytes of it", heading)
 
 
 def _bound_by(page: OpsPage, row: int) -> str | None:

@@ -18,7 +18,6 @@ from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Rows, Table, at
 from tpuprof.tui.report.units import COUNT, PERCENT, TEXTS, TIME_MS, VERBATIM, Unit, plain
 
 _WHY = "the profile of the host does not tell"
-_NO_STEPS = "the host has no steps"
 _LEAST_WIDTHS = {"ms": 9, "percent": 6, "steps": 6}
 """Cells of columns, by unit or by title, where these are more than the title's."""
 
@@ -88,7 +87,7 @@ def _step_time(name: str, unit: Unit, meaning: str, title: str = "", heading: st
     of_row = _of_row(lambda row: None if row.step_time is None else read(row.step_time))
     screen = _column(unit, title, title) if title else None
     key, words = f"step_time_ms.{name}", f"{meaning} of its own steps"
-    return "step_time", Field(key, unit, of_row, words, _NO_STEPS, heading or title, screen)
+    return "step_time", Field(key, unit, of_row, words, "the host has no steps", heading or title, screen)
 
 
 def _part(index: int, part: str) -> tuple[str, Field[HostsPage]]:

@@ -46,7 +46,6 @@ from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, TEXT, TEXTS, TIME_MS, 
 # --- a change, as machines read it
 
 ONE_SIDED = "the run has none of it"
-_NO_NOISE = "the spread from step to step is unknown"
 _NO_FRACTION = "it was nothing before, or is unknown"
 
 
@@ -60,7 +59,7 @@ _UNITS: dict[QuantityKind, tuple[str, Unit]] = {
     "percent": ("percent", Unit("percent", divided(1), NUMBER.words)),
 }
 _WHY: dict[QuantityKind, tuple[str, str, str, str]] = {
-    "time": (ONE_SIDED, ONE_SIDED, _NO_FRACTION, _NO_NOISE),
+    "time": (ONE_SIDED, ONE_SIDED, _NO_FRACTION, "the spread from step to step is unknown"),
     "bytes": (ONE_SIDED, ONE_SIDED, ONE_SIDED, ONE_SIDED),
     "percent": (NO_REASON, "one of the two is unknown", _NO_FRACTION, "the figure is of the whole capture"),
 }
@@ -369,7 +368,6 @@ _FRAMEWORK = ColumnSpec("", "framework op", 40, cells=_FRAMEWORK_CELLS, is_left=
 _MATCHED = ColumnSpec("", "matched by", 22, cells=_drawn_op(_matched), is_left=True)
 
 _BY_MARK = "whether it is more, less, new, gone, or the same within the noise"
-_PERCENT = "the change as a percentage of what it was in A"
 _HALF = "half of the interval that two equal runs stay within"
 _WHY_NOTED = "its category, what a sum is of, or why it is unknown"
 CHANGES: Table[Entries] = Table(
@@ -378,7 +376,7 @@ CHANGES: Table[Entries] = Table(
         _entry("letter", lambda entry, _: entry.op_class or "", "the class of ops", "", _LETTER, is_filtered=True),
         _entry("mark", _unless_percent(_mark), _BY_MARK, "", _MARK, is_text=True, is_filtered=True),
         _entry("change", _delta, "in B less in A", "change", _CHANGE),
-        _entry("relative", _unless_percent(relative), _PERCENT, "", _RELATIVE),
+        _entry("relative", _unless_percent(relative), "the change as a percentage of what it was in A", "", _RELATIVE),
         _entry("name", _name_and_note, "what changed", "what", _NAME, is_text=True, is_filtered=True),
         _entry("before", _side("before", ""), "in A", "A", _BEFORE),
         _entry("after", _side("after", ""), "in B", "B", _AFTER),

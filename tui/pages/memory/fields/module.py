@@ -205,9 +205,6 @@ def op_or_name(buffer: Buffer) -> str:
     return short_op(buffer.framework_op) if buffer.framework_op else buffer.name
 
 
-_OP = "the framework op without what transformations add, else the instruction; sorts in the program's order"
-
-
 _LOOKS: dict[str, ColumnSpec[Any]] = {
     "expansion": ColumnSpec("padding", "pad", 5, cells=by_row(_padding)),
     "source": ColumnSpec("", "source", 20, words=lambda value, _: short_source(value), cut=cut_begin),
@@ -229,7 +226,7 @@ BUFFERS: Table[Any] = Table(
             "op",
             VERBATIM,
             lambda source, rows: [op_or_name(source.buffers[row]) for row in rows],
-            _OP,
+            "the framework op without what transformations add, else the instruction; sorts in the program's order",
             screen=ColumnSpec("program", "op", 20, grows=True),
             sort=lambda source: source.space.live_ranges.born[source.entries],
         ),

@@ -100,7 +100,6 @@ def _own_times(page: OpsPage) -> Floats:
 
 _RANKED, *_NAMED = common.name_fields("table.", "", 26)
 _PROGRAM = "the HLO module that the op belongs to, with its program id"
-_RANK_UNKNOWN = "what a SparseCore ran has no place among the ops of the cores"
 _NO_SHARE = f"{common.NO_TIME}, or a SparseCore ran these ops beside the cores"
 _OF_SHARES: dict[str, dict[str, Any]] = {key: {"null": _NO_SHARE} for key in SHARES}
 _OF_SHARES["self_time_percent"]["sort"] = _own_times
@@ -124,7 +123,7 @@ _SHAPE = "the shape of its result, with its layout"
 _DUPLICATE = "the op that it is a copy of, by the compiler's word: ops with one such name run the same code"
 
 HLO_FIELDS: tuple[Field[OpsPage], ...] = (
-    replace(_RANKED, read=_ranks, null=_RANK_UNKNOWN),
+    replace(_RANKED, read=_ranks, null="what a SparseCore ran has no place among the ops of the cores"),
     *(replace(quantity, **_OF_SHARES.get(quantity.key, {})) for quantity in _NAMED),
     _name("program", "program", _PROGRAM, common.NO_PROGRAM, PROGRAM),
     _field("program_id", NUMBER, common.not_zero("table.program_id"), "the id of that module", common.NO_PROGRAM),

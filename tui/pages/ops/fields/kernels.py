@@ -60,7 +60,6 @@ _USES = "whether the kernel uses tensor cores (AMD: matrix cores), told by its n
 _ELIGIBLE = "whether tensor cores could do its framework op, told by the op's name as XProf does"
 _OP, _NO_PART = "the op that it belongs to; the first met, where it is part of several", "these kernels belong to no op"
 _SHARE, _NO_KERNEL = "total time, of the time of all kernels", "no kernel took any time"
-_CUMULATIVE = "total time of the kernel and of all before it"
 _REGISTERS = f"{_NO_LAUNCH}: AMD's profiler never does"
 _SHARED = "shared memory that a block uses, static and dynamic"
 
@@ -69,7 +68,7 @@ _FIELDS: tuple[Field[KernelsPage], ...] = (
     _of("name", TEXT, _NAME, "kernel", filter=("name",)),
     _field("self_time_percent", SHARE_PERCENT, "fraction", _SHARE, _NO_KERNEL, "share", attrgetter("total_ps")),
     _field("time_bar", SHARE, "fraction", "total time as a bar; that of the first kernel is the longest"),
-    _field("cumulative_percent", SHARE_PERCENT, "cumulative", _CUMULATIVE),
+    _field("cumulative_percent", SHARE_PERCENT, "cumulative", "total time of the kernel and of all before it"),
     _of("framework_op", TEXT, "the framework op that launched it", "framework op", _NO_OP, filter=("framework_op",)),
     _of("op", TEXT, _OP, "", _NO_PART, filter=("program",)),
     _of("occurrences", COUNT, "launches, over all GPUs", "count"),

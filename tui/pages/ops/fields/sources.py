@@ -87,7 +87,6 @@ _OF_OPS = "self time, of the self time of all ops"
 _OF_WHOLE = "self time, of the cores' whole time, idle time included"
 _CALLED = "of a line in an installed package, the nearest call outside of these"
 _NOT_CALLED = "the line is in no installed package, or no call stack leads out of it"
-_STACK = "the calls that led to most of its time, outermost first"
 
 _FIELDS: tuple[Field[SourcesPage], ...] = (
     Field("rank", RANK.unit, RANK.read, "the row's place by self time; ops that name no line come last"),
@@ -109,7 +108,7 @@ _FIELDS: tuple[Field[SourcesPage], ...] = (
     *(replace(quantity, filter=()) for quantity in common.rate_fields("rates")),
     _field("longest_op", TEXT, _longest, "its op with most self time", heading="longest op"),
     _field("called_from", TEXT, "caller", _CALLED, _NOT_CALLED),
-    _field("stack", TEXT, _stacks, _STACK, _NO_STACK),
+    _field("stack", TEXT, _stacks, "the calls that led to most of its time, outermost first", _NO_STACK),
     _field("stack_count", COUNT, _stack_counts, "distinct call stacks that lead to it"),
 )
 
