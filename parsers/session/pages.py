@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.roofline import RooflinePage
     from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage
     from tpuprof.parsers.pages.overview.model import Overview
+    from tpuprof.parsers.steps.ledger import Ledger
     from tpuprof.parsers.timeline.model import Timeline
     from tpuprof.parsers.timeline.read.flows import Flows
     from tpuprof.parsers.timeline.read.timeline import OnPart
@@ -85,6 +86,7 @@ HAS_COUNTERS: PageKey[bool] = PageKey("counters:has_counters")
 HAS_SPARSE_CORES: PageKey[bool] = PageKey("ops.ops:has_sparse_cores")
 MODULES: PageKey[tuple[HloModules, ...]] = PageKey("ops.modules:modules")
 MODULE_RUNS: PageKey[tuple[DeviceModuleRuns, ...]] = PageKey("memory.over_time:module_runs")
+LEDGER: PageKey[Ledger | None] = PageKey("overview:ledger")
 SUMMARIES: PageKey[tuple[HostSummary, ...]] = PageKey("summaries:summaries")
 
 ONLY_HLO = (

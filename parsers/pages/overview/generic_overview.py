@@ -27,7 +27,7 @@ from tpuprof.parsers.pages.overview.model import Bottleneck, Environment, Overvi
 from tpuprof.parsers.pages.overview.performance import first_start, host_figures, step_parts
 from tpuprof.parsers.pages.steps import step_time
 from tpuprof.parsers.steps.generic.step_events import GenericSummary
-from tpuprof.parsers.steps.ledger import generic_ledger
+from tpuprof.parsers.steps.ledger import Ledger, generic_ledger
 from tpuprof.parsers.steps.model import GenericBreakdown
 
 MODERATE = 3.0
@@ -101,13 +101,20 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
         warnings=warnings_of(summaries, remarks),
-        account=_account(most, next(s.host for s in summaries if s.generic is most), table),
+        account=_account(summaries, table),
     )
 
 
-def _account(most: GenericSummary, host: str, table: OpTable) -> StepAccount | None:
+def generic_steps(summaries: Sequence[HostSummary]) -> Ledger | None:
+    """The account of the steps that `generic_overview` shows; None without steps."""
+    having = [(summary.generic, summary.host) for summary in summaries if summary.generic is not None]
+    most, host = max(having, key=lambda of_host: len(of_host[0].steps))
+    return generic_ledger(most.steps, f"{host}:0")
+
+
+def _account(summaries: Sequence[HostSummary], table: OpTable) -> StepAccount | None:
     """Where the mean step goes; None without steps."""
-    account = generic_ledger(most.steps, f"{host}:0")
+    account = generic_steps(summaries)
     return None if account is None else step_account(account, table, table_rates(table, Peaks()), None)
 
 

@@ -14,7 +14,7 @@ from tpuprof.parsers.ops.host.activity import IdleTime, is_of_program
 from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.finding import ADVICE
-from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
+from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, OWNERS, WAITS, Owner, owner_index
 from tpuprof.parsers.steps.ledger import Ledger
 
 VerdictKind = Literal[
@@ -37,14 +37,14 @@ LEAST_BOUND = 0.05
 """A cause is the verdict from this share of the step on; below it a step is bound by its ops."""
 
 _CAUSES: dict[VerdictKind, tuple[Owner, ...]] = {
-    "input-bound": ("input",),
-    "host-bound": ("host", "dispatch"),
+    "input-bound": OWNER_GROUPS["input"],
+    "host-bound": OWNER_GROUPS["host"],
     "compiling": ("compile",),
-    "waiting": ("collective_wait", "barrier"),
-    "collective-bound": ("collective_transfer",),
-    "transfer-bound": ("host_transfer",),
-    "copy-bound": ("copy",),
-    "idle": ("between_ops",),
+    "waiting": OWNER_GROUPS["waiting"],
+    "collective-bound": OWNER_GROUPS["collective"],
+    "transfer-bound": OWNER_GROUPS["transfer"],
+    "copy-bound": OWNER_GROUPS["copy"],
+    "idle": OWNER_GROUPS["idle"],
     "uncounted": ("uncounted",),
 }
 """The owners that a verdict counts together. What is left, `loss` and `ideal`, is bound by memory or by compute."""
@@ -111,6 +111,7 @@ class OwnerTime:
         between_ps: between a step and the next, in none.
         worst_step, worst_step_ps: where it has most, mean over cores.
         worst_core, worst_core_ps: the core that has most, mean over steps.
+        without_ps: what it would have in a step without some owners; None where none is taken away.
     """
 
     owner: Owner
@@ -121,6 +122,7 @@ class OwnerTime:
     worst_step_ps: float
     worst_core: str
     worst_core_ps: float
+    without_ps: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +249,7 @@ def _of_ops(table: OpTable, rates: Rates, ideal: float, loss: float, whole: str)
 
 def _waited_for(of: Ledger) -> str:
     """The host or core that the others wait for; empty where there is no such one."""
-    waits = of.of("collective_wait", "barrier").mean(axis=1)
+    waits = of.of(*WAITS).mean(axis=1)
     least = int(waits.argmin())
     if waits[least] > _NAMED_WAIT * waits.mean():
         return ""

@@ -38,13 +38,13 @@ from tpuprof.parsers.pages.findings.why_slow import findings, undetectable
 from tpuprof.parsers.pages.inference import inference
 from tpuprof.parsers.pages.overview.bottleneck import bottleneck_of
 from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
-from tpuprof.parsers.pages.overview.generic_overview import generic_overview
+from tpuprof.parsers.pages.overview.generic_overview import generic_overview, generic_steps
 from tpuprof.parsers.pages.overview.ledger import step_account
 from tpuprof.parsers.pages.overview.model import Environment, Overview, Step
 from tpuprof.parsers.pages.overview.performance import counted_words, first_start, performance_of, step_parts
 from tpuprof.parsers.pages.steps import common_steps
 from tpuprof.parsers.steps.aligned import AlignedSteps, breakdowns
-from tpuprof.parsers.steps.ledger import ledger
+from tpuprof.parsers.steps.ledger import Ledger, ledger
 from tpuprof.parsers.steps.model import SparseCoreTime
 from tpuprof.parsers.steps.requests.serving import answers_requests
 
@@ -59,7 +59,7 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         summaries: at least one; each host's own, in the order of the hosts.
         modules: the hosts' HLO modules, for the shapes and types of matrix ops; parsed as they are needed.
     """
-    if any(summary.generic is not None for summary in summaries) and not any(s.core_count for s in summaries):
+    if _is_generic(summaries):
         page = generic_overview(summaries)
         if page.shares or page.environment.device_core_count:
             return page
@@ -95,6 +95,16 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         unknown=unknown,
         warnings=warnings_of(summaries, (*common.remarks, *counted_words(table))),
     )
+
+
+def ledger_of(summaries: Sequence[HostSummary]) -> Ledger | None:
+    """The account of the steps by core and step, of which the overview has the means; None without steps."""
+    return generic_steps(summaries) if _is_generic(summaries) else ledger(common_steps(summaries).grid)
+
+
+def _is_generic(summaries: Sequence[HostSummary]) -> bool:
+    """Whether there are no cores of a TPU, but GPUs, or the host's own steps."""
+    return any(summary.generic is not None for summary in summaries) and not any(s.core_count for s in summaries)
 
 
 def _latencies(

@@ -16,6 +16,7 @@ from tpuprof.parsers.session.partials import OnPartial, Partials
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import HostFile
     from tpuprof.parsers.session.session import Session
+    from tpuprof.parsers.steps.ledger import Ledger
 
 
 def overview(session: Session, host: str | None, on_host: Callable[[int], None] = lambda _: None) -> Overview:
@@ -38,3 +39,8 @@ def as_read(session: Session, host: str | None, on_partial: OnPartial) -> Overvi
         return replace(page, warnings=(note, *page.warnings, *found.left_out))
 
     return overview(session, host, Partials(so_far, session.run.files(host), on_partial))
+
+
+def ledger(session: Session, host: str | None) -> Ledger | None:
+    """The account of the steps by core and step, of which the overview has the means; None without steps."""
+    return pages.ledger_of(read(session, host).summaries)

@@ -73,6 +73,21 @@ OWNER_WORDS: Mapping[Owner, str] = {
 """The definition of each owner. Every moment of a step has one; where two would fit, the order of `OWNERS` decides for
 moments without an op, and the op's kind for the others."""
 
+WAITS: tuple[Owner, ...] = ("barrier", "collective_wait")
+"""The owners of the time that a core spends waiting for other cores."""
+
+OWNER_GROUPS: Mapping[str, tuple[Owner, ...]] = {
+    "input": ("input",),
+    "host": ("host", "dispatch"),
+    "collective": ("collective_transfer",),
+    "transfer": ("host_transfer",),
+    "copy": ("copy",),
+    "loss": ("loss",),
+    "waiting": WAITS,
+    "idle": ("between_ops",),
+}
+"""Owners that a verdict counts together, by the short name of the group."""
+
 HOST_MEMORY = 5
 """Memory space of the host in layouts, ``S(5)``."""
 

@@ -16,6 +16,9 @@ SPACES = ("hbm", "vmem", "smem", "cmem", "sflag", "sparsecore", "host")
 GROUPED_BY = ("source", "function", "stack", "device", "kind")
 """What live arrays can be grouped by, `parsers.memory.live_arrays.BY`."""
 
+OWNER_GROUPS = ("input", "host", "collective", "transfer", "copy", "loss", "waiting", "idle")
+"""Groups of owners, `parsers.steps.accounts.owners.OWNER_GROUPS`."""
+
 _MILLISECONDS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})")
 
 
@@ -39,6 +42,9 @@ def report_parser() -> UsageParser:
     parser.add_argument("--describe", action="store_true", help=describe)
     facts = "of the page runs: step time, device, modules of each run too; some 10 ms a run"
     parser.add_argument("--facts", action="store_true", help=facts)
+    without = "of the page ledger: the step without these owners of its time, or groups of them, with commas between; "
+    without += f"groups: {', '.join(OWNER_GROUPS)}"
+    parser.add_argument("--without", metavar="OWNERS", help=without)
     timeline = parser.add_argument_group("timeline", "Its events instead of its tracks:")
     begin = "from this instant on, milliseconds on the trace's clock"
     timeline.add_argument("--from", dest="from_ps", type=_milliseconds, metavar="MS", help=begin)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.pages.overview.ledger import Account, OwnerTime
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS, OWNERS
-from tpuprof.tui.report.fields import NO_REASON, Metric, Table, attribute, nested, object_table
-from tpuprof.tui.report.units import PERCENT, TEXT, TIME_MS, VERBATIM, Unit
+from tpuprof.tui.report.fields import NO_REASON, Metric, Table, attribute, in_order, nested, object_table
+from tpuprof.tui.report.units import PERCENT, SHARE_PERCENT, TEXT, TEXTS, TIME_MS, VERBATIM, Unit
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.overview.model import Overview
+    from tpuprof.parsers.steps.what_if import Without
 
 _NO_OWNER = "the verdict is unknown"
 _NO_CAUSE = "nothing shows who or what causes it"
@@ -33,6 +34,8 @@ VERDICT: tuple[Metric[Any], ...] = (
     attribute("statement", VERBATIM, "the verdict in a sentence"),
 )
 
+NOTHING_TAKEN = "no --without takes an owner away, or there are no steps"
+_OWNER_COLUMNS = in_order("time_ms percent between_ms worst_step worst_step_ms worst_core worst_core_ms")
 OWNER_TIMES: Table[Sequence[OwnerTime]] = object_table(
     "owners",
     (
@@ -44,19 +47,17 @@ OWNER_TIMES: Table[Sequence[OwnerTime]] = object_table(
         attribute("worst_step_ms", TIME_MS, "what it has there, mean over cores", "there"),
         attribute("worst_core", VERBATIM, "the core on which it has most", "most on core"),
         attribute("worst_core_ms", TIME_MS, "what it has there, mean over steps", "there, a step"),
+        attribute(
+            "without_ms",
+            TIME_MS,
+            "of the mean step without the owners of --without; over all owners they add up to without.step_time_ms",
+            "without",
+            null=NOTHING_TAKEN,
+        ),
     ),
     (Metric("title", VERBATIM, lambda of: OWNER_TITLES[of.owner], "what the page calls it", heading="owner"),),
-    csv=("owner", "time_ms", "percent", "between_ms", "worst_step", "worst_step_ms", "worst_core", "worst_core_ms"),
-    markdown=(
-        "title",
-        "time_ms",
-        "percent",
-        "between_ms",
-        "worst_step",
-        "worst_step_ms",
-        "worst_core",
-        "worst_core_ms",
-    ),
+    csv=("owner", *_OWNER_COLUMNS, "without_ms"),
+    markdown=("title", *_OWNER_COLUMNS),
 )
 
 
@@ -99,4 +100,16 @@ METRICS: tuple[Metric[Overview], ...] = (
     _of_account("step_time_ms", TIME_MS, "step_ps", _STEP_TIME, "mean step"),
     _of_account("period_ms", TIME_MS, "period_ps", "the same with the time up to the next step", "a step every"),
     _of_account("verdict", nested(VERDICT), "verdict", "what bounds the program"),
+)
+
+_LESS = "a core that becomes faster helps only as far as others wait for it; without waiting all take their own mean"
+WITHOUT_PARTS: tuple[Metric[Without], ...] = (
+    attribute("owners", TEXTS, "whose time is taken away"),
+    attribute("step_time_ms", TIME_MS, f"the mean step: {_LESS}", "mean step without", name="mean_step_ps"),
+    attribute("period_ms", TIME_MS, "the same with the time up to the next step", name="mean_period_ps"),
+    attribute("saved_ms", TIME_MS, "by how much period_ms is shorter than with them", "saved"),
+    attribute("saved_percent", SHARE_PERCENT, "the same, of period_ms with them", "saved share", name="saved_fraction"),
+)
+WITHOUT: Metric[Without | None] = Metric(
+    "without", nested(WITHOUT_PARTS), lambda without: without, "the step without the owners of --without", NOTHING_TAKEN
 )

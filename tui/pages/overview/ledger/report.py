@@ -2,39 +2,90 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.pages.overview.ledger import OwnerTime
 from tpuprof.parsers.session import pages
-from tpuprof.tui.pages.overview.ledger.fields import CORES, HOSTS, METRICS, OWNER_TIMES, STEPS
+from tpuprof.parsers.steps.accounts.owners import OWNERS
+from tpuprof.parsers.steps.what_if import Without, owners_named, without
+from tpuprof.tui.pages.overview.ledger.fields import CORES, HOSTS, METRICS, OWNER_TIMES, STEPS, WITHOUT, WITHOUT_PARTS
 from tpuprof.tui.report.declared import Declared, Head, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import metric_rows
-from tpuprof.tui.report.page import ReportRequest, page_of
+from tpuprof.tui.report.page import Format, ReportRequest, page_of
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.overview.model import Overview
 
 _report_lines = drawn_by("tpuprof.tui.pages.overview.ledger.drawing:report_lines")
+_without_lines = drawn_by("tpuprof.tui.pages.overview.ledger.without:without_lines")
 
 
-def declare(page: Overview, request: ReportRequest) -> Declared:
-    """The mean step by owner, the verdict, and the accounts of hosts, cores and steps."""
-    account, most = page.account, request.most_rows
-    owners = Section(OWNER_TIMES, () if account is None else account.owners, "Owners" if account else "")
+@dataclass(frozen=True)
+class Content:
+    """The overview, whose account it prints, and the steps without some owners where these are named."""
+
+    page: Overview
+    without: Without | None
+
+
+def read(request: ReportRequest) -> Content:
+    """Reads the overview, and the account by core and step only where owners are taken away."""
+    page, names = page_of(pages.OVERVIEW)(request), request.options.get("without")
+    if names is None or (of := page_of(pages.LEDGER)(request)) is None:
+        return Content(page, None)
+    return Content(page, without(of, owners_named(names)))
+
+
+def check(options: Mapping[str, Any], _: Format, __: int | None) -> None:
+    """Sees that the owners to take away are there."""
+    if options.get("without") is not None:
+        owners_named(options["without"])
+
+
+def declare(content: Content, request: ReportRequest) -> Declared:
+    """The mean step by owner, the verdict, what some owners leave, and the accounts of hosts, cores and steps."""
+    page, account, most, taken = content.page, content.page.account, request.most_rows, content.without
+    rows = () if account is None else _rows(account.owners, taken)
+    keys = OWNER_TIMES.markdown if taken is None else (*OWNER_TIMES.markdown, "without_ms")
+    owners = Section(OWNER_TIMES, rows, "Owners" if account else "", keys=keys)
     others = (
         Section(table, () if account is None else getattr(account, table.key), title if account else "", limit)
         for table, title, limit in ((HOSTS, "Hosts", 0), (CORES, "Cores", 0), (STEPS, "Steps", most))
     )
-    unknown = {name: why for name, why in page.unknown.items() if name == STEP_TIME}
+    why = page.unknown.get(STEP_TIME)
     return Declared(
         Head(f"Steps of {request.run.name}", request.run, page.hosts, page.warnings, (), page.environment.simulated),
         statement="" if account is None else account.verdict.statement,
-        metrics=lambda: metric_rows(METRICS[:2], page),
-        parts=(Metrics(METRICS, page), owners, *others),
-        csv=owners,
-        text=lambda pen: _report_lines(page, pen, most),
-        unknown={"step_time_ms": why, "period_ms": why, "verdict": why} if (why := unknown.get(STEP_TIME)) else {},
+        metrics=lambda: metric_rows(METRICS[:2], page) + ([] if taken is None else metric_rows(WITHOUT_PARTS, taken)),
+        parts=(Metrics(METRICS, page), Metrics((WITHOUT,), taken), owners, *others),
+        csv=Section(OWNER_TIMES, rows),
+        text=lambda pen: [*(() if taken is None else _without_lines(taken, pen)), *_report_lines(page, pen, most)],
+        unknown={"step_time_ms": why, "period_ms": why, "verdict": why} if why else {},
+    )
+
+
+def _rows(owners: tuple[OwnerTime, ...], taken: Without | None) -> tuple[OwnerTime, ...]:
+    """The owners with what is left of each; those that have time only then, as cores wait that did not, are added."""
+    if taken is None:
+        return owners
+    now, left = {each.owner: each for each in owners}, zip(OWNERS, taken.owner_ps.mean(axis=0).tolist(), strict=True)
+    first_step, first_core = taken.of.names[0], taken.of.core_names[0]
+    return tuple(
+        replace(now.get(owner) or OwnerTime(owner, 0, 0, 0, first_step, 0, first_core, 0), without_ps=ps)
+        for owner, ps in left
+        if ps or owner in now
     )
 
 
 STEP_TIME = "performance.step_time_ms"
-REPORT = declared("ledger", page_of(pages.OVERVIEW), declare, (OWNER_TIMES, HOSTS, CORES, STEPS), METRICS)
+REPORT = declared(
+    "ledger",
+    read,
+    declare,
+    (OWNER_TIMES, HOSTS, CORES, STEPS),
+    (*METRICS, WITHOUT),
+    warnings=lambda content: content.page.warnings,
+)

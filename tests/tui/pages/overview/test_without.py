@@ -1,0 +1,109 @@
+"""`report ledger --without`: the step as it is and as it would be, in every format."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.build import tpu_plane
+from tests.tui.cli.calls import Call
+from tpuprof.parsers.base.errors import EXIT_USAGE
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.steps.accounts import owners
+from tpuprof.tui.cli.arguments.report import OWNER_GROUPS
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    """Steps of 1000 on two cores, one step right after the other: 300 of copies on one of them, 200 on the other."""
+    space = XSpace()
+    for core, copy in enumerate((300, 200)):
+        ops = [
+            op
+            for step in range(6)
+            for op in (
+                ("copy.1", "copy", step * 1000, copy),
+                ("fusion.1", "loop fusion", step * 1000 + copy, 500),
+                ("outfeed.1", "outfeed", step * 1000 + copy + 500, 500 - copy),
+            )
+        ]
+        steps = [(str(step), step * 1000, (step + 1) * 1000) for step in range(6)]
+        tpu_plane(space, core, ops, steps=steps)
+    path = tmp_path / "host0.xplane.pb"
+    path.write_bytes(space.SerializeToString())
+    return path
+
+
+def test_the_command_line_names_the_groups_of_owners() -> None:
+    assert set(OWNER_GROUPS) == set(owners.OWNER_GROUPS)
+
+
+def test_json_has_both_steps_and_owners_add_up(profile: Path, call: Call) -> None:
+    page = json.loads(call("report", "ledger", profile, "--without", "copy,compile", "--format", "json").out)
+    without = page["without"]
+    assert without["owners"] == ["compile", "copy"]
+    assert page["step_time_ms"] == pytest.approx(1e-6)
+    assert without["step_time_ms"] == without["period_ms"] == pytest.approx(0.8e-6)
+    assert without["saved_ms"] == pytest.approx(0.2e-6)
+    assert without["saved_percent"] == pytest.approx(20)
+    left = {row["owner"]: row["without_ms"] for row in page["owners"]}
+    assert left["copy"] == 0
+    assert left["collective_wait"] == pytest.approx(0.05e-6)  # the core that had more to copy waits for the other
+    assert sum(left.values()) == pytest.approx(without["step_time_ms"])
+
+
+def test_without_the_option_nothing_is_told(profile: Path, call: Call) -> None:
+    page = json.loads(call("report", "ledger", profile, "--format", "json").out)
+    assert page["without"] is None
+    assert {row["without_ms"] for row in page["owners"]} == {None}
+    assert set(page["unknown"]) >= {"without", "owners[].without_ms"}
+    assert "mean step without" not in call("report", "ledger", profile, "--format", "md").out
+    assert "instead of" not in call("report", "ledger", profile).out
+
+
+def test_csv_markdown_and_text_have_it(profile: Path, call: Call) -> None:
+    asked = ("report", "ledger", profile, "--without", "copy")
+    rows = csv.DictReader(io.StringIO(call(*asked, "--format", "csv").out))
+    assert {row["owner"]: float(row["without_ms"]) for row in rows}["copy"] == 0
+    markdown = call(*asked, "--format", "md").out
+    assert "| mean step without | 800 ps |" in markdown and "| saved share | 20.0% |" in markdown
+    text = call(*asked, "--width", "100").out
+    assert "Without copies: a step takes 800 ps instead of 1.00 ns, 200 ps or 20.0% less." in text
+    assert "there is one every" not in text
+
+
+def test_time_between_steps_is_told_where_there_is_some(tmp_path: Path, call: Call) -> None:
+    space = XSpace()
+    steps = [(str(step), step * 1000, step * 1000 + 600) for step in range(6)]
+    tpu_plane(space, 0, [("copy.1", "copy", step * 1000, 600) for step in range(6)], steps=steps)
+    path = tmp_path / "host0.xplane.pb"
+    path.write_bytes(space.SerializeToString())
+    text = " ".join(call("report", "ledger", path, "--without", "copy").out.split())
+    assert "a step takes 0 instead of 600 ps and there is one every 400 ps instead of 1.00 ns, 600 ps or 60.0%" in text
+
+
+def test_owners_that_are_not_there_are_a_usage_error(call: Call) -> None:
+    said = call("report", "ledger", "demo", "--without", "inputs", code=EXIT_USAGE).err
+    assert "'inputs' owns no time of a step: there are barrier, " in said
+    said = call("report", "overview", "demo", "--without", "input", code=EXIT_USAGE).err
+    assert "--without is for the page ledger, not overview." in said
+
+
+def test_the_keys_are_described(call: Call) -> None:
+    keys = {row["key"] for row in json.loads(call("report", "ledger", "--describe", "--format", "json").out)["keys"]}
+    assert keys >= {f"without.{key}" for key in ("owners", "step_time_ms", "period_ms", "saved_ms", "saved_percent")}
+    assert "owners[].without_ms" in keys
+
+
+def test_a_profile_without_steps_has_none_without(tmp_path: Path, call: Call) -> None:
+    space = XSpace()
+    tpu_plane(space, 0, [])
+    path = tmp_path / "host0.xplane.pb"
+    path.write_bytes(space.SerializeToString())
+    page = json.loads(call("report", "ledger", path, "--without", "input", "--format", "json").out)
+    assert page["without"] is None and page["unknown"]["without"].endswith("or there are no steps")
+    assert "instead of" not in call("report", "ledger", path, "--without", "input").out
