@@ -68,7 +68,8 @@ class RunFacts:
         core_count: number of TensorCores, or GPUs, of that host; 0 for a host without a device.
         modules: names of the HLO modules, the busiest first, at most `MOST_MODULES`.
         module_count: how many modules there are.
-        step_time_ps: median of the steps on one core.
+        core_step_ps: median of the steps on one core, by its own markers or runs of a module. A step of the pages is
+            that of the slowest core, and takes the host into account, for which all events have to be read.
         step_source: whether steps are marked, or periods of the busiest module.
         step_count: how many steps the median covers.
         duration_ps: how long the profiler says that it recorded.
@@ -86,7 +87,7 @@ class RunFacts:
     core_count: int | None = None
     modules: tuple[str, ...] | None = None
     module_count: int | None = None
-    step_time_ps: int | None = None
+    core_step_ps: int | None = None
     step_source: StepSource | None = None
     step_count: int | None = None
     duration_ps: int | None = None
@@ -103,7 +104,7 @@ METRICS = (
     "core_count",
     "modules",
     "module_count",
-    "step_time_ps",
+    "core_step_ps",
     "step_source",
     "step_count",
     "duration_ps",
@@ -204,7 +205,7 @@ def _facts_of(trace: Trace, host: str, budget: _Budget) -> RunFacts:
     runs, steps, why = _runs_and_steps(core, budget) if core is not None else (None, None, _no_steps(devices))
     time, count, source = _step_time(steps, runs)
     if time is None:
-        unknown.update(dict.fromkeys(("step_time_ps", "step_source", "step_count"), why))
+        unknown.update(dict.fromkeys(("core_step_ps", "step_source", "step_count"), why))
     duration = _duration(environment)
     if duration is None:
         unknown["duration_ps"] = "the profile does not record its start and stop"
@@ -226,7 +227,7 @@ def _facts_of(trace: Trace, host: str, budget: _Budget) -> RunFacts:
         core_count=len(devices),
         modules=None if names is None else names[:MOST_MODULES],
         module_count=None if names is None else len(names),
-        step_time_ps=time,
+        core_step_ps=time,
         step_source=source,
         step_count=count,
         duration_ps=duration,

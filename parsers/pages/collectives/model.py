@@ -112,7 +112,7 @@ class CollectivesPage:
         sums, payload: as of `HostCollectives`, over all hosts' cores.
         of_collective: int64[PARTS, n].
         totals: float64[3, steps], hidden, exposed and beside, each instant once, means over cores.
-        step_ps: float64[steps], mean over cores.
+        step_ps: float64[steps], duration on the slowest core, as on the overview.
         strips: see `HostCollectives.strips`.
         slices: collectives between slices, of each host's first core.
         why_none: why there are none; empty where there are some.
@@ -159,7 +159,7 @@ class CollectivesPage:
 
     @property
     def step_time_ps(self) -> float | None:
-        """Mean over steps and cores; None without steps or cores."""
+        """Mean duration of a step on its slowest core; None without steps or cores."""
         return float(self.step_ps.mean()) if len(self.step_ps) else None
 
     @property

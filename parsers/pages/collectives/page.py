@@ -67,7 +67,7 @@ def collectives_page(
         payload=joined.payload,
         of_collective=joined.of_collective,
         totals=totals.mean(axis=1) if cores else np.zeros((3, 0)),
-        step_ps=step_ps.mean(axis=0) if cores else np.zeros(0),
+        step_ps=step_ps.max(axis=0).astype(np.float64) if cores else np.zeros(0),
         strips=parts[0].strips if parts else np.zeros((3, 0, CELLS), np.uint8),
         slices=slices,
         why_none=why,

@@ -82,7 +82,7 @@ def test_a_training_run(tmp_path: Path) -> None:
         core_count=2,
         modules=("jit_step",),
         module_count=1,
-        step_time_ps=9 * MS,
+        core_step_ps=9 * MS,
         step_source="steps",
         step_count=5,
         duration_ps=2000 * MS,
@@ -105,7 +105,7 @@ def test_versions_of_the_software(tmp_path: Path) -> None:
 def test_step_time_is_the_overview_s(tmp_path: Path) -> None:
     run = written(tmp_path, host0=training())
     step_time = Session(run).page(OVERVIEW).performance.step_time
-    assert step_time is not None and step_time.median_ps == run_facts(run).step_time_ps
+    assert step_time is not None and step_time.median_ps == run_facts(run).core_step_ps
 
 
 def test_without_markers_the_busiest_module_s_period_counts(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_without_markers_the_busiest_module_s_period_counts(tmp_path: Path) -> N
     small = [("jit_small(1)", at * 10 * MS + 6 * MS, at * 10 * MS + 7 * MS) for at in range(8)]
     tpu_plane(space, 0, [], (), [*modules(6), *small])
     facts = of(tmp_path, space)
-    assert (facts.step_time_ps, facts.step_count, facts.step_source) == (10 * MS, 5, "modules")
+    assert (facts.core_step_ps, facts.step_count, facts.step_source) == (10 * MS, 5, "modules")
     assert facts.modules == ("jit_step", "jit_small")
 
 
@@ -128,7 +128,7 @@ def test_markers_that_are_modules_in_turn_are_no_steps(tmp_path: Path) -> None:
     spans = [(name, begin * MS, end * MS) for name, begin, end in runs]
     tpu_plane(space, 0, [], [(str(at), begin, end) for at, (_, begin, end) in enumerate(spans)], spans)
     facts = of(tmp_path, space)
-    assert (facts.step_time_ps, facts.step_source) == (20 * MS, "modules")
+    assert (facts.core_step_ps, facts.step_source) == (20 * MS, "modules")
 
 
 def test_a_rare_module_leaves_the_markers_alone(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_rare_module_leaves_the_markers_alone(tmp_path: Path) -> None:
     spans = [(("jit_eval(2)" if at == 4 else "jit_step(1)"), at * 10 * MS, at * 10 * MS + 9 * MS) for at in range(10)]
     tpu_plane(space, 0, [], [(str(at), begin, end) for at, (_, begin, end) in enumerate(spans)], spans)
     facts = of(tmp_path, space)
-    assert (facts.step_time_ps, facts.step_source, facts.step_count) == (9 * MS, "steps", 10)
+    assert (facts.core_step_ps, facts.step_source, facts.step_count) == (9 * MS, "steps", 10)
 
 
 def test_the_core_that_works_is_read(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_host_without_a_device(tmp_path: Path) -> None:
     host = PlaneBuilder.alone("/host:CPU")
     host.event(host.line("python"), host.event_id("train"), 0, MS)
     facts = of(tmp_path, host.space)
-    assert (facts.core_count, facts.device_type, facts.step_time_ps) == (0, None, None)
+    assert (facts.core_count, facts.device_type, facts.core_step_ps) == (0, None, None)
     assert "only the host was traced" in facts.unknown["device_type"]
 
 
@@ -201,7 +201,7 @@ def test_broken_hosts_are_tried_up_to_a_bound(tmp_path: Path) -> None:
     run = written(tmp_path, **{f"host{at:02}": b"no profile" for at in range(20)}, host99=training())
     facts = check(run_facts(run))
     assert facts.host is None and len(facts.problems) == HOSTS_TRIED
-    assert facts.unknown["step_time_ps"].endswith("do not read as an XSpace.")
+    assert facts.unknown["core_step_ps"].endswith("do not read as an XSpace.")
 
 
 # --- what is not read
@@ -221,15 +221,15 @@ def test_large_lines_are_not_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert decoded == ["Steps", "XLA Modules"]
     decoded.clear()
     facts = check(run_facts(run, budget_bytes=12_000))
-    assert decoded == [] and facts.step_time_ps is None
+    assert decoded == [] and facts.core_step_ps is None
     assert (facts.device_type, facts.core_count, facts.has_hlo) == ("TPU test", 2, True)
-    assert facts.unknown["step_time_ps"] == module.TOO_LARGE and facts.modules == ("jit_step",)
+    assert facts.unknown["core_step_ps"] == module.TOO_LARGE and facts.modules == ("jit_step",)
 
 
 def test_nothing_but_headers(tmp_path: Path) -> None:
     facts = check(run_facts(written(tmp_path, host0=training()), budget_bytes=0))
     assert (facts.device_type, facts.core_count, facts.has_hlo) == ("TPU test", 2, True)
-    assert {facts.step_time_ps, facts.modules, facts.duration_ps, facts.host_tracing} == {None}
+    assert {facts.core_step_ps, facts.modules, facts.duration_ps, facts.host_tracing} == {None}
 
 
 def test_gzipped_and_remote_files(tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_gzipped_and_remote_files(tmp_path: Path) -> None:
     assert check(run_facts(run)).step_count == 5
     assert "too large to unpack" in check(run_facts(run, budget_bytes=10)).unknown["device_type"]
     remote = Run("r", "gs://b/r", (HostFile("h", "gs://b/r/h.xplane.pb", 5, 0.0, False),), ())
-    assert "not on this machine" in check(run_facts(remote)).unknown["step_time_ps"]
+    assert "not on this machine" in check(run_facts(remote)).unknown["core_step_ps"]
 
 
 def test_a_run_without_hosts_says_why(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_damaged_files_never_raise(tmp_path_factory: pytest.TempPathFactory, dat
     path = tmp_path_factory.mktemp("damaged") / "host0.xplane.pb"
     path.write_bytes(bytes(whole[:cut]))
     facts = check(run_facts(open_logdir(str(path)).runs[0]))
-    assert facts.step_time_ps is None or facts.step_time_ps >= 0
+    assert facts.core_step_ps is None or facts.core_step_ps >= 0
 
 
 @pytest.mark.parametrize(("start", "stop"), [(5, 5), (7, 3), (0, 2**63 - 1), (-(2**63), 2**63 - 1)])
@@ -377,7 +377,7 @@ def test_the_demo() -> None:
     assert (facts.device_type, facts.core_count, facts.step_count) == ("TPU v5 Lite", 4, 20)
     assert facts.modules == ("jit_train_step", "jit_eval_step") and facts.simulated and facts.has_hlo
     step_time = Session(run).page(OVERVIEW).performance.step_time
-    assert step_time is not None and facts.step_time_ps == pytest.approx(step_time.median_ps, rel=1e-3)
+    assert step_time is not None and facts.core_step_ps == pytest.approx(step_time.median_ps, rel=1e-3)
 
 
 @pytest.mark.shared
@@ -393,6 +393,6 @@ def test_the_demo() -> None:
 def test_real_profiles(shared: Path, name: str, device: str | None, cores: int, steps_found: bool) -> None:
     run = open_logdir(str(shared / "profiles" / name)).runs[0]
     facts = check(run_facts(run))
-    assert (facts.device_type, facts.core_count, facts.step_time_ps is not None) == (device, cores, steps_found)
+    assert (facts.device_type, facts.core_count, facts.core_step_ps is not None) == (device, cores, steps_found)
     step_time = Session(run).page(OVERVIEW).performance.step_time
-    assert step_time is None or facts.step_time_ps == pytest.approx(step_time.median_ps, rel=0.1)
+    assert step_time is None or facts.core_step_ps == pytest.approx(step_time.median_ps, rel=0.1)

@@ -17,7 +17,7 @@ from tpuprof.tui.report.units import BYTES, COUNT, SHARE_PERCENT, TEXT, TEXTS, T
 
 @dataclass(frozen=True, slots=True)
 class CollectiveStep:
-    """One step: its name, and means over cores in picoseconds."""
+    """One step: its name, its duration on the slowest core, and means over cores, in picoseconds."""
 
     name: str
     step_time_ps: float
@@ -36,7 +36,7 @@ STEPS = object_table(
     "steps",
     (
         attribute("name", TEXT, "the step", "step"),
-        attribute("step_time_ms", TIME_MS, "mean over cores", "time"),
+        attribute("step_time_ms", TIME_MS, "its duration on the slowest core", "time"),
         attribute("hidden_time_ms", TIME_MS, "as the page's, of this step", "hidden", name="hidden_ps"),
         attribute("exposed_time_ms", TIME_MS, "the same", "exposed", name="exposed_ps"),
         attribute("beside_time_ms", TIME_MS, "the same", "beside", name="stalled_ps"),
@@ -121,6 +121,8 @@ def _steps(page: CollectivesPage) -> int | None:
     return len(page.step_names) if page.has_steps else None
 
 
+_STEP_TIME = "mean duration of a step on its slowest core; of a profile without steps, that of its longest core"
+
 METRICS: tuple[Metric[CollectivesPage], ...] = (
     attribute("log_line", VERBATIM, "how much is hidden and exposed, in a line for logs"),
     attribute("statement", VERBATIM, "the same, and who waits for whom, in a sentence or two"),
@@ -131,7 +133,7 @@ METRICS: tuple[Metric[CollectivesPage], ...] = (
     _part("exposed_time_ms", TIME_MS, "exposed_ps", _EXPOSED_TIME, "exposed"),
     _part("beside_time_ms", TIME_MS, "stalled_ps", _BESIDE_TIME, "beside"),
     _part("waiting_time_ms", TIME_MS, "waiting_ps", _WAITING_TIME, "waiting for late cores"),
-    attribute("step_time_ms", TIME_MS, "mean over steps and cores", "step", null="no device, or no step"),
+    attribute("step_time_ms", TIME_MS, _STEP_TIME, "step", null="no device, or no step"),
     attribute("peak_gigabytes_per_second", RATE, _PEAK, "peak of the links, GB/s", null=NO_PEAK, name="peak"),
     Metric("core_count", COUNT, lambda page: len(page.cores), "cores that the means are over"),
     Metric("step_count", COUNT, _steps, "steps that the means are over", "each core's whole time counts as one step"),

@@ -86,7 +86,7 @@ def _step_time(name: str, unit: Unit, meaning: str, title: str = "", heading: st
     read = attrgetter(f"{name}_ps" if unit is TIME_MS else name)
     of_row = _of_row(lambda row: None if row.step_time is None else read(row.step_time))
     screen = _column(unit, title, title) if title else None
-    key, words = f"step_time_ms.{name}", f"{meaning} of its own steps"
+    key, words = f"step_time_ms.{name}", f"{meaning} of its own steps, each up to its own end"
     return "step_time", Field(key, unit, of_row, words, "the host has no steps", heading or title, screen)
 
 

@@ -117,8 +117,8 @@ def _capture(run: Run, facts: RunFacts, glyphs: Glyphs) -> str:
 
 
 def _steps(facts: RunFacts, glyphs: Glyphs) -> str:
-    if facts.step_time_ps is None:
-        return "no step time: " + facts.unknown.get("step_time_ps", "")
+    if facts.core_step_ps is None:
+        return "no step time: " + facts.unknown.get("core_step_ps", "")
     steps = counted(facts.step_count or 0, "step")
     what = f"median of {steps}" if facts.step_source == "steps" else f"median period of a module, {steps}"
     return f"step time {step_words(facts, glyphs.is_ascii)}, {what} on one core"

@@ -63,9 +63,9 @@ def short_age(run: Run, now: float) -> str:
 
 def step_words(facts: RunFacts | None, is_ascii: bool) -> str:
     """The step time; with ``~`` where it was inferred from the periods of a module."""
-    if facts is None or facts.step_time_ps is None:
+    if facts is None or facts.core_step_ps is None:
         return UNKNOWN
-    return ("~" if facts.step_source == "modules" else "") + duration(facts.step_time_ps, is_ascii)
+    return ("~" if facts.step_source == "modules" else "") + duration(facts.core_step_ps, is_ascii)
 
 
 def device_words(facts: RunFacts) -> str:
@@ -133,7 +133,7 @@ def _name(row: RunRow, is_ascii: bool) -> Span:
 
 
 def _step_times(source: RunList) -> list[int | None]:
-    return [None if row.facts is None else row.facts.step_time_ps for row in source.rows]
+    return [None if row.facts is None else row.facts.core_step_ps for row in source.rows]
 
 
 def _ages(source: RunList, rows: Rows) -> list[str]:
@@ -145,12 +145,17 @@ def _fact(attribute: str, key: str, unit: Unit, meaning: str, heading: str = "")
     return attribute, Field(key, unit, _of_row(_known(attrgetter(attribute))), meaning, null, heading)
 
 
+_CORE_STEP = (
+    "median of the steps on one core, found without reading its ops or the host; a step of the overview is that of the "
+    "slowest core"
+)
+
 _FACTS = (
     _fact("device_type", "device_type", _blank(_TEXT), "the type of the device, such as TPU v5 Lite", "device"),
     _fact("core_count", "host_core_count", COUNT, "TensorCores, or GPUs, of the host that was read"),
     _fact("modules", "modules", _blank(TEXTS), "HLO modules, the busiest first, some of many", "modules"),
     _fact("module_count", "module_count", COUNT, "how many HLO modules there are"),
-    _fact("step_time_ps", "step_time_ps", _blank(TIME_PS), "median of the steps on one core", "step time"),
+    _fact("core_step_ps", "core_step_ps", _blank(TIME_PS), _CORE_STEP, "step on one core"),
     _fact("step_source", "step_time_source", _TEXT, "whether steps are marked, or periods of the busiest module"),
     _fact("step_count", "step_count", COUNT, "steps that the median is of"),
     _fact("duration_ps", "profile_duration_ps", TIME_PS, "how long was profiled, as the profiler recorded it"),
@@ -163,8 +168,8 @@ _FACTS = (
 FACTS = {field.key: attribute for attribute, field in _FACTS}
 """Fields that JSON has where facts are there, in its order, and the attributes of `RunFacts` that they hold."""
 
-CSV_FACTS = ("device_type", "host_core_count", "step_time_ps", "step_time_source", "profile_duration_ps", "modules")
-MARKDOWN_FACTS = ("step_time_ps", "device_type", "modules")
+CSV_FACTS = ("device_type", "host_core_count", "core_step_ps", "step_time_source", "profile_duration_ps", "modules")
+MARKDOWN_FACTS = ("core_step_ps", "device_type", "modules")
 
 _FOUND = ("run",)  # what a filter calls the fields that it looks at: there is one filter, for words in any of them
 
@@ -195,7 +200,7 @@ _NAMES: ColumnSpec[RunList] = ColumnSpec("", "modules", 0, cells=_MODULE_CELLS)
 
 _HOST_COUNT, _FAULT_COUNT = "how many hosts have a file in it", "how many things are wrong with its files"
 _WRITTEN, _NO_TIME = "when its files were written last, in UTC", "the file's time is out of range"
-_STEP_TIME = "the step time, with ~ where it is inferred from the periods of a module"
+_STEP_TIME = "the median step on one core, with ~ where it is inferred from the periods of a module"
 _DEVICE_TYPE = "the type of the device, and how many cores the host that was read has"
 RUNS: Table[RunList] = Table(
     "runs",

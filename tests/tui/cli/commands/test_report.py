@@ -63,7 +63,7 @@ def test_run_and_host_are_chosen(call: Call, logdir: Path) -> None:
         item["name"] for item in call.json("report", "runs", logdir, "--format", "json", "--limit", "1")["runs"]
     ] == [RUN]
     (facts,) = call.json("report", "runs", logdir, "--format", "json", "--limit", "1", "--facts")["runs"]
-    assert facts["name"] == RUN and facts["step_time_ps"] > 0
+    assert facts["name"] == RUN and facts["core_step_ps"] > 0
     assert cli.main(["report", "overview", str(logdir), "--facts"]) == EXIT_USAGE
     assert cli.main(["report", "runs", str(logdir), "--host", "host0"]) == EXIT_USAGE
 

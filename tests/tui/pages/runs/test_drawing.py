@@ -69,7 +69,7 @@ def test_orders() -> None:
     names = {order: [row.run.name for row in ordered(rows, order)] for order in ORDERS}
     assert names["time"] == [run.name for run in RUNS] == [run.name for run in newest_first(RUNS[::-1])]
     assert [row.run.size_bytes for row in ordered(rows, "size")] == sorted((r.size_bytes for r in RUNS), reverse=True)
-    times = [facts_of(row.run).step_time_ps for row in ordered(rows, "step")]
+    times = [facts_of(row.run).core_step_ps for row in ordered(rows, "step")]
     assert times == [784 * 10**9, 246 * 10**9, None, None]
     assert [row.facts for row in ordered(rows_of(False), "step")] == [None] * 4
 
@@ -121,7 +121,7 @@ def test_every_line_fits_whatever_the_names(
     rows = [
         RunRow(
             replace(RUNS[at % 4], name=name),
-            known(device_type=device, step_time_ps=step, modules=tuple(modules), step_source="steps", step_count=step),
+            known(device_type=device, core_step_ps=step, modules=tuple(modules), step_source="steps", step_count=step),
         )
         for at, (name, device, step, modules) in enumerate(content)
     ]

@@ -301,7 +301,7 @@ def test_a_newer_job_ends_the_older() -> None:
 
 def test_the_real_reader_says_what_is_wrong() -> None:
     facts = read_facts(RUNS[0], lambda: False)
-    assert "does not exist" in facts.unknown["step_time_ps"]
+    assert "does not exist" in facts.unknown["core_step_ps"]
 
 
 # --- on a screen

@@ -29,7 +29,7 @@ def report(form: Format, facts: Mapping[str, RunFacts] | None, look: TextLook = 
 def test_json() -> None:
     document = json.loads(report("json", FACTS))
     first, second, third, _ = document["runs"]
-    assert (first["device_type"], first["host_core_count"], first["step_time_ps"]) == ("TPU v5 Lite", 4, 246 * 10**9)
+    assert (first["device_type"], first["host_core_count"], first["core_step_ps"]) == ("TPU v5 Lite", 4, 246 * 10**9)
     assert first["modules"] == ["jit_train_step", "jit_eval_step"] and first["module_count"] == 9
     assert (second["step_time_source"], second["has_hlo"], second["host_tracing"]) == ("modules", False, "off")
     assert third["device_type"] is None
@@ -46,14 +46,14 @@ def test_json_of_runs_that_nobody_looked_at() -> None:
 
 def test_csv() -> None:
     rows = csv_rows(report("csv", FACTS))
-    assert rows[0]["modules"] == "jit_train_step; jit_eval_step" and rows[0]["step_time_ps"] == "246000000000"
+    assert rows[0]["modules"] == "jit_train_step; jit_eval_step" and rows[0]["core_step_ps"] == "246000000000"
     assert (rows[2]["device_type"], rows[2]["host_core_count"]) == ("", "")
     assert len(next(csv.reader(io.StringIO(report("csv", {}))))) == len(rows[0])
 
 
 def test_markdown() -> None:
     lines = report("md", FACTS).partition("## Runs\n\n")[2].splitlines()
-    assert lines[0].endswith("| problems | step time | device | modules |")
+    assert lines[0].endswith("| problems | step on one core | device | modules |")
     assert lines[2].endswith("|  | 246 ms | TPU v5 Lite | jit_train_step, jit_eval_step |")
     assert lines[4].endswith("|  |  |  |") and {line.count(" | ") for line in lines[:6]} == {7}
 

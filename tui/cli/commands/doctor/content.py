@@ -186,10 +186,10 @@ def _content(facts: RunFacts, hosts: int) -> list[DoctorLine]:
     rows = [DoctorLine("device", "none" if facts.core_count == 0 else device)]
     if facts.versions:
         rows.append(DoctorLine("software", ", ".join(facts.versions)))
-    if facts.step_time_ps is not None:
+    if facts.core_step_ps is not None:
         what = "marked" if facts.step_source == "steps" else "from the periods of a module"
         steps = counted(facts.step_count or 0, "step")
-        rows.append(DoctorLine("steps", f"{duration(facts.step_time_ps, True)}, median of {steps}, {what}"))
+        rows.append(DoctorLine("steps", f"{duration(facts.core_step_ps, True)}, median of {steps} on one core, {what}"))
     if facts.modules:
         more = (facts.module_count or 0) - len(facts.modules)
         rows.append(DoctorLine("modules", ", ".join(facts.modules) + (f" and {more:,} more" if more else "")))
@@ -210,8 +210,8 @@ def lacking(facts: RunFacts) -> list[str]:
     if facts.core_count == 0:
         asked = "did the program run on a device meanwhile?"
         lines.append(f"device events: no op, step or utilization can be told; {asked}")
-    elif facts.step_time_ps is None:
-        lines.append(f"steps ({facts.unknown.get('step_time_ps', 'unknown')}): {_MARKING}")
+    elif facts.core_step_ps is None:
+        lines.append(f"steps ({facts.unknown.get('core_step_ps', 'unknown')}): {_MARKING}")
     elif facts.step_source == "modules":
         lines.append(f"step markers: step time is inferred; {_MARKING}")
     if facts.has_hlo is False:

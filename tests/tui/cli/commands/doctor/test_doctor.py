@@ -356,7 +356,7 @@ def test_a_training_run(tmp_path: Path) -> None:
     for part in (
         "holds 1 run, 2 profiles",
         "device TPU test, 2 cores on the first of the hosts",
-        "steps 9.00 ms, median of 5 steps, marked",
+        "steps 9.00 ms, median of 5 steps on one core, marked",
         "modules jit_step",
         "profiled 2.00 s",
         "HLO compiled modules are in the profile",
@@ -367,17 +367,17 @@ def test_a_training_run(tmp_path: Path) -> None:
 
 
 def test_what_is_lacking() -> None:
-    bare = RunFacts(host="h", core_count=2, has_hlo=False, host_tracing="off", unknown={"step_time_ps": "no line"})
+    bare = RunFacts(host="h", core_count=2, has_hlo=False, host_tracing="off", unknown={"core_step_ps": "no line"})
     assert [line.split(":")[0].split(" (")[0] for line in lacking(bare)] == [
         "steps",
         "compiled HLO",
         "host events",
         "start and stop of the capture",
     ]
-    inferred = RunFacts(core_count=1, step_time_ps=MS, step_source="modules", has_hlo=True, duration_ps=1)
+    inferred = RunFacts(core_count=1, core_step_ps=MS, step_source="modules", has_hlo=True, duration_ps=1)
     assert [line.split(":")[0] for line in lacking(inferred)] == ["step markers"]
     assert lacking(RunFacts(core_count=0, duration_ps=1))[0].startswith("device events")
-    assert lacking(RunFacts(core_count=1, step_time_ps=MS, step_source="steps", has_hlo=True, duration_ps=1)) == []
+    assert lacking(RunFacts(core_count=1, core_step_ps=MS, step_source="steps", has_hlo=True, duration_ps=1)) == []
 
 
 def test_a_run_of_tensorflow_2_3(tmp_path: Path) -> None:
