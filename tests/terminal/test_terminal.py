@@ -248,7 +248,7 @@ def test_no_colour_writes_no_colour() -> None:
         app.settle()
         colours = (b"\x1b[38;", b"\x1b[48;", b";38;5;", b";48;5;", b";38;2;", b";48;2;")
         assert not any(code in app.written for code in colours)
-        assert "CCC" in app.text  # the classes are spelt
+        assert "RRR" in app.text and "LLL" in app.text  # the owners are spelt
 
 
 def test_sixteen_colours_write_no_others() -> None:
@@ -283,7 +283,9 @@ def test_suspending_and_coming_back() -> None:
         app.wait_for(lambda at: len(at.written) > before)
         app.settle()
         written = app.written[before:]
-        assert all(words in written for words in (b"SIMULATED", b"Device time", b"Top ops", b"help")), "the whole page"
+        assert all(words in written for words in (b"SIMULATED", b"Where a step goes", b"Top ops", b"help")), (
+            "the whole page"
+        )
         app.press("5")
         app.wait_for_text("at the peak")
         app.press("q")

@@ -33,6 +33,7 @@ from tpuprof.parsers.pages.findings.ops.moving import (
     shuffles,
 )
 from tpuprof.parsers.pages.findings.ops.products import (
+    Products,
     needless_precision,
     padded_products,
     products_of,
@@ -42,13 +43,18 @@ from tpuprof.parsers.pages.findings.ops.unexplained import unexplained
 
 
 def findings(evidence: Evidence) -> tuple[Finding, ...]:
-    """Why the program is slow: what to know first, then those worth most; empty where nothing stands out.
+    """Why the program is slow: what to know first, then those worth most; empty where nothing stands out."""
+    whole = budget(evidence)
+    return findings_of(evidence, whole, None if whole is None else products_of(whole))
+
+
+def findings_of(evidence: Evidence, whole: Budget | None, products: Products | None) -> tuple[Finding, ...]:
+    """The same where the time to divide and the matrix products are known already.
 
     Time that belongs to two of them counts for the one that says more about its cause: input, compiling and a late core
     before idle time and collectives, and all of them before slow steps. An op's time is in one finding.
     """
     of_capture = [found for found in (no_device_events(evidence), memory_nearly_full(evidence)) if found is not None]
-    whole = budget(evidence)
     if whole is None:
         return tuple(of_capture)
     claims = [waiting_for_input(whole), compiling(whole), imbalance(whole), pipeline_bubbles(whole)]
@@ -62,7 +68,7 @@ def findings(evidence: Evidence) -> tuple[Finding, ...]:
         *(claim.finding for claim in claims),
         exposed_collectives(rest, sum(claim.collective_ps for claim in claims)),
         idle_gaps(rest, sum(claim.idle_ps for claim in claims)),
-        *_of_ops(rest),
+        *_of_ops(rest, products),
     ]
     known = [finding for finding in candidates if finding is not None]
     slow = slow_steps(whole, frozenset(finding.kind for finding in known))
@@ -75,8 +81,12 @@ def findings(evidence: Evidence) -> tuple[Finding, ...]:
     return (*(where if leads else []), *known, *([] if leads else where), *of_capture)
 
 
-def _of_ops(whole: Budget) -> Iterator[Finding | None]:
-    """Findings about ops; one takes the time of its ops from those behind it."""
+def _of_ops(whole: Budget, products: Products | None) -> Iterator[Finding | None]:
+    """Findings about ops; one takes the time of its ops from those behind it.
+
+    Args:
+        products: the large matrix products; None where the profile does not hold them.
+    """
     offloaded = in_host_memory(whole)
     across, rows = across_slices(whole)
     yield across
@@ -85,7 +95,6 @@ def _of_ops(whole: Budget) -> Iterator[Finding | None]:
     yield printing
     carried += float(whole.op_ps(printed[is_among(printed, whole.rows["host"])], "host").sum())
     yield host_offload(whole.without(np.concatenate([rows, printed])), offloaded, carried)
-    products = products_of(whole)
     looks: list[Callable[[Budget], OpFinding]] = [lambda rest: copy_waits(rest, offloaded), tiny_loops, recomputation]
     if products is not None:
         looks.append(lambda rest: needless_precision(rest, products))

@@ -14,6 +14,7 @@ from tpuprof.parsers.ops.host.activity import IdleTime, is_of_program
 from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.finding import ADVICE
+from tpuprof.parsers.pages.findings.ops.losses import Loss
 from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, OWNERS, WAITS, Owner, owner_index
 from tpuprof.parsers.steps.ledger import Ledger
 
@@ -144,6 +145,8 @@ class StepAccount:
         owners: all that have time in or between steps, in the order of `OWNERS`; in steps they add up to `step_ps`.
         steps: each step, as a mean over cores; cores, hosts: each one, as a mean over steps.
         verdict: what bounds the program.
+        losses: why ops take longer than at their roof, by cause; they add up to the owner `loss`. Empty where no device
+            was traced whose peaks are known.
     """
 
     step_ps: float
@@ -153,6 +156,7 @@ class StepAccount:
     cores: tuple[Account, ...]
     hosts: tuple[Account, ...]
     verdict: Verdict
+    losses: tuple[Loss, ...] = ()
 
     def fraction(self, *owners: Owner) -> float:
         """The part of the mean step that some owners have, 0-1."""

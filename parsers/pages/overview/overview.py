@@ -32,14 +32,17 @@ from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
 from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.table import OpTable, merge_tables
 from tpuprof.parsers.pages.common import NO_DEVICE, device_of, warnings_of, why_no_ops
+from tpuprof.parsers.pages.findings.budget import Budget, budget
 from tpuprof.parsers.pages.findings.capture import why_no_device
 from tpuprof.parsers.pages.findings.finding import Evidence
+from tpuprof.parsers.pages.findings.ops.losses import losses
+from tpuprof.parsers.pages.findings.ops.products import Products, products_of
 from tpuprof.parsers.pages.findings.why_slow import findings, undetectable
 from tpuprof.parsers.pages.inference import inference
 from tpuprof.parsers.pages.overview.bottleneck import bottleneck_of
 from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
 from tpuprof.parsers.pages.overview.generic_overview import generic_overview, generic_steps
-from tpuprof.parsers.pages.overview.ledger import step_account
+from tpuprof.parsers.pages.overview.ledger import StepAccount, step_account
 from tpuprof.parsers.pages.overview.model import Environment, Overview, Step
 from tpuprof.parsers.pages.overview.performance import counted_words, first_start, performance_of, step_parts
 from tpuprof.parsers.pages.steps import common_steps
@@ -75,7 +78,8 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
     numbered = any(summary.has_step_numbers for summary in summaries)
     evidence = evidence_of(summaries, table, common.grid, modules, environment.is_training is False)
     source = common.grid.input_source if common.grid is not None else None
-    account = ledger(common.grid)
+    account, whole = ledger(common.grid), budget(evidence)
+    products = None if whole is None else products_of(whole)
     return Overview(
         hosts=tuple(summary.host for summary in summaries),
         environment=environment,
@@ -89,7 +93,7 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         bottleneck=bottleneck_of(steps, table, source, shares, top_ops, unknown, numbered),
         inference=_latencies(summaries, environment.is_training, modules),
         infers=_infers(summaries, environment.is_training, common.grid is not None and common.grid.source == "steps"),
-        account=None if account is None else step_account(account, table, evidence.rates, evidence.gaps),
+        account=None if account is None else _account(account, evidence, whole, products),
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
@@ -105,6 +109,13 @@ def ledger_of(summaries: Sequence[HostSummary]) -> Ledger | None:
 def _is_generic(summaries: Sequence[HostSummary]) -> bool:
     """Whether there are no cores of a TPU, but GPUs, or the host's own steps."""
     return any(summary.generic is not None for summary in summaries) and not any(s.core_count for s in summaries)
+
+
+def _account(of: Ledger, evidence: Evidence, whole: Budget | None, products: Products | None) -> StepAccount:
+    """Where the mean step goes, and why its ops take longer than at their roof."""
+    account = step_account(of, evidence.table, evidence.rates, evidence.gaps)
+    lost = account.fraction("loss") * account.step_ps
+    return account if whole is None else replace(account, losses=losses(whole, products, lost))
 
 
 def _latencies(

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.pages.findings.ops.losses import CAUSE_TITLES
 from tpuprof.parsers.pages.overview.ledger import Account, OwnerTime, StepAccount
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, Owner
@@ -196,9 +198,25 @@ def report_lines(page: Overview, pen: Pen, most: int) -> list[Line]:
     if account is None:
         return pen.wrap(page.unknown.get("performance.step_time_ms", "The steps take no time."), "strong")
     lines = [*pen.wrap(account.verdict.statement, "strong"), *waterfall(account, pen), *between_line(account, pen)]
+    lines += loss_lines(account, pen)
     for title, accounts in (("Hosts", account.hosts), ("Cores", account.cores), ("Steps", account.steps)):
         if len(accounts) > 1:
             lines += [pen.rule(title, f"{len(accounts)}, means in each"), *_accounts(accounts, account, pen, most)]
+    return lines
+
+
+def loss_lines(account: StepAccount, pen: Pen) -> list[Line]:
+    """What computing ops lose against their roof, by cause, with the op that loses most for each."""
+    if not account.losses:
+        return []
+    lost = duration(sum(loss.time_ps for loss in account.losses), pen.glyphs.is_ascii)
+    lines = [pen.rule("Below the roof, by cause", f"{lost} of a step")]
+    for loss in account.losses:
+        spans: list[Span] = [(f" {CAUSE_TITLES[loss.cause]:<{_LABEL - 1}}", "text")]
+        spans.append((f"{duration(loss.time_ps, pen.glyphs.is_ascii):>{_TIME}}", "strong"))
+        fraction = loss.time_ps / account.step_ps if account.step_ps else 0.0
+        spans.append((f"{percent(100 * fraction):>{_SHARE}}", "text"))
+        lines.append(pen.fit([*spans, (f"  {counted(loss.ops, 'op')}, most in {loss.op}", "dim")]))
     return lines
 
 

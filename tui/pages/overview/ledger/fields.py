@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.parsers.pages.findings.ops.losses import CAUSE_TITLES, CAUSE_WORDS, Loss
 from tpuprof.parsers.pages.overview.ledger import Account, OwnerTime
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS, OWNERS
 from tpuprof.tui.report.fields import NO_REASON, Metric, Table, attribute, in_order, nested, object_table
-from tpuprof.tui.report.units import PERCENT, SHARE_PERCENT, TEXT, TEXTS, TIME_MS, VERBATIM, Unit
+from tpuprof.tui.report.units import COUNT, PERCENT, SHARE_PERCENT, TEXT, TEXTS, TIME_MS, VERBATIM, Unit
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.overview.model import Overview
@@ -81,6 +82,19 @@ def _accounts(key: str, name: str) -> Table[Sequence[Account]]:
     )
     return object_table(key, metrics, markdown=tuple(metric.key for metric in metrics))
 
+
+LOSSES: Table[Sequence[Loss]] = object_table(
+    "losses",
+    (
+        attribute("cause", VERBATIM, "; ".join(f"{cause}: {words}" for cause, words in CAUSE_WORDS.items())),
+        attribute("time_ms", TIME_MS, "of the mean step; over all causes they add up to the owner loss", "of a step"),
+        attribute("op", VERBATIM, "the op that loses most for it", "most in"),
+        attribute("ops", COUNT, "how many ops lose for it", "ops"),
+    ),
+    (Metric("title", VERBATIM, lambda of: CAUSE_TITLES[of.cause], "what the page calls it", heading="cause"),),
+    csv=("cause", "time_ms", "op", "ops"),
+    markdown=("title", "time_ms", "op", "ops"),
+)
 
 STEPS = _accounts("steps", "step")
 CORES = _accounts("cores", "core")

@@ -11,7 +11,16 @@ from tpuprof.parsers.pages.overview.ledger import OwnerTime
 from tpuprof.parsers.session import pages
 from tpuprof.parsers.steps.accounts.owners import OWNERS
 from tpuprof.parsers.steps.what_if import Without, owners_named, without
-from tpuprof.tui.pages.overview.ledger.fields import CORES, HOSTS, METRICS, OWNER_TIMES, STEPS, WITHOUT, WITHOUT_PARTS
+from tpuprof.tui.pages.overview.ledger.fields import (
+    CORES,
+    HOSTS,
+    LOSSES,
+    METRICS,
+    OWNER_TIMES,
+    STEPS,
+    WITHOUT,
+    WITHOUT_PARTS,
+)
 from tpuprof.tui.report.declared import Declared, Head, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import metric_rows
 from tpuprof.tui.report.page import Format, ReportRequest, page_of
@@ -53,7 +62,12 @@ def declare(content: Content, request: ReportRequest) -> Declared:
     owners = Section(OWNER_TIMES, rows, "Owners" if account else "", keys=keys)
     others = (
         Section(table, () if account is None else getattr(account, table.key), title if account else "", limit)
-        for table, title, limit in ((HOSTS, "Hosts", 0), (CORES, "Cores", 0), (STEPS, "Steps", most))
+        for table, title, limit in (
+            (LOSSES, "Below the roof, by cause", 0),
+            (HOSTS, "Hosts", 0),
+            (CORES, "Cores", 0),
+            (STEPS, "Steps", most),
+        )
     )
     why = page.unknown.get(STEP_TIME)
     return Declared(
@@ -85,7 +99,7 @@ REPORT = declared(
     "ledger",
     read,
     declare,
-    (OWNER_TIMES, HOSTS, CORES, STEPS),
+    (OWNER_TIMES, LOSSES, HOSTS, CORES, STEPS),
     (*METRICS, WITHOUT),
     warnings=lambda content: content.page.warnings,
 )

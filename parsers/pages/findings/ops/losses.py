@@ -1,0 +1,166 @@
+"""Why computing ops take longer than at their roof: the loss of a step by cause.
+
+Each op's loss is divided once, by the first cause that explains it: a loop's own time, matrices that do not fill the
+matrix unit, passes at a higher precision, accesses one after the other, random bits, and what no op reaches. The rest
+is unexplained.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Floats
+from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.words import share
+from tpuprof.parsers.formats.hlo.matrix import MatrixWork, mxu_side
+from tpuprof.parsers.ops.roofline import BOUNDS, holds_ops
+from tpuprof.parsers.pages.findings.budget import Budget, Rows
+from tpuprof.parsers.pages.findings.ops.groups import REACHED
+from tpuprof.parsers.pages.findings.ops.products import Products
+from tpuprof.parsers.steps.accounts.owners import op_owners, owner_index
+
+LossCause = Literal[
+    "loops",
+    "small_dimensions",
+    "padding",
+    "precision",
+    "latency",
+    "random_bits",
+    "unreachable",
+    "unexplained_compute",
+    "unexplained_memory",
+]
+"""Why an op takes longer than at its roof (see `CAUSE_WORDS`)."""
+
+CAUSES: tuple[LossCause, ...] = get_args(LossCause)
+
+CAUSE_WORDS: Mapping[LossCause, str] = {
+    "loops": "the own time of loops, calls and conditionals, which do no work themselves",
+    "small_dimensions": "matrix products of which a dimension is smaller than the side of the matrix unit",
+    "padding": "matrix products whose dimensions are no multiples of the sides of the matrix unit's tiles",
+    "precision": "matrix products in several passes, for a higher precision",
+    "latency": "gathers, scatters and sorts, which access memory one place after the other",
+    "random_bits": "random bits",
+    "unreachable": f"up to {share(REACHED)} of the roof, for nothing reaches its peak",
+    "unexplained_compute": "what none of these explains, of ops bound by peak FLOP/s",
+    "unexplained_memory": "what none of these explains, of ops bound by memory bandwidth",
+}
+
+CAUSE_TITLES: Mapping[LossCause, str] = {
+    "loops": "loops",
+    "small_dimensions": "small dimensions",
+    "padding": "padding",
+    "precision": "precision",
+    "latency": "latency",
+    "random_bits": "random bits",
+    "unreachable": "beyond reach",
+    "unexplained_compute": "unexplained, compute",
+    "unexplained_memory": "unexplained, memory",
+}
+"""What each cause is called on the screen and in reports."""
+
+_CLASSES: tuple[OpClass, ...] = ("compute", "vector")
+_LATENCY = re.compile(r"gather|scatter|^sort$")
+_RANDOM = re.compile(r"random_bits|threefry|rng_bit_generator|/rng")
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What computing ops lose for one cause.
+
+    Attributes:
+        time_ps: mean over cores, of a step, or of the capture without steps.
+        op: the op that loses most for it; ops: how many do.
+    """
+
+    cause: LossCause
+    time_ps: float
+    op: str
+    ops: int
+
+
+def losses(whole: Budget, products: Products | None, total_ps: float) -> tuple[Loss, ...]:
+    """The loss of a step by cause, the largest first; together they are the loss that the account has.
+
+    Args:
+        products: the large matrix products; None where the profile does not hold them.
+        total_ps: the loss of the mean step. Time by op is known of the whole capture, and gives its shares alone.
+    """
+    if not total_ps > 0:
+        return ()
+    evidence = whole.evidence
+    rows = np.concatenate([whole.rows[name] for name in _CLASSES])
+    times = np.concatenate([whole.op_ps(whole.rows[name], name) for name in _CLASSES])
+    owners, ideal = op_owners(evidence.table, evidence.peaks)
+    loses = owners[rows] == owner_index("loss")
+    rows, times = rows[loses], times[loses]
+    by_cause = _by_cause(whole, products, rows, times, times * (1.0 - ideal[rows]))
+    together = float(by_cause.sum())
+    scale = total_ps / together if together > 0 else 0.0
+    found = [
+        Loss(
+            cause,
+            float(of.sum()) * scale,
+            evidence.table.name[int(rows[of.argmax()])],
+            int(np.count_nonzero(of)),
+        )
+        for cause, of in zip(CAUSES, by_cause, strict=True)
+        if of.any()
+    ]
+    return tuple(sorted(found, key=lambda loss: -loss.time_ps))
+
+
+def _by_cause(whole: Budget, products: Products | None, rows: Rows, times: Floats, lost: Floats) -> Floats:
+    """float64[causes, rows]: each op's loss by cause."""
+    out, rest, table = np.zeros((len(CAUSES), len(rows))), lost.copy(), whole.evidence.table
+
+    def claim(cause: LossCause, wanted: Floats) -> None:
+        taken = np.clip(wanted, 0.0, rest)
+        out[CAUSES.index(cause)] += taken
+        rest[:] -= taken
+
+    categories = [table.category[row] or "" for row in rows.tolist()]
+    claim("loops", np.where(holds_ops(table)[rows], lost, 0.0))
+    for cause, extra in _of_products(whole, products, rows, times).items():
+        claim(cause, extra)
+    claim("latency", np.where([bool(_LATENCY.search(category)) for category in categories], rest, 0.0))
+    is_random = [bool(_RANDOM.search(table.framework_op[row])) for row in rows.tolist()]
+    claim("random_bits", np.where(is_random, rest, 0.0))
+    claim("unreachable", (times - lost) * (1.0 / REACHED - 1.0))
+    in_compute = whole.evidence.rates.bound_by[rows] == BOUNDS.index("compute")
+    claim("unexplained_compute", np.where(in_compute, rest, 0.0))
+    claim("unexplained_memory", rest.copy())
+    return out
+
+
+def _of_products(whole: Budget, products: Products | None, rows: Rows, times: Floats) -> dict[LossCause, Floats]:
+    """What products lose by the sizes of their matrices and by their passes: float64[rows] by cause, in this order."""
+    out: dict[LossCause, Floats] = {
+        "small_dimensions": np.zeros(len(rows)),
+        "padding": np.zeros(len(rows)),
+        "precision": np.zeros(len(rows)),
+    }
+    side = mxu_side(whole.evidence.device_type)
+    if products is None or side is None:
+        return out
+    place = {row: at for at, row in enumerate(rows.tolist())}
+    used = np.nan_to_num(products.used)
+    for at, (row, product) in enumerate(zip(products.rows.tolist(), products.products, strict=True)):
+        if row not in place:
+            continue
+        here = place[row]
+        plain = times[here] * used[at]  # what its multiplications take at the peak
+        filled = product.filled or 1.0
+        is_small = any(_is_small(work, side) for work in product.works)
+        out["small_dimensions" if is_small else "padding"][here] = plain * (1 / filled - 1)
+        out["precision"][here] = plain / filled * (product.passes - 1)
+    return out
+
+
+def _is_small(work: MatrixWork, side: int) -> bool:
+    return any(size is not None and size < side for size in (work.k, work.n))
