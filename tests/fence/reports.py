@@ -48,6 +48,7 @@ PAGES = (
     "cores",
     "overview",
     "findings",
+    "ledger",
     "input",
     "inference",
     "ops",

@@ -32,7 +32,18 @@ from tpuprof.parsers.hosts import codec
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.pages.overview.overview import overview
 
-PAGES = ("overview", "input", "ops", "op-profile", "framework-ops", "timeline", "memory-profile", "findings", "hosts")
+PAGES = (
+    "overview",
+    "input",
+    "ops",
+    "op-profile",
+    "framework-ops",
+    "timeline",
+    "memory-profile",
+    "findings",
+    "ledger",
+    "hosts",
+)
 FORMS = ("json", "text", "csv", "md")
 
 Read = Callable[[Path, bytes, random.Random], Outcome]

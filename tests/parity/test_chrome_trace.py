@@ -13,7 +13,7 @@ from tests.fence.reports import said
 from tests.support.files.chrome import packed, xprof_trace
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 
-PAGES = ("ops", "framework-ops", "overview", "findings", "input", "inference", "timeline")
+PAGES = ("ops", "framework-ops", "overview", "findings", "ledger", "input", "inference", "timeline")
 NOT_TOLD = {
     *("peak", "ridge_point", "device_type", "utilization", "bound_by", "roofline", "of_peak", "use_fraction"),
     *("hbm", "sram", "cmem", "vmem", "bandwidth", "chip", "unknown", "warnings", "run.", "device.type", "rates"),
