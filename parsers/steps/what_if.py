@@ -8,7 +8,7 @@ difference stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -59,16 +59,22 @@ class Without:
         return self.saved_ps / (self.of.mean_step_ps + float(self.of.mean_between_ps.sum()))
 
 
-def owners_named(names: str) -> tuple[Owner, ...]:
-    """The owners of a list of names with commas between them, each an owner or a group of them (`OWNER_GROUPS`).
+KnownOwners = Mapping[str, tuple[Owner, ...]]
+"""What names stand for."""
 
-    A group goes before the owner of the same name.
+OWNERS_BY_NAME: KnownOwners = {**{owner: (owner,) for owner in OWNERS}, **OWNER_GROUPS}
+"""Owners and groups of them by name; a group goes before the owner of the same name."""
+
+
+def owners_named(names: str, known: KnownOwners = OWNERS_BY_NAME) -> tuple[Owner, ...]:
+    """The owners of a list of names with commas between them.
+
+    Args:
+        known: what each name stands for.
 
     Raises:
-        ProfileError: no owner or group has one of the names.
+        ProfileError: one of the names is not known.
     """
-    known: dict[str, tuple[Owner, ...]] = {owner: (owner,) for owner in OWNERS}
-    known.update(OWNER_GROUPS)
     asked = [name.strip() for name in names.split(",")]
     for name in asked:
         if name not in known:

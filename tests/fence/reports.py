@@ -88,6 +88,8 @@ EXTRA = (
     ("graph", "--op", "no_such"),
     ("graph", "--op", "copy-done.4", "--around", "2", "--format", "json"),
     ("graph", "--op", "while.97", "--around", "3", "--format", "csv"),
+    ("ledger", "--without", "input,loss,waiting", "--width", "80"),
+    ("findings", "--without", "input,collective", "--format", "json"),
     ("overview", "--core", "1", "--width", "80"),
     ("op-profile", "--core", "0", "--width", "80", "--format", "json"),
     ("timeline", "--core", "1", "--limit", "5", "--format", "md"),

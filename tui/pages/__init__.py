@@ -60,7 +60,7 @@ PAGES: tuple[Page, ...] = (
     Page("hosts", "hosts.report", {}, without_host="The page hosts compares all hosts of a run."),
     Page("cores", "hosts.cores_report", {}, without_host="The page cores compares all cores of a run."),
     Page("overview", "overview.report", {}),
-    Page("findings", "overview.findings_report", {}),
+    Page("findings", "overview.findings_report", {"without": "--without"}),
     Page("ledger", "overview.ledger.report", {"without": "--without"}),
     Page("input", "input.report", {}),
     Page("inference", "overview.inference.report", {}),

@@ -19,7 +19,7 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.report import fields, json, markdown
 from tpuprof.tui.report.csv import table_csv
-from tpuprof.tui.report.page import Content, Report, ReportRequest
+from tpuprof.tui.report.page import Content, Format, Report, ReportRequest
 from tpuprof.tui.report.text import covered, heading, page_text
 
 
@@ -198,6 +198,7 @@ def declared(
     metrics: tuple[fields.Metric[Any], ...] = (),
     csv_table: fields.Table[Any] | None = None,
     warnings: Callable[[Content], Sequence[str]] = lambda page: page.warnings,  # type: ignore[attr-defined]
+    check: Callable[[Mapping[str, Any], Format, int | None], None] = lambda _, __, ___: None,
 ) -> Report[Content]:
     """A report in every format.
 
@@ -205,7 +206,7 @@ def declared(
         name: of the page, in the schema of its JSON.
         read: reads it from a run.
         declare: says what it holds.
-        tables, metrics, csv_table, warnings: as of a `Report`.
+        tables, metrics, csv_table, warnings, check: as of a `Report`.
     """
     writers = {
         "json": lambda content, asked: _json(name, declare(content, asked)),
@@ -213,7 +214,7 @@ def declared(
         "md": lambda content, asked: _markdown(declare(content, asked)),
         "text": lambda content, asked: _text(declare(content, asked), asked),
     }
-    return Report(read, writers, tables, metrics, warnings, csv_table or tables[0])
+    return Report(read, writers, tables, metrics, warnings, csv_table or tables[0], check)
 
 
 def _json(name: str, page: Declared) -> str:

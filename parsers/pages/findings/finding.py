@@ -13,6 +13,7 @@ from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.host.activity import Compilation, IdleTime
 from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, WAITS, Owner
 from tpuprof.parsers.steps.aligned import AlignedSteps
 
 FindingKind = Literal[
@@ -93,6 +94,25 @@ ADVICE: Mapping[FindingKind, str] = {
     "unexplained": "Look at these ops in the op profile: their shapes, their layouts, and what is fused in them.",
 }
 """What to try, by kind."""
+
+KIND_OWNERS: Mapping[str, tuple[Owner, ...]] = {
+    "input": ("input",),
+    "compilation": ("compile",),
+    "host": OWNER_GROUPS["host"],
+    "serving": OWNER_GROUPS["host"],
+    "idle": (*OWNER_GROUPS["host"], "between_ops"),
+    "slow-core": WAITS,
+    "straggler": WAITS,
+    "imbalance": WAITS,
+    "barrier": ("barrier",),
+    "dcn": ("collective_transfer",),
+    "collective": ("collective_wait", "collective_transfer"),
+    "debug-print": ("host_transfer",),
+    "host-offload": ("host_transfer",),
+    "copy-wait": ("copy",),
+    "copy": ("copy",),
+}
+"""Whose time findings of some kinds are about, and of nothing else; the others are about parts of an owner's time."""
 
 UNSEEN: frozenset[FindingKind] = frozenset(("debug-print", "sparse-core"))
 """Kinds that were found in composed profiles alone: no profile of hardware that has them was at hand."""

@@ -19,7 +19,10 @@ from tests.support.files.pprof import written
 from tpuprof.tui.cli.main import main
 from tpuprof.tui.pages import PAGE_NAMES
 
-EXTRA: dict[str, tuple[str, ...]] = {"runs": ("--facts",)}
+EXTRA: dict[str, tuple[str, ...]] = {
+    "runs": ("--facts",),
+    **dict.fromkeys(("ledger", "findings"), ("--without", "input")),
+}
 """Options that make a page show all that it can."""
 
 

@@ -43,7 +43,7 @@ def report_parser() -> UsageParser:
     facts = "of the page runs: step time, device, modules of each run too; some 10 ms a run"
     parser.add_argument("--facts", action="store_true", help=facts)
     without = "of the page ledger: the step without these owners of its time, or groups of them, with commas between; "
-    without += f"groups: {', '.join(OWNER_GROUPS)}"
+    without += f"groups: {', '.join(OWNER_GROUPS)}; of the page findings: without kinds that are owners"
     parser.add_argument("--without", metavar="OWNERS", help=without)
     timeline = parser.add_argument_group("timeline", "Its events instead of its tracks:")
     begin = "from this instant on, milliseconds on the trace's clock"

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.pages.findings.finding import KINDS
+from tpuprof.parsers.pages.findings.finding import KIND_OWNERS, KINDS
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.overview.fields import FINDINGS
 from tpuprof.tui.pages.overview.findings import finding_details
-from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared
-from tpuprof.tui.report.fields import Metric, Table, attribute, listed, object_table
+from tpuprof.tui.pages.overview.ledger.fields import WITHOUT, WITHOUT_PARTS
+from tpuprof.tui.pages.overview.ledger.report import Content, check, read, taken_away
+from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared, drawn_by
+from tpuprof.tui.report.fields import Metric, Table, attribute, listed, metric_rows, object_table
 from tpuprof.tui.report.markdown import escaped
-from tpuprof.tui.report.page import ReportRequest, page_of
+from tpuprof.tui.report.page import ReportRequest
 from tpuprof.tui.report.shared.quantities import STEP_TIME
 from tpuprof.tui.report.units import COUNT, VERBATIM
 
 if TYPE_CHECKING:
     from tpuprof.tui.report.fields import Rows
 
+_without_lines = drawn_by("tpuprof.tui.pages.overview.ledger.without:without_lines")
 _TOLD = "the profile has what it takes to tell"
 
 
@@ -68,8 +71,9 @@ def _nothing(page: Overview) -> str:
     return "Nothing stands out." if can_tell else "No finding of any kind can be told of this profile."
 
 
-def declare(page: Overview, request: ReportRequest) -> Declared:
-    """The findings, what each rests on and what to try, and the kinds that can't be detected."""
+def declare(content: Content, request: ReportRequest) -> Declared:
+    """The findings, what each rests on and what to try, the kinds that can't be detected, and the step without some."""
+    page, taken = content.page, content.without
     head = Head(f"Findings of {request.run.name}", request.run, page.hosts, page.warnings)
     findings = Section(FINDINGS, page.findings, "Why is it slow?", request.most_rows)
     untold = [kind for kind in _sought(page) if kind.undetectable]
@@ -80,9 +84,14 @@ def declare(page: Overview, request: ReportRequest) -> Declared:
             Block(markdown=lambda: _details(page, findings.shown)),
             Block(markdown=Section(SOUGHT, untold, "What this profile can't tell").markdown),
             Metrics(METRICS, page),
+            *taken_away(content, request),
         ),
+        metrics=lambda: [] if taken is None else metric_rows(WITHOUT_PARTS, taken),
         csv=findings,
-        text=lambda pen: _drawn(page, request.limit or len(page.findings), pen),
+        text=lambda pen: [
+            *(() if taken is None else _without_lines(taken, pen)),
+            *_drawn(page, request.limit or len(page.findings), pen),
+        ],
     )
 
 
@@ -117,4 +126,12 @@ def _drawn(page: Overview, most: int, pen: Pen) -> list[Line]:
     return [*lines, *pen.notes(page.warnings, ())]
 
 
-REPORT = declared("findings", page_of(pages.OVERVIEW), declare, (FINDINGS,), METRICS)
+REPORT = declared(
+    "findings",
+    partial(read, known=KIND_OWNERS),
+    declare,
+    (FINDINGS,),
+    (*METRICS, WITHOUT),
+    warnings=lambda content: content.page.warnings,
+    check=partial(check, known=KIND_OWNERS),
+)

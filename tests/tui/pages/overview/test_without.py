@@ -13,6 +13,7 @@ from tests.support.build import tpu_plane
 from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_USAGE
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.pages.findings.finding import KIND_OWNERS, KINDS
 from tpuprof.parsers.steps.accounts import owners
 from tpuprof.tui.cli.arguments.report import OWNER_GROUPS
 
@@ -58,9 +59,9 @@ def test_json_has_both_steps_and_owners_add_up(profile: Path, call: Call) -> Non
 
 def test_without_the_option_nothing_is_told(profile: Path, call: Call) -> None:
     page = json.loads(call("report", "ledger", profile, "--format", "json").out)
-    assert page["without"] is None
+    assert "without" not in page
     assert {row["without_ms"] for row in page["owners"]} == {None}
-    assert set(page["unknown"]) >= {"without", "owners[].without_ms"}
+    assert "owners[].without_ms" in page["unknown"]
     assert "mean step without" not in call("report", "ledger", profile, "--format", "md").out
     assert "instead of" not in call("report", "ledger", profile).out
 
@@ -90,7 +91,29 @@ def test_owners_that_are_not_there_are_a_usage_error(call: Call) -> None:
     said = call("report", "ledger", "demo", "--without", "inputs", code=EXIT_USAGE).err
     assert "'inputs' owns no time of a step: there are barrier, " in said
     said = call("report", "overview", "demo", "--without", "input", code=EXIT_USAGE).err
-    assert "--without is for the page ledger, not overview." in said
+    assert "--without is for the page findings, not overview." in said
+
+
+def test_findings_take_kinds_that_are_owners(profile: Path, call: Call) -> None:
+    asked = ("report", "findings", profile, "--without", "copy-wait,input")
+    without = json.loads(call(*asked, "--format", "json").out)["without"]
+    assert without["owners"] == ["input", "copy"]
+    assert without["step_time_ms"] == pytest.approx(0.8e-6)
+    assert "Without input, copies: a step takes 800 ps instead of 1.00 ns" in call(*asked, "--width", "100").out
+    assert "| mean step without | 800 ps |" in call(*asked, "--format", "md").out
+    assert "without" not in json.loads(call("report", "findings", profile, "--format", "json").out)
+    said = call("report", "findings", "demo", "--without", "padding", code=EXIT_USAGE).err
+    assert "'padding' owns no time of a step: there are barrier, collective, " in said
+
+
+def test_a_name_that_is_not_there_is_told_before_any_work(tmp_path: Path, call: Call) -> None:
+    for page in ("ledger", "findings"):
+        said = call("report", page, tmp_path / "nothing", "--without", "this", code=EXIT_USAGE).err
+        assert "'this' owns no time" in said
+
+
+def test_the_kinds_of_findings_are_kinds() -> None:
+    assert set(KIND_OWNERS) <= set(KINDS)
 
 
 def test_the_keys_are_described(call: Call) -> None:
@@ -105,5 +128,5 @@ def test_a_profile_without_steps_has_none_without(tmp_path: Path, call: Call) ->
     path = tmp_path / "host0.xplane.pb"
     path.write_bytes(space.SerializeToString())
     page = json.loads(call("report", "ledger", path, "--without", "input", "--format", "json").out)
-    assert page["without"] is None and page["unknown"]["without"].endswith("or there are no steps")
+    assert page["without"] is None and page["unknown"]["without"] == "the profile has no steps that take time"
     assert "instead of" not in call("report", "ledger", path, "--without", "input").out

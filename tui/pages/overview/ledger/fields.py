@@ -35,7 +35,8 @@ VERDICT: tuple[Metric[Any], ...] = (
     attribute("statement", VERBATIM, "the verdict in a sentence"),
 )
 
-NOTHING_TAKEN = "no --without takes an owner away, or there are no steps"
+NO_STEPS = "the profile has no steps that take time"
+_NOTHING_TAKEN = "no --without takes an owner away"
 _OWNER_COLUMNS = in_order("time_ms percent between_ms worst_step worst_step_ms worst_core worst_core_ms")
 OWNER_TIMES: Table[Sequence[OwnerTime]] = object_table(
     "owners",
@@ -53,7 +54,7 @@ OWNER_TIMES: Table[Sequence[OwnerTime]] = object_table(
             TIME_MS,
             "of the mean step without the owners of --without; over all owners they add up to without.step_time_ms",
             "without",
-            null=NOTHING_TAKEN,
+            null=_NOTHING_TAKEN,
         ),
     ),
     (Metric("title", VERBATIM, lambda of: OWNER_TITLES[of.owner], "what the page calls it", heading="owner"),),
@@ -125,5 +126,5 @@ WITHOUT_PARTS: tuple[Metric[Without], ...] = (
     attribute("saved_percent", SHARE_PERCENT, "the same, of period_ms with them", "saved share", name="saved_fraction"),
 )
 WITHOUT: Metric[Without | None] = Metric(
-    "without", nested(WITHOUT_PARTS), lambda without: without, "the step without the owners of --without", NOTHING_TAKEN
+    "without", nested(WITHOUT_PARTS), lambda without: without, "with --without alone: the step without these", NO_STEPS
 )

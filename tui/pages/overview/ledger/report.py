@@ -10,7 +10,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.overview.ledger import OwnerTime
 from tpuprof.parsers.session import pages
 from tpuprof.parsers.steps.accounts.owners import OWNERS
-from tpuprof.parsers.steps.what_if import Without, owners_named, without
+from tpuprof.parsers.steps.what_if import OWNERS_BY_NAME, KnownOwners, Without, owners_named, without
 from tpuprof.tui.pages.overview.ledger.fields import (
     CORES,
     HOSTS,
@@ -27,6 +27,8 @@ from tpuprof.tui.report.page import Format, ReportRequest, page_of
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.overview.model import Overview
+    from tpuprof.tui.draw.pen import Pen
+    from tpuprof.tui.draw.spans import Line
 
 _report_lines = drawn_by("tpuprof.tui.pages.overview.ledger.drawing:report_lines")
 _without_lines = drawn_by("tpuprof.tui.pages.overview.ledger.without:without_lines")
@@ -40,18 +42,27 @@ class Content:
     without: Without | None
 
 
-def read(request: ReportRequest) -> Content:
-    """Reads the overview, and the account by core and step only where owners are taken away."""
+def read(request: ReportRequest, known: KnownOwners = OWNERS_BY_NAME) -> Content:
+    """Reads the overview, and the account by core and step only where owners are taken away.
+
+    Args:
+        known: what names of ``--without`` stand for.
+    """
     page, names = page_of(pages.OVERVIEW)(request), request.options.get("without")
     if names is None or (of := page_of(pages.LEDGER)(request)) is None:
         return Content(page, None)
-    return Content(page, without(of, owners_named(names)))
+    return Content(page, without(of, owners_named(names, known)))
 
 
-def check(options: Mapping[str, Any], _: Format, __: int | None) -> None:
-    """Sees that the owners to take away are there."""
+def check(options: Mapping[str, Any], _: Format, __: int | None, known: KnownOwners = OWNERS_BY_NAME) -> None:
+    """Sees that what is to be taken away is there."""
     if options.get("without") is not None:
-        owners_named(options["without"])
+        owners_named(options["without"], known)
+
+
+def taken_away(content: Content, request: ReportRequest) -> tuple[Metrics[Any], ...]:
+    """What JSON has of the steps without some owners, where that is asked for."""
+    return () if request.options.get("without") is None else (Metrics((WITHOUT,), content.without),)
 
 
 def declare(content: Content, request: ReportRequest) -> Declared:
@@ -74,11 +85,15 @@ def declare(content: Content, request: ReportRequest) -> Declared:
         Head(f"Steps of {request.run.name}", request.run, page.hosts, page.warnings, (), page.environment.simulated),
         statement="" if account is None else account.verdict.statement,
         metrics=lambda: metric_rows(METRICS[:2], page) + ([] if taken is None else metric_rows(WITHOUT_PARTS, taken)),
-        parts=(Metrics(METRICS, page), Metrics((WITHOUT,), taken), owners, *others),
+        parts=(Metrics(METRICS, page), *taken_away(content, request), owners, *others),
         csv=Section(OWNER_TIMES, rows),
-        text=lambda pen: [*(() if taken is None else _without_lines(taken, pen)), *_report_lines(page, pen, most)],
+        text=lambda pen: [*(() if taken is None else _both(taken, pen)), *_report_lines(page, pen, most)],
         unknown={"step_time_ms": why, "period_ms": why, "verdict": why} if why else {},
     )
+
+
+def _both(taken: Without, pen: Pen) -> list[Line]:
+    return [*_without_lines(taken, pen), pen.rule("The step as it is")]
 
 
 def _rows(owners: tuple[OwnerTime, ...], taken: Without | None) -> tuple[OwnerTime, ...]:
@@ -102,4 +117,5 @@ REPORT = declared(
     (OWNER_TIMES, LOSSES, HOSTS, CORES, STEPS),
     (*METRICS, WITHOUT),
     warnings=lambda content: content.page.warnings,
+    check=check,
 )

@@ -21,7 +21,7 @@ def without_lines(of: Without, pen: Pen) -> list[Line]:
     for owner in sorted(OWNERS, key=lambda owner: -max(now[owner], left[owner])):
         if now[owner] or left[owner]:
             lines.append(_times(OWNER_TITLES[owner], now[owner], left[owner], pen, "text"))
-    return [*lines, pen.rule("The step as it is")]
+    return lines
 
 
 def _sentence(of: Without, pen: Pen) -> str:
