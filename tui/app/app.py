@@ -38,10 +38,10 @@ from tpuprof.tui.widgets.tab import CursorMoved, OpenPopup, OpenScreen, PageWant
 SHORT = 28  # rows below which the line on what is under the cursor gives way to the page
 RULE_CELLS = 3  # cells of the rule between list and card, as its style says
 
-_JUMPS = (
-    KeyRow("o", "go there", "Go to the op, step or page that it is about"),
-    KeyRow("O", "timeline", "Go to its longest run on the timeline"),
-)
+_JUMPS = {
+    "same_op": KeyRow("o", "go there", "Go to the op, step or page that it is about"),
+    "on_timeline": KeyRow("O", "timeline", "Go to its longest run on the timeline"),
+}
 
 _ABOUT_NOTES = meanings(
     ("Verdict", "the overview's sentences in full: what the program spends its time on, and why that is said."),
@@ -308,8 +308,9 @@ class MainScreen(AppScreen):
     def _enter(self) -> None:
         if self.tab.enter() == "details" and self.tab.details is not None:
             title, lines = self.tab.details
-            jumps = self.tab_name == FIRST and "same_op" in self.tab.commands
-            self.open(TextPopup(self.look, title, lines, self.tab.card_help_lines, _JUMPS if jumps else ()))
+            commands = self.tab.commands if self.tab_name == FIRST else ()
+            jumps = tuple(key for name, key in _JUMPS.items() if name in commands)
+            self.open(TextPopup(self.look, title, lines, self.tab.card_help_lines, jumps))
 
     def _go_back(self) -> None:
         """Cancels what is under way, ends a search, or goes back to where a jump came from; never quits."""

@@ -17,11 +17,12 @@ WIDEST = 14  # cells of the widest column, gap included
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where the user points: a step, an op, a finding, each an index or None."""
+    """Where the user points: a step, an op, a finding, a bar of the waterfall, each an index or None."""
 
     step: int | None = None
     op: int | None = None
     finding: int | None = None
+    owner: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,12 +22,15 @@ from tpuprof.tui.widgets.popup import TextPopup
 from tpuprof.tui.widgets.states import State, state_lines
 from tpuprof.tui.widgets.tab import OpenPopup, Tab
 
-Panel = Literal["findings", "ops", "steps"]
+Panel = Literal["findings", "owners", "ops", "steps"]
+
+_LISTS: tuple[Panel, ...] = ("findings", "owners", "ops")
+"""What stands one above the other; the cursor goes from each to the next."""
 
 
 @dataclass(frozen=True, slots=True)
 class PanelItem:
-    """A finding, an op or a step of a page, by index."""
+    """A finding, an owner of a step's time, an op or a step of a page, by index."""
 
     panel: Panel
     index: int
@@ -65,7 +68,7 @@ class StepGraphTab(Tab, Generic[P]):
         super().__init__(look, id=id)
         self._page: P | None = None
         self._panel: Panel = "ops"
-        self._lists: dict[Panel, Listing] = {"ops": Listing(), "findings": Listing()}
+        self._lists: dict[Panel, Listing] = dict.fromkeys(_LISTS, Listing())
         """The cursor in each panel; in that of steps from when one goes there."""
         self._list: Panel = "ops"
         self._drawn: ComposedGraph | None = None
@@ -79,7 +82,7 @@ class StepGraphTab(Tab, Generic[P]):
         raise NotImplementedError
 
     def _listed(self, page: P) -> Mapping[Panel, Sequence[str]]:
-        """The names of what is listed, ops or findings too."""
+        """The names of what is listed: ops, findings, owners of a step's time where these are drawn."""
         raise NotImplementedError
 
     def _searched(self, page: P) -> Mapping[Panel, Sequence[str]]:
@@ -112,8 +115,8 @@ class StepGraphTab(Tab, Generic[P]):
         """The page or the state; notes where the page's parts are."""
         if self._page is None:
             return state_lines(self._state, Pen(width, self.look.glyphs), height)
-        finding = self._cursor_in("findings") if self._list == "findings" else None
-        cursor = Cursor(self._cursor_in("steps"), self._cursor_in("ops") if finding is None else None, finding)
+        finding, owner, op = (self._cursor_in(panel) if self._list == panel else None for panel in _LISTS)
+        cursor = Cursor(self._cursor_in("steps"), op, finding, owner)
         self._drawn = self._composed(self._page, width, height, cursor)
         return self._drawn.lines
 
@@ -121,8 +124,8 @@ class StepGraphTab(Tab, Generic[P]):
     def place(self) -> PanelItem | None:
         """Where the cursor is."""
         page, panel = self._page, self._panel
-        index = self._cursor_in(panel)
-        return PanelItem(panel, index) if page is not None and index is not None and self._count(page, panel) else None
+        index, count = self._cursor_in(panel), 0 if page is None else self._count(page, panel)
+        return PanelItem(panel, min(index, count - 1)) if index is not None and count else None
 
     def _cursor_in(self, panel: Panel) -> int | None:
         """Where the cursor of a panel is; None where it has none."""
@@ -133,9 +136,8 @@ class StepGraphTab(Tab, Generic[P]):
 
     def _first_panel(self, page: P) -> Panel:
         """The panel whose first entry shows with all that stands above it: the answer, if there is one."""
-        if self._count(page, "findings"):
-            return "findings"
-        return "ops" if self._count(page, "ops") or not self._steps(page) else "steps"
+        first = next((panel for panel in _LISTS if self._count(page, panel)), None)
+        return first or ("steps" if self._steps(page) else "ops")
 
     @property
     def selection(self) -> str | None:
@@ -149,9 +151,11 @@ class StepGraphTab(Tab, Generic[P]):
     def keys(self) -> Sequence[KeyRow]:
         """Keys for what there is to move over."""
         page = self._page
-        findings, ops = (0, 0) if page is None else (self._count(page, "findings"), self._count(page, "ops"))
+        above, ops = False, False
+        if page is not None:
+            above, ops = any(self._count(page, panel) for panel in _LISTS[:-1]), self._count(page, "ops") > 0
         step = "step" if page is not None and self._steps(page) else ""
-        rows = "row" if findings else "op" if ops else ""
+        rows = "row" if above else "op" if ops else ""
         has_some = bool(rows or step)
         short = rows, step, "details" if has_some else ""
         motions = motion_keys("op", "Next, previous step", "Details of the op or step", ends="one", short=short)
@@ -199,11 +203,21 @@ class StepGraphTab(Tab, Generic[P]):
         self._lists.pop("steps", None)
         if step is not None:
             self._lists["steps"] = Listing(step)
-        before = self._listed(old)["ops"] if old is not None else ()
-        names = self._listed(new)["ops"]
-        kept = before[self._lists["ops"].cursor : self._lists["ops"].cursor + 1]
-        self._lists["ops"] = Listing(names.index(kept[0]) if kept and kept[0] in names else 0)
+        listed, before = self._listed(new), self._listed(old) if old is not None else {}
+        for panel in _LISTS[1:]:
+            names, at = listed.get(panel, ()), self._lists[panel].cursor
+            kept = before.get(panel, ())[at : at + 1]
+            self._lists[panel] = Listing(names.index(kept[0]) if kept and kept[0] in names else 0)
+        self._stay_on_a_list(new)
         self.matches, self._match = (), -1
+
+    def _stay_on_a_list(self, page: P) -> None:
+        """Leaves a list that is drawn no longer, such as the waterfall on a screen that has become too low for it."""
+        first = self._first_panel(page)
+        if self._panel != "steps" and not self._count(page, self._panel):
+            self._panel = first
+        if not self._count(page, self._list):
+            self._list = first if first != "steps" else "ops"
 
     def _go(self, place: PanelItem) -> None:
         """Puts the cursor on a place and draws again with it in sight; with the first one all that stands above it."""
@@ -226,7 +240,7 @@ class StepGraphTab(Tab, Generic[P]):
         super().show_state(state)
 
     def move(self, across: int, down: int) -> None:
-        """Across moves over steps, down over findings and ops from where the cursor is in these."""
+        """Across moves over steps, down over the lists from where the cursor is in these."""
         page = self._page
         if page is None:
             return
@@ -239,28 +253,27 @@ class StepGraphTab(Tab, Generic[P]):
             super().move(across, down)
 
     def _below(self, page: P, down: int) -> PanelItem:
-        """The place so many rows down: findings stand above the ops, and the cursor goes from one to the other."""
-        findings, ops = self._count(page, "findings"), self._count(page, "ops")
-        if self._list == "findings":
-            index = self._lists["findings"].cursor + down
-            return PanelItem("findings", index) if index < findings or not ops else PanelItem("ops", 0)
-        index = self._lists["ops"].cursor + down
-        if index < 0 and findings:
-            return PanelItem("findings", findings - 1)
-        return PanelItem("ops", index) if ops else PanelItem("findings", 0)
+        """The place so many rows down: lists stand above each other, and the cursor goes from each to the next."""
+        lists = [panel for panel in _LISTS if self._count(page, panel)]
+        at = lists.index(self._list) if self._list in lists else 0
+        index = self._lists[lists[at]].cursor + down
+        if index < 0 and at:
+            return PanelItem(lists[at - 1], self._count(page, lists[at - 1]) - 1)
+        if index >= self._count(page, lists[at]) and at + 1 < len(lists):
+            return PanelItem(lists[at + 1], 0)
+        return PanelItem(lists[at], index)
 
     def ends(self, direction: int) -> None:
-        """First or last of what the cursor moves over: of the steps, or of findings and ops."""
+        """First or last of what the cursor moves over: of the steps, or of all lists."""
         page = self._page
         if page is None:
             return
-        ops = self._count(page, "ops")
         if self._panel == "steps" and self._steps(page):
             self._go(PanelItem("steps", 0 if direction < 0 else len(page.steps) - 1))
         elif direction < 0:
             self._go(PanelItem(self._first_panel(page), 0))
-        elif ops:
-            self._go(PanelItem("ops", ops - 1))
+        elif lists := [panel for panel in _LISTS if self._count(page, panel)]:
+            self._go(PanelItem(lists[-1], self._count(page, lists[-1]) - 1))
 
     def _lines_of(self, panel: Panel) -> tuple[int, ...]:
         """The lines to bring in sight, the most important last: of the graph its end and its top, else the cursor's."""
@@ -274,6 +287,8 @@ class StepGraphTab(Tab, Generic[P]):
     def on_resize(self, event: Resize) -> None:
         """Keeps what is under the cursor in sight."""
         super().on_resize(event)
+        if self._page is not None:
+            self._stay_on_a_list(self._page)
         place = self.place
         if place is not None and (place.panel == "steps" or place.index):
             self._go(place)

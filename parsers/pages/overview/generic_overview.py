@@ -115,7 +115,7 @@ def generic_steps(summaries: Sequence[HostSummary]) -> Ledger | None:
 def _account(summaries: Sequence[HostSummary], table: OpTable) -> StepAccount | None:
     """Where the mean step goes; None without steps."""
     account = generic_steps(summaries)
-    return None if account is None else step_account(account, table, table_rates(table, Peaks()), None)
+    return None if account is None else step_account(account, table, table_rates(table, Peaks()), Peaks(), None)
 
 
 def _performance(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -10,11 +10,13 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import sentence_name, share, time
+from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.host.activity import IdleTime, is_of_program
 from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.finding import ADVICE
 from tpuprof.parsers.pages.findings.ops.losses import Loss
+from tpuprof.parsers.pages.overview.owner_ops import OwnerOps, owner_ops
 from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, OWNERS, WAITS, Owner, owner_index
 from tpuprof.parsers.steps.ledger import Ledger
 
@@ -145,6 +147,7 @@ class StepAccount:
         owners: all that have time in or between steps, in the order of `OWNERS`; in steps they add up to `step_ps`.
         steps: each step, as a mean over cores; cores, hosts: each one, as a mean over steps.
         verdict: what bounds the program.
+        ops: the ops of each owner that has any, over the capture.
         losses: why ops take longer than at their roof, by cause; they add up to the owner `loss`. Empty where no device
             was traced whose peaks are known.
     """
@@ -156,6 +159,7 @@ class StepAccount:
     cores: tuple[Account, ...]
     hosts: tuple[Account, ...]
     verdict: Verdict
+    ops: Mapping[Owner, OwnerOps]
     losses: tuple[Loss, ...] = ()
 
     def fraction(self, *owners: Owner) -> float:
@@ -163,11 +167,12 @@ class StepAccount:
         return sum(each.fraction for each in self.owners if each.owner in owners)
 
 
-def step_account(of: Ledger, table: OpTable, rates: Rates, idle: IdleTime | None) -> StepAccount:
+def step_account(of: Ledger, table: OpTable, rates: Rates, peaks: Peaks, idle: IdleTime | None) -> StepAccount:
     """The account as pages show it.
 
     Args:
         table, rates: the ops over all cores: they show whether memory or compute bounds the work.
+        peaks: the peaks of one core.
         idle: what the host did in the gaps of the core that is idle most.
     """
     mean, between = of.mean_ps, of.mean_between_ps
@@ -200,6 +205,7 @@ def step_account(of: Ledger, table: OpTable, rates: Rates, idle: IdleTime | None
         cores=_accounts(of.core_names, by_core),
         hosts=_accounts(host_names, by_host),
         verdict=verdict_of(of, table, rates, idle),
+        ops=owner_ops(table, peaks),
     )
 
 

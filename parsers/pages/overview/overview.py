@@ -113,7 +113,7 @@ def _is_generic(summaries: Sequence[HostSummary]) -> bool:
 
 def _account(of: Ledger, evidence: Evidence, whole: Budget | None, products: Products | None) -> StepAccount:
     """Where the mean step goes, and why its ops take longer than at their roof."""
-    account = step_account(of, evidence.table, evidence.rates, evidence.gaps)
+    account = step_account(of, evidence.table, evidence.rates, evidence.peaks, evidence.gaps)
     lost = account.fraction("loss") * account.step_ps
     return account if whole is None else replace(account, losses=losses(whole, products, lost))
 

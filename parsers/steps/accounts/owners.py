@@ -95,7 +95,7 @@ MOST_TEXT = 20_000
 """How many characters of an HLO text are read for shapes; the result and the operands come first."""
 
 _MOST_READ = 200  # copies whose text is read for the host's memory: the rest of them take no time
-_INPUT = frozenset({"infeed", "sparsecorev0 infeed"})
+_INPUT = frozenset({"infeed", "sparsecorev0 infeed", "memcpy host to device"})  # the latter on GPUs
 
 
 def owner_index(owner: Owner) -> int:

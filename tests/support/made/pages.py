@@ -40,7 +40,7 @@ def training_account() -> StepAccount:
     owner_ps[:, :, owner_index("host")] = step_ps - owner_ps.sum(axis=2)
     cores = tuple(f"demo-vm:{core}" for core in range(4))
     of = Ledger(names, cores, np.zeros(4, np.int64), step_ps, owner_ps, np.zeros_like(owner_ps))
-    return step_account(of, EMPTY_TABLE, table_rates(EMPTY_TABLE, Peaks()), None)
+    return step_account(of, EMPTY_TABLE, table_rates(EMPTY_TABLE, Peaks()), Peaks(), None)
 
 
 def training_overview() -> Overview:

@@ -109,6 +109,31 @@ async def test_cursor_over_ops_and_steps() -> None:
         assert await at("j") == PanelItem("ops", 9), "the other panel's cursor has stayed where it was"
 
 
+async def test_cursor_over_the_bars_of_the_waterfall_where_it_is_drawn() -> None:
+    async with scene(width=120, height=40) as (app, pilot):
+
+        async def at(*keys: str) -> PanelItem | None:
+            await pilot.press(*keys)
+            return overview_tab(app).place
+
+        mark = app.main.look.glyphs.mark
+        assert await at("j", "j") == PanelItem("owners", 0)
+        assert overview_tab(app).selection == "below the roof"
+        for label in ("input", "collectives, moving", "host", "3 others", "at the roof"):
+            await pilot.press("j")
+            assert [line.split("  ")[0] for line in frame(app).splitlines() if line.startswith(mark)] == [mark + label]
+        assert await at("j") == PanelItem("ops", 0)
+        assert await at("k") == PanelItem("owners", 5)
+        assert await at("l") == PanelItem("steps", 3)
+        assert await at("k") == PanelItem("owners", 4), "the other panel's cursor has stayed where it was"
+        await pilot.resize_terminal(120, 24)
+        await settled(pilot)
+        assert overview_tab(app).place == PanelItem("findings", 1), "no waterfall on a low screen"
+        await pilot.resize_terminal(120, 40)
+        await settled(pilot)
+        assert await at("j", "j", "j", "g") == PanelItem("findings", 0)
+
+
 async def test_selected_op_is_always_in_sight() -> None:
     async with scene() as (app, pilot):
         mark = app.main.look.glyphs.mark
@@ -122,7 +147,7 @@ async def test_selected_op_is_always_in_sight() -> None:
 async def test_detail_line_names_the_op_in_full() -> None:
     async with scene(width=120, height=40) as (app, pilot):
         assert "Step 103 waited 180 ms" in frame(app).splitlines()[-2]
-        await pilot.press("j", "j", "j")
+        await pilot.press(*"jjjjjjjjj")
         assert "op jit(train_step)/transpose(jvp(Model))/layer_0/mlp/dot_general" in frame(app).splitlines()[-2]
         await pilot.press("l")
         assert "step 103  starts at 546 ms  input 49.9%" in frame(app).splitlines()[-2]
@@ -298,7 +323,7 @@ async def test_footer_has_the_pages_keys_again_when_a_panel_closes() -> None:
 async def test_yank_says_where_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     async with scene(make_app(), width=160, height=40) as (app, pilot):
-        await press(pilot, "j", "j", "j", "y")
+        await press(pilot, *"jjjjjjjjj", "y")
         assert app.clipboard == "jit(train_step)/transpose(jvp(Model))/layer_0/mlp/dot_general"
         assert "Copied to the terminal (if it takes OSC 52) and " in frame(app)
         assert "Copied" not in await after(pilot, "k")

@@ -23,7 +23,9 @@ from tpuprof.tui.pages.overview.findings import findings_table
 from tpuprof.tui.pages.overview.headline import headline, latency_line, split_lines, verdict
 from tpuprof.tui.pages.overview.inference import drawing
 from tpuprof.tui.pages.overview.ledger.drawing import (
+    Bar,
     Part,
+    bars,
     between_line,
     owner_parts,
     stacked_bar,
@@ -42,15 +44,24 @@ def class_bar(page: Overview, pen: Pen, compact: bool = False) -> list[Line]:
     return stacked_bar(parts, pen, compact)
 
 
-def _where_time_goes(page: Overview, pen: Pen, height: int | None, crowded: bool) -> list[Line]:
+def _where_time_goes(page: Overview, pen: Pen, height: int | None, crowded: bool, cursor: int | None) -> list[Line]:
     """The waterfall of the mean step, or one bar of it on a low screen; without steps the time by class of op."""
     account = page.account
     if account is None:
         return class_bar(page, pen, crowded)
     if height is not None and height < TALL:
         return stacked_bar(owner_parts(account), pen, crowded)
-    most = None if height is None else _LEAST_WATERFALL + (height - TALL) // 3
-    return [*waterfall(account, pen, most), *between_line(account, pen)]
+    return [*waterfall(account, pen, _most_bars(height), cursor), *between_line(account, pen)]
+
+
+def _most_bars(height: int | None) -> int | None:
+    """Lines of the waterfall on a screen that has room for one; None in a report, which has them all."""
+    return None if height is None else _LEAST_WATERFALL + (height - TALL) // 3
+
+
+def shown_bars(page: Overview, height: int) -> tuple[Bar, ...]:
+    """The bars of the waterfall on a screen of this height; none where it is too low for one, or there are no steps."""
+    return () if page.account is None or height < TALL else bars(page.account, _most_bars(height))
 
 
 _LEAST_WATERFALL = 5
@@ -141,7 +152,7 @@ def compose(page: Overview, pen: Pen, height: int | None, cursor: Cursor) -> Com
     lines += _why_slow(page, pen, height, cursor)
     lines.append(_device_rule(page, pen))
     crowded = height is not None and height <= LOW and bool(page.findings)
-    lines += _where_time_goes(page, pen, height, crowded)
+    lines += _where_time_goes(page, pen, height, crowded, cursor.owner)
     first_step = last_step = -1
     rows = 8 if height is None else max(2 if crowded else 3, min(10, height - len(lines) - len(page.top_ops) - 5))
     if page.serves:

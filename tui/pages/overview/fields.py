@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.parsers.pages.overview.ledger import OwnerTime
 from tpuprof.parsers.pages.overview.model import Overview, Share, Step, StepPart, TopOp
+from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.format import UNKNOWN, duration, flop_rate, percent, utc
 from tpuprof.tui.report.fields import NO_REASON, Metric, Table, attribute, listed, nested, object_table
@@ -275,6 +277,16 @@ def _part_of_mean(part: StepPart) -> Metric[Overview]:
     return Metric(part.name, TIME_MS, lambda _: part.average_ps, meaning)
 
 
+def _part_of_step(of: OwnerTime) -> Metric[Overview]:
+    """An owner's part of the mean step, with its share and definition in what it means."""
+    return Metric(
+        OWNER_TITLES[of.owner],
+        TIME_MS,
+        lambda _: of.time_ps,
+        f"{percent(100 * of.fraction)} of the mean step: {OWNER_WORDS[of.owner]}",
+    )
+
+
 def sections(page: Overview) -> list[Section]:
     """All figures of the page by what they are about."""
     time, inference = page.performance.step_time, _latencies_of(page)
@@ -283,6 +295,7 @@ def sections(page: Overview) -> list[Section]:
         if time is not None
         else [(OF_STEPS, page)]
     )
+    owners = () if page.account is None else sorted(page.account.owners, key=lambda of: -of.time_ps)
     latency: list[tuple[Metric[Any], Any]] = []
     if inference is not None:
         latency = [(figure, inference) for figure in INFERENCE if not figure.unit.parts]
@@ -293,7 +306,12 @@ def sections(page: Overview) -> list[Section]:
 
     return [
         ("Step time", times),
-        *([("Mean step", of_page(map(_part_of_mean, page.step_parts)))] if page.step_parts else []),
+        *([("Where a step goes", of_page(map(_part_of_step, owners)))] if owners else []),
+        *(
+            [("Mean step by XProf, whose parts overlap", of_page(map(_part_of_mean, page.step_parts)))]
+            if page.step_parts
+            else []
+        ),
         ("Device and host", of_page((*ACTIVITY, FLOPS, BANDWIDTH, ROOFLINE, *COUNTERS))),
         ("Framework ops, and matrix ops by the width of their operands", of_page(SPLIT)),
         ("Bottleneck", of_page(BOTTLENECK[:4])),

@@ -12,7 +12,7 @@ from tpuprof.tui.pages import TABS
 from tpuprof.tui.pages.overview.fields import share, worth
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.pages.findings.finding import Finding
+    from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
     from tpuprof.parsers.pages.overview.model import Overview
 
 TAB_KEYS = {tab.name: (str(number), tab.short_title.lower()) for number, tab in enumerate(TABS, 1)}
@@ -73,7 +73,7 @@ def finding_details(finding: Finding, page: Overview, pen: Pen, with_key: bool =
     lines += [pen.fit([]), *pen.wrap(finding.basis, "dim")]
     lines += [pen.fit([]), *pen.wrap(finding.advice, "text", [(f"{pen.glyphs.arrow} ", "key")])]
     key: list[Span] = [(pen.glyphs.keyed("`o` shows "), "key")] if with_key else [("see ", "dim")]
-    return [*lines, pen.fit([]), *pen.wrap(_jump(finding, page), "text", key)]
+    return [*lines, pen.fit([]), *pen.wrap(jump_words(finding.place, page), "text", key)]
 
 
 def _worth_line(finding: Finding, pen: Pen) -> list[Line]:
@@ -89,9 +89,8 @@ def _worth_line(finding: Finding, pen: Pen) -> list[Line]:
     return [pen.fit(head)]
 
 
-def _jump(finding: Finding, page: Overview) -> str:
+def jump_words(place: JumpTarget, page: Overview) -> str:
     """What `o` shows, in words."""
-    place = finding.place
     number, name = TAB_KEYS[place.tab]
     where = f"tab {number}, {name}"
     if place.target is None:

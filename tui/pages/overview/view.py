@@ -12,19 +12,21 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.overview.details import op_details, op_line, step_details, step_line
-from tpuprof.tui.pages.overview.drawing import compose, notes
+from tpuprof.tui.pages.overview.drawing import compose, notes, shown_bars
 from tpuprof.tui.pages.overview.fields import sections
-from tpuprof.tui.pages.overview.findings import finding_details, finding_line
+from tpuprof.tui.pages.overview.findings import finding_details, finding_line, jump_words
 from tpuprof.tui.pages.overview.headline import verdict
 from tpuprof.tui.pages.overview.inference import drawing
 from tpuprof.tui.pages.overview.inference.drawing import module_details
+from tpuprof.tui.pages.overview.ledger.card import bar_details, bar_line, place_of
+from tpuprof.tui.pages.overview.ledger.drawing import Bar
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.step_graph_tab import NamedStep, Panel, PanelItem, StepGraphTab
 from tpuprof.tui.widgets.tab import Jump
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.pages.findings.finding import Finding
+    from tpuprof.parsers.pages.findings.finding import JumpTarget
     from tpuprof.parsers.pages.inference import LatencyRow
     from tpuprof.tui.report.describe import Section
 
@@ -134,7 +136,15 @@ class OverviewTab(StepGraphTab[Overview]):
     def _listed(self, page: Overview) -> Mapping[Panel, Sequence[str]]:
         if self._shows_latencies and page.inference is not None:
             return {"ops": [row.name for row in page.inference.modules]}
-        return {"findings": [finding.title for finding in page.findings], "ops": [op.name for op in page.top_ops]}
+        return {
+            "findings": [finding.title for finding in page.findings],
+            "owners": [bar.label for bar in self._bars(page)],
+            "ops": [op.name for op in page.top_ops],
+        }
+
+    def _bars(self, page: Overview) -> Sequence[Bar]:
+        """The bars of the waterfall that are drawn."""
+        return () if self._shows_latencies else shown_bars(page, self.size.height)
 
     def _searched(self, page: Overview) -> Mapping[Panel, Sequence[str]]:
         if self._shows_latencies:
@@ -148,6 +158,8 @@ class OverviewTab(StepGraphTab[Overview]):
     def _line_on(self, page: Overview, place: PanelItem, pen: Pen) -> Line:
         if place.panel == "steps":
             return step_line(place.index, page, pen)
+        if place.panel == "owners":
+            return bar_line(self._bars(page)[place.index], pen)
         if place.panel == "findings":
             return finding_line(page.findings[place.index], pen)
         if module := self._module(page, place.index):
@@ -157,6 +169,9 @@ class OverviewTab(StepGraphTab[Overview]):
     def _lines_on(self, page: Overview, place: PanelItem, pen: Pen) -> list[Line]:
         if place.panel == "steps":
             return step_details(place.index, page, pen)
+        if place.panel == "owners" and page.account is not None:
+            bar = self._bars(page)[place.index]
+            return bar_details(bar, page.account, jump_words(place_of(bar, page.account), page), pen)
         if place.panel == "findings":
             return finding_details(page.findings[place.index], page, pen)
         if module := self._module(page, place.index):
@@ -190,9 +205,9 @@ class OverviewTab(StepGraphTab[Overview]):
         always += ("latencies",) if page.inference is not None else ()
         if place is None or self._shows_latencies:
             return always
-        if place.panel == "findings":
-            jump = self._jump_of(page, page.findings[place.index])
-            always = ("graph", *always) if jump.what == "op" else always
+        there = self._place_of(page, place)
+        if there is not None:
+            always = ("graph", *always) if _jump_to(page, there).what == "op" else always
             return ("same_op", *always)
         return ("same_op", *(("on_timeline", "graph") if place.panel == "ops" else ()), *always)
 
@@ -205,7 +220,7 @@ class OverviewTab(StepGraphTab[Overview]):
 
     def _show_latencies(self, wanted: bool) -> None:
         page, self._wants_latencies = self._page, wanted
-        self._lists = {"ops": Listing(), "findings": Listing()}
+        self._lists = {panel: Listing() for panel in self._lists if panel != "steps"}
         if page is not None:
             self._panel = self._list = self._first_panel(page)
         self.scroll_lines_to(0)
@@ -223,23 +238,22 @@ class OverviewTab(StepGraphTab[Overview]):
         page, place, selected = self._page, self.place, self.selection
         if page is None or place is None or selected is None or command not in ("same_op", "on_timeline", "graph"):
             return None
+        there = self._place_of(page, place)
         if command == "graph":
-            name = self._jump_of(page, page.findings[place.index]).name if place.panel == "findings" else selected
-            return Jump("graph", "op", name)
-        if command == "same_op" and place.panel == "findings":
-            return self._jump_of(page, page.findings[place.index])
+            return Jump("graph", "op", selected if there is None else _jump_to(page, there).name)
+        if command == "same_op" and there is not None:
+            return _jump_to(page, there)
         if command == "same_op" and place.panel == "ops":
             return Jump("op-profile", "framework_op", selected)
         return Jump("timeline", "step" if place.panel == "steps" else "op", selected)
 
-    def _jump_of(self, page: Overview, finding: Finding) -> Jump:
-        """To where a finding points."""
-        tab, target = finding.place.tab, finding.place.target
-        if target is None:
-            return Jump(tab)
-        is_step = any(step.name == target for step in page.steps)
-        is_of_step = tab == "input" or (tab == "timeline" and is_step)
-        return Jump(tab, "step" if is_of_step else "op", target)
+    def _place_of(self, page: Overview, place: PanelItem) -> JumpTarget | None:
+        """Where to look for a finding or an owner; None for ops and steps, which are where they are."""
+        if place.panel == "findings":
+            return page.findings[place.index].place
+        if place.panel == "owners" and page.account is not None:
+            return place_of(self._bars(page)[place.index], page.account)
+        return None
 
     def verdict_lines(self, pen: Pen) -> list[Line]:
         """The headline in full, for the notes."""
@@ -248,3 +262,12 @@ class OverviewTab(StepGraphTab[Overview]):
     def unknown_lines(self, pen: Pen) -> list[Line]:
         """What is unknown, and why, for the notes."""
         return notes(replace(self._page, warnings=()), pen) if self._page is not None else []
+
+
+def _jump_to(page: Overview, place: JumpTarget) -> Jump:
+    """To a tab, and the op or step there."""
+    if place.target is None:
+        return Jump(place.tab)
+    is_step = any(step.name == place.target for step in page.steps)
+    is_of_step = place.tab == "input" or (place.tab == "timeline" and is_step)
+    return Jump(place.tab, "step" if is_of_step else "op", place.target)

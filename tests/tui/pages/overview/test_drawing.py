@@ -276,7 +276,7 @@ def test_an_ascii_bar_has_no_holes(eighths: int) -> None:
 
 def _account_of(*steps: GenericStep) -> StepAccount:
     of = present(generic_ledger(steps, "host0:0"))
-    return step_account(of, EMPTY_TABLE, table_rates(EMPTY_TABLE, Peaks()), None)
+    return step_account(of, EMPTY_TABLE, table_rates(EMPTY_TABLE, Peaks()), Peaks(), None)
 
 
 def test_a_page_of_gpus_has_their_words_and_is_not_sure_of_input() -> None:

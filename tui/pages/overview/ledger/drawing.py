@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
@@ -103,57 +104,78 @@ _STANDS_OUT = 1.5
 """A core is named where it has this multiple of the mean."""
 
 
-_Bar = tuple[str, StyleKey, float, str]
-"""Label, style, time and note of a bar."""
+@dataclass(frozen=True)
+class Bar:
+    """A bar of the waterfall: an owner or, as the last but one, the smallest owners together."""
+
+    owners: tuple[OwnerTime, ...]
+
+    @property
+    def label(self) -> str:
+        """What it is called."""
+        return OWNER_TITLES[self.owners[0].owner] if len(self.owners) == 1 else f"{len(self.owners)} others"
+
+    @property
+    def style(self) -> StyleKey:
+        """Its colour; none for several owners."""
+        return CLASS_STYLE[OWNER_CLASS[self.owners[0].owner]] if len(self.owners) == 1 else "dim"
+
+    @property
+    def time_ps(self) -> float:
+        """Its part of the mean step."""
+        return sum((each.time_ps for each in self.owners), 0.0)
 
 
-def waterfall(account: StepAccount, pen: Pen, most: int | None = None) -> list[Line]:
+def bars(account: StepAccount, most: int | None = None) -> tuple[Bar, ...]:
+    """The bars of the waterfall, the largest first and what is ideal last.
+
+    Args:
+        most: lines of the waterfall; the smallest owners are put together where there are more.
+    """
+    owners = sorted((each for each in account.owners if each.time_ps > 0), key=lambda each: -each.time_ps)
+    ideal = [Bar((each,)) for each in owners if each.owner == "ideal"]
+    others = [each for each in owners if each.owner != "ideal"]
+    room = len(others) if most is None else max(1, most - 1 - len(ideal))
+    shown = [Bar((each,)) for each in others]
+    if len(shown) > room:
+        shown = [*shown[: room - 1], Bar(tuple(others[room - 1 :]))]
+    return (*shown, *ideal)
+
+
+def waterfall(account: StepAccount, pen: Pen, most: int | None = None, cursor: int | None = None) -> list[Line]:
     """A bar an owner, each beginning where the one above ends; together they are as long as the step.
 
     Args:
         most: lines; the smallest owners are put together where there are more.
+        cursor: index of a bar.
     """
-    shown = _with_rest(account, most, pen)
+    shown = bars(account, most)
     width = _bar_width(pen)
-    cells = whole_cells([ps for _, _, ps, _ in shown], width)
-    lines, at = [_row("measured", pen.glyphs.full * width, 0, "dim", account.step_ps, 1.0, "", pen)], 0
-    for (label, style, ps, note), filled in zip(shown, cells, strict=True):
-        fraction = ps / account.step_ps if account.step_ps else 0.0
-        lines.append(_row(label, pen.glyphs.full * filled, at, style, ps, fraction, note, pen))
+    cells = whole_cells([bar.time_ps for bar in shown], width)
+    whole = _Row("measured", pen.glyphs.full * width, 0, "strong", account.step_ps, 1.0, "")
+    lines, at = [_row(whole, False, pen)], 0
+    for index, (bar, filled) in enumerate(zip(shown, cells, strict=True)):
+        fraction = bar.time_ps / account.step_ps if account.step_ps else 0.0
+        drawn = pen.glyphs.full * filled
+        row = _Row(bar.label, drawn, at, bar.style, bar.time_ps, fraction, _note(bar, account, pen))
+        lines.append(_row(row, index == cursor, pen))
         at += filled
     return lines
 
 
-def _with_rest(account: StepAccount, most: int | None, pen: Pen) -> list[_Bar]:
-    """The bars, the largest first and what is ideal last."""
-    owners = sorted((each for each in account.owners if each.time_ps > 0), key=lambda each: -each.time_ps)
-    ideal = [each for each in owners if each.owner == "ideal"]
-    others = [each for each in owners if each.owner != "ideal"]
-    room = len(others) if most is None else max(1, most - 1 - len(ideal))
-    bars = [
-        (OWNER_TITLES[each.owner], CLASS_STYLE[OWNER_CLASS[each.owner]], each.time_ps, _note(each, account, pen))
-        for each in others
-    ]
-    if len(bars) > room:
-        rest = bars[room - 1 :]
-        names = ", ".join(label for label, *_ in rest)
-        together: _Bar = (
-            f"{len(rest)} others",
-            "dim",
-            sum((ps for _, _, ps, _ in rest), 0.0),
-            names if _note_width(pen) else "",
-        )
-        bars = [*bars[: room - 1], together]
-    return [*bars, *((OWNER_TITLES["ideal"], CLASS_STYLE[OWNER_CLASS["ideal"]], each.time_ps, "") for each in ideal)]
-
-
-def _note(of: OwnerTime, account: StepAccount, pen: Pen) -> str:
+def _note(bar: Bar, account: StepAccount, pen: Pen) -> str:
+    """Where an owner stands out, or which owners are put together."""
     if not _note_width(pen):
         return ""
+    if len(bar.owners) > 1:
+        return ", ".join(OWNER_TITLES[each.owner] for each in bar.owners)
+    of = bar.owners[0]
+    if of.owner == "ideal":
+        return ""
     if len(account.cores) > 1 and of.worst_core_ps >= _STANDS_OUT * of.time_ps:
-        return f"{of.worst_core} {duration(of.worst_core_ps)}"
+        return f"{of.worst_core} {duration(of.worst_core_ps, pen.glyphs.is_ascii)}"
     if len(account.steps) > 1 and of.worst_step_ps >= _STANDS_OUT * of.time_ps:
-        return f"step {of.worst_step} {duration(of.worst_step_ps)}"
+        return f"step {of.worst_step} {duration(of.worst_step_ps, pen.glyphs.is_ascii)}"
     return ""
 
 
@@ -165,14 +187,27 @@ def _bar_width(pen: Pen) -> int:
     return max(_LEAST_BAR, pen.width - _LABEL - _TIME - _SHARE - 2 - _note_width(pen))
 
 
-def _row(label: str, bar: str, at: int, style: StyleKey, ps: float, fraction: float, note: str, pen: Pen) -> Line:
-    before, after = " " * at, " " * (_bar_width(pen) - at - len(bar))
-    spans: list[Span] = [(f" {label:<{_LABEL - 1}}", "text"), (before, "text"), (bar, style), (after, "text")]
-    spans += [
-        (f"{duration(ps, pen.glyphs.is_ascii):>{_TIME}}", "strong"),
-        (f"{percent(100 * fraction):>{_SHARE}}", "text"),
-    ]
-    return pen.fit([*spans, (f"  {note}", "dim")])
+class _Row(NamedTuple):
+    """A row of the waterfall: its label, its bar and the cells before that, its style, time, share and note."""
+
+    label: str
+    bar: str
+    at: int
+    style: StyleKey
+    ps: float
+    fraction: float
+    note: str
+
+
+def _row(row: _Row, selected: bool, pen: Pen) -> Line:
+    before, after = " " * row.at, " " * (_bar_width(pen) - row.at - len(row.bar))
+    key: StyleKey = "cursor" if selected else "text"
+    label = f"{row.label:<{_LABEL - 1}}"
+    spans: list[Span] = [(pen.glyphs.mark, "mark"), (label, key)] if selected else [(f" {label}", key)]
+    spans += [(before, "text"), (row.bar, row.style), (after, "text")]
+    metrics = (f"{duration(row.ps, pen.glyphs.is_ascii):>{_TIME}}", f"{percent(100 * row.fraction):>{_SHARE}}")
+    spans += [(metrics[0], "cursor" if selected else "strong"), (metrics[1], key)]
+    return pen.fit([*spans, (f"  {row.note}", "dim")])
 
 
 def between_line(account: StepAccount, pen: Pen) -> list[Line]:

@@ -1,0 +1,142 @@
+"""The bars of the waterfall: the card of each, and where `o` leads from it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.app.scene import after, press, scene
+from tests.support.app.stage import ReadyPages, frame, input_tab, make_app, ops_tab, overview_tab, timeline_tab
+from tests.support.build import present
+from tests.support.golden import check_lines
+from tests.support.golden import frame as text_of
+from tests.support.made.pages import MS, training_account, training_overview
+from tpuprof.parsers.pages.overview.ledger import StepAccount
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.pages.overview.owner_ops import OwnerOp, OwnerOps
+from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, Owner
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs
+from tpuprof.tui.pages.overview.fields import sections
+from tpuprof.tui.pages.overview.ledger.card import bar_details, bar_line, place_of
+from tpuprof.tui.pages.overview.ledger.drawing import Bar, bars
+from tpuprof.tui.widgets.step_graph_tab import PanelItem
+
+LOSS = OwnerOps(
+    3,
+    400.0 * MS,
+    (OwnerOp("mlp/dot_general (2 ops)", "fusion.3", 300.0 * MS, 0.75), OwnerOp("add.1", "add.1", 100.0 * MS, 0.25)),
+)
+
+
+def account_with_ops() -> StepAccount:
+    return dataclasses.replace(training_account(), ops={"loss": LOSS, "collective_wait": LOSS})
+
+
+def page_with_ops() -> Overview:
+    return dataclasses.replace(training_overview(), account=account_with_ops())
+
+
+def bar_of(owner: Owner, account: StepAccount) -> Bar:
+    return next(bar for bar in bars(account) if bar.owners[0].owner == owner)
+
+
+def card(owner: Owner, glyphs: Glyphs = BLOCK) -> str:
+    account = account_with_ops()
+    return text_of(bar_details(bar_of(owner, account), account, "somewhere", Pen(76, glyphs)))
+
+
+def test_the_card_of_an_owner_has_its_definition_its_time_its_steps_its_cores_and_its_ops() -> None:
+    said = card("loss")
+    assert said.startswith("below the roof") and "the part of the computing ops' time that exceeds the ideal." in said
+    assert "50.0 ms, 23.6% of the mean step of 212 ms" in said
+    assert [line.split()[:2] for line in said.splitlines() if line.startswith("step ")] == [
+        ["step", n] for n in ("100", "101", "102")
+    ]
+    assert sum(line.startswith("demo-vm:") for line in said.splitlines()) == 3
+    rows = [line.split() for line in said.splitlines() if line.startswith(("mlp/", "add.1"))]
+    assert rows == [["mlp/dot_general", "(2", "ops)", "300", "ms", "75.0%"], ["add.1", "100", "ms", "25.0%"]]
+    assert "Over the whole capture and all cores, between steps too: 3 ops, 400 ms\nbeyond the roof." in said
+
+
+def test_an_owner_without_ops_says_so_and_one_of_waits_that_its_ops_count_both() -> None:
+    assert "No op is behind it" in card("host")
+    assert "waiting and moving" in card("collective_wait") and "No op" not in card("collective_wait")
+
+
+def test_the_step_that_has_most_comes_first_with_its_share_of_that_step() -> None:
+    rows = [line.split() for line in card("input").splitlines() if line.startswith("step 1")]
+    assert rows[0] == ["step", "103", "180", "ms", "49.9%"] and len(rows) == 3
+
+
+def test_the_smallest_owners_have_a_card_together_that_defines_each() -> None:
+    account = account_with_ops()
+    shown = bars(account, 7)
+    assert [bar.label for bar in shown][-2:] == ["3 others", "at the roof"]
+    assert sum(bar.time_ps for bar in shown) == pytest.approx(account.step_ps)
+    assert {each.owner for bar in shown for each in bar.owners} == {each.owner for each in account.owners}
+    said = text_of(bar_details(shown[-2], account, "somewhere", Pen(76, BLOCK)))
+    for title in ("copies", "collectives, waiting", "not counted"):
+        assert title in said and title in text_of([bar_line(shown[-2], Pen(76, BLOCK))])
+    assert "11.0 ms     5.2%" in said and "moving data within the device" in said
+
+
+@given(st.sampled_from(OWNERS), st.integers(40, 160), st.sampled_from([BLOCK, ASCII]), st.text(max_size=40))
+def test_cards_keep_their_width_whatever_ops_are_called(owner: Owner, width: int, glyphs: Glyphs, name: str) -> None:
+    account = training_account()
+    ops = OwnerOps(1, 1.0, (OwnerOp(name, name, 1.0, 1.0),))
+    account = dataclasses.replace(account, ops=dict.fromkeys(OWNERS, ops))
+    for bar in bars(account):
+        check_lines(bar_details(bar, account, name, Pen(width, glyphs)), width, glyphs)
+        check_lines([bar_line(bar, Pen(width, glyphs))], width, glyphs)
+
+
+def test_each_owner_leads_to_where_to_look() -> None:
+    account = account_with_ops()
+    places = {
+        owner: place_of(bar_of(owner, account), account)
+        for owner in ("loss", "input", "host", "copy", "collective_wait")
+    }
+    assert {owner: (place.tab, place.target) for owner, place in places.items()} == {
+        "loss": ("op-profile", "fusion.3"),
+        "input": ("input", "103"),
+        "host": ("timeline", "103"),
+        "copy": ("timeline", "100"),
+        "collective_wait": ("timeline", "100"),
+    }
+
+
+def test_all_figures_list_every_owner_with_its_time_and_its_share_of_the_step() -> None:
+    page = page_with_ops()
+    found = dict(sections(page))["Where a step goes"]
+    read = [(figure.name, figure.read(page), figure.meaning) for figure, _ in found]
+    assert {name for name, *_ in read} == {OWNER_TITLES[each.owner] for each in present(page.account).owners}
+    assert sum(value for _, value, _ in read) == pytest.approx(212 * MS)
+    assert next(words for name, _, words in read if name == "input").startswith("15.3% of the mean step: waiting for")
+
+
+async def test_enter_on_a_bar_opens_its_card_and_o_leads_on_from_it() -> None:
+    async with scene(make_app(ReadyPages(page_with_ops())), width=120, height=40) as (app, pilot):
+        assert "23.6% of the mean step of 212 ms" in await after(pilot, "j", "j", "enter")
+        assert "o shows fusion.3 in tab 3, ops" in frame(app) and "O timeline" not in frame(app)
+        await press(pilot, "o")
+        assert app.main.tab_name == "op-profile" and ops_tab(app).selection == "fusion.3"
+        await press(pilot, "escape")
+        assert overview_tab(app).place == PanelItem("owners", 0)
+        await press(pilot, "j", "o")
+        assert app.main.tab_name == "input" and input_tab(app).place == PanelItem("steps", 3)
+        await press(pilot, "escape", "j", "j", "o")
+        assert app.main.tab_name == "timeline" and timeline_tab(app).selection == "103"
+
+
+async def test_a_bar_is_found_by_a_search_and_its_name_is_what_is_copied() -> None:
+    async with scene(width=120, height=40) as (app, pilot):
+        await press(pilot, "/", *"moving", "enter")
+        assert overview_tab(app).place == PanelItem("owners", 2)
+        assert overview_tab(app).selection == "collectives, moving"
+    async with scene(width=80, height=24) as (app, pilot):
+        await press(pilot, "/", *"moving", "enter")
+        assert overview_tab(app).matches == (), "no bar is drawn on a low screen"

@@ -1,0 +1,140 @@
+"""One bar of the waterfall in full: what its owner is, where it has most, which ops are behind it, where to look."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.pages.findings.finding import JumpTarget
+from tpuprof.parsers.pages.findings.ops.losses import CAUSE_TITLES
+from tpuprof.parsers.pages.overview.ledger import Account, OwnerTime, StepAccount
+from tpuprof.parsers.pages.overview.owner_ops import NO_OPS
+from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS, Owner, owner_index
+from tpuprof.tui.draw.format import duration, percent
+from tpuprof.tui.draw.layout import cut_middle
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line, Span
+from tpuprof.tui.pages.overview.ledger.drawing import Bar
+
+_IN_OPS: frozenset[Owner] = frozenset(("collective_transfer", "host_transfer", "copy", "loss", "uncounted", "ideal"))
+"""Owners whose largest op is where to look; of the others it is the step that has most of them."""
+
+_MOST = 3  # steps and cores that are named
+
+_NAME, _TIME, _SHARE = 32, 11, 9
+
+
+def place_of(bar: Bar, account: StepAccount) -> JumpTarget:
+    """Where to look for a bar: the largest op, the step that waits most for input, or the worst step's timeline."""
+    of = bar.owners[0]
+    largest = account.ops.get(of.owner, NO_OPS).largest
+    if of.owner == "input":
+        return JumpTarget("input", of.worst_step)
+    if of.owner in _IN_OPS and largest:
+        return JumpTarget("op-profile", largest[0].name)
+    return JumpTarget("timeline", of.worst_step)
+
+
+def bar_line(bar: Bar, pen: Pen) -> Line:
+    """What an owner is, or which owners are put together, in one line."""
+    if len(bar.owners) > 1:
+        return pen.fit([(" ", "text"), (", ".join(OWNER_TITLES[each.owner] for each in bar.owners), "dim")])
+    owner = bar.owners[0].owner
+    return pen.fit([(f" {OWNER_TITLES[owner]}", "strong"), (f"  {OWNER_WORDS[owner]}", "dim")])
+
+
+def bar_details(bar: Bar, account: StepAccount, jump: str, pen: Pen) -> list[Line]:
+    """All about a bar.
+
+    Args:
+        jump: what `o` shows, in words.
+    """
+    lines = _of_several(bar, pen) if len(bar.owners) > 1 else _of_one(bar.owners[0], account, pen)
+    return [*lines, pen.fit([]), *pen.wrap(jump, "text", [(pen.glyphs.keyed("`o` shows "), "key")])]
+
+
+def _of_one(of: OwnerTime, account: StepAccount, pen: Pen) -> list[Line]:
+    is_ascii = pen.glyphs.is_ascii
+    share = f"{percent(100 * of.fraction)} of the mean step of {duration(account.step_ps, is_ascii)}"
+    rows = [("a step", f"{duration(of.time_ps, is_ascii)}, {share}")]
+    if of.between_ps > 0:
+        rows.append(("between steps", f"{duration(of.between_ps, is_ascii)} more, between a step and the next"))
+    lines = [
+        *pen.wrap(OWNER_TITLES[of.owner], "strong"),
+        *pen.wrap(f"{OWNER_WORDS[of.owner]}.", "dim"),
+        pen.fit([]),
+        *pen.labelled(rows),
+    ]
+    for kind, accounts in (("step", account.steps), ("core", account.cores)):
+        if len(accounts) > 1:
+            lines += [pen.fit([]), *_most_of(of.owner, kind, accounts, pen)]
+    if of.owner == "loss" and account.losses:
+        lines += [pen.fit([]), _cells("why", "a step", "share", pen)]
+        lost = sum(loss.time_ps for loss in account.losses) or 1.0
+        lines += [
+            _row(CAUSE_TITLES[loss.cause], loss.time_ps, percent(100 * loss.time_ps / lost), pen)
+            for loss in account.losses
+        ]
+    return [*lines, pen.fit([]), *_ops(of.owner, account, pen)]
+
+
+def _most_of(owner: Owner, kind: str, accounts: Sequence[Account], pen: Pen) -> list[Line]:
+    """The steps or cores that have most of an owner, and what part of their time that is."""
+    column = owner_index(owner)
+    largest = sorted(accounts, key=lambda account: -account.owner_ps[column])[:_MOST]
+    lines = [_cells(f"{kind}s that have most of it", "a step", "share", pen)]
+    for account in largest:
+        ps = account.owner_ps[column]
+        share = percent(100 * ps / account.time_ps) if account.time_ps else ""
+        name = f"step {account.name}" if kind == "step" else account.name
+        lines.append(_row(name, ps, share, pen))
+    return lines
+
+
+def _ops(owner: Owner, account: StepAccount, pen: Pen) -> list[Line]:
+    """The largest ops of an owner over the capture, or that there are none."""
+    ops = account.ops.get(owner, NO_OPS)
+    if not ops.largest:
+        return pen.wrap("No op is behind it: it is time without one.", "dim")
+    title = "largest ops" if len(ops.largest) < ops.count else "ops"
+    lines = [_cells(title, "self time", "share", pen)]
+    lines += [_row(op.label, op.time_ps, percent(100 * op.fraction), pen) for op in ops.largest]
+    number, time = counted(ops.count, "op"), duration(ops.time_ps, pen.glyphs.is_ascii)
+    words = f"Over the whole capture and all cores, between steps too: {number}, {time}{_PART_OF.get(owner, '')}."
+    return [*lines, *pen.wrap(words, "dim")]
+
+
+_PART_OF: Mapping[Owner, str] = {
+    "ideal": " at the roof",
+    "loss": " beyond the roof",
+    "collective_wait": ", waiting and moving together",
+    "collective_transfer": ", waiting and moving together",
+}
+"""Which part of its ops' time an owner has, where that is not all."""
+
+
+def _of_several(bar: Bar, pen: Pen) -> list[Line]:
+    """The smallest owners, each with its time and what it is."""
+    lines = [*pen.wrap(bar.label, "strong"), *pen.wrap("The smallest parts of a step; `i` lists all of them.", "dim")]
+    for of in bar.owners:
+        spans: list[Span] = [(f"{OWNER_TITLES[of.owner]:<{_NAME}}", "text")]
+        spans.append((f"{duration(of.time_ps, pen.glyphs.is_ascii):>{_TIME}}", "strong"))
+        lines += [pen.fit([]), pen.fit([*spans, (f"{percent(100 * of.fraction):>{_SHARE}}", "text")])]
+        lines += pen.wrap(f"{OWNER_WORDS[of.owner]}.", "dim", [("  ", "text")])
+    return lines
+
+
+def _cells(name: str, time: str, share: str, pen: Pen) -> Line:
+    room = _name_cells(pen)
+    return pen.fit([(f"{name:<{room}}{time:>{_TIME}}{share:>{_SHARE}}", "dim")])
+
+
+def _row(name: str, ps: float, share: str, pen: Pen) -> Line:
+    room = _name_cells(pen)
+    label = cut_middle(pen.text(name), room - 1, pen.glyphs)
+    time = f"{duration(ps, pen.glyphs.is_ascii):>{_TIME}}"
+    return pen.fit([(f"{label:<{room}}", "text"), (time, "strong"), (f"{share:>{_SHARE}}", "text")])
+
+
+def _name_cells(pen: Pen) -> int:
+    return max(_NAME, min(60, pen.width - _TIME - _SHARE))
