@@ -67,6 +67,7 @@ SEEN = {
     "tpuprof-tui report runs --facts": "246 ms",
     "tpuprof-tui report overview ~/logs": "245.7 ms",
     "tpuprof-tui report ledger ~/logs --without input,waiting": "Without input, barriers, collectives waiting: a step",
+    "tpuprof-tui report findings --without collective": "Without collectives waiting, collectives moving: a step",
     "tpuprof-tui report findings ~/logs": "worth 36.8 ms a step",
     "tpuprof-tui report findings ~/logs --format json": '"schema": "tpuprof.findings/',
     "tpuprof-tui report overview ~/logs --format json": '"unknown": {',
