@@ -83,18 +83,17 @@ def ledger(grid: AlignedSteps | None) -> Ledger | None:
     """The account of some steps; None without steps that take any time."""
     if grid is None or not len(grid) or not len(grid.duration_ps) or not int(grid.longest_ps.sum()):
         return None
-    owner_ps = core_owners(grid)
-    owner_ps[:, :, owner_index("barrier")] += grid.longest_ps - grid.duration_ps
-    return Ledger(grid.names, grid.core_names, grid.hosts, grid.longest_ps, owner_ps, grid.between_ps)
+    return Ledger(grid.names, grid.core_names, grid.hosts, grid.longest_ps, step_owners(grid), grid.between_ps)
 
 
-def core_owners(grid: AlignedSteps) -> Int64s:
-    """int64[cores, steps, len(OWNERS)]: the account of each core's own part of the steps, with its waits as such."""
+def step_owners(grid: AlignedSteps) -> Int64s:
+    """int64[cores, steps, len(OWNERS)]: the account of each core, which adds up to the step on the slowest core."""
     owner_ps = grid.owner_ps.copy()
     moving, waiting = owner_index("collective_transfer"), owner_index("collective_wait")
     waits = np.minimum(collective_waits(grid.collective_ps), owner_ps[:, :, moving])
     owner_ps[:, :, moving] -= waits
     owner_ps[:, :, waiting] += waits
+    owner_ps[:, :, owner_index("barrier")] += grid.longest_ps - grid.duration_ps
     return owner_ps
 
 

@@ -21,7 +21,7 @@ from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, SharedSteps, StepP
 from tpuprof.parsers.pages.steps import step_time
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner
 from tpuprof.parsers.steps.aligned import AlignedSteps
-from tpuprof.parsers.steps.ledger import core_owners
+from tpuprof.parsers.steps.ledger import step_owners
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.times import OUTFEED
 
@@ -43,9 +43,9 @@ _OWNERS_OF: Mapping[StepPartName, tuple[Owner, ...]] = {
 
 
 def parts_of(grid: AlignedSteps) -> Int64s:
-    """int64[cores, steps, len(PARTS)]: the account of each core's own steps, by part; parts add up to the steps."""
-    owner_ps = core_owners(grid)
-    parts = np.zeros((*grid.duration_ps.shape, len(PARTS)), np.int64)
+    """int64[cores, steps, len(PARTS)]: the account of the steps by part; of each core they add up to the slowest's."""
+    owner_ps = step_owners(grid)
+    parts = np.zeros((*owner_ps.shape[:2], len(PARTS)), np.int64)
     for name, owners in _OWNERS_OF.items():
         parts[:, :, PARTS.index(name)] = owner_ps[:, :, [OWNERS.index(owner) for owner in owners]].sum(axis=2)
     transfer, output = PARTS.index("transfer"), PARTS.index("output")
@@ -94,7 +94,7 @@ def core_rows(summaries: Sequence[HostSummary], rows: Sequence[HostRow], steps: 
 
 
 def own_times(steps: SharedSteps) -> Int64s:
-    """int64[cores, steps]: the time of each core's steps that it does not wait in collectives."""
+    """int64[cores, steps]: the time of each core's steps that it does not wait for other cores."""
     own: Int64s = steps.parts_ps.sum(axis=2) - steps.parts_ps[:, :, WAIT]
     return own
 
@@ -118,7 +118,7 @@ def _times(
         if name not in number:
             return None
         core = number[name]
-        return _Times(steps.parts_ps[core].sum(axis=1), steps.parts_ps[core], summary.steps.source)
+        return _Times(steps.core_duration_ps[core], steps.parts_ps[core], summary.steps.source)
     if name not in summary.steps.core_names:
         return None
     core = summary.steps.core_names.index(name)

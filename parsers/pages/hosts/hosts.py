@@ -3,7 +3,7 @@
 Hosts that work on one program meet in collectives, so their steps all take as long as the slowest host's. A core's own
 time distinguishes them: its step without the time that it waits in collectives. The core that comes last spends the
 least time in collectives; every other core waits there by as much as it spends longer. (XProf's pod viewer shows the
-bare times of each step and core, which `SharedSteps.parts_ps` holds.)
+bare times of each step and core, which `SharedSteps.core_duration_ps` holds.)
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _host_steps(summaries: Sequence[HostSummary], among: Sequence[int], grid: Al
     parts = parts_of(grid)
     own_ps, duration_ps = (
         np.stack([values[core_hosts == host].max(axis=0) for host in range(len(taking))])
-        for values in (grid.duration_ps - parts[:, :, WAIT], grid.duration_ps)
+        for values in (parts.sum(axis=2) - parts[:, :, WAIT], grid.duration_ps)
     )
     return SharedSteps(
         names=grid.names,
@@ -144,6 +144,7 @@ def _host_steps(summaries: Sequence[HostSummary], among: Sequence[int], grid: Al
         core_names=grid.core_names,
         core_hosts=core_hosts.astype(np.int64),
         parts_ps=parts,
+        core_duration_ps=grid.duration_ps,
         duration_ps=duration_ps,
         own_ps=own_ps,
         slowest=own_ps.argmax(axis=0),

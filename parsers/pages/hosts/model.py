@@ -15,8 +15,8 @@ StepPartName = Literal["compute", "input", "output", "transfer", "collective", "
 
 compute: computing ops and copies within the device. input: in infeed ops, or idle while the host waits for input.
 output: in outfeed ops. transfer: in ops that send to the host or receive from it, and in copies of host memory.
-collective: in collectives, as long as the same one takes on the core that waits least. wait: longer than that, and at
-barriers. idle: no op.
+collective: in collectives, as long as the same one takes on the core that waits least. wait: longer than that, at
+barriers, and for cores whose step ends later. idle: no op.
 """
 
 PARTS: tuple[StepPartName, ...] = get_args(StepPartName)
@@ -36,11 +36,11 @@ class HostRow:
         step_time: over the host's own steps, each with its slowest core; None where it has none.
         not_compared: why it takes no part in the comparison, such as ``its file is cut off``; empty where it may.
         common_steps: how many of its steps all hosts share; the figures below cover these.
-        own_ps: mean time of a step that the slowest core does not wait in collectives.
+        own_ps: mean time of a step that the slowest core does not wait for other cores.
         slowest_in: in how many steps its own time is longer than every other host's.
         cost_ps: mean over all shared steps of how much longer its own time is than the next slowest host's.
-        parts_ps: mean of its cores' steps by `PARTS`. Where `input_percent` is None, the part for input means nothing,
-            and idle time includes waiting for input.
+        parts_ps: mean of its cores' steps by `PARTS`, adding up to the mean step. Where `input_percent` is None, the
+            part for input means nothing, and idle time includes waiting for input.
         idle_percent: share of the cores' whole time in the capture without any op (as on the overview).
         input_percent, collective_percent, wait_percent: shares of the step time of `parts_ps`; input is None where
             it is unknown.
@@ -111,7 +111,8 @@ class SharedSteps:
         rows: the hosts that take part, as indices into `HostsPage.rows`.
         core_names: each core as ``host:ordinal``.
         core_hosts: int64[cores], index into `rows` of each core's host.
-        parts_ps: int64[cores, steps, len(PARTS)]; the parts add up to the duration.
+        parts_ps: int64[cores, steps, len(PARTS)]; of each core the parts add up to the step on the slowest core of all.
+        core_duration_ps: int64[cores, steps], how long each core's own part of the step takes.
         duration_ps, own_ps: int64[hosts, steps]; times of the slowest core.
         slowest: int64[steps], index into `rows` of the host with the longest own time; the first of equals.
     """
@@ -121,6 +122,7 @@ class SharedSteps:
     core_names: tuple[str, ...]
     core_hosts: Int64s
     parts_ps: Int64s
+    core_duration_ps: Int64s
     duration_ps: Int64s
     own_ps: Int64s
     slowest: Int64s

@@ -103,10 +103,10 @@ _HOST = Field("host", VERBATIM, _NAMES, "its name", "", "host", _HOST_COLUMN, la
 _SLOWEST = "in how many common steps its own time is longer than that of every other host"
 _SLOWEST_IN = _of_row(attrgetter("slowest_in"))
 _SLOWEST_COLUMN = ColumnSpec("slowest", "slowest", 7, cells=by_row(_slowest_cell))
-_OWN = "mean time of a common step that its slowest core does not wait in collectives"
+_OWN = "mean time of a common step that its slowest core does not wait for other cores"
 _COST = "mean over the common steps of how much longer its own time is than the next slowest host's"
 _INPUT = "share of its mean step in infeed ops, or idle while the host waits for input"
-_WAIT = "share of its mean step that it waits in collectives for cores that come later"
+_WAIT = "share of its mean step that it waits for other cores: in collectives, at barriers, and after its own end"
 _JSON = (
     ("host", _HOST),
     _known("device_type", "device_type", VERBATIM, "the type of its device"),
@@ -125,7 +125,12 @@ _JSON = (
     *(_part(index, part) for index, part in enumerate(PARTS)),
     _known("idle_percent", "device_idle_percent", PERCENT, "share of its cores' time without an op", "idle of capture"),
     _known("input_percent", "input_percent", PERCENT, _INPUT, "input", "input"),
-    _known("collective_percent", "collective_percent", PERCENT, "share of its mean step in collectives"),
+    _known(
+        "collective_percent",
+        "collective_percent",
+        PERCENT,
+        "share of its mean step in collectives, waiting for other cores included",
+    ),
     _known("wait_percent", "collective_wait_percent", PERCENT, _WAIT, "wait", "wait"),
     _known("duty_percent", "device_duty_cycle_percent", PERCENT, "duty cycle of its chips", "duty", "duty"),
     _known("mxu_percent", "mxu_utilization_percent", PERCENT, "use of the matrix units, by hardware counters", "MXU"),
