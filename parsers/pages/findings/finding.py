@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Literal, get_args
 
+from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.ops.core.times import CoreOpTimes
@@ -177,6 +178,8 @@ class Evidence:
         total_ps: the cores' whole time, idle time included, summed over cores.
         core_count: how many cores `total_ps` and `table` cover.
         gaps: what happened in the gaps of the core that is idle most; None where unknown.
+        host_gaps: the same for each host, of the core of that host that is idle most.
+        runs: starts and durations, int64[n] each, of the runs of each module on the first host with steps, by name.
         barriers: how long each core waited for others at barriers, by name; empty where no core records it.
         offloaders: names of the ops that began work on a SparseCore.
         compilations: what the host compiled during the capture.
@@ -195,6 +198,8 @@ class Evidence:
     total_ps: int
     core_count: int
     gaps: IdleTime | None = None
+    host_gaps: Mapping[str, IdleTime] = field(default_factory=dict)
+    runs: Mapping[str, tuple[Int64s, Int64s]] = field(default_factory=dict)
     barriers: Mapping[str, int] = field(default_factory=dict)
     offloaders: frozenset[str] = frozenset()
     compilations: tuple[Compilation, ...] = ()

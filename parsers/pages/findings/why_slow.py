@@ -16,7 +16,7 @@ from tpuprof.parsers.pages.findings.cores.collectives import (
     pipeline_bubbles,
     sparse_core_waits,
 )
-from tpuprof.parsers.pages.findings.cores.late import at_barriers, late_host, straggling
+from tpuprof.parsers.pages.findings.cores.late import at_barriers, late_host, slow_core, straggling
 from tpuprof.parsers.pages.findings.cores.slow_steps import slow_steps
 from tpuprof.parsers.pages.findings.finding import KINDS, Evidence, Finding, FindingKind
 from tpuprof.parsers.pages.findings.idle.waiting import compiling, idle_gaps, waiting_for_input
@@ -57,9 +57,11 @@ def findings_of(evidence: Evidence, whole: Budget | None, products: Products | N
     of_capture = [found for found in (no_device_events(evidence), memory_nearly_full(evidence)) if found is not None]
     if whole is None:
         return tuple(of_capture)
-    claims = [waiting_for_input(whole), compiling(whole), imbalance(whole), pipeline_bubbles(whole)]
-    if not any(claim.collective_ps for claim in claims[2:]):  # what one of these explains is no core's fault
-        claims += [straggling(whole), late_host(whole)]
+    claims = [waiting_for_input(whole), compiling(whole), late_host(whole), slow_core(whole)]
+    for look in (imbalance, pipeline_bubbles):
+        claims.append(look(whole, sum(claim.collective_ps for claim in claims)))
+    if all(claim.finding is None for claim in claims[3:]):  # what one of these explains is no straggler's fault
+        claims.append(straggling(whole))
     claims.append(at_barriers(whole, sum(claim.idle_ps for claim in claims)))
     sparse, waits = sparse_core_waits(whole, sum(claim.collective_ps for claim in claims))
     claims.append(sparse)
@@ -71,7 +73,8 @@ def findings_of(evidence: Evidence, whole: Budget | None, products: Products | N
         *_of_ops(rest, products),
     ]
     known = [finding for finding in candidates if finding is not None]
-    slow = slow_steps(whole, frozenset(finding.kind for finding in known))
+    counted: set[FindingKind] = {"collective"} if any(claim.collective_ps for claim in claims) else set()
+    slow = slow_steps(whole, frozenset(finding.kind for finding in known) | counted)
     known += [slow] if slow is not None else []
     known.sort(key=lambda finding: (-(finding.worth_ps or 0), KINDS.index(finding.kind)))
     uncounted, ps = uncounted_kernels(whole)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import median
+from tpuprof.parsers.base.intervals import Int64s, median
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.core.times import join_core_ops
@@ -202,6 +202,8 @@ def evidence_of(
         total_ps=sum(summary.total_ps for summary in summaries),
         core_count=sum(summary.core_count for summary in summaries),
         gaps=max(filter(None, (summary.idle for summary in summaries)), key=lambda idle: idle.gap_ps, default=None),
+        host_gaps={summary.host: summary.idle for summary in summaries if summary.idle is not None},
+        runs=_runs(summaries, grid),
         barriers={name: ps for summary in summaries for name, ps in summary.barriers.items()},
         offloaders=frozenset(name for summary in summaries for name in summary.offloaded.parent if name),
         compilations=tuple(compilation for summary in summaries for compilation in summary.compilations),
@@ -213,6 +215,13 @@ def evidence_of(
         serves=_served(summaries) if serves else (),
         no_device="" if len(table) else _no_device(summaries),
     )
+
+
+def _runs(summaries: Sequence[HostSummary], grid: AlignedSteps | None) -> dict[str, tuple[Int64s, Int64s]]:
+    """When the first host with steps ran its modules, and how long each run took."""
+    host = grid.core_names[0].rpartition(":")[0] if grid is not None and grid.core_names else ""
+    modules = next((summary.requests.modules for summary in summaries if summary.host == host), ())
+    return {module.name: (module.start_ps, module.duration_ps) for module in modules}
 
 
 def _served(summaries: Sequence[HostSummary]) -> tuple[tuple[str, int, float], ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, short, size, time
 from tpuprof.parsers.ops.device import kind_by_name
 from tpuprof.parsers.pages.findings.budget import Budget, Claim, Rows
+from tpuprof.parsers.pages.findings.cores.same_ops import BUSY, uneven_op
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.findings.ops.groups import (
     CloneGroup,
@@ -27,9 +29,12 @@ from tpuprof.parsers.pages.findings.ops.groups import (
     of_pass,
     op_finding,
 )
+from tpuprof.parsers.pages.findings.ops.kernels import uncounted_kernels
+from tpuprof.parsers.pages.findings.when import When, when
 
 LEAST_COLLECTIVE = 0.05
-"""Every program waits a little for other cores; less than this share is rarely worth hiding."""
+"""Every program waits a little for other cores; less than this share is rarely worth hiding. It is of the
+time that can be judged: kernels of unknown work say nothing of what is worth hiding."""
 
 LEAST_WAITING = 0.02
 """Waiting for cores that have more to do counts from this smaller share on: jitter alone makes less."""
@@ -94,10 +99,11 @@ def exposed_collectives(budget: Budget, claimed_ps: float) -> Finding | None:
         claimed_ps: collective time that other findings count.
     """
     worth = budget.class_ps["collective"] - claimed_ps
-    if worth < LEAST_COLLECTIVE * budget.whole_ps:
+    if worth < LEAST_COLLECTIVE * (budget.whole_ps - uncounted_kernels(budget)[1]):
         return None
     rows, table = budget.rows["collective"], budget.evidence.table
     waits, kinds = waits_in(budget), _kinds(budget, rows)
+    told = None if claimed_ps >= 1 else _when_exposed(budget)
     title, place = "Collectives are not hidden behind compute", JumpTarget("timeline")
     if len(rows):
         group = kinds[0]
@@ -107,6 +113,7 @@ def exposed_collectives(budget: Budget, claimed_ps: float) -> Finding | None:
             title = f"Cores wait for each other in {group.name}"
         elif len(group.rows) < len(rows):
             title = f"Exposed collectives: {_in_short(group.name)}, and more"
+    title += told.after if told is not None and told.is_regular else ""
     rest = f"; {time(claimed_ps)} of waiting that other findings count is left out" if claimed_ps >= 1 else ""
     return budget.finding(
         "collective",
@@ -115,11 +122,20 @@ def exposed_collectives(budget: Budget, claimed_ps: float) -> Finding | None:
         f"Mean self time of collective ops (waits for asynchronous ones included) on the cores' line of ops{rest}.",
         [
             f"Cores do nothing but collectives for {budget.amount(budget.class_ps['collective'])}.",
+            told.sentence("they take longer than elsewhere by") if told is not None and told.is_regular else "",
             *_largest(budget, rows, kinds),
             arrival(waits),
         ],
         place,
     )
+
+
+def _when_exposed(budget: Budget) -> When | None:
+    """In which steps collectives take longer than in the others."""
+    if budget.steps is None:
+        return None
+    times = budget.steps.of("collective").mean(axis=0)
+    return when(np.maximum(times - times.min(), 0.0), budget.steps.grid.names, LEAST_COLLECTIVE * budget.whole_ps)
 
 
 def _in_short(name: str) -> str:
@@ -171,14 +187,23 @@ def _largest(budget: Budget, rows: Rows, kinds: Sequence[CloneGroup]) -> Iterato
 # --- causes --------------------------------------------------------------------------------------------------------
 
 
-def imbalance(budget: Budget) -> Claim:
-    """Cores that wait in all-to-alls because others have more to compute between them, as with uneven experts."""
-    waits = waits_in(budget, _TO_ALL)
-    steps = budget.steps
-    worth = waits.waiting_ps
+def imbalance(budget: Budget, claimed_ps: float) -> Claim:
+    """Cores that wait for others because these have more to compute, as with uneven experts or a causal mask.
+
+    They wait in all-to-alls, or in sends along a ring where the busiest core waits least. Then they wait for it in the
+    other collectives too.
+
+    Args:
+        claimed_ps: waiting in collectives that other findings count.
+    """
+    steps, along = budget.steps, _uneven_along(budget)
+    waits, kind = waits_in(budget, _TO_ALL), "All-to-alls"
+    if along is not None and along.waiting_ps > waits.waiting_ps:
+        waits, kind = along, "Collectives"
+    worth = waits.waiting_ps - claimed_ps
     if steps is None or worth < LEAST_WAITING * budget.whole_ps or worth < _MOSTLY * waits.ps:
         return Claim()
-    busy = steps.of("compute", "vector", "copy", "unknown")
+    busy = steps.of(*BUSY)
     most, mean = busy.max(axis=0), busy.mean(axis=0)
     core = steps.core(int(busy.mean(axis=1).argmax()))
     name = budget.evidence.table.name[waits.rows[0]]
@@ -186,12 +211,13 @@ def imbalance(budget: Budget) -> Claim:
         "imbalance",
         f"Cores wait for the busiest in {_together(budget, waits.rows)}: work is uneven",
         worth,
-        "Time in all-to-alls above the shortest over the cores in each step: waiting, not transfer.",
+        f"Time in {kind[0].lower()}{kind[1:]} above the shortest over the cores in each step: waiting, not transfer.",
         [
-            f"All-to-alls take {budget.amount(waits.ps)}: {time(worth)} waiting for the last core, "
+            f"{kind} take {budget.amount(waits.ps)}: {time(worth)} waiting for the last core, "
             f"{time(waits.transfer_ps)} the transfer.",
             f"The busiest core of a step computes {time(float(most.mean()))}, the mean {time(float(mean.mean()))}; "
             f"most often it is {short(core)}." if worth > 0 else "",
+            uneven_op(budget),
             budget.largest(int(waits.rows[0]), float(budget.op_ps(waits.rows[:1], "collective")[0])),
         ],
         JumpTarget("timeline", name),
@@ -199,13 +225,32 @@ def imbalance(budget: Budget) -> Claim:
     return Claim(finding, collective_ps=worth)
 
 
+def _uneven_along(budget: Budget) -> CollectiveWaits | None:
+    """Sends along the cores, with the time of all collectives, where the busiest core waits least in them.
+
+    Stages of a pipeline wait all alike: none of them is what the others wait for.
+    """
+    waits, steps = waits_in(budget, _ALONG), budget.steps
+    if steps is None or not waits.is_known:
+        return None
+    by_core, busy = steps.of("collective").mean(axis=1), steps.of(*BUSY).mean(axis=1)
+    uneven = float(by_core.mean() - by_core.min())
+    if by_core.argmin() != busy.argmax() or waits.ps < _MOSTLY * float(by_core.mean()):
+        return None
+    return replace(waits, ps=float(by_core.mean()), waiting_ps=uneven)
+
+
 def _together(budget: Budget, rows: Rows) -> str:
     kinds = _kinds(budget, rows)
     return kinds[0].name if len(kinds) == 1 else counted(len(rows), _kind(budget, int(rows[0])))
 
 
-def pipeline_bubbles(budget: Budget) -> Claim:
-    """Stages of a pipeline that wait for what the stage before or behind them sends."""
+def pipeline_bubbles(budget: Budget, claimed_ps: float) -> Claim:
+    """Stages of a pipeline that wait for what the stage before or behind them sends.
+
+    Args:
+        claimed_ps: waiting in collectives that other findings count.
+    """
     table, steps = budget.evidence.table, budget.steps
     rows = np.array([row for row in budget.rows["collective"].tolist() if _ALONG.search(_kind(budget, row))], np.intp)
     if steps is None or len(steps.class_ps) < 2 or not len(rows):
@@ -213,7 +258,7 @@ def pipeline_bubbles(budget: Budget) -> Claim:
     times = budget.op_ps(rows, "collective")
     # stages wait at different times, and all of them some time: the shortest transfer of any is that of each
     transfer = times * np.minimum(1.0, table.minimum_ps[rows] * table.occurrences[rows] / table.self_ps[rows])
-    worth = float((times - transfer).sum())
+    worth = float((times - transfer).sum()) - claimed_ps
     if worth < LEAST_WAITING * budget.whole_ps or worth < _MOSTLY * float(times.sum()):
         return Claim()
     waits = steps.of("collective").mean(axis=1)

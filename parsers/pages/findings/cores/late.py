@@ -7,39 +7,37 @@ from functools import cached_property
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Floats, distinct, medians
-from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.intervals import Bools, Floats, distinct
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.base.words import share, short, time
+from tpuprof.parsers.base.words import sentence_name, share, short, time
+from tpuprof.parsers.ops.host.activity import IdleTime
 from tpuprof.parsers.pages.findings.budget import Budget, Claim, Rows, StepTimes
+from tpuprof.parsers.pages.findings.cores.same_ops import BUSY, SLOWER, SlowerCore, slower_core
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
+from tpuprof.parsers.pages.findings.idle.meanwhile import main_activity
+from tpuprof.parsers.pages.findings.when import When, when
+from tpuprof.parsers.steps.accounts.owners import owner_index
 
 BUSIER = 1.05
 """A core is late when it computes this much longer than the median of the others: single steps vary by 1-2 %."""
 
 _MOSTLY = 0.5
 
-_MOST_STEPS = 2 / 3
-"""A straggler is late in at least this share of the steps; a core that is late now and then is none."""
+_MOST = 2 / 3
+"""Cores are late if they are so in at least this share of the steps, or if at least this share of the time by which any
+core is late is theirs, more than half where they are late at a rhythm. A core that is late now and then, as others are,
+is none."""
 
 _LEAST_STEPS = 3
 _LEAST_WAIT = 0.01
 """The others wait at least this share of step time for a straggler; steps vary by less anyway."""
-
-_SLOWER = 1.02
-"""A core is slower than the others from this multiple on, if it is so at nearly all ops."""
-
-_NEARLY_ALL = 0.9
-_LEAST_OPS = 5
 
 LEAST_LATE = 0.02
 """A host is late if the others wait at least this share of step time for it."""
 
 _FEW = 4
 """One core in this many may be a straggler; where more are late, the work is divided unevenly on purpose."""
-
-_BUSY: tuple[OpClass, ...] = ("compute", "vector", "copy", "unknown")
 
 
 class RankedTimes:
@@ -84,7 +82,7 @@ class _Late:
     Attributes:
         label: their name in sentences.
         rows: indices of the cores.
-        steps: in how many steps they are late.
+        late: bool[steps], in which steps they are late; when: the same in words.
         own_ps, others_ps: float64[steps], how long they compute (or are idle), and the median of the others.
         collective_ps, idle_ps: how much longer the others are in collectives, and idle, in a mean step.
         worth_ps: how much longer the others wait than they, at most how much longer they compute, in a mean step.
@@ -92,52 +90,92 @@ class _Late:
 
     label: str
     rows: Rows
-    steps: int
+    late: Bools
+    when: When
     own_ps: Floats
     others_ps: Floats
     collective_ps: float
     idle_ps: float
     worth_ps: float
 
+    @property
+    def factor(self) -> float:
+        """How many times as long as the others they take in the steps in which they are late."""
+        return float(self.own_ps[self.late].mean() / max(float(self.others_ps[self.late].mean()), 1.0))
 
-def straggling(budget: Budget) -> Claim:
-    """A core, or all cores of a host, that computes longer than the others in most steps while these wait for it."""
-    steps = budget.steps
-    if steps is None or len(steps) < _LEAST_STEPS or len(steps.class_ps) < 2:
+    def step(self, steps: StepTimes) -> JumpTarget:
+        """The step in which they are latest."""
+        return JumpTarget("timeline", steps.grid.names[int((self.own_ps - self.others_ps).argmax())])
+
+
+def slow_core(budget: Budget) -> Claim:
+    """A core that is slower than the others at the same ops, while these wait for it: its chip is slow."""
+    slower, steps = slower_core(budget), budget.steps
+    late = _latest(budget, slower)
+    if steps is None or slower is None or late is None or late.rows.tolist() != [slower.core]:
         return Claim()
-    busy = steps.of(*_BUSY)
-    slower = _slower(budget)
-    late = _Waits(steps, busy, BUSIER).latest()
-    if late is None and slower is not None:
-        late = _Waits(steps, busy, _SLOWER).latest()
-    if late is None or late.worth_ps < _LEAST_WAIT * budget.whole_ps:
-        return Claim()
-    if slower is not None and slower.core not in late.rows:
-        slower = None
-    of_late, others = float(late.own_ps.mean()), float(late.others_ps.mean())
-    if not others > 0:  # the others have another task
-        return Claim()
-    excess = {kind: -float(RankedTimes(steps.of(kind)).longer(late.rows).mean()) for kind in _BUSY}
-    most = max(_BUSY, key=lambda kind: excess[kind])
-    title, words = f"{late.label} computes {share(of_late / others - 1)} longer than the others", ""
-    if slower is not None and len(late.rows) == 1:
-        title = f"{late.label} is {share(slower.factor - 1)} slower than the others at the same ops"
-        words = f"It is slower at {slower.at} of the {counted(slower.ops, 'largest op')}: the chip, not its work."
+    of_it = slower.factor - 1 if not late.when.is_regular else late.factor - 1
     finding = budget.finding(
-        "straggler" if slower is None or len(late.rows) > 1 else "slow-core",
-        title,
+        "slow-core",
+        f"{late.label} is {share(of_it)} slower than the others at the same ops{late.when.after}",
         late.worth_ps,
-        "Time by which its ops, collectives aside, take longer than the others' median, as far as those wait for it.",
+        _LONGER,
         [
-            f"It computes {time(of_late)} a step, the median of the others {time(others)}; "
-            f"so in {late.steps:,} of {counted(len(steps), 'step')}.",
-            f"The others are {time(late.collective_ps)} longer in collectives, {time(late.idle_ps)} longer idle.",
-            words or (f"It has most more of {most} ops, {time(excess[most])} a step." if excess[most] > 0 else ""),
+            *_sentences(late, steps),
+            f"It is slower at {slower.at} of the {counted(slower.ops, 'largest op')}: the chip, not its work.",
         ],
-        JumpTarget("timeline", steps.grid.names[int((late.own_ps - late.others_ps).argmax())]),
+        late.step(steps),
         is_estimate=True,
     )
     return _claim(steps, finding, late)
+
+
+_LONGER = "Time by which its ops, collectives aside, take longer than the others' median, as far as those wait for it."
+
+
+def straggling(budget: Budget) -> Claim:
+    """A core, or all cores of a host, that computes longer than the others while these wait for it."""
+    late, steps = _latest(budget, slower_core(budget)), budget.steps
+    if steps is None or late is None or not float(late.others_ps.mean()) > 0:  # the others have another task
+        return Claim()
+    excess = {kind: -float(RankedTimes(steps.of(kind)).longer(late.rows).mean()) for kind in BUSY}
+    most = max(BUSY, key=lambda kind: excess[kind])
+    finding = budget.finding(
+        "straggler",
+        f"{late.label} computes {share(late.factor - 1)} longer than the others{late.when.after}",
+        late.worth_ps,
+        _LONGER,
+        [
+            *_sentences(late, steps),
+            f"It has most more of {most} ops, {time(excess[most])} a step." if excess[most] > 0 else "",
+        ],
+        late.step(steps),
+        is_estimate=True,
+    )
+    return _claim(steps, finding, late)
+
+
+def _latest(budget: Budget, slower: SlowerCore | None) -> _Late | None:
+    """The cores that compute longer than the others, as far as it matters; a slower core is late from less on."""
+    steps = budget.steps
+    if steps is None or len(steps) < _LEAST_STEPS or len(steps.class_ps) < 2:
+        return None
+    busy = steps.of(*BUSY)
+    late = _Waits(steps, busy, BUSIER).latest()
+    if late is None and slower is not None:
+        late = _Waits(steps, busy, SLOWER).latest()
+    return None if late is None or late.worth_ps < _LEAST_WAIT * budget.whole_ps else late
+
+
+def _sentences(late: _Late, steps: StepTimes) -> Iterator[str]:
+    """How long late cores compute in the steps in which they are late, and what the others do meanwhile."""
+    yield late.when.sentence("it is later than the others by")
+    yield (
+        f"It computes {time(float(late.own_ps[late.late].mean()))} a step, the median of the others "
+        f"{time(float(late.others_ps[late.late].mean()))}; so in {int(late.late.sum()):,} of "
+        f"{counted(len(steps), 'step')}."
+    )
+    yield f"The others are {time(late.collective_ps)} longer in collectives, {time(late.idle_ps)} longer idle."
 
 
 def _claim(steps: StepTimes, finding: Finding | None, late: _Late, own_idle_ps: float = 0.0) -> Claim:
@@ -153,57 +191,44 @@ def late_host(budget: Budget) -> Claim:
     steps = budget.steps
     if steps is None or len(steps) < _LEAST_STEPS or len(distinct(steps.grid.hosts)) < 2:
         return Claim()
-    late = _Waits(steps, steps.gaps, 1.0, _LEAST_WAIT * budget.whole_ps).latest(whole_hosts=True)
+    late = _Waits(steps, _without_compiling(steps), 1.0, _LEAST_WAIT * budget.whole_ps).latest(whole_hosts=True)
     if late is None or late.worth_ps < LEAST_LATE * budget.whole_ps or late.collective_ps < late.idle_ps:
         return Claim()
     label = late.label if late.label.startswith("Host") else f"The host of {late.label.lower()}"
+    host = steps.core(int(late.rows[0])).rpartition(":")[0]
+    gaps = budget.evidence.host_gaps.get(host, IdleTime())
+    doing = main_activity(gaps)
+    title = f"{label} starts its cores later than the others{late.when.after}"
+    if doing is not None:
+        rhythm = f"{late.when.after}: it is in" if late.when.words else " while it runs"
+        title = f"{label} starts its cores late{rhythm} {short(doing.name)}"
     finding = budget.finding(
         "host",
-        f"{label} starts its cores later than the others",
+        title,
         late.worth_ps,
         "Time by which its cores are idle longer than the others' median, as far as those wait for it in collectives.",
         [
-            f"Its cores are idle for {time(float(late.own_ps.mean()))} a step, those of the others for "
-            f"{time(float(late.others_ps.mean()))}; so in {late.steps:,} of {counted(len(steps), 'step')}.",
+            late.when.sentence("its cores are idle longer than the others by"),
+            f"Its cores are idle for {time(float(late.own_ps[late.late].mean()))} a step, those of the others for "
+            f"{time(float(late.others_ps[late.late].mean()))}; so in {int(late.late.sum()):,} of "
+            f"{counted(len(steps), 'step')}.",
             f"Meanwhile the others are {time(late.collective_ps)} longer in collectives.",
+            ""
+            if doing is None
+            else f"In its long gaps {sentence_name(doing.thread) or 'a host thread'} is in {sentence_name(doing.name)} "
+            f"for {share(min(1.0, doing.overlap_ps / max(gaps.gap_ps, 1)))} of the time "
+            f"({counted(doing.occurrences, 'time')}).",
         ],
-        JumpTarget("timeline", steps.grid.names[int((late.own_ps - late.others_ps).argmax())]),
+        late.step(steps),
     )
     return _claim(steps, finding, late, late.worth_ps)
 
 
-@dataclass(frozen=True, slots=True)
-class _Slower:
-    """A core that is slower at the same ops: which, by what factor, at how many of how many ops."""
-
-    core: int
-    factor: float
-    at: int
-    ops: int
-
-
-def _slower(budget: Budget) -> _Slower | None:
-    """The core that takes longer than the others for nearly all of the largest ops; None where none does."""
-    known, steps = budget.evidence.core_ops, budget.steps
-    if known is None or steps is None or len(known.cores) < 3:
-        return None
-    table = budget.evidence.table
-    kinds = dict(zip(zip(table.program_id.tolist(), table.name, strict=True), table.classes(), strict=True))
-    works = np.array([kinds.get(op, "idle") in _BUSY for op in known.ops], np.bool_)
-    chosen = works & (known.self_ps > 0).all(axis=0) & (known.occurrences == known.occurrences[0]).all(axis=0)
-    times = known.self_ps[:, chosen].astype(np.float64)
-    if times.shape[1] < _LEAST_OPS:
-        return None
-    factors = times / medians(times)
-    # weighted by time: what a core takes longer in all
-    overall = times.sum(axis=1) / medians(times).sum()
-    core = int(overall.argmax())
-    at = int((factors[core] >= 1 + (overall[core] - 1) / 2).sum())
-    if overall[core] < _SLOWER or at < _NEARLY_ALL * times.shape[1]:
-        return None
-    if known.cores[core] not in steps.grid.core_names:
-        return None
-    return _Slower(steps.grid.core_names.index(known.cores[core]), float(overall[core]), at, times.shape[1])
+def _without_compiling(steps: StepTimes) -> Floats:
+    """float64[cores, steps]: idle time in which the host neither fed the core nor compiled."""
+    compiled = steps.grid.owner_ps[: len(steps.class_ps), :, owner_index("compile")]
+    gaps: Floats = steps.gaps - compiled
+    return gaps
 
 
 def _hosts(steps: StepTimes, late: Rows) -> Iterator[tuple[str, Rows]]:
@@ -241,7 +266,13 @@ class _Waits:
         fewest = len(hosts) - np.maximum(1, np.bincount(hosts)[hosts])  # others of a core, or of its whole host
         least = self.own.ordered[np.maximum(0, fewest - 1) // 2]
         late = self.own.values >= self.factor * least + self.more_ps
-        return np.flatnonzero(late.sum(axis=1) >= _MOST_STEPS * late.shape[1])
+        return np.flatnonzero(late.sum(axis=1) >= min(_LEAST_STEPS, _MOST * late.shape[1]))
+
+    @cached_property
+    def lateness(self) -> float:
+        """The time by which any core is later than the first one, over all steps in which one is late."""
+        most, least = self.own.ordered[-1], self.own.ordered[0]
+        return float((most - least)[most >= self.factor * least + self.more_ps].sum())
 
     def latest(self, whole_hosts: bool = False) -> _Late | None:
         """The cores of a host, else one core, that have most more than the others; None where none has.
@@ -263,16 +294,21 @@ class _Waits:
         """How late some cores are; None where they are not late."""
         own, others = self.own.values[rows], self.own.others(rows)
         late: Bools = np.all((own > 0) & (own >= self.factor * others + self.more_ps), axis=0)
-        if late.sum() < _MOST_STEPS * len(late):
-            return None
         excess = -self.own.longer(rows)
+        if not late.any():
+            return None
+        told = when(np.where(late, excess, 0.0), self.steps.grid.names, _LEAST_WAIT * float(excess[late].mean()))
+        theirs = float(excess[late].sum()) / max(self.lateness, 1.0)
+        is_theirs = theirs >= _MOST or (told.is_regular and theirs > _MOSTLY)
+        if late.sum() < _MOST * len(late) and (late.sum() < _LEAST_STEPS or not is_theirs):
+            return None
         collective, idle = self.collective.longer(rows), self.idle.longer(rows)
         lost = np.maximum(collective, 0.0) + np.maximum(idle, 0.0)
         if not 0 < _MOSTLY * excess.sum() <= lost.sum():
             return None  # nobody waits for it: it may have another task
         in_collectives, in_gaps = max(0.0, float(collective.mean())), max(0.0, float(idle.mean()))
         worth = float(min(excess.mean(), lost.mean()))
-        return _Late(label, rows, int(late.sum()), own.mean(axis=0), others, in_collectives, in_gaps, worth)
+        return _Late(label, rows, late, told, own.mean(axis=0), others, in_collectives, in_gaps, worth)
 
 
 # --- barriers ------------------------------------------------------------------------------------------------------

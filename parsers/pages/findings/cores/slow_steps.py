@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats, median
+from tpuprof.parsers.base.intervals import Bools, Floats, median
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.base.words import multiple, short, time
+from tpuprof.parsers.base.words import multiple, sentence_name, short, time
 from tpuprof.parsers.pages.findings.budget import Budget, StepTimes
 from tpuprof.parsers.pages.findings.finding import Finding, FindingKind, JumpTarget
+from tpuprof.parsers.pages.findings.when import when
 from tpuprof.parsers.steps.times import SLOW_STEP, SlowOp
 
 FEW = 0.2
 """At most this share of the steps may be slow; with more of them the median step is not the normal one."""
+
+LEAST_PERIOD = 3
+"""More of them may be slow at a rhythm, as long as the median step is a normal one."""
 
 LEAST_STEPS = 4
 """How many steps it takes for one of them to stand out."""
@@ -23,6 +27,7 @@ LEAST_WORTH = 0.01
 
 _NAMED = 0.1  # share of what the slow step has more that a part of it must be to be named
 _MOST_NAMED = 3
+_MOSTLY, _HARDLY = 0.5, 0.1  # shares of what a slow step takes longer, and of a module's time there
 _LONGEST_NAME = 40
 
 _PARTS: dict[str, tuple[OpClass | None, tuple[FindingKind, ...]]] = {
@@ -49,35 +54,67 @@ def slow_steps(budget: Budget, others: frozenset[FindingKind]) -> Finding | None
         return None
     usual = median(steps.longest_ps)
     excess = _excess(steps, usual)
-    slow = excess >= (SLOW_STEP - 1) * usual
-    if usual <= 0 or not 0 < slow.sum() <= max(1.0, FEW * len(slow)):
-        return None
+    longer = excess >= (SLOW_STEP - 1) * usual
     more = {name: values - median(values) for name, values in _parts(steps).items()}
     above = {name: np.maximum(values, 0.0) for name, values in more.items()}
     all_of_it = sum(above.values(), 0.0)
     left = sum((above[name] for name, (_, kinds) in _PARTS.items() if not others & set(kinds)), 0.0)
-    unclaimed = np.where(slow & (all_of_it > 0), excess * left / np.maximum(all_of_it, 1.0), 0.0)
+    unclaimed = np.where(longer & (all_of_it > 0), excess * left / np.maximum(all_of_it, 1.0), 0.0)
+    slow = longer & (unclaimed >= (SLOW_STEP - 1) * usual)  # others may be slow for what other findings count
+    unclaimed = np.where(slow, unclaimed, 0.0)
+    told = when(unclaimed, steps.grid.names, 1.0)
+    are_few = slow.sum() <= max(1.0, FEW * len(slow))
+    serves = bool(budget.evidence.serves)  # prefill between runs of decode is what it is for
+    if usual <= 0 or not slow.any() or not (are_few or (told.period >= LEAST_PERIOD and not serves)):
+        return None
     worth = float(unclaimed.sum()) / len(slow)
     if worth < LEAST_WORTH * budget.whole_ps:
         return None
     worst = int(np.argmax(unclaimed))
-    name, taken, longer = steps.grid.names[worst], float(steps.longest_ps[worst]), float(excess[worst])
-    rest = float(excess[slow].sum()) / len(slow) - worth
+    name, taken, more_there = steps.grid.names[worst], float(steps.longest_ps[worst]), float(excess[worst])
+    which, factor = f"Step {short(name)}", taken / usual
+    if told.period:
+        which, factor = told.first, float(steps.longest_ps[slow].mean()) / usual
+    module = _module(budget, slow, float(unclaimed[slow].mean()))
+    rest = float(excess[longer].sum()) / len(slow) - worth
     without = f"; {time(rest)} a step that other findings count is left out" if rest > LEAST_WORTH * usual else ""
     of_worst = {part: float(values[worst]) for part, values in more.items()}
     return budget.finding(
         "slow-step",
-        f"Step {short(name)} takes {multiple(taken / usual)} times the median step",
+        f"{which} takes {multiple(factor)} times the median{f': it runs {short(module)}' if module else ' step'}",
         worth,
         f"Time of the slow steps above the median, divided by the number of steps{without}.",
         [
             f"Step {name} takes {time(taken)}, the median {time(usual)}; "
             f"{counted(int(slow.sum()), 'step')} of {len(slow):,} {'is' if slow.sum() == 1 else 'are'} slow.",
-            _differs(of_worst, longer),
-            _ops(steps.grid.slow_ops, name, longer),
+            told.sentence("takes longer than the median by") if told.period else "",
+            f"Only then it runs {sentence_name(module)}." if module else "",
+            _differs(of_worst, more_there),
+            _ops(steps.grid.slow_ops, name, more_there),
         ],
         JumpTarget("input" if max(of_worst, key=of_worst.__getitem__) == "waiting for input" else "timeline", name),
     )
+
+
+def _module(budget: Budget, slow: Bools, more_ps: float) -> str:
+    """The module that only the slow steps run, and that explains most of what they take longer; empty without one.
+
+    Args:
+        more_ps: how much longer a slow step takes.
+    """
+    if budget.steps is None:
+        return ""
+    grid, most, found = budget.steps.grid, _MOSTLY * more_ps, ""
+    begin = grid.core_start_ps[grid.hosts == grid.hosts[0]].min(axis=0)
+    order = np.argsort(begin, kind="stable")
+    for name, (start, duration) in budget.evidence.runs.items():
+        at = np.searchsorted(begin[order], start, side="right") - 1
+        inside = (at >= 0) & (start < (begin + grid.longest_ps)[order][at])
+        by_step = np.bincount(order[at[inside]], np.maximum(duration[inside], 0), minlength=len(grid))
+        others = float(by_step[~slow].mean()) if not slow.all() else 0.0
+        if others <= _HARDLY * float(by_step[slow].mean()) and float(by_step[slow].mean()) >= most:
+            found, most = name.partition("(")[0], float(by_step[slow].mean())
+    return found
 
 
 def _excess(steps: StepTimes, usual: float) -> Floats:

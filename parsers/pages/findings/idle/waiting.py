@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, median, overlap, union
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.base.words import ordinal, sentence_name, share, short, time
+from tpuprof.parsers.base.words import sentence_name, share, short, time
 from tpuprof.parsers.ops.host.activity import Compilation, IdleTime, is_of_program
 from tpuprof.parsers.pages.findings.budget import Budget, Claim, StepTimes
 from tpuprof.parsers.pages.findings.finding import Finding, FindingKind, JumpTarget
+from tpuprof.parsers.pages.findings.idle.meanwhile import EXPLAINS, working
+from tpuprof.parsers.pages.findings.when import When, when
+from tpuprof.parsers.steps.accounts.owners import owner_index
 from tpuprof.parsers.steps.requests.serving import answers_requests
 
 LEAST_INPUT = 0.05
@@ -21,14 +23,10 @@ LEAST_INPUT = 0.05
 LEAST_PATTERN = 0.01
 """A regular pattern of waits is no chance, so it counts from this smaller share on."""
 
-_PATTERN_REPEATS = 3  # two equal distances: fewer may be chance
-_QUIET = 0.25  # the other steps wait less than this share of those of the pattern
+_QUIET = 0.25  # most steps do not wait where the median is below this share of the mean
 
 LEAST_IDLE = 0.03
 """XProf speaks of idle time from this share of step time on, waiting for input aside."""
-
-_EXPLAINS = 0.5
-"""The title names a host event that fills at least this share of the gaps; less may be a coincidence."""
 
 _IN_FLIGHT = 0.5
 """An asynchronous op causes the gaps if it is under way for at least this share of them."""
@@ -39,9 +37,6 @@ _ELSEWHERE = 1.5
 """Gaps that are longer than this multiple of the idle time in steps lie outside of the steps."""
 
 _UNEVEN = 1.5  # multiple of the median step's idle time from which on a step is named
-
-_WAITING = re.compile(r"wait|sleep|acquire|until_?ready|futex|\b(poll|select|join|park)\b", re.IGNORECASE)
-"""Names of host events in which a thread itself waits; they explain nothing."""
 
 LEAST_COMPILING = 0.01
 """A steady step never compiles, so compilation counts from this small share on."""
@@ -59,11 +54,11 @@ def waiting_for_input(budget: Budget) -> Claim:
     steps = budget.steps
     if steps is None:
         return Claim(_infeed_of_capture(budget))
-    collective, idle = _for_the_last(steps)
+    collective, idle = _for_the_last(steps, steps.input_ps)
     waits = steps.input_ps.mean(axis=0) + collective + idle
     worth = float(waits.mean())
-    pattern = _pattern(waits, budget.whole_ps)
-    if worth < (LEAST_PATTERN if pattern is not None else LEAST_INPUT) * budget.whole_ps:
+    told = when(waits, steps.grid.names, LEAST_INPUT * budget.whole_ps)
+    if worth < (LEAST_PATTERN if told.period else LEAST_INPUT) * budget.whole_ps:
         return Claim()
     most = int(waits.argmax())
     longest, name = float(waits[most]), steps.grid.names[most]
@@ -71,17 +66,16 @@ def waiting_for_input(budget: Budget) -> Claim:
     measured = "idle device time while the host waited for input or sent it" if is_host else "time in infeed ops"
     worst = f"; {time(longest)} in step {name}" if longest >= _STANDS_OUT * worth else ""
     mean = "mean over steps" if len(steps.input_ps) < 2 else "mean over cores and steps"
-    title, rhythm = _title_and_rhythm(waits, pattern)
     for_others = float(collective.mean() + idle.mean())
     others = f", and what they wait for the last of them ({time(for_others)})" if for_others >= 1 else ""
     finding = budget.finding(
         "input",
-        title,
+        _input_title(waits, told),
         worth,
         f"Mean over cores and complete steps of {measured}{others}.",
         [
             f"The device waits for input {budget.amount(worth)}, {mean}{worst}.",
-            rhythm,
+            told.sentence("the device waits for") if told.is_regular else "",
             _worst_core(steps, budget),
             "The program has no infeed ops, so this is inferred from what the host did meanwhile." if is_host else "",
         ],
@@ -91,42 +85,30 @@ def waiting_for_input(budget: Budget) -> Claim:
     return Claim(finding, float(collective.mean()), float(idle.mean()))
 
 
-def _for_the_last(steps: StepTimes) -> tuple[Floats, Floats]:
-    """float64[steps], twice: time in collectives, and idle time, of waiting for the core that gets its input last.
+def _for_the_last(steps: StepTimes, own_ps: Floats) -> tuple[Floats, Floats]:
+    """float64[steps], twice: time in collectives, and idle time, of waiting for the core that has most of something.
 
-    These are means over cores of how much more they have than that core, up to how much longer it waits for input.
+    These are means over cores of how much more they have than that core, up to how much more of its cause that has.
+
+    Args:
+        own_ps: float64[cores, steps], the cause's time, such as waiting for input; it is part of idle time or of input.
     """
-    last, every = steps.input_ps.argmax(axis=0), np.arange(len(steps))
-    longer = steps.input_ps[last, every] - steps.input_ps.mean(axis=0)
+    last, every = own_ps.argmax(axis=0), np.arange(len(steps))
+    longer = own_ps[last, every] - own_ps.mean(axis=0)
     collective, gaps = steps.of("collective"), steps.gaps
     in_collectives = np.clip(collective.mean(axis=0) - collective[last, every], 0.0, longer)
     in_gaps = np.clip(gaps.mean(axis=0) - gaps[last, every], 0.0, longer - in_collectives)
     return in_collectives, in_gaps
 
 
-def _pattern(waits: Floats, step_ps: float) -> slice | None:
-    """The steps that wait in a regular pattern, from the first steps to the last; None where there is none."""
-    waiting = np.flatnonzero(waits >= LEAST_INPUT * step_ps)
-    if len(waiting) < _PATTERN_REPEATS:
-        return None
-    distances = np.diff(waiting)
-    first, period = int(waiting[0]), int(distances[0])
-    if period < 2 or (distances != period).any() or first >= period or waiting[-1] + period < len(waits):
-        return None
-    is_quiet = np.delete(waits, waiting).mean() <= _QUIET * waits[waiting].mean()
-    return slice(first, None, period) if is_quiet else None
-
-
-def _title_and_rhythm(waits: Floats, pattern: slice | None) -> tuple[str, str]:
-    """The title, and a sentence on the pattern."""
-    if pattern is not None:
-        every = f"Every {ordinal(pattern.step)} step waits"
-        long, others = float(waits[pattern].mean()), float(np.delete(waits, pattern).mean())
-        return f"{every} for input", f"{every} {time(long)}, the others {time(others)}."
-    if len(waits) > 2 and median(waits) <= _QUIET * waits.mean():  # most steps do not wait at all
+def _input_title(waits: Floats, told: When) -> str:
+    """In which steps the device waits."""
+    if told.period:
+        return f"{told.first} waits for input"
+    if not told.is_regular and len(waits) > 2 and median(waits) <= _QUIET * waits.mean():
         count = int((waits >= waits.mean()).sum())
-        return f"{count} of {counted(len(waits), 'step')} {'waits' if count == 1 else 'wait'} for input", ""
-    return "Steps wait for input", ""
+        return f"{count} of {counted(len(waits), 'step')} {'waits' if count == 1 else 'wait'} for input"
+    return f"Steps wait for input{told.after}"
 
 
 def _worst_core(steps: StepTimes, budget: Budget) -> str:
@@ -188,8 +170,9 @@ def idle_gaps(budget: Budget, claimed_ps: float) -> Finding | None:
         and any(answers_requests(name) for name, _, _ in serves)
     ):
         kind, title = "serving", f"Device idle between runs of {short(serves[0][0])}"
-    few = "" if steps is None or budget.between_ps else _few_steps(steps.gaps.mean(axis=0))
-    title = title.replace("Device idle", f"{few} the device is idle") if few else title
+    told = None if steps is None or budget.between_ps else _when_idle(steps)
+    if told is not None and told.words:
+        title = title.replace("Device idle", f"{told.first} the device is idle")
     other = "" if claimed_ps < 1 else f"; {time(claimed_ps)} that other findings count is left out"
     return budget.finding(
         kind,
@@ -202,7 +185,7 @@ def idle_gaps(budget: Budget, claimed_ps: float) -> Finding | None:
             f"{counted(gaps.count, 'long gap')} on the core that is idle most, the longest {time(longest)}."
             if gaps.count > 0
             else "",
-            idlest,
+            told.sentence("it is idle for") if told is not None and told.is_regular else idlest,
             _where_in_runs(gaps, everything),
             *_meanwhile(gaps, everything),
             *([_phases(serves)] if serves else []),
@@ -227,20 +210,10 @@ def _where_in_runs(gaps: IdleTime, everything: float) -> str:
 _NEARLY_ALL = 0.99
 
 
-def _few_steps(by_step: Floats) -> str:
-    """In which few steps most of the time sits: ``In 1 of 12 steps``; empty where it is in more of them."""
-    count = max(1, int(_FEW_STEPS * len(by_step)))
-    order = np.argsort(-by_step)
-    total = float(np.maximum(by_step, 0.0).sum())
-    if len(by_step) < _LEAST_TO_TELL or total <= 0:
-        return ""
-    reached = np.cumsum(np.maximum(by_step[order], 0.0)) >= _MOST_OF_IT * total
-    needed = int(reached.argmax()) + 1
-    return f"In {needed} of {len(by_step)} steps" if needed <= count else ""
-
-
-_FEW_STEPS, _MOST_OF_IT, _LEAST_TO_TELL = 0.2, 0.6, 5
-"""Time sits in few steps if this many of them have this share of it; with fewer steps than that nothing is few."""
+def _when_idle(steps: StepTimes) -> When:
+    """In which steps the device is idle."""
+    gaps = np.maximum(steps.gaps.mean(axis=0), 0.0)
+    return when(gaps, steps.grid.names, float(gaps.mean()))
 
 
 def _phases(serves: Sequence[tuple[str, int, float]]) -> str:
@@ -253,10 +226,10 @@ def _gap_title(gaps: IdleTime, everything: float, step: str | None) -> tuple[Fin
     async_op = next(iter(gaps.in_flight), "")
     if async_op and gaps.in_flight[async_op] >= _IN_FLIGHT * everything:
         return "idle", f"Device idle while {short(async_op)} is under way", JumpTarget("timeline", async_op)
-    working = [activity for activity in gaps.activities if not _WAITING.search(activity.name)]
-    if working and working[0].overlap_ps >= _EXPLAINS * everything:
-        kind: FindingKind = "host" if is_of_program(working[0].name) else "idle"
-        return kind, f"Device idle while the host runs {short(working[0].name)}", JumpTarget("timeline", step)
+    first = next(iter(working(gaps)), None)
+    if first is not None and first.overlap_ps >= EXPLAINS * everything:
+        kind: FindingKind = "host" if is_of_program(first.name) else "idle"
+        return kind, f"Device idle while the host runs {short(first.name)}", JumpTarget("timeline", step)
     return "idle", _UNEXPLAINED, JumpTarget("timeline", step)
 
 
@@ -271,8 +244,8 @@ def _meanwhile(gaps: IdleTime, everything: float) -> Iterator[str]:
     for name, ps in list(gaps.in_flight.items())[:1]:
         part = share(min(1.0, ps / everything))
         yield f"Asynchronous op {sentence_name(name)} is under way for {part} of the idle time."
-    working = [activity for activity in gaps.activities if not _WAITING.search(activity.name)]
-    for number, activity in enumerate((working or gaps.activities)[:_MOST_NAMED]):
+    work = working(gaps)
+    for number, activity in enumerate((work or gaps.activities)[:_MOST_NAMED]):
         if number and activity.overlap_ps < _HARDLY * everything:
             break
         yield (
@@ -280,7 +253,7 @@ def _meanwhile(gaps: IdleTime, everything: float) -> Iterator[str]:
             f"{sentence_name(activity.name)} for {share(min(1.0, activity.overlap_ps / everything))} of the "
             f"idle time ({counted(activity.occurrences, 'time')})."
         )
-    if gaps.activities and not working:
+    if gaps.activities and not work:
         yield "The host's threads only wait, so its events do not say why."
 
 
@@ -304,20 +277,39 @@ def compiling(budget: Budget) -> Claim:
     where, divided, step = "capture", "", None
     if steps is not None:
         where, divided, step = "steps", ", divided by the number of steps", _step_at(worst.start_ps, steps)
+    told = None if steps is None else _when_compiling(stalls, steps)
+    times = counted(len(stalls), "time")
+    title = f"The host compiles during the {where} ({times})"
+    if told is not None and told.is_regular:
+        title = f"The host compiles {told.words} ({times})"
     finding = budget.finding(
         "compilation",
-        f"The host compiles during the {where} ({counted(len(stalls), 'time')})",
+        title,
         idle / parts,
         f"Time without any op on any core while the host traced, lowered or compiled a program{divided}.",
         [
             f"{counted(len(stalls), 'compilation')} took {time(took)}; meanwhile the device was idle for {time(idle)}.",
             f"The worst is {sentence_name(worst.name)}, {time(worst.duration_ps)}"
             f"{'' if step is None else f', in step {step}'}.",
+            "" if told is None or not told.is_regular else told.sentence("the device is idle meanwhile for"),
             "A steady program compiles nothing: look for shapes, dtypes or static arguments that change.",
         ],
         JumpTarget("timeline", step),
     )
-    return Claim(finding, idle_ps=min(inside / parts, budget.class_ps["idle"]))
+    others = 0.0
+    if steps is not None:  # cores of other hosts wait in collectives for those that have no program to run
+        compiled = steps.grid.owner_ps[: len(steps.class_ps), :, owner_index("compile")].astype(np.float64)
+        others = float(_for_the_last(steps, compiled)[0].mean())
+    return Claim(finding, others, min(inside / parts, budget.class_ps["idle"]))
+
+
+def _when_compiling(stalls: Sequence[Compilation], steps: StepTimes) -> When:
+    """In which steps the host compiles."""
+    idle = np.zeros(len(steps))
+    for stall in stalls:
+        inside = (steps.grid.start_ps <= stall.start_ps) & (stall.start_ps < steps.grid.start_ps + steps.longest_ps)
+        idle[int(inside.argmax())] += stall.idle_ps * inside.any()
+    return when(idle, steps.grid.names, LEAST_COMPILING * float(steps.longest_ps.mean()))
 
 
 def _stalls(compilations: Sequence[Compilation]) -> list[Compilation]:

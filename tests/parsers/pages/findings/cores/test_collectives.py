@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, the, with_
+from tpuprof.parsers.ops.core.times import CoreOpTimes
 from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
 from tpuprof.parsers.pages.findings.why_slow import findings
 
@@ -106,6 +107,49 @@ def test_stages_of_a_pipeline_that_wait_for_each_other_are_found() -> None:
     finding = the("pipeline", with_(proof, table=replace(proof.table, minimum_ps=shortest)))
     assert finding.title == "Pipeline stages wait for each other in collective-permute-done.1"
     assert finding.worth_ps == pytest.approx((30 - 400 * 0.1 / 40) * US)
+
+
+def ring(busy: list[float]) -> Evidence:
+    """Cores that send blocks along a ring, and wait in all collectives for the one that computes longest."""
+    work = np.repeat(np.array(busy)[:, None], 10, axis=1)
+    waits = work.max() - work
+    times = {"collective-permute.1": waits * 0.7, "all-reduce.1": waits * 0.3}
+    ops = [
+        Op("collective-permute.1", "collective-permute", 0.7 * float(waits.sum()) / len(busy) * 4, occurrences=40),
+        Op("all-reduce.1", "all-reduce", 0.3 * float(waits.sum()) / len(busy) * 4),
+        Op("causal.1", "custom-call", 400),
+        Op("fusion.1", "loop fusion", 400),
+    ]
+    proof = evidence(grid({"vector": work, "collective": waits}, cores=4, collectives=times), ops, cores=4)
+    of_cores = np.array([[round((each - 50) * 10 * US), 50 * 10 * US] for each in busy])
+    names = tuple(f"host0:{core}" for core in range(4))
+    known = CoreOpTimes(names, ((7, "causal.1"), (7, "fusion.1")), of_cores, np.full((4, 2), 10))
+    shortest = np.minimum(proof.table.minimum_ps, US // 100)
+    return with_(proof, core_ops=known, table=replace(proof.table, minimum_ps=shortest))
+
+
+def test_cores_of_a_ring_that_wait_for_the_busiest_have_uneven_work() -> None:
+    finding = the("imbalance", ring([60, 80, 90, 110]))
+    assert finding.title == "Cores wait for the busiest in collective-permute.1: work is uneven"
+    assert finding.worth_ps == pytest.approx(25 * US)  # the mean, in all collectives
+    assert "They differ most in causal.1: 60.0 µs on the busiest core, 10.0 µs on the one with least." in (
+        finding.evidence
+    )
+    assert found("pipeline", ring([60, 80, 90, 110])) is None and found("collective", ring([60, 80, 90, 110])) is None
+
+
+def test_collectives_beside_kernels_of_unknown_work_are_judged_by_the_rest() -> None:
+    kernel = Op("quant.1", "custom-call", 1000, text='%quant.1 = f32[8] custom-call(), custom_call_target="k"')
+    steps = grid({"unknown": 50, "vector": 46, "collective": 4})
+    assert the("collective", evidence(steps, [*COLLECTIVES, kernel])).worth_ps == 4 * US
+    assert found("collective", evidence(grid({"vector": 96, "collective": 4}), COLLECTIVES)) is None
+
+
+def test_collectives_that_take_longer_at_a_rhythm_are_told_with_it() -> None:
+    times = np.where(np.arange(12) % 4 == 3, 60.0, 2.0)
+    finding = the("collective", evidence(grid({"vector": 80, "collective": times}, steps=12), [ONLY]))
+    assert finding.title == "all-reduce.1 is not hidden by compute every 4th step"
+    assert finding.evidence[1] == "Every 4th step they take longer than elsewhere by 58.0 µs, in the other steps 0."
 
 
 def test_a_group_of_collectives_is_named_by_kind_and_pass() -> None:

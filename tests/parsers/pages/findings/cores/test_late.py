@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,8 +12,10 @@ from hypothesis import strategies as st
 from tests.parsers.pages.findings.build import US, Op, Times, evidence, found, grid, the, with_
 from tpuprof.parsers.base.intervals import medians
 from tpuprof.parsers.ops.core.times import CoreOpTimes
+from tpuprof.parsers.ops.host.activity import Activity, Compilation, IdleTime
 from tpuprof.parsers.pages.findings.cores.late import RankedTimes
 from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
+from tpuprof.parsers.steps.accounts.owners import OWNERS
 
 
 def cores(busy: Times, whole: float = 120, count: int = 8, hosts: int = 1, waits: str = "collective") -> Evidence:
@@ -47,9 +51,32 @@ def test_a_core_that_is_hardly_later_is_none() -> None:
     assert found("straggler", cores(one(4.9))) is None
 
 
-def test_a_core_that_is_late_now_and_then_is_none() -> None:
+def test_a_core_that_is_late_now_and_then_as_others_are_is_none() -> None:
+    times = np.full((8, 10), 100.0)
+    for step in range(10):
+        times[step % 8, step] += 12
+    assert found("straggler", cores(times)) is None
+
+
+def test_a_core_that_is_late_every_other_step_is_found_with_its_rhythm() -> None:
     times = np.asarray(one(12))
     times[3, ::2] = 100
+    finding = the("straggler", cores(times))
+    assert finding.title == "Core host0:3 computes 12.0% longer than the others every other step"
+    assert finding.worth_ps == 6 * US
+    assert finding.evidence[0] == "Every other step it is later than the others by 12.0 µs, in the other steps 0."
+
+
+def test_all_that_any_core_is_late_may_be_the_same_core_without_a_rhythm() -> None:
+    times = np.asarray(one(12))
+    times[3, [0, 1, 3, 4, 6, 9]] = 100
+    assert the("straggler", cores(times)).title == "Core host0:3 computes 12.0% longer than the others"
+
+
+def test_two_cores_that_are_late_in_turns_are_none() -> None:
+    times = np.full((8, 10), 100.0)
+    times[3, ::2] += 12
+    times[5, 1::2] += 12
     assert found("straggler", cores(times)) is None
 
 
@@ -126,6 +153,37 @@ def test_a_core_that_is_slower_at_every_op_is_a_slow_chip() -> None:
     assert "It is slower at 6 of the 6 largest ops: the chip, not its work." in finding.evidence
 
 
+def test_a_chip_that_slows_down_is_told_with_its_beginning() -> None:
+    busy = np.full((8, 10), 100.0)
+    busy[3, 6:] += 30
+    proof = evidence(grid({"vector": busy, "collective": 140 - busy}, cores=8), OPS)
+    finding = the("slow-core", with_(proof, core_ops=slower([1.12] * 6).core_ops))
+    assert finding.title == "Core host0:3 is 30.0% slower than the others at the same ops from step 6 on"
+    assert finding.worth_ps == pytest.approx(12 * US)
+    assert finding.evidence[0] == "From step 6 on it is later than the others by 30.0 µs, in the other steps 0."
+
+
+def test_ops_that_take_no_time_do_not_clear_a_slow_chip() -> None:
+    proof = slower([1.03] * 6)
+    known = proof.core_ops
+    assert known is not None
+    times = known.self_ps.copy()
+    times[:, 5] = 1  # a loop beside its body takes as long on all cores
+    finding = the("slow-core", with_(proof, core_ops=CoreOpTimes(known.cores, known.ops, times, known.occurrences)))
+    assert "It is slower at 5 of the 6 largest ops: the chip, not its work." in finding.evidence
+
+
+def test_waits_for_a_slow_chip_are_neither_bubbles_nor_uneven_work() -> None:
+    """All that the other stages of a pipeline wait is for the chip."""
+    send = Op("collective-permute-done.1", "collective-permute-done", 170, occurrences=400)
+    proof = slower([1.2] * 6)
+    ops = evidence(proof.grid, [*OPS, send])
+    shortest = np.minimum(ops.table.minimum_ps, US // 100)
+    chip = with_(ops, core_ops=proof.core_ops, table=replace(ops.table, minimum_ps=shortest))
+    assert the("slow-core", chip).worth_ps == pytest.approx(20 * US)
+    assert found("pipeline", chip) is None and found("imbalance", chip) is None
+
+
 def test_a_core_with_more_work_in_some_ops_is_no_slow_chip() -> None:
     assert the("straggler", slower([1.6, 1, 1, 1, 1, 1])).kind == "straggler"
     assert found("slow-core", slower([1.6, 1, 1, 1, 1, 1])) is None
@@ -139,3 +197,53 @@ def test_a_host_that_starts_late_explains_its_idle_time_and_the_collectives_of_t
     assert finding.title == "Host host1 starts its cores later than the others"
     assert finding.worth_ps == 10 * US
     assert found("idle", proof) is None and found("collective", proof) is None
+
+
+def pausing(places: list[int], busy: IdleTime | None = None) -> Evidence:
+    """Two hosts, of which the second gives its cores nothing to do for 100 microseconds in some steps."""
+    late = np.zeros((8, 12))
+    late[4:, places] = 100.0
+    waits = np.zeros((8, 12))
+    waits[:4, places] = 100.0
+    proof = evidence(grid({"compute": 100, "idle": late, "collective": waits}, cores=8, steps=12, hosts=2))
+    return with_(proof, host_gaps={} if busy is None else {"host1": busy})
+
+
+def test_a_host_that_pauses_at_a_rhythm_is_one_reason_with_its_whole_worth() -> None:
+    collects = IdleTime(gap_ps=300 * US, count=3, activities=(Activity("python", "$gc collect", 290 * US, 3),))
+    proof = pausing([2, 6, 10], collects)
+    finding = the("host", proof)
+    assert finding.title == "Host host1 starts its cores late every 4th step: it is in $gc collect"
+    assert finding.worth_ps == pytest.approx(25 * US)
+    assert finding.evidence[-1] == "In its long gaps python is in $gc collect for 96.7% of the time (3 times)."
+    assert [found(kind, proof) for kind in ("idle", "collective", "slow-step")] == [None] * 3
+
+
+def test_what_another_host_does_says_nothing_of_the_late_one() -> None:
+    assert the("host", pausing([2, 6, 10])).title == "Host host1 starts its cores later than the others every 4th step"
+
+
+def test_hosts_that_pause_in_turns_are_none() -> None:
+    idle = np.zeros((8, 12))
+    idle[4:, 1::4] = 100.0
+    idle[:4, 3::4] = 100.0
+    proof = evidence(grid({"compute": 100, "idle": idle, "collective": idle[::-1]}, cores=8, steps=12, hosts=2))
+    assert found("host", proof) is None
+
+
+def test_one_pause_is_no_late_host() -> None:
+    assert found("host", pausing([6])) is None
+
+
+def test_a_host_that_compiles_is_not_late_besides() -> None:
+    proof = pausing([2, 6, 10])
+    assert proof.grid is not None
+    owners = proof.grid.owner_ps.copy()
+    owners[:, :, OWNERS.index("compile")] += owners[:, :, OWNERS.index("between_ops")]
+    owners[:, :, OWNERS.index("between_ops")] = 0
+    starts = proof.grid.start_ps[[2, 6, 10]] + 50 * US
+    compiled = tuple(Compilation("XlaCompile", int(start), 100 * US, 100 * US) for start in starts)
+    proof = with_(proof, grid=replace(proof.grid, owner_ps=owners), compilations=compiled)
+    assert the("compilation", proof).title == "The host compiles every 4th step (3 times)"
+    assert found("host", proof) is None
+    assert found("collective", proof) is None  # the other host waits for this one

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, the
+from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, the, with_
 from tpuprof.parsers.pages.findings.finding import JumpTarget
 from tpuprof.parsers.steps.times import SlowOp
 
@@ -32,7 +34,7 @@ def test_a_slow_step_is_found_with_what_differs_in_it() -> None:
     ("extra", "slow", "count"),
     [
         (14, [7], 10),  # they vary little
-        (40, [1, 4, 7], 10),  # many are slow
+        (40, [1, 4, 6], 10),  # many are slow
         (40, [2], 3),  # too few steps to tell
         (50, [7], 100),  # one of very many is no loss
     ],
@@ -76,3 +78,33 @@ def test_an_inferred_step_that_began_early_is_not_slow() -> None:
     assert found("slow-step", evidence(grid({"compute": times}, source="steps"))) is not None
     alone = 100 + np.array(slower(30, 7))
     assert the("slow-step", evidence(grid({"compute": alone}, source="modules"))).worth_ps == 3 * US
+
+
+def evaluating(**more: object) -> Any:
+    """Every third step takes 140 microseconds in place of 100, because a second module runs in it."""
+    times = 100 + np.array(slower(40, 2, 5, 8))
+    steps = grid({"compute": times}, steps=10)
+    trains = steps.start_ps, np.full(10, 100 * US)
+    evaluates = steps.start_ps[2::3] + 100 * US, np.full(3, 40 * US)
+    runs = {"jit_train_step(7)": trains, "jit_eval_step(9)": evaluates}
+    return with_(evidence(steps), runs=runs, **more)
+
+
+def test_slow_steps_at_a_rhythm_are_named_by_it_and_by_the_module_that_runs_in_them() -> None:
+    finding = the("slow-step", evaluating())
+    assert finding.title == "Every 3rd step takes 1.40 times the median: it runs jit_eval_step"
+    assert finding.worth_ps == pytest.approx(12 * US)
+    assert "Only then it runs jit_eval_step." in finding.evidence
+    assert "Every 3rd step takes longer than the median by 40.0 µs, in the other steps 0." in finding.evidence
+
+
+def test_prefill_between_runs_of_decode_is_what_a_server_is_for() -> None:
+    assert found("slow-step", evaluating(serves=(("jit_decode(7)", 10, 100.0), ("jit_prefill(9)", 3, 40.0)))) is None
+
+
+def test_steps_that_are_idle_at_another_rhythm_do_not_hide_slow_ones() -> None:
+    """Five of twelve steps are slow: two for more ops, three for a host that saves."""
+    idle = np.array(slower(90, 1, 5, 9, count=12))
+    proof = evidence(grid({"compute": 100 + np.array(slower(60, 3, 7, count=12)), "idle": idle}, steps=12))
+    assert the("idle", proof).title.startswith("Every 4th step the device is idle")
+    assert the("slow-step", proof).worth_ps == pytest.approx(10 * US)

@@ -46,7 +46,7 @@ def test_every_fourth_step_that_waits_is_a_pattern() -> None:
     assert finding.title == "Every 4th step waits for input"
     assert finding.worth_ps == pytest.approx(np.mean(waits) * US)
     assert finding.worth_fraction is not None and finding.worth_fraction < 0.05
-    assert "Every 4th step waits 15.0 µs, the others 100 ns." in finding.evidence
+    assert "Every 4th step the device waits for 15.0 µs, in the other steps 100 ns." in finding.evidence
     assert finding.place == JumpTarget("input", "3")
 
 

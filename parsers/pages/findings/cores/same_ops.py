@@ -1,0 +1,83 @@
+"""Which cores take longer for the same ops: all of them show a slow chip, some of them uneven work."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Floats, medians
+from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.words import sentence_name, time
+from tpuprof.parsers.pages.findings.budget import Budget, Rows
+
+BUSY: tuple[OpClass, ...] = ("compute", "vector", "copy", "unknown")
+"""What a core does by itself: it waits for no other core in it."""
+
+SLOWER = 1.02
+"""A core is slower than the others from this multiple on, if it is so at ops that take nearly all of the time."""
+
+_NEARLY_ALL = 0.9
+_LEAST_OPS = 5
+_MOSTLY = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class SlowerCore:
+    """A core that is slower at the same ops: which, by what factor, at how many of how many ops."""
+
+    core: int
+    factor: float
+    at: int
+    ops: int
+
+
+def _same_ops(budget: Budget) -> tuple[Rows, Floats]:
+    """The ops that all cores run equally often, as columns of `core_ops`, and float64[cores, ops], their self time."""
+    known = budget.evidence.core_ops
+    if known is None or not len(known.cores):
+        return np.zeros(0, np.intp), np.zeros((0, 0))
+    table = budget.evidence.table
+    kinds = dict(zip(zip(table.program_id.tolist(), table.name, strict=True), table.classes(), strict=True))
+    works = np.array([kinds.get(op, "idle") in BUSY for op in known.ops], np.bool_)
+    chosen = works & (known.self_ps > 0).all(axis=0) & (known.occurrences == known.occurrences[0]).all(axis=0)
+    return np.flatnonzero(chosen), known.self_ps[:, chosen].astype(np.float64)
+
+
+def slower_core(budget: Budget) -> SlowerCore | None:
+    """The core that takes longer than the others for ops with nearly all of the time; None where none does."""
+    known, steps = budget.evidence.core_ops, budget.steps
+    if known is None or steps is None or len(known.cores) < 3:
+        return None
+    _, times = _same_ops(budget)
+    if times.shape[1] < _LEAST_OPS:
+        return None
+    factors = times / medians(times)
+    # weighted by time: what a core takes longer in all
+    overall = times.sum(axis=1) / medians(times).sum()
+    core = int(overall.argmax())
+    is_slower = factors[core] >= 1 + (overall[core] - 1) / 2
+    usual = medians(times)
+    if overall[core] < SLOWER or usual[is_slower].sum() < _NEARLY_ALL * usual.sum():
+        return None  # ops that take no time, such as loops beside their bodies, tell nothing
+    if known.cores[core] not in steps.grid.core_names:
+        return None
+    return SlowerCore(
+        steps.grid.core_names.index(known.cores[core]), float(overall[core]), int(is_slower.sum()), times.shape[1]
+    )
+
+
+def uneven_op(budget: Budget) -> str:
+    """A sentence on the op in which the cores differ most; empty where none makes most of what they differ in."""
+    columns, times = _same_ops(budget)
+    if not times.size:
+        return ""
+    more = times.max(axis=0) - times.mean(axis=0)
+    most = int(more.argmax())
+    if more[most] <= 0 or more[most] < _MOSTLY * more.sum():
+        return ""
+    name = budget.evidence.core_ops.ops[int(columns[most])][1] if budget.evidence.core_ops is not None else ""
+    scale = 1.0 if budget.steps is None else 1 / len(budget.steps)
+    return (
+        f"They differ most in {sentence_name(name)}: {time(float(times[:, most].max()) * scale)} on the busiest core, "
+        f"{time(float(times[:, most].min()) * scale)} on the one with least."
+    )
