@@ -132,7 +132,7 @@ ACTIONS: tuple[Action, ...] = (
     _command("top", "t", "Ten children of each node, or all"),
     _command("most", "m", "Only children that make up 90% of the time"),
     _command("compare_op", "c", "Mark the op; on another one: both side by side", "compare"),
-    _command("same_op", "o", "The op, step or finding where there is more on it", "same op"),
+    _command("same_op", "o", "The op, step, bar or finding where there is more on it", "same op"),
     _command("on_timeline", "O", "The op's longest run on the timeline"),
     _command("graph", "g", "The op's graph: operands, users, text of the HLO", "graph"),
     _command("buffers", "B", "The op's buffers in memory"),

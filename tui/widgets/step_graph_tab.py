@@ -158,7 +158,9 @@ class StepGraphTab(Tab, Generic[P]):
         rows = "row" if above else "op" if ops else ""
         has_some = bool(rows or step)
         short = rows, step, "details" if has_some else ""
-        motions = motion_keys("op", "Next, previous step", "Details of the op or step", ends="one", short=short)
+        motions = motion_keys(
+            rows or "op", "Next, previous step", f"Details of the {rows or 'op'} or step", ends="one", short=short
+        )
         if not has_some:
             return (KeyRow("1-5", "tabs"), *motions)
         jump = [KeyRow("o", "in ops" if self._panel == "ops" else "go there")] if "same_op" in self.commands else []

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -19,7 +20,7 @@ from tpuprof.tui.pages.overview.headline import verdict
 from tpuprof.tui.pages.overview.inference import drawing
 from tpuprof.tui.pages.overview.inference.drawing import module_details
 from tpuprof.tui.pages.overview.ledger.card import bar_details, bar_line, place_of
-from tpuprof.tui.pages.overview.ledger.drawing import Bar
+from tpuprof.tui.pages.overview.ledger.drawing import OWNER_LETTER, Bar
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.step_graph_tab import NamedStep, Panel, PanelItem, StepGraphTab
@@ -38,9 +39,20 @@ MEANINGS: Mapping[str, str] = {
     "HBM BW": "bytes that ops move to and from HBM by the compiler's count, against the device's peak.",
     "Why slow?": "what takes more of a step than it needs to, most first; ~ marks an estimate. Enter tells what it "
     "rests on, `o` goes to where to look.",
-    "Device time": "self time of all ops by class, over all cores; with idle it adds up to the whole.",
-    "C V D N H ?": "compute (matrix unit), vector, copy (DMA), collective (network), host, unknown category.",
-    "Steps": "one column each from 0; where its time went, by the profile's own breakdown. The slow ones are marked.",
+    "Verdict": "the largest cause of a step that is not ideal. INPUT-BOUND: it waits for input; HOST-BOUND: no "
+    "program runs, because the host has not launched it; COMPILING: the host compiles meanwhile; WAITING FOR a host or "
+    "core that is late; COLLECTIVE-BOUND: no compute hides collectives; TRANSFER-BOUND: data moves from and to the "
+    "host; COPY-BOUND: data moves within the device; IDLE: a program runs, but no op; BUSY, ROOF UNKNOWN: nobody "
+    "counted the ops' work.",
+    "OF THE ROOF": "MEMORY-BOUND or COMPUTE-BOUND AT n % OF THE ROOF: the ops lose more than any cause takes, or no "
+    "cause takes 5 % of a step. At their roof the ops would take n % of it.",
+    "A step goes": "to its owners, which add up to the mean step. Enter on a bar tells what it is, the steps and cores "
+    "that have most of it, and its ops; `o` goes to where to look. A low screen has one bar; `i` lists all owners.",
+    "Letters": f"{'; '.join(f'{OWNER_LETTER[owner]} {OWNER_TITLES[owner]}' for owner in OWNERS)}; O others.",
+    "Steps": "one column each from 0, by owners that add up to it: busy is what computes and copies, at the roof or "
+    "below; waiting is for other cores; idle is the rest without an op. The slow ones are marked.",
+    "C V D N H ?": "the class of an op: compute (matrix unit), vector, copy (DMA), collective (network), host, "
+    "unknown. Without steps all time is shown by class; a dot is idle time.",
     "self": "share of the self time of all ops, idle left out: what an op takes without the ops inside it.",
     "count": "how often the op ran, summed over cores.",
     "FLOP/s": "FLOPs by the compiler's count over the op's time; n/a where the profile has no count.",
@@ -81,7 +93,16 @@ class OverviewTab(StepGraphTab[Overview]):
             "what a step would save if what the finding is about cost nothing, or what it should; ~: an estimate.",
         ),
         ("rests on", "the figures behind a finding, each as it stands on the page that `o` goes to."),
-        ("step", "its time on the slowest core, then its parts by the profile's own breakdown."),
+        (
+            "a bar",
+            "what the owner is, its time in the mean step, which steps and cores have most of it; then its ops, "
+            "clones together, by self time over the whole capture and all cores.",
+        ),
+        (
+            "step",
+            "its time on the slowest core, then its owners, which add up to it: means over its cores; usually: in "
+            "the median step.",
+        ),
         ("rank, share", "of an op: by self time over all cores."),
     )
 
