@@ -97,21 +97,27 @@ def clock_ahead(chief: HostSteps, other: HostSteps) -> int:
         ahead = float(np.median(apart))
         if abs(ahead) <= CLOCKS_APART_PS:
             found[offset] = float(np.abs(np.diff(apart)).mean()), ahead
-    usual = next((offset for offset in (_offset_of_numbers(chief, other), by_time) if offset in found), None)
+    numbered = _offsets_of_numbers(chief, other)
+    usual = next((offset for offset in (*(numbered or ()), by_time) if offset in found), None)
     if usual is None:
         return 0
     best = min(found, key=lambda offset: found[offset][0])
-    chosen = best if _ALIKE * found[best][0] < found[usual][0] else usual
-    return round(found[chosen][1])
+    if _ALIKE * found[best][0] < found[usual][0]:
+        return round(found[best][1])
+    meet = chief.start_ps[0] < other.end_ps[-1] and other.start_ps[0] < chief.end_ps[-1]
+    is_known = usual in numbered if numbered is not None else meet
+    return round(found[usual][1]) if is_known else 0
 
 
-def _offset_of_numbers(chief: HostSteps, other: HostSteps) -> int | None:
-    """A step's index in the chief minus that of the same number in the other host; None without one such offset."""
+def _offsets_of_numbers(chief: HostSteps, other: HostSteps) -> set[int] | None:
+    """Each step's index in the chief minus that of the same number in the other host; None where they have no numbers.
+
+    One offset unless a host lacks a step among others, none where they share no step.
+    """
     if not (chief.is_numbered and other.is_numbered) or repeats(chief.names) or repeats(other.names):
         return None
     _, (mine, its) = by_name([chief.names, other.names])
-    offsets = set((mine - its).tolist())
-    return offsets.pop() if len(offsets) == 1 else None
+    return set((mine - its).tolist())
 
 
 def _overlap(spans: Sequence[Intervals], index: Sequence[NDArray[np.intp]]) -> int:

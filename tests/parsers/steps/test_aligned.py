@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -328,6 +328,7 @@ def test_names_that_repeat_are_matched_by_time() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 6), st.integers(1, 3)), min_size=1, max_size=4))
+@example([(0, 4, 1), (4, 4, 1)])
 def test_hosts_share_what_all_of_them_have(spec: list[tuple[int, int, int]]) -> None:
     grids = [
         shifted(grid({"compute": 90, "idle": 10}, cores=cores, steps=count), first, f"host{at}")
