@@ -6,6 +6,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, Intervals, distinct, intersect, no_ints
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.hosts.op_summary import CoreTotals, whole_time
 from tpuprof.parsers.ops.core.sums import core_sums
@@ -75,6 +76,7 @@ def summarise_core(
     shares_chip: bool,
     waits: Intervals,
     causes: IdleCauses,
+    modules: HloModules,
     on_chunk: ChunkDone | None = None,
 ) -> CoreSummary:
     """Decodes one core's events and adds them up.
@@ -83,6 +85,7 @@ def summarise_core(
         shares_chip: whether its chip has other cores in this profile.
         waits: disjoint intervals in order in which the host waited for input or sent it.
         causes: what is known to keep the core from running ops. Input counts only without infeed ops.
+        modules: the compiled programs of the profile.
     """
     times = distinct(np.concatenate([steps.start_ps, steps.end_ps, runs.start_ps, runs.end_ps]))
     sums = core_sums(plane, (steps.start_ps, steps.end_ps), times, on_chunk)
@@ -96,7 +99,12 @@ def summarise_core(
         total_ps=total,
         duty=core_duty(info.chip, sums, runs, shares_chip),
         step_times=core_step_times(
-            steps, sums, waits if needs_busy else None, info.peaks, causes if needs_busy else causes.without_input()
+            steps,
+            sums,
+            waits if needs_busy else None,
+            info.peaks,
+            causes if needs_busy else causes.without_input(),
+            lambda: (modules,),
         ),
         run_ps=device_durations(runs.start_ps, runs.end_ps, times, sums.device_times),
         gaps=_long_gaps(sums.busy if needs_busy or idle >= MUCH_IDLE * total else None, steps),

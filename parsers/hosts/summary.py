@@ -146,12 +146,13 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
     infos = [devices.device_info(plane) for plane in cores]
     beside = [devices.device_info(plane) for plane in trace.planes if devices.is_sparse_core(plane)]
     chips = Counter(info.chip for info in (*infos, *beside))
+    modules = HloModules.of(trace)
 
     def work(index: int) -> CoreSummary:
         shares_chip = chips[infos[index].chip] > 1  # its duty cycle needs the union of its cores' intervals
         core = cores[index], infos[index], step_lists[index], runs[index]
         of_core = causes_of_core(causes, cores[index], runs[index], launched, shift)
-        return summarise_core(*core, shares_chip, waits, of_core, on_chunk)
+        return summarise_core(*core, shares_chip, waits, of_core, modules, on_chunk)
 
     summaries = on_threads(work, range(len(cores)), workers)
     most = max(range(len(cores)), key=lambda index: summaries[index].gap_ps, default=None)
@@ -192,7 +193,7 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
         profile_duration_ps=_profile_duration(environment, summaries),
         mxu_percent=_percent(host_stats.get("matrix_unit_utilization_percent")),
         hbm_percent=_percent(host_stats.get("hbm_utilization_percent")),
-        hlo_programs=dict(HloModules.of(trace).names),
+        hlo_programs=dict(modules.names),
     )
 
 

@@ -329,6 +329,7 @@ def op_class(category: str | None, name: str = "", has_flops: bool = False, fram
 def kind_by_name(category: str, name: str) -> str:
     """What a collective does: ``all-gather``, whether it is a fusion or the end of an asynchronous one."""
     words = name if category.startswith(("async", "custom")) else category
+    words = words.replace("all-reduce-scatter", "reduce-scatter")  # it is carried out as such
     return _ENDING.sub("", words.removesuffix(" fusion")).removeprefix("async-") or "collective"
 
 

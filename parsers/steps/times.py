@@ -22,6 +22,7 @@ from tpuprof.parsers.ops.roofline import WORK_COUNT, feeds, work_of
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
 from tpuprof.parsers.steps.accounts.core import CoreAccount, core_account
+from tpuprof.parsers.steps.accounts.owners import Modules
 from tpuprof.parsers.steps.spans.markers import CoreSteps
 
 COMPUTE, INFEED, OUTFEED, HOST_TRANSFER, MEGACORE, ASYNC_DONE, SPARSE_CORE_WAIT = range(7)
@@ -108,6 +109,7 @@ def core_step_times(
     waits: Intervals | None = None,
     peaks: Peaks | None = None,
     causes: IdleCauses | None = None,
+    modules: Modules = tuple,
 ) -> CoreStepTimes:
     """Adds up the self time of a core's ops by step, part and class, and divides the steps among owners.
 
@@ -116,6 +118,7 @@ def core_step_times(
         waits: disjoint intervals in order in which the host waited for input or sent it.
         peaks: the peaks of the core, as far as the profile has them.
         causes: what is known to keep the core from running ops.
+        modules: see `op_owners`.
     """
     table, cells = sums.table, sums.cells
     parts = np.array([_PARTS.get(category or "", COMPUTE) for category in table.category], np.int64)
@@ -142,7 +145,7 @@ def core_step_times(
         collective_names=collectives,
         collective_ps=collective_ps,
         slow_ops=_slow_ops(steps, sums),
-        account=core_account(steps, sums, peaks or Peaks(), causes or IdleCauses()),
+        account=core_account(steps, sums, peaks or Peaks(), causes or IdleCauses(), modules),
     )
 
 

@@ -133,10 +133,11 @@ def _joined(parts: Sequence[HostCollectives]) -> _Joined:
         later = np.where(ran, part.shortest_ps[kept] - np.where(ran, shortest[at[kept]], 0), 0)
         by_group = np.zeros((len(groups), steps), np.int64)
         np.add.at(by_group, group[at[kept]], later)
-        by_part[WAITING] += by_group[:, None]  # the last core of all is on another host
+        waits = by_part[COUNT] > 0
+        by_part[WAITING] += by_group[:, None] * waits  # the last core of all is on another host
         for each_part in range(PARTS):
             np.add.at(of_collective[each_part], at[kept], part.of_collective[each_part, kept])
-        np.add.at(of_collective[WAITING], at[kept], later.sum(axis=1) * len(part.cores))
+        np.add.at(of_collective[WAITING], at[kept], (later * waits.sum(axis=1)[group[at[kept]]]).sum(axis=1))
         sums.append(by_part)
         payloads.append(held)
     return _Joined(

@@ -14,7 +14,7 @@ from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.core.sums import CoreSums
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
-from tpuprof.parsers.steps.accounts.owners import OWNERS, op_owners, owner_index
+from tpuprof.parsers.steps.accounts.owners import OWNERS, Modules, op_owners, owner_index
 from tpuprof.parsers.steps.spans.markers import CoreSteps
 
 
@@ -32,13 +32,16 @@ class CoreAccount:
     between_ps: Int64s
 
 
-def core_account(steps: CoreSteps, sums: CoreSums, peaks: Peaks, causes: IdleCauses) -> CoreAccount:
+def core_account(
+    steps: CoreSteps, sums: CoreSums, peaks: Peaks, causes: IdleCauses, modules: Modules = tuple
+) -> CoreAccount:
     """Divides the time of a core's steps, and the time between them.
 
     Args:
         sums: the core's ops, with cells of these steps.
+        modules: see `op_owners`.
     """
-    owners, ideal = op_owners(sums.table, peaks)
+    owners, ideal = op_owners(sums.table, peaks, modules)
     cells, kinds, count = sums.cells, len(OWNERS), len(steps)
     of_ops = sum_by_key(cells.step * kinds + owners[cells.row], np.maximum(cells.self_ps, 0), count * kinds)
     of_ops = of_ops.reshape(count, kinds)

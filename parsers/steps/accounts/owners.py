@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
+from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.hlo.shapes import shapes_in
 from tpuprof.parsers.ops.device import HOST_TRANSFER, Peaks
 from tpuprof.parsers.ops.roofline import holds_ops, table_rates, uncounted
@@ -60,8 +61,8 @@ OWNER_WORDS: Mapping[Owner, str] = {
     "barrier": "no op ran while the core waited for other cores: at a barrier, or because its step was over before "
     "theirs",
     "collective_wait": "in collectives, beyond the time that the same collective takes on the core that waits least",
-    "collective_transfer": "in collectives on the line of ops, as long as on the core that waits least; nothing hides "
-    "it",
+    "collective_transfer": "in collectives on the line of ops, as long as on the core that waits least, and sends to "
+    "other slices and receives from them; nothing hides it",
     "host_transfer": "outfeed, sends to the host, receives from it, and copies to or from host memory",
     "copy": "moving data within the device: copies, slices, reshapes, and waiting for asynchronous copies",
     "loss": "the part of the computing ops' time that exceeds the ideal",
@@ -98,12 +99,16 @@ _MOST_READ = 200  # copies whose text is read for the host's memory: the rest of
 _INPUT = frozenset({"infeed", "sparsecorev0 infeed", "memcpy host to device"})  # the latter on GPUs
 
 
+Modules = Callable[[], Iterable[HloModules]]
+"""Gives the compiled programs of a profile; called only where they are needed."""
+
+
 def owner_index(owner: Owner) -> int:
     """The column of an owner."""
     return OWNERS.index(owner)
 
 
-def op_owners(table: OpTable, peaks: Peaks) -> tuple[Int64s, Floats]:
+def op_owners(table: OpTable, peaks: Peaks, modules: Modules = tuple) -> tuple[Int64s, Floats]:
     """Who owns each op's self time, and which part of that is ideal.
 
     Collectives are `collective_transfer` here: how much of it is waiting shows only beside other cores. Computing ops
@@ -111,6 +116,7 @@ def op_owners(table: OpTable, peaks: Peaks) -> tuple[Int64s, Floats]:
 
     Args:
         peaks: the peaks of one core. Where it gives none, computing ops are `uncounted`.
+        modules: the compiled programs, which tell sends to other slices from sends to the host; asked only for those.
 
     Returns:
         int64[ops], indices into `OWNERS`; float64[ops], the part (0-1) of computing ops' time that is ideal, else 0.
@@ -122,7 +128,7 @@ def op_owners(table: OpTable, peaks: Peaks) -> tuple[Int64s, Floats]:
     out[[row for row, category in enumerate(table.category) if category in _INPUT]] = owner_index("input")
     out[copies_of_host_memory(table, np.flatnonzero(out == owner_index("copy")))] = owner_index("host_transfer")
     sends = [row for row, category in enumerate(table.category) if category and HOST_TRANSFER.search(category)]
-    out[[row for row in sends if table.is_across_slices(row, lambda: ())]] = owner_index("collective_transfer")
+    out[[row for row in sends if table.is_across_slices(row, modules)]] = owner_index("collective_transfer")
     computes = out == owner_index("loss")
     efficiency = table_rates(table, peaks).efficiency
     is_holder = holds_ops(table)  # a loop's own time does no work: it is lost as a whole

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests import EXAMPLES
 from tests.support.build import OpSpec, PlaneBuilder, present, summary_of, tpu_plane, trace_of
 from tpuprof.parsers.base.intervals import union
+from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.core_summary import CoreSummary, summarise_core
 from tpuprof.parsers.hosts.summary import summarise
@@ -54,7 +55,8 @@ def core_of(busy: Sequence[Span], steps: Sequence[Span], waits: Sequence[Span] =
     columns = np.array(waits, np.int64).reshape(-1, 2) * US
     intervals = (columns[:, 0], columns[:, 1])
     marked, runs = marked_steps(plane), module_runs(plane)
-    return summarise_core(plane, device_info(plane), marked, runs, False, intervals, IdleCauses(input=intervals))
+    causes = IdleCauses(input=intervals)
+    return summarise_core(plane, device_info(plane), marked, runs, False, intervals, causes, HloModules({}))
 
 
 def gaps(core: CoreSummary) -> list[Span]:

@@ -32,13 +32,14 @@ def steps_of(page: CollectivesPage) -> list[CollectiveStep]:
     return [CollectiveStep(*row) for row in zip(page.step_names, *columns, strict=True)] if not page.why_none else []
 
 
+_OUTSIDE = "where all collectives run outside of the steps, the longest core's whole time"
 STEPS = object_table(
     "steps",
     (
         attribute("name", TEXT, "the step", "step"),
-        attribute("step_time_ms", TIME_MS, "its duration on the slowest core", "time"),
+        attribute("step_time_ms", TIME_MS, f"its duration on the slowest core; {_OUTSIDE}", "time"),
         attribute("hidden_time_ms", TIME_MS, "as the page's, of this step", "hidden", name="hidden_ps"),
-        attribute("exposed_time_ms", TIME_MS, "the same", "exposed", name="exposed_ps"),
+        attribute("exposed_time_ms", TIME_MS, "the same, those between slices too", "exposed", name="exposed_ps"),
         attribute("beside_time_ms", TIME_MS, "the same", "beside", name="stalled_ps"),
     ),
     markdown=in_order("name step_time_ms hidden_time_ms exposed_time_ms beside_time_ms"),
@@ -102,15 +103,17 @@ def slice_table(page: CollectivesPage) -> Sequence[SliceCollective]:
 # --- figures of the page
 
 _HIDDEN_SHARE = "the part of the time in transfers in which the core works"
-_EXPOSED_SHARE = "time in collectives' own ops, of the step"
+_EXPOSED_SHARE = "time in collectives' own ops, those between slices too, of the step"
 _HIDDEN_TIME = "time a step in which a transfer is under way and the core works"
 _EXPOSED_TIME = (
-    "time a step in which the core does nothing but collectives; the finding on exposed collectives has the same, "
-    "without those between slices"
+    "time a step in which the core does nothing but collectives, those between slices too, as in the ledger; the "
+    "finding on exposed collectives has those apart"
 )
 _BESIDE_TIME = "time a step in which a transfer is under way and the core does neither"
 _PEAK = "what a chip can send over all its ICI links"
-_WAITING_TIME = "the part of the exposed time in which cores wait for the last one"
+_WAITING_TIME = (
+    "the part of the exposed time in which cores wait for the last one; unknown between slices, so none of those"
+)
 
 
 def _part(key: str, unit: Unit, name: str, meaning: str, heading: str) -> Metric[CollectivesPage]:
@@ -121,7 +124,7 @@ def _steps(page: CollectivesPage) -> int | None:
     return len(page.step_names) if page.has_steps else None
 
 
-_STEP_TIME = "mean duration of a step on its slowest core; of a profile without steps, that of its longest core"
+_STEP_TIME = f"mean duration of a step on its slowest core; {_OUTSIDE}"
 
 METRICS: tuple[Metric[CollectivesPage], ...] = (
     attribute("log_line", VERBATIM, "how much is hidden and exposed, in a line for logs"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -90,10 +90,12 @@ def _step_time(name: str, unit: Unit, meaning: str, title: str = "", heading: st
     return "step_time", Field(key, unit, of_row, words, "the host has no steps", heading or title, screen)
 
 
-def _part(index: int, part: str) -> tuple[str, Field[HostsPage]]:
+def _part(index: int, part: StepPartName) -> tuple[str, Field[HostsPage]]:
     """A field of what a mean common step is made of."""
     read = _of_row(lambda row: None if row.known_parts_ps is None else row.known_parts_ps[index])
-    return "parts_ps", Field(f"breakdown_ms.{part}", TIME_MS, read, f"time of its mean common step: {part}", _WHY, part)
+    return "parts_ps", Field(
+        f"breakdown_ms.{part}", TIME_MS, read, f"of the mean common step: {_PART_WORDS[part]}", _WHY, part
+    )
 
 
 _HOST_COLUMN: ColumnSpec[HostsPage] = ColumnSpec("host", "host", 4, cells=_name_cells, fixed=True)
@@ -105,8 +107,18 @@ _SLOWEST_IN = _of_row(attrgetter("slowest_in"))
 _SLOWEST_COLUMN = ColumnSpec("slowest", "slowest", 7, cells=by_row(_slowest_cell))
 _OWN = "mean time of a common step that its slowest core does not wait for other cores"
 _COST = "mean over the common steps of how much longer its own time is than the next slowest host's"
-_INPUT = "share of its mean step in infeed ops, or idle while the host waits for input"
-_WAIT = "share of its mean step that it waits for other cores: in collectives, at barriers, and after its own end"
+_INPUT = "share of the mean step in infeed ops, or idle while the host waits for input; mean over its cores"
+_WAIT = "share of the mean step that it waits for other cores: in collectives, at barriers and at the step's end"
+_COLLECTIVE = "share of the mean step in collectives, or waiting for other cores elsewhere"
+_PART_WORDS: Mapping[StepPartName, str] = {
+    "compute": "computing ops, and copies within the device",
+    "input": "in infeed ops, or idle while the host waits for input",
+    "output": "in outfeed ops",
+    "transfer": "sending to the host, receiving from it, and copying host memory",
+    "collective": "in collectives, as long as on the core that waits least",
+    "wait": "waiting for other cores: in collectives, at barriers and at the step's end",
+    "idle": "no op, and neither input nor other cores to wait for",
+}
 _JSON = (
     ("host", _HOST),
     _known("device_type", "device_type", VERBATIM, "the type of its device"),
@@ -123,14 +135,15 @@ _JSON = (
     ("slowest_in", Field("slowest_in_steps", COUNT, _SLOWEST_IN, _SLOWEST, _WHY, screen=_SLOWEST_COLUMN)),
     _known("cost_ps", "cost_ms", TIME_MS, _COST, "costs", "cost"),
     *(_part(index, part) for index, part in enumerate(PARTS)),
-    _known("idle_percent", "device_idle_percent", PERCENT, "share of its cores' time without an op", "idle of capture"),
-    _known("input_percent", "input_percent", PERCENT, _INPUT, "input", "input"),
     _known(
-        "collective_percent",
-        "collective_percent",
+        "idle_percent",
+        "device_idle_percent",
         PERCENT,
-        "share of its mean step in collectives, waiting for other cores included",
+        "time of the capture in which its cores ran no op",
+        "idle of capture",
     ),
+    _known("input_percent", "input_percent", PERCENT, _INPUT, "input", "input"),
+    _known("collective_percent", "collective_percent", PERCENT, _COLLECTIVE),
     _known("wait_percent", "collective_wait_percent", PERCENT, _WAIT, "wait", "wait"),
     _known("duty_percent", "device_duty_cycle_percent", PERCENT, "duty cycle of its chips", "duty", "duty"),
     _known("mxu_percent", "mxu_utilization_percent", PERCENT, "use of the matrix units, by hardware counters", "MXU"),
@@ -148,7 +161,7 @@ KEYS = {
 """What `HostsPage.unknown` says why by, and the key in JSON."""
 
 _STEP_METRICS = ("average", "standard_deviation", "median", "minimum", "maximum", "count", "source")
-_IDLE = "share of its mean step without any op and without waiting for input"
+_IDLE = "share of the mean step without any op and without waiting for input or other cores"
 _SLOWEST_OF = "in how many of the common steps it is the slowest"
 _OF_COMMON = _of_row(lambda row: (row.slowest_in, row.common_steps))
 _BUSY = "share of its cores' time from the first op or step to the last in which an op ran; of a GPU, a stream"
@@ -197,6 +210,17 @@ _OF_CORES = (
     *("own_time_ms", "slowest_in_steps", "cost_ms", *(f"breakdown_ms.{part}" for part in PARTS), "input_percent"),
     *("collective_percent", "collective_wait_percent", "step_idle_percent"),
 )
+_OWN_STEPS = ("breakdown_ms.", "input_", "collective_", "step_idle_")
+"""What keys begin with that are of a core's own steps where its host is not compared with the others."""
+
+
+def _of_core(field: Field[HostsPage]) -> Field[HostsPage]:
+    """The same field of a core."""
+    if not field.key.startswith(_OWN_STEPS):
+        return field
+    return replace(field, meaning=f"{field.meaning}; of its own steps where its host is not compared with the others")
+
+
 _CORE, _NO_CHIP = "its host and number, as --core takes it", "the profile does not tell its chip"
 CORES: Table[HostsPage] = Table(
     "cores",
@@ -204,7 +228,7 @@ CORES: Table[HostsPage] = Table(
         Field("core", VERBATIM, _of_row(attrgetter("label")), _CORE, heading="core", screen=_CORE_COLUMN),
         Field("host", VERBATIM, _NAMES, "the name of its host"),
         Field("chip", COUNT, _of_row(attrgetter("chip")), "the number of its chip", _NO_CHIP),
-        *HOSTS.chosen(_OF_CORES),
+        *map(_of_core, HOSTS.chosen(_OF_CORES)),
         Field("slowest_of_steps", _OF_STEPS, _OF_COMMON, _SLOWEST_OF, heading="slowest in"),
     ),
     HOSTS.length,
@@ -320,7 +344,7 @@ def _cores_of(page: HostsPage, steps: SharedSteps) -> list[list[StepCore]]:
 
 def _part_of_core(part: StepPartName) -> Metric[StepCore]:
     null = "nothing tells how long it waits for input" if part == "input" else ""
-    return Metric(part, TIME_MS, lambda core: core.parts_ps[part], "its time", null)
+    return Metric(part, TIME_MS, lambda core: core.parts_ps[part], _PART_WORDS[part], null)
 
 
 _STEP_HOSTS: Table[Sequence[StepHost]] = object_table(
@@ -339,7 +363,7 @@ STEPS: Table[Sequence[SharedStep]] = object_table(
     "steps",
     (
         attribute("name", VERBATIM, "its name, or number"),
-        attribute("duration_ms", TIME_MS, "how long it takes on the slowest core of all"),
+        attribute("duration_ms", TIME_MS, "how long it takes on the slowest core of all hosts compared"),
         attribute("slowest_host", VERBATIM, "the host with the longest own time", null=_SEVERAL),
         attribute("hosts", listed(_STEP_HOSTS), "on each host"),
         attribute("cores", listed(_STEP_CORES), "on each core"),

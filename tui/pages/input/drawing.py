@@ -111,7 +111,9 @@ def input_verdict(page: InputPipelinePage, pen: Pen, most: int | None = None) ->
     if share is not None and page.infeed_percent is not None and (not is_bound or share >= MODERATELY_INPUT_BOUND):
         mean = page.infeed_percent.average  # it is less where the longer steps wait more
         of_mean = "" if abs(share - mean) < _SAME_PERCENT else f" (mean of the steps' shares: {percent(mean)})"
-        statement = f"{percent(share)} of step time waits for input{of_mean}."
+        apart = any((each.percent_maximum or 0) - (each.percent_average or 0) >= _SAME_PERCENT for each in page.steps)
+        core = " on the core that waits most" if apart else ""
+        statement = f"{percent(share)} of step time waits for input{core}{of_mean}."
     elif page.bottleneck.classification == "device" and page.bottleneck.idle_percent is not None:
         idle = percent(max(0.1, page.bottleneck.idle_percent))
         statement = f"At most {idle} of step time waits for input: the device is idle no longer than that."

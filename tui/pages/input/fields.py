@@ -22,7 +22,9 @@ TIME_US = Unit("us", divided(1e6), duration)
 
 
 INFEED_PERCENT = (
-    attribute("average", PERCENT, "mean over the steps"),
+    attribute(
+        "average", PERCENT, "XProf's: mean of the steps' shares, in which a long step counts as much as a short one"
+    ),
     attribute("standard_deviation", PERCENT, "of the sample; 0 for one step"),
     attribute("median", PERCENT, "the step in the middle"),
     attribute("minimum", PERCENT, "the step that waits least"),
@@ -37,7 +39,7 @@ STEPS: Table[Sequence[StepWait]] = object_table(
     (
         attribute("name", VERBATIM, "the step's name"),
         attribute("duration_ms", TIME_MS, "of its slowest core"),
-        attribute("wait_ms", TIME_MS, "waiting on the core that waits most", null=NO_CORE_WAITS),
+        attribute("wait_ms", TIME_MS, "waiting for input, on the core that waits most", null=NO_CORE_WAITS),
         *(
             attribute(f"infeed_{name}", PERCENT, f"of its duration, {where}", null=NO_CORE_WAITS, name=name)
             for name, where in (

@@ -57,8 +57,8 @@ def _figures(page: InputPipelinePage) -> list[tuple[str, str]]:
     if waiting is None:
         return [*rows, ("share of step time", UNKNOWN)]
     rows += [
-        ("share of step time, average", f"{percent(waiting.average)} ± {percent(waiting.standard_deviation)}"),
-        ("share of step time, range", f"{percent(waiting.minimum)} – {percent(waiting.maximum)}"),
+        ("mean of the steps' shares", f"{percent(waiting.average)} ± {percent(waiting.standard_deviation)}"),
+        ("range of the steps' shares", f"{percent(waiting.minimum)} – {percent(waiting.maximum)}"),
     ]
     if worst is not None:
         step = page.steps[worst]

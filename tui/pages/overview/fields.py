@@ -111,12 +111,12 @@ def _part(key: str, meaning: str) -> Metric[Any]:
 
 
 BREAKDOWN = (
-    _part("compute", "on the least busy core"),
+    _part("compute", "XProf's: ops of any kind, on the least busy core"),
     _part("active", "an op ran, mean over the cores"),
-    _part("infeed", "waiting for input"),
-    _part("outfeed", "handing over output"),
-    _part("idle", "no op ran; host transfers are part of it"),
-    _part("host_transfer", "moving data to the host or from it"),
+    _part("infeed", "XProf's: waiting for input, on the core that waits most"),
+    _part("outfeed", "XProf's: handing over output, mean over the cores"),
+    _part("idle", "XProf's: the rest of the step; host transfers are part of it"),
+    _part("host_transfer", "XProf's: sends to the host and receives from it, on the core that takes longest"),
     _part("all_reduce_compute", "all-reduce, on the core that takes least time for it"),
     _part("all_reduce_sync", "all-reduce, waiting for the other cores"),
     _part("sparse_core", "waiting for a SparseCore"),
@@ -253,7 +253,7 @@ BEFORE_OPS: tuple[Metric[Overview], ...] = (
     attribute("findings", listed(FINDINGS), "why it is slow, what is worth most first"),
 )
 OP_COUNTS = (
-    attribute("op_count", COUNT, "distinct HLO ops"),
+    attribute("op_count", COUNT, "distinct HLO ops, without those of SparseCores"),
     attribute("op_event_count", COUNT, "how often they ran, over all cores"),
 )
 AFTER_OPS: tuple[Metric[Overview], ...] = (

@@ -40,11 +40,21 @@ def _of_steps(key: str, heading: str, short: str, meaning: str) -> Metric[Any]:
     return attribute(f"bottleneck.{key}", PERCENT, meaning, heading, null=NO_REASON, short=short)
 
 
+_INPUT = (
+    "XProf's: waiting for input on the core that waits most in each step, of the steps' time; the ledger has the mean "
+    "over the cores"
+)
+_IDLE = (
+    "XProf's: what neither the ops of the least busy core, nor input, nor output fills of the steps' time; host "
+    "transfers and barriers are part of it, which the ledger tells apart"
+)
 BOTTLENECK = (
     attribute("bottleneck.classification", VERBATIM, "what steps wait for: host, both, device or unknown"),
-    _of_steps("input_percent", "waiting for input, of step time", "waiting for input", "waiting for input, of steps"),
+    _of_steps(
+        "input_percent", "waiting for input on the core that waits most, of step time", "waiting for input", _INPUT
+    ),
     _of_steps("output_percent", "output, of step time", "output time", "handing over output, of the steps' time"),
-    _of_steps("idle_percent", "idle, of step time", "idle time in steps", "no op ran, of the steps' time"),
+    _of_steps("idle_percent", "idle on the least busy core, of step time", "XProf's idle time", _IDLE),
     attribute("bottleneck.statement", VERBATIM, "the verdict in a sentence or two"),
     attribute("bottleneck.next_steps", TEXTS, "what to do, the most useful first"),
 )

@@ -158,7 +158,10 @@ def arrival(waits: CollectiveWaits) -> str:
 
 
 def _kinds(budget: Budget, rows: Rows) -> list[CloneGroup]:
-    """Collectives by kind and pass, those with most time first: ``12 reduce-scatters of the backward pass``."""
+    """Collectives by kind and pass, those with most time first: ``12 reduce-scatters of the backward pass``.
+
+    The start and the done of an asynchronous one count as one.
+    """
     table = budget.evidence.table
     members: dict[tuple[str, str], list[int]] = {}
     for row in rows.tolist():
@@ -166,7 +169,8 @@ def _kinds(budget: Budget, rows: Rows) -> list[CloneGroup]:
     groups = []
     for (kind, of), rows_of in members.items():
         chosen = np.array(rows_of, np.intp)
-        what = short(table.name[rows_of[0]]) if len(rows_of) == 1 else counted(len(rows_of), kind)
+        count = max(sum("-done" not in table.name[row] for row in rows_of), 1)
+        what = short(table.name[rows_of[0]]) if len(rows_of) == 1 else counted(count, kind)
         name = f"{what} of the {of} pass" if of in ("forward", "backward") else what
         groups.append(CloneGroup(chosen, float(budget.op_ps(chosen, "collective").sum()), name))
     return sorted(groups, key=lambda group: -group.ps)

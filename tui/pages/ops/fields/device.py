@@ -27,7 +27,12 @@ _RIDGE = "FLOPs per byte of HBM traffic from which on compute bounds a program, 
 _NO_RIDGE = "the device plane lacks the peak FLOPS or the peak HBM bandwidth"
 DEVICE: tuple[Metric[Any], ...] = (
     attribute("device.type", TEXT, "the device's type", null="no device plane names its type", name="device_type"),
-    attribute("device.cores", COUNT, "TensorCores over all hosts", name="core_count"),
+    attribute(
+        "device.cores",
+        COUNT,
+        "TensorCores, or GPUs, over all hosts; 1 where the ops are the host's own",
+        name="core_count",
+    ),
     attribute(
         "device.peak_gflops_per_second",
         GFLOPS,

@@ -6,6 +6,8 @@ op pages. `flops` and bytes are over all occurrences, `average_time_ps` is the t
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tpuprof.parsers.pages.ops.ops import OpsPage, with_offloaded
 from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, TIME_SCALE, WHOLE_TIME, time_metrics
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
@@ -14,7 +16,8 @@ from tpuprof.tui.report.declared import Declared, Metrics, Section, declared
 from tpuprof.tui.report.fields import metric_reasons
 from tpuprof.tui.report.page import ReportRequest
 
-METRICS = (*WHOLE_TIME, TIME_SCALE, SIMULATED, *DEVICE, OP_COUNT)
+_ALL_OPS = replace(OP_COUNT, meaning="HLO ops before any limit, those of SparseCores too")
+METRICS = (*WHOLE_TIME, TIME_SCALE, SIMULATED, *DEVICE, _ALL_OPS)
 
 
 def declare(page: OpsPage, request: ReportRequest) -> Declared:
