@@ -83,7 +83,17 @@ def ledger(grid: AlignedSteps | None) -> Ledger | None:
     """The account of some steps; None without steps that take any time."""
     if grid is None or not len(grid) or not len(grid.duration_ps) or not int(grid.longest_ps.sum()):
         return None
-    return Ledger(grid.names, grid.core_names, grid.hosts, grid.longest_ps, step_owners(grid), grid.between_ps)
+    return Ledger(grid.names, grid.core_names, grid.hosts, grid.longest_ps, step_owners(grid), _between(grid))
+
+
+def _between(grid: AlignedSteps) -> Int64s:
+    """int64[cores, steps, len(OWNERS)]: the time from the end of a step on its slowest core to the next step.
+
+    A core that is done earlier waits until then, which is in the step already.
+    """
+    of_core = grid.between_ps.reshape(-1, grid.between_ps.shape[2])
+    left = np.maximum(of_core.sum(axis=1) - (grid.longest_ps - grid.duration_ps).ravel(), 0)
+    return scaled_down(of_core, left).reshape(grid.between_ps.shape)
 
 
 def step_owners(grid: AlignedSteps) -> Int64s:
