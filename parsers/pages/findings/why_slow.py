@@ -130,8 +130,8 @@ def undetectable(evidence: Evidence) -> dict[str, str]:
     """The kinds of findings that cannot be detected in this profile, and why."""
     out: dict[str, str] = {}
     if not len(evidence.table):
-        told = ("no-device", "memory-full")
-        return {kind: "the profile has no device events" for kind in KINDS if kind not in told}
+        known = ("no-device", "memory-full")
+        return {kind: "the profile has no device events" for kind in KINDS if kind not in known}
     if evidence.memory is None:
         out["memory-full"] = "no event of the host's allocators tells how full the memory was"
     if evidence.grid is None:

@@ -103,7 +103,7 @@ def exposed_collectives(budget: Budget, claimed_ps: float) -> Finding | None:
         return None
     rows, table = budget.rows["collective"], budget.evidence.table
     waits, kinds = waits_in(budget), _kinds(budget, rows)
-    told = None if claimed_ps >= 1 else _when_exposed(budget)
+    timing = None if claimed_ps >= 1 else _when_exposed(budget)
     title, place = "Collectives are not hidden behind compute", JumpTarget("timeline")
     if len(rows):
         group = kinds[0]
@@ -113,7 +113,7 @@ def exposed_collectives(budget: Budget, claimed_ps: float) -> Finding | None:
             title = f"Cores wait for each other in {group.name}"
         elif len(group.rows) < len(rows):
             title = f"Exposed collectives: {_in_short(group.name)}, and more"
-    title += told.after if told is not None and told.is_regular else ""
+    title += timing.after if timing is not None and timing.is_regular else ""
     rest = f"; {time(claimed_ps)} of waiting that other findings count is left out" if claimed_ps >= 1 else ""
     return budget.finding(
         "collective",
@@ -122,7 +122,7 @@ def exposed_collectives(budget: Budget, claimed_ps: float) -> Finding | None:
         f"Mean self time of collective ops (waits for asynchronous ones included) on the cores' line of ops{rest}.",
         [
             f"Cores do nothing but collectives for {budget.amount(budget.class_ps['collective'])}.",
-            told.sentence("they take longer than elsewhere by") if told is not None and told.is_regular else "",
+            timing.sentence("they take longer than elsewhere by") if timing is not None and timing.is_regular else "",
             *_largest(budget, rows, kinds),
             arrival(waits),
         ],

@@ -297,9 +297,9 @@ class _Waits:
         excess = -self.own.longer(rows)
         if not late.any():
             return None
-        told = when(np.where(late, excess, 0.0), self.steps.grid.names, _LEAST_WAIT * float(excess[late].mean()))
+        timing = when(np.where(late, excess, 0.0), self.steps.grid.names, _LEAST_WAIT * float(excess[late].mean()))
         theirs = float(excess[late].sum()) / max(self.lateness, 1.0)
-        is_theirs = theirs >= _MOST or (told.is_regular and theirs > _MOSTLY)
+        is_theirs = theirs >= _MOST or (timing.is_regular and theirs > _MOSTLY)
         if late.sum() < _MOST * len(late) and (late.sum() < _LEAST_STEPS or not is_theirs):
             return None
         collective, idle = self.collective.longer(rows), self.idle.longer(rows)
@@ -308,7 +308,7 @@ class _Waits:
             return None  # nobody waits for it: it may have another task
         in_collectives, in_gaps = max(0.0, float(collective.mean())), max(0.0, float(idle.mean()))
         worth = float(min(excess.mean(), lost.mean()))
-        return _Late(label, rows, late, told, own.mean(axis=0), others, in_collectives, in_gaps, worth)
+        return _Late(label, rows, late, timing, own.mean(axis=0), others, in_collectives, in_gaps, worth)
 
 
 # --- barriers ------------------------------------------------------------------------------------------------------

@@ -62,10 +62,10 @@ def slow_steps(budget: Budget, others: frozenset[FindingKind]) -> Finding | None
     unclaimed = np.where(longer & (all_of_it > 0), excess * left / np.maximum(all_of_it, 1.0), 0.0)
     slow = longer & (unclaimed >= (SLOW_STEP - 1) * usual)  # others may be slow for what other findings count
     unclaimed = np.where(slow, unclaimed, 0.0)
-    told = when(unclaimed, steps.grid.names, 1.0)
+    timing = when(unclaimed, steps.grid.names, 1.0)
     are_few = slow.sum() <= max(1.0, FEW * len(slow))
     serves = bool(budget.evidence.serves)  # prefill between runs of decode is what it is for
-    if usual <= 0 or not slow.any() or not (are_few or (told.period >= LEAST_PERIOD and not serves)):
+    if usual <= 0 or not slow.any() or not (are_few or (timing.period >= LEAST_PERIOD and not serves)):
         return None
     worth = float(unclaimed.sum()) / len(slow)
     if worth < LEAST_WORTH * budget.whole_ps:
@@ -73,8 +73,8 @@ def slow_steps(budget: Budget, others: frozenset[FindingKind]) -> Finding | None
     worst = int(np.argmax(unclaimed))
     name, taken, more_there = steps.grid.names[worst], float(steps.longest_ps[worst]), float(excess[worst])
     which, factor = f"Step {short(name)}", taken / usual
-    if told.period:
-        which, factor = told.first, float(steps.longest_ps[slow].mean()) / usual
+    if timing.period:
+        which, factor = timing.first, float(steps.longest_ps[slow].mean()) / usual
     module = _module(budget, slow, float(unclaimed[slow].mean()))
     rest = float(excess[longer].sum()) / len(slow) - worth
     without = f"; {time(rest)} a step that other findings count is left out" if rest > LEAST_WORTH * usual else ""
@@ -87,7 +87,7 @@ def slow_steps(budget: Budget, others: frozenset[FindingKind]) -> Finding | None
         [
             f"Step {name} takes {time(taken)}, the median {time(usual)}; "
             f"{counted(int(slow.sum()), 'step')} of {len(slow):,} {'is' if slow.sum() == 1 else 'are'} slow.",
-            told.sentence("takes longer than the median by") if told.period else "",
+            timing.sentence("takes longer than the median by") if timing.period else "",
             f"Only then it runs {sentence_name(module)}." if module else "",
             _differs(of_worst, more_there),
             _ops(steps.grid.slow_ops, name, more_there),

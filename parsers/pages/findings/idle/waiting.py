@@ -57,8 +57,8 @@ def waiting_for_input(budget: Budget) -> Claim:
     collective, idle = _for_the_last(steps, steps.input_ps)
     waits = steps.input_ps.mean(axis=0) + collective + idle
     worth = float(waits.mean())
-    told = when(waits, steps.grid.names, LEAST_INPUT * budget.whole_ps)
-    if worth < (LEAST_PATTERN if told.period else LEAST_INPUT) * budget.whole_ps:
+    timing = when(waits, steps.grid.names, LEAST_INPUT * budget.whole_ps)
+    if worth < (LEAST_PATTERN if timing.period else LEAST_INPUT) * budget.whole_ps:
         return Claim()
     most = int(waits.argmax())
     longest, name = float(waits[most]), steps.grid.names[most]
@@ -70,12 +70,12 @@ def waiting_for_input(budget: Budget) -> Claim:
     others = f", and what they wait for the last of them ({time(for_others)})" if for_others >= 1 else ""
     finding = budget.finding(
         "input",
-        _input_title(waits, told),
+        _input_title(waits, timing),
         worth,
         f"Mean over cores and complete steps of {measured}{others}.",
         [
             f"The device waits for input {budget.amount(worth)}, {mean}{worst}.",
-            told.sentence("the device waits for") if told.is_regular else "",
+            timing.sentence("the device waits for") if timing.is_regular else "",
             _worst_core(steps, budget),
             "The program has no infeed ops, so this is inferred from what the host did meanwhile." if is_host else "",
         ],
@@ -101,14 +101,14 @@ def _for_the_last(steps: StepTimes, own_ps: Floats) -> tuple[Floats, Floats]:
     return in_collectives, in_gaps
 
 
-def _input_title(waits: Floats, told: When) -> str:
+def _input_title(waits: Floats, timing: When) -> str:
     """In which steps the device waits."""
-    if told.period:
-        return f"{told.first} waits for input"
-    if not told.is_regular and len(waits) > 2 and median(waits) <= _QUIET * waits.mean():
+    if timing.period:
+        return f"{timing.first} waits for input"
+    if not timing.is_regular and len(waits) > 2 and median(waits) <= _QUIET * waits.mean():
         count = int((waits >= waits.mean()).sum())
         return f"{count} of {counted(len(waits), 'step')} {'waits' if count == 1 else 'wait'} for input"
-    return f"Steps wait for input{told.after}"
+    return f"Steps wait for input{timing.after}"
 
 
 def _worst_core(steps: StepTimes, budget: Budget) -> str:
@@ -170,9 +170,9 @@ def idle_gaps(budget: Budget, claimed_ps: float) -> Finding | None:
         and any(answers_requests(name) for name, _, _ in serves)
     ):
         kind, title = "serving", f"Device idle between runs of {short(serves[0][0])}"
-    told = None if steps is None or budget.between_ps else _when_idle(steps)
-    if told is not None and told.words:
-        title = title.replace("Device idle", f"{told.first} the device is idle")
+    timing = None if steps is None or budget.between_ps else _when_idle(steps)
+    if timing is not None and timing.words:
+        title = title.replace("Device idle", f"{timing.first} the device is idle")
     other = "" if claimed_ps < 1 else f"; {time(claimed_ps)} that other findings count is left out"
     return budget.finding(
         kind,
@@ -185,7 +185,7 @@ def idle_gaps(budget: Budget, claimed_ps: float) -> Finding | None:
             f"{counted(gaps.count, 'long gap')} on the core that is idle most, the longest {time(longest)}."
             if gaps.count > 0
             else "",
-            told.sentence("it is idle for") if told is not None and told.is_regular else idlest,
+            timing.sentence("it is idle for") if timing is not None and timing.is_regular else idlest,
             _where_in_runs(gaps, everything),
             *_meanwhile(gaps, everything),
             *([_phases(serves)] if serves else []),
@@ -277,11 +277,11 @@ def compiling(budget: Budget) -> Claim:
     where, divided, step = "capture", "", None
     if steps is not None:
         where, divided, step = "steps", ", divided by the number of steps", _step_at(worst.start_ps, steps)
-    told = None if steps is None else _when_compiling(stalls, steps)
+    timing = None if steps is None else _when_compiling(stalls, steps)
     times = counted(len(stalls), "time")
     title = f"The host compiles during the {where} ({times})"
-    if told is not None and told.is_regular:
-        title = f"The host compiles {told.words} ({times})"
+    if timing is not None and timing.is_regular:
+        title = f"The host compiles {timing.words} ({times})"
     finding = budget.finding(
         "compilation",
         title,
@@ -291,7 +291,7 @@ def compiling(budget: Budget) -> Claim:
             f"{counted(len(stalls), 'compilation')} took {time(took)}; meanwhile the device was idle for {time(idle)}.",
             f"The worst is {sentence_name(worst.name)}, {time(worst.duration_ps)}"
             f"{'' if step is None else f', in step {step}'}.",
-            "" if told is None or not told.is_regular else told.sentence("the device is idle meanwhile for"),
+            "" if timing is None or not timing.is_regular else timing.sentence("the device is idle meanwhile for"),
             "A steady program compiles nothing: look for shapes, dtypes or static arguments that change.",
         ],
         JumpTarget("timeline", step),
