@@ -143,6 +143,7 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
         input=waits if _is_fed_by_host(waits, step_lists) else (no_ints(), no_ints()),
         compiling=_shifted(compiling(side.events), -shift),
     )
+    at_barriers = [barriers(plane) for plane in cores]
     infos = [devices.device_info(plane) for plane in cores]
     beside = [devices.device_info(plane) for plane in trace.planes if devices.is_sparse_core(plane)]
     chips = Counter(info.chip for info in (*infos, *beside))
@@ -151,7 +152,7 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
     def work(index: int) -> CoreSummary:
         shares_chip = chips[infos[index].chip] > 1  # its duty cycle needs the union of its cores' intervals
         core = cores[index], infos[index], step_lists[index], runs[index]
-        of_core = causes_of_core(causes, cores[index], runs[index], launched, shift)
+        of_core = causes_of_core(causes, cores[index], runs[index], at_barriers[index], launched, shift)
         return summarise_core(*core, shares_chip, waits, of_core, modules, on_chunk)
 
     summaries = on_threads(work, range(len(cores)), workers)
@@ -178,8 +179,8 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
         idle=None if most is None else _idle_time(cores[most], summaries[most], runs[most], side, shift),
         barriers={
             name: waited
-            for name, plane, steps in zip(names, cores, step_lists, strict=True)
-            if (waited := _at_barriers(plane, steps)) is not None
+            for name, spans, steps in zip(names, at_barriers, step_lists, strict=True)
+            if (waited := _waited(spans, steps)) is not None
         },
         compilations=()
         if most is None or side.events is None
@@ -421,9 +422,8 @@ def _idle_time(plane: Plane, core: CoreSummary, runs: ModuleRuns, side: HostSide
     )
 
 
-def _at_barriers(plane: Plane, steps: CoreSteps) -> int | None:
+def _waited(inside: Intervals | None, steps: CoreSteps) -> int | None:
     """The time that a core waits at barriers, in its steps where it has any; None where nothing shows it."""
-    inside = barriers(plane)
     if inside is None:
         return None
     if len(steps):

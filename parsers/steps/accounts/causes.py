@@ -75,16 +75,22 @@ def barriers(plane: Plane) -> Intervals | None:
 
 
 def causes_of_core(
-    of_host: IdleCauses, plane: Plane, runs: ModuleRuns, launched: Launches, shift_ps: int
+    of_host: IdleCauses,
+    plane: Plane,
+    runs: ModuleRuns,
+    at_barriers: Intervals | None,
+    launched: Launches,
+    shift_ps: int,
 ) -> IdleCauses:
     """What is known to keep a core from running ops, beside what is known of its host.
 
     Args:
+        at_barriers: see `barriers`.
         shift_ps: what to add to the device's times to compare them with the host's.
     """
     return replace(
         of_host,
-        barrier=barriers(plane) or (no_ints(), no_ints()),
+        barrier=at_barriers or (no_ints(), no_ints()),
         running=union(runs.start_ps, runs.end_ps) if runs.name else None,
         launched=waiting_to_run(launched, plane, shift_ps),
     )
