@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, Intervals, distinct, intersect, no_ints
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.hosts.op_summary import CoreTotals, whole_time
 from tpuprof.parsers.ops.core.sums import core_sums
@@ -93,8 +96,9 @@ def summarise_core(
     total = whole_time(plane, sums)
     idle = total - int(sums.table.self_ps.sum())
     needs_busy = len(waits[0]) > 0 and not has_infeed(sums.table)
+    in_steps_ps = sum_by_key(sums.cells.row, sums.cells.self_ps, len(sums.table))
     return CoreSummary(
-        table=sums.table,
+        table=replace(sums.table, in_steps_ps=in_steps_ps),
         op_events=sums.op_events,
         total_ps=total,
         duty=core_duty(info.chip, sums, runs, shares_chip),

@@ -38,6 +38,7 @@ class OpTable:
         framework_op: the `tf_op` stat (``jit(f)/…/dot_general:``), empty where missing.
         occurrences: int64[n].
         total_ps, self_ps, minimum_ps: int64[n]; sums over occurrences, and the shortest one.
+        in_steps_ps: int64[n]; self time of the occurrences that start in a step; 0 where nobody asked for steps.
         normalized_ps: float64[n]; total time at the device's nominal clock: each event's time multiplied by its
             `Time Scale Multiplier`, as far as the profile has multipliers.
         has_time_scale: whether any op event had a multiplier.
@@ -62,6 +63,7 @@ class OpTable:
     total_ps: Int64s
     self_ps: Int64s
     minimum_ps: Int64s
+    in_steps_ps: Int64s
     normalized_ps: Floats
     dma_stall_ps: Floats
     flops: Floats
@@ -254,6 +256,7 @@ def merge_tables(tables: Sequence[OpTable]) -> OpTable:
         occurrences=integers("occurrences"),
         total_ps=integers("total_ps"),
         self_ps=integers("self_ps"),
+        in_steps_ps=integers("in_steps_ps"),
         minimum_ps=np.minimum.reduceat(np.concatenate([table.minimum_ps for table in tables])[order], first),
         normalized_ps=floats("normalized_ps"),
         dma_stall_ps=floats("dma_stall_ps"),
@@ -317,6 +320,7 @@ EMPTY_TABLE = OpTable(
     total_ps=_NO_INTS,
     self_ps=_NO_INTS,
     minimum_ps=_NO_INTS,
+    in_steps_ps=_NO_INTS,
     normalized_ps=_NO_FLOATS,
     dma_stall_ps=_NO_FLOATS,
     flops=_NO_FLOATS,

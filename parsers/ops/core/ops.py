@@ -387,6 +387,7 @@ def op_table(plane: Plane, totals: OpTotals, parent: tuple[str, ...] | None = No
         total_ps=totals.total_ps,
         self_ps=totals.self_ps,
         minimum_ps=totals.minimum_ps,
+        in_steps_ps=np.zeros(len(rows), np.int64),
         normalized_ps=totals.total_ps.astype(np.float64) if totals.normalized_ps is None else totals.normalized_ps,
         dma_stall_ps=_of_events(stat_sums.get(DMA_STALL), len(rows)),
         flops=flops,

@@ -1,7 +1,7 @@
 """The time that findings divide among themselves: that of a mean step, or of the whole capture without steps.
 
 Step times are means over cores. So the classes of a step add up, and no finding counts a wait twice: the time that one
-core waits for another is in the other's time as well. Time by op is known only for the capture; it is scaled to steps.
+core waits for another is in the other's time as well. Time by op is that in steps, where the profile has any.
 """
 
 from __future__ import annotations
@@ -97,14 +97,16 @@ class Budget:
         between_ps: the mean idle time between a step and the next; it is part of `whole_ps` and of class idle.
         class_ps: mean time by class, over cores and steps.
         steps: the single steps; None where the time is of the capture.
-        rows: rows of the op table by class, most self time first; with steps only ops that ran in most of them.
-        scale: factor from self time in the table to time in the budget, by class.
+        op_time_ps: float64[ops], self time of the table's ops: in steps where there are any, else in the capture.
+        rows: rows of the op table by class, most of that time first; with steps only ops that ran in them.
+        scale: factor from that time to time in the budget, by class.
     """
 
     evidence: Evidence
     whole_ps: float
     class_ps: Mapping[OpClass, float]
     steps: StepTimes | None
+    op_time_ps: Floats
     rows: Mapping[OpClass, Rows]
     scale: Mapping[OpClass, float]
     between_ps: float = 0.0
@@ -116,7 +118,8 @@ class Budget:
 
     def op_ps(self, rows: Rows, op_class: OpClass) -> Floats:
         """float64[rows]: time of some ops of a class in the budget."""
-        return np.maximum(self.evidence.table.self_ps[rows].astype(np.float64), 0.0) * self.scale[op_class]
+        of_class: Floats = self.op_time_ps[rows] * self.scale[op_class]
+        return of_class
 
     def amount(self, ps: float) -> str:
         """A time with its share: ``3.10 ms a step (12.3%)``."""
@@ -182,6 +185,9 @@ def budget(evidence: Evidence) -> Budget | None:
             between = of_steps.mean_whole_ps - of_steps.mean_step_ps
             whole, class_ps[IDLE] = whole + between, class_ps[IDLE] + between
         counts = table.occurrences >= len(steps) / 2  # what ran before the steps only is not part of them
+        in_steps = np.maximum(table.in_steps_ps.astype(np.float64), 0.0)
+        if in_steps.any():
+            self_ps, counts = in_steps, in_steps > 0
         most = class_ps  # the capture is more than the steps, so ops get at most their class's time
     elif evidence.core_count > 0 and evidence.total_ps > 0:
         parts = evidence.core_count
@@ -199,7 +205,7 @@ def budget(evidence: Evidence) -> Budget | None:
         for name, limit in zip(OP_CLASSES, most, strict=True)
     }
     classes_ps = dict(zip(OP_CLASSES, class_ps.tolist(), strict=True))
-    return Budget(evidence, whole, classes_ps, steps, rows, scale, between)
+    return Budget(evidence, whole, classes_ps, steps, self_ps, rows, scale, between)
 
 
 def _step_times(grid: AlignedSteps) -> StepTimes | None:

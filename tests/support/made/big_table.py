@@ -30,6 +30,7 @@ def big_table(rows: int) -> OpTable:
         total_ps=self_ps,
         self_ps=self_ps,
         minimum_ps=self_ps // occurrences,
+        in_steps_ps=np.zeros(rows, np.int64),
         normalized_ps=self_ps.astype(np.float64),
         dma_stall_ps=np.full(rows, np.nan),
         flops=flops,
