@@ -26,8 +26,9 @@ from tpuprof.parsers.pages.findings.finding import (
     FindingKind,
     JumpTarget,
 )
+from tpuprof.parsers.steps.accounts.owners import OpOwners, op_owners
 from tpuprof.parsers.steps.aligned import AlignedSteps
-from tpuprof.parsers.steps.ledger import ledger
+from tpuprof.parsers.steps.ledger import Ledger
 from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED
 
 Rows = NDArray[np.intp]
@@ -100,6 +101,7 @@ class Budget:
         op_time_ps: float64[ops], self time of the table's ops: in steps where there are any, else in the capture.
         rows: rows of the op table by class, most of that time first; with steps only ops that ran in them.
         scale: factor from that time to time in the budget, by class.
+        owners: whose the time of each op is.
     """
 
     evidence: Evidence
@@ -109,6 +111,7 @@ class Budget:
     op_time_ps: Floats
     rows: Mapping[OpClass, Rows]
     scale: Mapping[OpClass, float]
+    owners: OpOwners
     between_ps: float = 0.0
 
     @property
@@ -120,6 +123,18 @@ class Budget:
         """float64[rows]: time of some ops of a class in the budget."""
         of_class: Floats = self.op_time_ps[rows] * self.scale[op_class]
         return of_class
+
+    def ops(self, *classes: OpClass) -> tuple[Rows, Floats]:
+        """The rows of some classes, one class behind the other, and float64[rows], their time in the budget."""
+        parts = [(self.rows[name], self.op_ps(self.rows[name], name)) for name in classes]
+        rows, times = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return rows, times
+
+    def losing_ops(self) -> tuple[Rows, Floats]:
+        """The same of computing ops whose work is counted: those that may take longer than at their roof."""
+        rows, times = self.ops("compute", "vector")
+        loses = self.owners.are("loss")[rows]
+        return rows[loses], times[loses]
 
     def amount(self, ps: float) -> str:
         """A time with its share: ``3.10 ms a step (12.3%)``."""
@@ -170,8 +185,12 @@ class Budget:
         return replace(self, rows={name: of[~is_among(of, rows)] for name, of in self.rows.items()})
 
 
-def budget(evidence: Evidence) -> Budget | None:
-    """Adds up the time to divide; None where there is none."""
+def budget(evidence: Evidence, account: Ledger | None) -> Budget | None:
+    """Adds up the time to divide; None where there is none.
+
+    Args:
+        account: of the evidence's steps; None without any.
+    """
     table, steps = evidence.table, None if evidence.grid is None else _step_times(evidence.grid)
     classes = np.array([OP_CLASSES.index(name) for name in table.classes()], np.int64)
     self_ps = np.maximum(table.self_ps.astype(np.float64), 0.0)
@@ -180,32 +199,31 @@ def budget(evidence: Evidence) -> Budget | None:
         parts = steps.class_ps.shape[0] * len(steps)
         whole = float(steps.longest_ps.mean())
         class_ps = np.maximum(steps.class_ps.mean(axis=1), 0.0).mean(axis=0)
-        of_steps = ledger(evidence.grid)
-        if of_steps is not None:
-            between = of_steps.mean_whole_ps - of_steps.mean_step_ps
+        if account is not None:
+            between = account.mean_whole_ps - account.mean_step_ps
             whole, class_ps[IDLE] = whole + between, class_ps[IDLE] + between
-        counts = table.occurrences >= len(steps) / 2  # what ran before the steps only is not part of them
         in_steps = np.maximum(table.in_steps_ps.astype(np.float64), 0.0)
-        if in_steps.any():
-            self_ps, counts = in_steps, in_steps > 0
+        ran = table.occurrences >= len(steps) / 2  # what ran before the steps only is not part of them
+        self_ps = in_steps if in_steps.any() else np.where(ran, self_ps, 0.0)
         most = class_ps  # the capture is more than the steps, so ops get at most their class's time
     elif evidence.core_count > 0 and evidence.total_ps > 0:
         parts = evidence.core_count
         whole = float(evidence.total_ps) / parts
         class_ps = np.bincount(classes, self_ps, minlength=len(OP_CLASSES)) / parts
         class_ps[IDLE] = max(0.0, whole - float(class_ps.sum()))
-        counts, most = np.ones(len(classes), np.bool_), np.full(len(OP_CLASSES), np.inf)
+        most = np.full(len(OP_CLASSES), np.inf)
     else:
         return None
     order = np.argsort(-self_ps, kind="stable")
-    order = order[counts[order] & (self_ps[order] > 0)]
+    order = order[self_ps[order] > 0]
     rows = {name: order[classes[order] == index] for index, name in enumerate(OP_CLASSES)}
     scale = {
         name: min(1 / parts, float(limit) / float(self_ps[rows[name]].sum())) if len(rows[name]) else 0.0
         for name, limit in zip(OP_CLASSES, most, strict=True)
     }
     classes_ps = dict(zip(OP_CLASSES, class_ps.tolist(), strict=True))
-    return Budget(evidence, whole, classes_ps, steps, self_ps, rows, scale, between)
+    owners = op_owners(table, evidence.peaks, lambda: evidence.modules)
+    return Budget(evidence, whole, classes_ps, steps, self_ps, rows, scale, owners, between)
 
 
 def _step_times(grid: AlignedSteps) -> StepTimes | None:

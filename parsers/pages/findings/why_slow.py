@@ -40,11 +40,12 @@ from tpuprof.parsers.pages.findings.ops.products import (
     vector_work,
 )
 from tpuprof.parsers.pages.findings.ops.unexplained import unexplained
+from tpuprof.parsers.steps.ledger import ledger
 
 
 def findings(evidence: Evidence) -> tuple[Finding, ...]:
     """Why the program is slow: what to know first, then those worth most; empty where nothing stands out."""
-    whole = budget(evidence)
+    whole = budget(evidence, ledger(evidence.grid))
     return findings_of(evidence, whole, None if whole is None else products_of(whole))
 
 

@@ -26,6 +26,7 @@ from tpuprof.parsers.pages.overview.ledger import StepAccount, step_account
 from tpuprof.parsers.pages.overview.model import Bottleneck, Environment, Overview, Performance, Step
 from tpuprof.parsers.pages.overview.performance import first_start, host_figures, step_parts
 from tpuprof.parsers.pages.steps import step_time
+from tpuprof.parsers.steps.accounts.owners import op_owners
 from tpuprof.parsers.steps.generic.step_events import GenericSummary
 from tpuprof.parsers.steps.ledger import Ledger, generic_ledger
 from tpuprof.parsers.steps.model import GenericBreakdown
@@ -115,7 +116,9 @@ def generic_steps(summaries: Sequence[HostSummary]) -> Ledger | None:
 def _account(summaries: Sequence[HostSummary], table: OpTable) -> StepAccount | None:
     """Where the mean step goes; None without steps."""
     account = generic_steps(summaries)
-    return None if account is None else step_account(account, table, table_rates(table, Peaks()), Peaks(), None)
+    if account is None:
+        return None
+    return step_account(account, table, table_rates(table, Peaks()), op_owners(table, Peaks()), None)
 
 
 def _performance(

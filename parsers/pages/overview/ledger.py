@@ -10,14 +10,13 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import sentence_name, share, time
-from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.host.activity import IdleTime, is_of_program
 from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.finding import ADVICE
 from tpuprof.parsers.pages.findings.ops.losses import Loss
 from tpuprof.parsers.pages.overview.owner_ops import OwnerOps, owner_ops
-from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, OWNERS, WAITS, Owner, owner_index
+from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, OWNERS, WAITS, OpOwners, Owner, owner_index
 from tpuprof.parsers.steps.ledger import Ledger
 
 VerdictKind = Literal[
@@ -167,12 +166,12 @@ class StepAccount:
         return sum(each.fraction for each in self.owners if each.owner in owners)
 
 
-def step_account(of: Ledger, table: OpTable, rates: Rates, peaks: Peaks, idle: IdleTime | None) -> StepAccount:
+def step_account(of: Ledger, table: OpTable, rates: Rates, of_ops: OpOwners, idle: IdleTime | None) -> StepAccount:
     """The account as pages show it.
 
     Args:
         table, rates: the ops over all cores: they show whether memory or compute bounds the work.
-        peaks: the peaks of one core.
+        of_ops: whose the time of each of these ops is.
         idle: what the host did in the gaps of the core that is idle most.
     """
     mean, between = of.mean_ps, of.mean_between_ps
@@ -205,7 +204,7 @@ def step_account(of: Ledger, table: OpTable, rates: Rates, peaks: Peaks, idle: I
         cores=_accounts(of.core_names, by_core),
         hosts=_accounts(host_names, by_host),
         verdict=verdict_of(of, table, rates, idle),
-        ops=owner_ops(table, peaks),
+        ops=owner_ops(table, of_ops),
     )
 
 

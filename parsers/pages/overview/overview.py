@@ -37,7 +37,7 @@ from tpuprof.parsers.pages.findings.capture import why_no_device
 from tpuprof.parsers.pages.findings.finding import Evidence
 from tpuprof.parsers.pages.findings.ops.losses import losses
 from tpuprof.parsers.pages.findings.ops.products import Products, products_of
-from tpuprof.parsers.pages.findings.why_slow import findings, undetectable
+from tpuprof.parsers.pages.findings.why_slow import findings, findings_of, undetectable
 from tpuprof.parsers.pages.inference import inference
 from tpuprof.parsers.pages.overview.bottleneck import bottleneck_of
 from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
@@ -78,7 +78,8 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
     numbered = any(summary.has_step_numbers for summary in summaries)
     evidence = evidence_of(summaries, table, common.grid, modules, environment.is_training is False)
     source = common.grid.input_source if common.grid is not None else None
-    account, whole = ledger(common.grid), budget(evidence)
+    steps_account = ledger(common.grid)
+    whole = budget(evidence, steps_account)
     products = None if whole is None else products_of(whole)
     return Overview(
         hosts=tuple(summary.host for summary in summaries),
@@ -87,13 +88,13 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         shares=shares,
         steps=steps,
         step_parts=step_parts(steps),
-        findings=findings(evidence),
+        findings=findings_of(evidence, whole, products),
         undetectable=undetectable(evidence),
         top_ops=top_ops,
         bottleneck=bottleneck_of(steps, table, source, shares, top_ops, unknown, numbered),
         inference=_latencies(summaries, environment.is_training, modules),
         infers=_infers(summaries, environment.is_training, common.grid is not None and common.grid.source == "steps"),
-        account=None if account is None else _account(account, evidence, whole, products),
+        account=None if steps_account is None or whole is None else _account(steps_account, whole, products),
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
@@ -111,11 +112,10 @@ def _is_generic(summaries: Sequence[HostSummary]) -> bool:
     return any(summary.generic is not None for summary in summaries) and not any(s.core_count for s in summaries)
 
 
-def _account(of: Ledger, evidence: Evidence, whole: Budget | None, products: Products | None) -> StepAccount:
+def _account(of: Ledger, whole: Budget, products: Products | None) -> StepAccount:
     """Where the mean step goes, and why its ops take longer than at their roof."""
-    account = step_account(of, evidence.table, evidence.rates, evidence.peaks, evidence.gaps)
-    lost = account.fraction("loss") * account.step_ps
-    return account if whole is None else replace(account, losses=losses(whole, products, lost))
+    account = step_account(of, whole.evidence.table, whole.evidence.rates, whole.owners, whole.evidence.gaps)
+    return replace(account, losses=losses(whole, products, account.fraction("loss") * account.step_ps))
 
 
 def _latencies(

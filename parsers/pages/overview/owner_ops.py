@@ -7,10 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.ops.groups import CloneGroup, groups_of
-from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, op_owners, owner_index
+from tpuprof.parsers.steps.accounts.owners import OWNERS, OpOwners, Owner
 
 _MOST_OPS = 8
 _MOST_GROUPED = 500
@@ -45,7 +44,7 @@ class OwnerOps:
 NO_OPS = OwnerOps(0, 0.0, ())
 
 
-def owner_ops(table: OpTable, peaks: Peaks) -> Mapping[Owner, OwnerOps]:
+def owner_ops(table: OpTable, owners: OpOwners) -> Mapping[Owner, OwnerOps]:
     """The ops of each owner that has any, over the capture: also of ops that ran between steps.
 
     Of a computing op `ideal` has the part at the roof, and `loss` the rest. Waiting in collectives shows only beside
@@ -53,13 +52,13 @@ def owner_ops(table: OpTable, peaks: Peaks) -> Mapping[Owner, OwnerOps]:
 
     Args:
         table: over all cores.
-        peaks: the peaks of one core.
+        owners: whose the time of each of these ops is.
     """
-    owners, ideal = op_owners(table, peaks)
+    ideal = owners.ideal
     self_ps = np.maximum(table.self_ps, 0).astype(np.float64)
     found: dict[Owner, OwnerOps] = {}
     for owner in OWNERS:
-        of_owner = owners == owner_index("loss" if owner == "ideal" else owner)
+        of_owner = owners.are("loss" if owner == "ideal" else owner)
         times = self_ps * (ideal if owner == "ideal" else 1.0 - ideal) * of_owner
         rows = np.flatnonzero(times > 0)
         whole = float(times.sum())

@@ -41,12 +41,12 @@ def core_account(
         sums: the core's ops, with cells of these steps.
         modules: see `op_owners`.
     """
-    owners, ideal = op_owners(sums.table, peaks, modules)
+    of_op = op_owners(sums.table, peaks, modules)
     cells, kinds, count = sums.cells, len(OWNERS), len(steps)
-    of_ops = sum_by_key(cells.step * kinds + owners[cells.row], np.maximum(cells.self_ps, 0), count * kinds)
+    of_ops = sum_by_key(cells.step * kinds + of_op.owner[cells.row], np.maximum(cells.self_ps, 0), count * kinds)
     of_ops = of_ops.reshape(count, kinds)
     loss = owner_index("loss")
-    at_roof = np.bincount(cells.step, cells.self_ps * ideal[cells.row], minlength=count)
+    at_roof = np.bincount(cells.step, cells.self_ps * of_op.ideal[cells.row], minlength=count)
     of_ops[:, owner_index("ideal")] = np.minimum(np.rint(at_roof).astype(np.int64), of_ops[:, loss])
     of_ops[:, loss] -= of_ops[:, owner_index("ideal")]
     between = np.append(steps.start_ps[1:] - steps.end_ps[:-1], np.zeros(min(count, 1), np.int64))

@@ -8,7 +8,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Floats, Int64s
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.hlo.shapes import shapes_in
 from tpuprof.parsers.ops.device import HOST_TRANSFER, Peaks
@@ -108,18 +109,32 @@ def owner_index(owner: Owner) -> int:
     return OWNERS.index(owner)
 
 
-def op_owners(table: OpTable, peaks: Peaks, modules: Modules = tuple) -> tuple[Int64s, Floats]:
-    """Who owns each op's self time, and which part of that is ideal.
+@dataclass(frozen=True, slots=True)
+class OpOwners:
+    """Who owns the time of each op of a table.
 
-    Collectives are `collective_transfer` here: how much of it is waiting shows only beside other cores. Computing ops
-    are `loss`, of which the second array says what part is ideal.
+    Attributes:
+        owner: int64[ops], indices into `OWNERS`. Collectives are `collective_transfer` here: how much of it is waiting
+            shows only beside other cores. Computing ops are `loss`.
+        ideal: float64[ops], the part (0-1) of a computing op's time that is ideal; 0 for other ops.
+    """
+
+    owner: Int64s
+    ideal: Floats
+
+    def are(self, owner: Owner) -> Bools:
+        """bool[ops]: which ops are an owner's."""
+        own: Bools = self.owner == owner_index(owner)
+        return own
+
+
+def op_owners(table: OpTable, peaks: Peaks, modules: Modules = tuple) -> OpOwners:
+    """Who owns each op's self time, and which part of that is ideal.
 
     Args:
         peaks: the peaks of one core. Where it gives none, computing ops are `uncounted`.
-        modules: the compiled programs, which tell sends to other slices from sends to the host; asked only for those.
-
-    Returns:
-        int64[ops], indices into `OWNERS`; float64[ops], the part (0-1) of computing ops' time that is ideal, else 0.
+        modules: the compiled programs, which distinguish sends to other slices from sends to the host; asked only for
+            those.
     """
     classes = table.classes()
     out = np.full(len(table), owner_index("loss"), np.int64)
@@ -135,7 +150,7 @@ def op_owners(table: OpTable, peaks: Peaks, modules: Modules = tuple) -> tuple[I
     has_roof = np.isfinite(efficiency) & ~is_holder
     out[(computes & ~has_roof & ~is_holder) | (computes & uncounted(table))] = owner_index("uncounted")
     ideal = np.where((out == owner_index("loss")) & has_roof, np.clip(np.nan_to_num(efficiency), 0.0, 1.0), 0.0)
-    return out, ideal
+    return OpOwners(out, ideal)
 
 
 _OF_CLASS: Mapping[str, Owner] = {

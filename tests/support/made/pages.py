@@ -15,7 +15,7 @@ from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.inference import inference
 from tpuprof.parsers.pages.overview.ledger import StepAccount, step_account
 from tpuprof.parsers.pages.overview.model import Bottleneck, Environment, Overview, Performance, Share, Step, TopOp
-from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
+from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, op_owners, owner_index
 from tpuprof.parsers.steps.ledger import Ledger
 from tpuprof.parsers.steps.model import StepBreakdown, StepTime
 
@@ -40,7 +40,7 @@ def training_account() -> StepAccount:
     owner_ps[:, :, owner_index("host")] = step_ps - owner_ps.sum(axis=2)
     cores = tuple(f"demo-vm:{core}" for core in range(4))
     of = Ledger(names, cores, np.zeros(4, np.int64), step_ps, owner_ps, np.zeros_like(owner_ps))
-    return step_account(of, EMPTY_TABLE, table_rates(EMPTY_TABLE, Peaks()), Peaks(), None)
+    return step_account(of, EMPTY_TABLE, table_rates(EMPTY_TABLE, Peaks()), op_owners(EMPTY_TABLE, Peaks()), None)
 
 
 def training_overview() -> Overview:

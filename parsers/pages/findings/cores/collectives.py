@@ -340,13 +340,14 @@ def sparse_core_waits(budget: Budget, claimed_ps: float) -> tuple[Claim, Rows]:
     table = budget.evidence.table
     if "async-done" not in table.category:
         return Claim(), np.zeros(0, np.intp)
-    parts = [(budget.rows[name], budget.op_ps(budget.rows[name], name)) for name in _WAITING_CLASSES]
-    rows, times = (np.concatenate(column) for column in zip(*parts, strict=True))
+    rows, times = budget.ops(*_WAITING_CLASSES)
     chosen = np.array(
         [table.category[row] == "async-done" and _offloaded(budget, row) for row in rows.tolist()], np.bool_
     )
     rows, times = rows[chosen], times[chosen]
-    of_collectives = min(float(times[: int(chosen[: len(parts[0][0])].sum())].sum()), budget.class_ps["collective"])
+    of_collectives = min(
+        float(times[: int(chosen[: len(budget.rows[_WAITING_CLASSES[0]])].sum())].sum()), budget.class_ps["collective"]
+    )
     worth = float(times.sum()) - of_collectives + max(0.0, of_collectives - claimed_ps)
     if worth < LEAST_OFFLOADED * budget.whole_ps or not len(rows):
         return Claim(), np.zeros(0, np.intp)

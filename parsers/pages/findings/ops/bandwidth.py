@@ -137,8 +137,7 @@ _PICKING = frozenset({b"gather", b"scatter", b"dynamic-slice", b"dynamic-update-
 def latency_bound(budget: Budget) -> OpFinding:
     """Gathers, scatters and dynamic slices at a few percent of HBM's bandwidth: single accesses hold them up."""
     table, rates = budget.evidence.table, budget.evidence.rates
-    parts = [(budget.rows[name], budget.op_ps(budget.rows[name], name)) for name in ("vector", "copy")]
-    rows, times = (np.concatenate(column) for column in zip(*parts, strict=True))
+    rows, times = budget.ops("vector", "copy")
     used, flops = capped(rates.bandwidth_utilization[rows, HBM]), np.nan_to_num(capped(rates.flops_utilization[rows]))
     mean_ps = table.self_ps[rows] / np.maximum(table.occurrences[rows], 1)
     slow = (used < _LATENT) & (flops < _LATENT) & (mean_ps >= _LONG_PS) & (used > 0)

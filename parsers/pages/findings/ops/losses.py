@@ -14,7 +14,6 @@ from typing import Literal, get_args
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats
-from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import share
 from tpuprof.parsers.formats.hlo.matrix import MatrixWork, mxu_side
@@ -22,7 +21,6 @@ from tpuprof.parsers.ops.roofline import BOUNDS, holds_ops
 from tpuprof.parsers.pages.findings.budget import Budget, Rows
 from tpuprof.parsers.pages.findings.ops.groups import REACHED
 from tpuprof.parsers.pages.findings.ops.products import Products
-from tpuprof.parsers.steps.accounts.owners import op_owners, owner_index
 
 LossCause = Literal[
     "loops",
@@ -64,7 +62,6 @@ CAUSE_TITLES: Mapping[LossCause, str] = {
 }
 """What each cause is called on the screen and in reports."""
 
-_CLASSES: tuple[OpClass, ...] = ("compute", "vector")
 _LATENCY = re.compile(r"gather|scatter|^sort$")
 _RANDOM = re.compile(r"random_bits|threefry|rng_bit_generator|/rng")
 
@@ -89,24 +86,19 @@ def losses(whole: Budget, products: Products | None, total_ps: float) -> tuple[L
 
     Args:
         products: the large matrix products; None where the profile does not hold them.
-        total_ps: the loss of the mean step. Time by op is known of the whole capture, and gives its shares alone.
+        total_ps: the loss of the mean step, which the account has. Times by op give its shares alone.
     """
     if not total_ps > 0:
         return ()
-    evidence = whole.evidence
-    rows = np.concatenate([whole.rows[name] for name in _CLASSES])
-    times = np.concatenate([whole.op_ps(whole.rows[name], name) for name in _CLASSES])
-    owners, ideal = op_owners(evidence.table, evidence.peaks)
-    loses = owners[rows] == owner_index("loss")
-    rows, times = rows[loses], times[loses]
-    by_cause = _by_cause(whole, products, rows, times, times * (1.0 - ideal[rows]))
+    rows, times = whole.losing_ops()
+    by_cause = _by_cause(whole, products, rows, times, times * (1.0 - whole.owners.ideal[rows]))
     together = float(by_cause.sum())
     scale = total_ps / together if together > 0 else 0.0
     found = [
         Loss(
             cause,
             float(of.sum()) * scale,
-            evidence.table.name[int(rows[of.argmax()])],
+            whole.evidence.table.name[int(rows[of.argmax()])],
             int(np.count_nonzero(of)),
         )
         for cause, of in zip(CAUSES, by_cause, strict=True)

@@ -103,8 +103,7 @@ def copy_waits(budget: Budget, offloaded: Rows) -> OpFinding:
         offloaded: rows that move data to or from the host; another finding counts them.
     """
     table = budget.evidence.table
-    parts = [(budget.rows[name], budget.op_ps(budget.rows[name], name)) for name in ("copy", "vector", "unknown")]
-    rows, times = (np.concatenate(column) for column in zip(*parts, strict=True))
+    rows, times = budget.ops("copy", "vector", "unknown")
     is_done = [bool(_DONE.match(table.category[row] or "")) for row in rows.tolist()]
     saved = np.where(np.array(is_done, np.bool_) & ~is_among(rows, offloaded), times, 0.0)
 
@@ -244,8 +243,7 @@ def debug_prints(budget: Budget) -> OpFinding:
     debugging = {name for name in set(table.framework_op) if "debug_" in name and _DEBUG.search(name)}
     if not debugging:
         return NOTHING
-    parts = [(budget.rows[name], budget.op_ps(budget.rows[name], name)) for name in _CALLS]
-    rows, times = (np.concatenate(column) for column in zip(*parts, strict=True))
+    rows, times = budget.ops(*_CALLS)
     is_debug = np.array([table.framework_op[row] in debugging for row in rows.tolist()], np.bool_)
 
     def make(groups: list[CloneGroup], worth: float) -> Finding | None:
@@ -291,8 +289,7 @@ _LEAST_OP = 2e-4  # share of the time below which an op's fusion is not looked i
 def shuffles(budget: Budget) -> OpFinding:
     """Ops that put data elsewhere without computing on it, other than copies into another layout."""
     table = budget.evidence.table
-    parts = [(budget.rows[name], budget.op_ps(budget.rows[name], name)) for name in _SHUFFLING]
-    rows, times = (np.concatenate(column) for column in zip(*parts, strict=True))
+    rows, times = budget.ops(*_SHUFFLING)
     moved = (times >= _LEAST_OP * budget.whole_ps) & ~holds_ops(table)[rows]
     moved[moved] = [_only_moves(budget, row) for row in rows[moved].tolist()]
     together = float(times[moved].sum())

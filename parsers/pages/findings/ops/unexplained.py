@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.words import sentence_name, share
 from tpuprof.parsers.pages.findings.budget import Budget
 from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, JumpTarget
 from tpuprof.parsers.pages.findings.ops.groups import USUAL, CloneGroup, groups_of
-from tpuprof.parsers.steps.accounts.owners import op_owners, owner_index
 
 LEAST_UNEXPLAINED = 0.05
 """From this share of the time on it is named; less is what any program loses here and there."""
 
 _MOST_NAMED = 3
-_CLASSES: tuple[OpClass, ...] = ("compute", "vector")
 
 
 def unexplained(budget: Budget) -> Finding | None:
@@ -27,11 +24,8 @@ def unexplained(budget: Budget) -> Finding | None:
         budget: without the ops that other findings are about.
     """
     table, rates = budget.evidence.table, budget.evidence.rates
-    rows = np.concatenate([budget.rows[name] for name in _CLASSES])
-    times = np.concatenate([budget.op_ps(budget.rows[name], name) for name in _CLASSES])
-    owners, ideal = op_owners(table, budget.evidence.peaks)
-    counted = owners[rows] == owner_index("loss")
-    rows, times = rows[counted], times[counted]
+    ideal = budget.owners.ideal
+    rows, times = budget.losing_ops()
     lost = times * np.maximum(1.0 - ideal[rows] / USUAL, 0.0)
     together = float(lost.sum())
     if together < LEAST_UNEXPLAINED * budget.whole_ps:

@@ -11,6 +11,7 @@ from tpuprof.parsers.ops.table import EMPTY_TABLE
 from tpuprof.parsers.pages.overview.owner_ops import owner_ops
 from tpuprof.parsers.session import pages
 from tpuprof.parsers.session.session import Session
+from tpuprof.parsers.steps.accounts.owners import op_owners
 from tpuprof.tui.demo import demo_path
 
 
@@ -29,4 +30,4 @@ def test_the_ops_of_all_owners_hold_the_self_time_of_all_ops_once() -> None:
 
 
 def test_without_ops_no_owner_has_any() -> None:
-    assert owner_ops(EMPTY_TABLE, Peaks()) == {}
+    assert owner_ops(EMPTY_TABLE, op_owners(EMPTY_TABLE, Peaks())) == {}

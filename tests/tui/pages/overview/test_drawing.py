@@ -22,7 +22,7 @@ from tpuprof.parsers.ops.table import EMPTY_TABLE
 from tpuprof.parsers.pages.inference import Latency, Percentile, inference
 from tpuprof.parsers.pages.overview.ledger import StepAccount, step_account
 from tpuprof.parsers.pages.overview.model import Bottleneck, Overview, Share, Step
-from tpuprof.parsers.steps.accounts.owners import OWNERS
+from tpuprof.parsers.steps.accounts.owners import OWNERS, op_owners
 from tpuprof.parsers.steps.generic.step_events import GenericStep
 from tpuprof.parsers.steps.ledger import generic_ledger
 from tpuprof.parsers.steps.model import GenericBreakdown
@@ -276,7 +276,7 @@ def test_an_ascii_bar_has_no_holes(eighths: int) -> None:
 
 def _account_of(*steps: GenericStep) -> StepAccount:
     of = present(generic_ledger(steps, "host0:0"))
-    return step_account(of, EMPTY_TABLE, table_rates(EMPTY_TABLE, Peaks()), Peaks(), None)
+    return step_account(of, EMPTY_TABLE, table_rates(EMPTY_TABLE, Peaks()), op_owners(EMPTY_TABLE, Peaks()), None)
 
 
 def test_a_page_of_gpus_has_their_words_and_is_not_sure_of_input() -> None:

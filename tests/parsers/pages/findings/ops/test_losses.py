@@ -13,12 +13,13 @@ from tpuprof.parsers.pages.findings.budget import budget
 from tpuprof.parsers.pages.findings.finding import Evidence
 from tpuprof.parsers.pages.findings.ops.losses import CAUSES, LossCause, losses
 from tpuprof.parsers.pages.findings.ops.products import products_of
+from tpuprof.parsers.steps.ledger import ledger
 
 LOST = 1e9
 
 
 def by_cause(of: Evidence) -> dict[LossCause, float]:
-    whole = present(budget(of))
+    whole = present(budget(of, ledger(of.grid)))
     return {loss.cause: loss.time_ps / LOST for loss in losses(whole, products_of(whole), LOST)}
 
 
@@ -76,7 +77,8 @@ OPS = st.builds(
 @given(st.lists(OPS, min_size=1, max_size=3, unique_by=lambda op: op.name), st.floats(1.0, 1e15))
 @settings(max_examples=EXAMPLES)
 def test_causes_add_up_to_the_loss_and_none_is_negative(ops: list[Op], lost: float) -> None:
-    whole = present(budget(evidence(grid({"compute": 50.0}, cores=1), ops, cores=1)))
+    of = evidence(grid({"compute": 50.0}, cores=1), ops, cores=1)
+    whole = present(budget(of, ledger(of.grid)))
     found = losses(whole, None, lost)
     assert [loss.cause for loss in found] == sorted(
         (loss.cause for loss in found), key=lambda cause: -next(one.time_ps for one in found if one.cause == cause)
