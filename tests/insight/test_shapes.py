@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.insight.cases.all import HALF_OF
+from tests.insight.cases.all import SPLIT
 from tests.insight.cases.case import HALVES, Case
 from tests.insight.cases.shapes.all import CASES, SHAPES
 from tests.insight.cases.shapes.models import block, decoder, sharded
@@ -40,13 +40,13 @@ def test_each_shape_is_in_both_halves() -> None:
     assert len(shapes) >= 16
     for shape in shapes:
         for count, what in enumerate(("healthy", "problem", "pair")):
-            halves = Counter(HALF_OF[case.name] for case in CASES if case.shape == shape and len(case.planted) == count)
+            halves = Counter(SPLIT[case.name] for case in CASES if case.shape == shape and len(case.planted) == count)
             assert all(halves[half] for half in HALVES), (shape, what)
 
 
 def test_the_halves_are_of_one_size() -> None:
     for part in ("shapes", "pairs"):
-        halves = Counter(HALF_OF[case.name] for case in CASES if case.part == part)
+        halves = Counter(SPLIT[case.name] for case in CASES if case.part == part)
         assert abs(halves["tuned"] - halves["held"]) <= 3
 
 

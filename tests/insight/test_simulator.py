@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.insight.cases.all import CASES, HALF_OF
+from tests.insight.cases.all import CASES, SHOWN, SPLIT
 from tests.insight.cases.case import WORTHLESS, Case
 from tests.insight.score import open_run, write
 from tests.insight.simulator.code import Timed
@@ -44,8 +44,12 @@ def test_cases_are_many_and_split_evenly() -> None:
     assert sum(not case.is_healthy for case in CASES) >= 40
     assert sum(case.is_healthy for case in CASES) >= 20
     for which in {case.set for case in CASES}:
-        halves = Counter(HALF_OF[case.name] for case in CASES if case.set == which)
+        halves = Counter(SPLIT[case.name] for case in CASES if case.set == which)
         assert abs(halves["tuned"] - halves["held"]) <= 1, which
+
+
+def test_cases_that_are_shown_were_held_back() -> None:
+    assert {SPLIT.get(name) for name in SHOWN} == {"held"}
 
 
 def test_problems_are_worth_what_a_user_would_care_for() -> None:
