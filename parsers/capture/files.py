@@ -6,6 +6,7 @@ The layout is ``LOGDIR/plugins/profile/YYYY_MM_DD_HH_MM_SS/HOST.xplane.pb``, in 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 import secrets
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.capture.errors import failure, unwritable
+from tpuprof.parsers.capture.written import WrittenFile
 
 SUFFIX = ".xplane.pb"
 RUN_TIME = "%Y_%m_%d_%H_%M_%S"
@@ -62,40 +64,43 @@ class RunFolder:
             os.makedirs(self.parent, exist_ok=True)
             os.rmdir(tempfile.mkdtemp(prefix=".capture-", dir=self.parent))
 
-    def write(self, names: Iterable[str], pieces: Iterable[bytes | memoryview]) -> tuple[str, str]:
+    def write(self, names: Iterable[str], pieces: Iterable[bytes | memoryview]) -> tuple[WrittenFile, str]:
         """Writes a profile's bytes under one of the names, which need not be safe, the first choice first.
 
         Returns:
-            The file's path, and its host's name.
+            The file, and its host's name.
         """
         with self._telling():
             folder, host = self._folder(), self._claim(names)
             path = os.path.join(folder, host + SUFFIX)
             temporary = os.path.join(folder, f".{host}.{secrets.token_hex(4)}.tmp")
+            digest = hashlib.sha256()
             try:
                 with open(temporary, "xb") as file:
                     for piece in pieces:
                         file.write(piece)
+                        digest.update(piece)
                     file.flush()
                     os.fsync(file.fileno())
+                    facts = os.fstat(file.fileno())
                 os.replace(temporary, path)
             except BaseException:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
                 raise
             _sync(folder)
-            return path, host
+            return WrittenFile(path, facts.st_dev, facts.st_ino, facts.st_size, digest.digest()), host
 
     def take(
         self, folder: str, names: Iterable[str], check: Callable[[str], object] = lambda path: None
-    ) -> tuple[str, str, int] | None:
+    ) -> tuple[WrittenFile, str] | None:
         """Moves the profile from an old server's own folder into this run, and removes that folder.
 
         Args:
             check: raises for a file that is no profile; it stays where it is then.
 
         Returns:
-            The file's path, its host's name and its size in bytes; None where no profile is there.
+            The file, and its host's name; None where no profile is there.
         """
         with self._telling():
             profile = _largest_profile(folder)
@@ -103,9 +108,9 @@ class RunFolder:
                 return None
             check(profile)
             with open(os.open(profile, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-                path, host = self.write(names, iter(lambda: file.read(_PIECE), b""))
+                written = self.write(names, iter(lambda: file.read(_PIECE), b""))
             shutil.rmtree(folder, ignore_errors=True)
-            return path, host, os.path.getsize(path)
+            return written
 
     def tidy(self) -> None:
         """Removes the folders that it created and that are still empty."""

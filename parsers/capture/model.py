@@ -12,6 +12,7 @@ from typing import Literal
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE, Problem, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.capture.written import WrittenFile
 
 LONGEST_MS = 600_000
 MOST_SERVERS = 512
@@ -131,16 +132,15 @@ class HostCapture:
 
     Attributes:
         address: the server's address, as given.
-        path, host, size_bytes: the profile file, the host's name as in the file's, and its size; None without a file.
+        file, host: the profile file, and the host's name as in the file's; None without a file.
         seconds: time from the request to the answer; None where there was no request.
         problem, notes: why there is no file, or None; and sentences on what the profile lacks.
         is_stopped: whether the tracing ended early.
     """
 
     address: str
-    path: str | None
+    file: WrittenFile | None
     host: str | None
-    size_bytes: int | None
     seconds: float | None
     problem: Problem | None
     notes: tuple[str, ...] = ()
@@ -168,14 +168,19 @@ class CaptureResult:
         return any(host.is_stopped for host in self.hosts)
 
     @property
+    def files(self) -> tuple[WrittenFile, ...]:
+        """What the capture wrote."""
+        return tuple(host.file for host in self.hosts if host.file is not None)
+
+    @property
     def written(self) -> tuple[HostCapture, ...]:
         """The hosts with a file."""
-        return tuple(host for host in self.hosts if host.path is not None)
+        return tuple(host for host in self.hosts if host.file is not None)
 
     @property
     def failed(self) -> tuple[HostCapture, ...]:
         """The hosts without a file."""
-        return tuple(host for host in self.hosts if host.path is None)
+        return tuple(host for host in self.hosts if host.file is None)
 
 
 class CaptureStop:

@@ -31,6 +31,7 @@ from tpuprof.parsers.capture.client import (
 )
 from tpuprof.parsers.capture.files import RunFolder, safe_name
 from tpuprof.parsers.capture.model import Address, CaptureOptions, CaptureProgress, CaptureResult, CaptureStop
+from tpuprof.parsers.capture.written import WrittenFile
 
 TICK_SECONDS = 0.1
 _TERMINATE_SECONDS = 5.0
@@ -72,7 +73,7 @@ def capture(
         hosts = _capture_all(servers, options, run, on_progress, stop)
     finally:
         run.tidy()
-    if run.path is None or all(host.path is None for host in hosts):
+    if run.path is None or all(host.file is None for host in hosts):
         if stop.is_given_up or all(host.problem is not None and host.problem.code == "cancelled" for host in hosts):
             raise Cancelled
         raise _nothing_came(hosts)
@@ -146,7 +147,7 @@ class _Job:
         except Cancelled:
             problem = Problem("cancelled", str(self.address), f"{self.address} was given up.")
         self._say("failed", sentence=problem.sentence)
-        return model.HostCapture(str(self.address), None, None, None, self.seconds, problem)
+        return model.HostCapture(str(self.address), None, None, self.seconds, problem)
 
     def _capture(self) -> model.HostCapture:
         server = None
@@ -282,8 +283,8 @@ class _Job:
         look = self._looked_at(profile)
         self._say("writing", size_bytes=len(profile))
         pieces = (profile[offset : offset + _WRITTEN_AT_ONCE] for offset in range(0, len(profile), _WRITTEN_AT_ONCE))
-        path, host = self.folder.write(self._names(look.hostname), pieces)
-        return self._finish(path, host, len(profile), look.notes)
+        file, host = self.folder.write(self._names(look.hostname), pieces)
+        return self._finish(file, host, look.notes)
 
     def _looked_at(self, profile: memoryview | str) -> ProfileHeaders:
         """What the profile says of itself; refuses what holds nothing, before anybody calls it one."""
@@ -292,9 +293,9 @@ class _Job:
             raise errors.not_a_profile(self.address, profile if isinstance(profile, str) else "")
         return look
 
-    def _finish(self, path: str, host: str, size: int, notes: tuple[str, ...]) -> model.HostCapture:
-        self._say("written", size_bytes=size)
-        return model.HostCapture(str(self.address), path, host, size, self.seconds, None, notes, self.is_stopped)
+    def _finish(self, file: WrittenFile, host: str, notes: tuple[str, ...]) -> model.HostCapture:
+        self._say("written", size_bytes=file.size_bytes)
+        return model.HostCapture(str(self.address), file, host, self.seconds, None, notes, self.is_stopped)
 
     def _names(self, hostname: str) -> list[str]:
         """Names for the host's file, the first choice first; ports distinguish the servers of one machine."""

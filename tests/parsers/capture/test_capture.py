@@ -45,9 +45,9 @@ def test_a_run_lands_where_xprof_expects_it_and_opens(tmp_path: Path) -> None:
     assert re.fullmatch(r"\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d", run.name)
     assert files(run) == ["worker-0.xplane.pb"]
     assert (run / "worker-0.xplane.pb").read_bytes() == server.profile
-    (host,) = result.hosts
-    assert (host.host, host.size_bytes, host.problem, host.notes) == ("worker-0", len(server.profile), None, ())
-    assert host.path == str(run / "worker-0.xplane.pb") and not result.is_stopped
+    (host,), (file,) = result.hosts, result.files
+    assert (host.host, file.size_bytes, host.problem, host.notes) == ("worker-0", len(server.profile), None, ())
+    assert file.path == str(run / "worker-0.xplane.pb") and not result.is_stopped
     (found,) = open_logdir(str(tmp_path)).runs
     page = Session(found).page(OVERVIEW)
     assert [host.host for host in found.hosts] == ["worker-0"] and page.steps is not None
@@ -57,7 +57,7 @@ def test_the_file_may_be_read_like_any_other(tmp_path: Path) -> None:
     (tmp_path / "other").write_bytes(b"")
     with FakeProfiler() as server:
         result = capture([server.address], SHORT, str(tmp_path))
-    assert Path(str(result.hosts[0].path)).stat().st_mode == (tmp_path / "other").stat().st_mode
+    assert Path(result.files[0].path).stat().st_mode == (tmp_path / "other").stat().st_mode
 
 
 def test_what_is_asked(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_server_that_fails_is_not_in_the_way(tmp_path: Path) -> None:
 def test_a_message_larger_than_grpc_takes_by_itself(tmp_path: Path, size: int) -> None:
     with FakeProfiler(data=profile(padding=size)) as server:
         result = capture([server.address], SHORT, str(tmp_path))
-    assert Path(str(result.hosts[0].path)).read_bytes() == server.profile
+    assert Path(result.files[0].path).read_bytes() == server.profile
 
 
 HOSTILE = (
@@ -206,7 +206,7 @@ def test_an_early_end_keeps_what_was_traced(tmp_path: Path) -> None:
     with FakeProfiler() as server:
         result = capture([server.address], LONG, str(tmp_path), at_once, stop)
     assert server.terminated == [server.requests[0].session_id]
-    assert result.is_stopped and Path(str(result.hosts[0].path)).read_bytes() == server.profile
+    assert result.is_stopped and Path(result.files[0].path).read_bytes() == server.profile
     assert "stopping" in [progress.stage for progress in seen]
 
 
@@ -266,7 +266,7 @@ def test_ctrl_c_in_a_program_that_does_not_ask_to_stop(tmp_path: Path) -> None:
 def test_a_server_that_sends_the_profile_as_a_tools_result(tmp_path: Path) -> None:
     with FakeProfiler(sends_tool_data) as server:
         result = capture([server.address], SHORT, str(tmp_path))
-    assert Path(str(result.hosts[0].path)).read_bytes() == server.profile and len(server.requests) == 1
+    assert Path(result.files[0].path).read_bytes() == server.profile and len(server.requests) == 1
 
 
 def test_a_server_that_writes_to_this_disk(tmp_path: Path) -> None:
@@ -276,10 +276,10 @@ def test_a_server_that_writes_to_this_disk(tmp_path: Path) -> None:
     first, second = server.requests
     assert first.emit_xspace and not second.emit_xspace
     assert second.repository_root == str(tmp_path / "plugins" / "profile") and first.session_id != second.session_id
-    (host,) = result.hosts
+    (host,), (file,) = result.hosts, result.files
     name = f"127.0.0.1_{server.port}"
     assert files(tmp_path) == [str((Path(result.run_path) / f"{name}.xplane.pb").relative_to(tmp_path))]
-    assert Path(str(host.path)).read_bytes() == server.profile and host.size_bytes == len(server.profile)
+    assert Path(file.path).read_bytes() == server.profile and file.size_bytes == len(server.profile)
     assert any("old server" in progress.sentence for progress in seen) and "traced twice" in host.notes[0]
 
 

@@ -28,7 +28,7 @@ def test_on_snapshot_off(tmp_path: Path) -> None:
         assert server.requests[-1].opts.host_tracer_level == 3
         assert switch([server.address], True, options)[0][1] is None  # it is on: what was wanted
         result = capture([server.address], SNAPSHOT, str(tmp_path))
-        assert [host.size_bytes for host in result.written] == [len(server.profile)]
+        assert [file.size_bytes for file in result.files] == [len(server.profile)]
         assert switch([server.address], False, options)[0][1] is None and not server.kept
 
 

@@ -108,7 +108,9 @@ def outcome(result: CaptureResult) -> list[str]:
     lines = []
     for host in result.written:
         took = "" if host.seconds is None else f" in {host.seconds:.1f} s"
-        lines.append(f"{host.address}: {_amount(host.size_bytes or 0)}{took}, {os.path.basename(host.path or '')}")
+        if host.file is not None:
+            amount, name = _amount(host.file.size_bytes), os.path.basename(host.file.path)
+            lines.append(f"{host.address}: {amount}{took}, {name}")
     lines += [f"note: the profile of {host.address} {note}" for host in result.written for note in host.notes]
     if result.is_stopped:
         lines.append("note: ended early; what was traced until then is kept")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections import deque
 from collections.abc import Callable
 from statistics import median
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
+from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.capture.model import CaptureResult
+from tpuprof.parsers.capture.written import remove_written
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.session import pages
 from tpuprof.parsers.session.session import Session
@@ -19,6 +20,7 @@ from tpuprof.tui.cli.common import note
 from tpuprof.tui.draw.format import duration
 
 _MOST_FAILURES = 3
+_MOST_NAMED = 3  # files that stay, in one note
 _PAUSE_SECONDS = 2.0
 _PASSING = ("no_server", "no_answer", "another_session", "connection_lost", "deadline")
 """Failures that may be over a moment later."""
@@ -54,6 +56,7 @@ def repeated(
     """Captures every so often, until the condition holds or the user ends it.
 
     It removes runs of its own, and no others: the oldest beyond `keep`, and with a condition those that do not meet it.
+    What others put into such a run's folder, or changed there, stays, and a note names it.
 
     Args:
         keep: most runs; 0 for all.
@@ -66,7 +69,7 @@ def repeated(
         ProfileError: nothing came several times in a row.
         Cancelled: the user ended it before there was a run.
     """
-    made: deque[str] = deque()
+    made: deque[CaptureResult] = deque()
     steps: list[float] = []
     failures = 0
     while True:
@@ -77,9 +80,9 @@ def repeated(
             met = condition is not None and _is_met(condition, result.run_path, steps)
             if condition is None or met:
                 tell(result)
-                made.append(result.run_path)
+                made.append(result)
             else:
-                _remove(result.run_path)
+                _remove(result)
             if met:
                 return result.run_path
             while keep and len(made) > keep:
@@ -117,7 +120,13 @@ def _is_met(condition: Condition, run_path: str, steps: list[float]) -> bool:
     return met
 
 
-def _remove(run_path: str) -> None:
-    """Removes a run that this process wrote; a link in its place is left alone."""
-    if os.path.isdir(run_path) and not os.path.islink(run_path):
-        shutil.rmtree(run_path, ignore_errors=True)
+def _remove(result: CaptureResult) -> None:
+    """Removes what a capture wrote, and says what else is in its folder."""
+    left = remove_written(result.files)
+    if left:
+        run, names = (
+            os.path.basename(result.run_path),
+            ", ".join(printable(os.path.basename(path)) for path in left[:_MOST_NAMED]),
+        )
+        more = f" and {counted(len(left) - _MOST_NAMED, 'more file')}" if len(left) > _MOST_NAMED else ""
+        note(f"{run} is kept: it holds files that this capture did not write, or that changed since: {names}{more}")

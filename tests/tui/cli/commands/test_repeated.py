@@ -13,7 +13,8 @@ from tests.support.servers.profiler_server import FakeProfiler, free_port
 from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_OK, EXIT_USAGE, Cancelled, ProfileError
 from tpuprof.parsers.capture.errors import failure
-from tpuprof.parsers.capture.model import CaptureResult
+from tpuprof.parsers.capture.files import RunFolder
+from tpuprof.parsers.capture.model import CaptureResult, HostCapture
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.tui.cli import main as cli
 from tpuprof.tui.cli.arguments.capture import Condition, condition_of, seconds_of
@@ -33,21 +34,28 @@ class Runs:
     """Captures runs of given step times, one after the other, then is ended by the user."""
 
     def __init__(self, folder: Path, *steps_ms: int | str) -> None:
-        self._folder = folder / "plugins" / "profile"
+        self._logdir, self._folder = folder, folder / "plugins" / "profile"
         self._steps = list(steps_ms)
         self.made = 0
+        self.before_the_second: Callable[[], object] = lambda: None
 
     def __call__(self) -> CaptureResult:
+        if self.made == 1:
+            self.before_the_second()
         if not self._steps:
             raise KeyboardInterrupt
         step = self._steps.pop(0)
         if isinstance(step, str):
             raise failure(step, "No server.")
         self.made += 1
-        path = self._folder / f"run_{self.made:03}"
-        path.mkdir(parents=True)
-        (path / "host.xplane.pb").write_bytes(profile(step))
-        return CaptureResult(str(path), (), 2000, 2.0)
+        run = RunFolder(str(self._logdir), 0)
+        run.name = f"run_{self.made:03}"
+        run.prepare()
+        file, host = run.write(["host"], [profile(step)])
+        return CaptureResult(str(run.path), (HostCapture("a:1", file, host, 2.0, None),), 2000, 2.0)
+
+    def file(self, run: int) -> Path:
+        return self._folder / f"run_{run:03}" / "host.xplane.pb"
 
     @property
     def left(self) -> list[str]:
@@ -66,6 +74,43 @@ def test_the_newest_of_its_own_runs_stay(tmp_path: Path) -> None:
     other.mkdir(parents=True)
     assert watch(runs, keep=2) == (None, ["run_001", "run_002", "run_003", "run_004"])
     assert runs.left == ["older", "run_003", "run_004"]
+
+
+def test_what_others_put_into_a_run_stays_and_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = Runs(tmp_path, 10, 10)
+
+    def put() -> None:
+        for name in ("notes.txt", "other.xplane.pb"):
+            (runs.file(1).parent / name).write_text("mine")
+
+    runs.before_the_second = put
+    watch(runs, keep=1)
+    assert sorted(path.name for path in runs.file(1).parent.iterdir()) == ["notes.txt", "other.xplane.pb"]
+    assert "run_001 is kept: it holds files" in (told := capsys.readouterr().err) and "notes.txt, other.xpl" in told
+
+
+@pytest.mark.parametrize("how", ["replaced", "changed", "replaced by the same size", "linked", "folder linked"])
+def test_what_is_not_the_very_file_that_it_wrote_stays(tmp_path: Path, how: str) -> None:
+    runs = Runs(tmp_path, 10, 10)
+    elsewhere = tmp_path / "elsewhere"
+
+    def swap() -> None:
+        file, content = runs.file(1), runs.file(1).read_bytes()
+        if how == "changed":
+            file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        elif how == "folder linked":
+            file.parent.rename(elsewhere)
+            file.parent.symlink_to(elsewhere)
+        else:
+            file.rename(elsewhere)  # the file lives on, so that no other one gets its inode
+            if how == "linked":
+                file.symlink_to(elsewhere)
+            else:
+                file.write_bytes(content if "same" in how else b"theirs")
+
+    runs.before_the_second = swap
+    watch(runs, keep=1)
+    assert runs.file(1).is_file() and runs.left == ["run_001", "run_002"]
 
 
 def test_only_the_run_with_a_slow_step_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
