@@ -13,7 +13,7 @@ from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.logdir import Logdir, Run, local_path, open_logdir
 from tpuprof.parsers.files.places import inside
 from tpuprof.parsers.files.recognise import HLO_ENDINGS
-from tpuprof.parsers.formats.hlo.files import find_hlo_files, read_hlo_file, read_whole_module
+from tpuprof.parsers.formats.hlo.files import find_hlo_files, module_files, read_hlo_file, read_whole_module
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.memory.allocators.model import MemoryProfilePage
 from tpuprof.parsers.memory.model import MemoryPage
@@ -77,6 +77,12 @@ def _holds_hlo(path: str) -> bool:
                 raise
             read_whole_module(files[0])
     return bool(files)
+
+
+def files_beside(path: str) -> list[str]:
+    """The files of compiled modules in the folder that a path leads to; none for a file."""
+    where = _inside(path)
+    return module_files(where) if os.path.isdir(where) else []
 
 
 def unreadable_modules(page: MemoryPage) -> ProfileError:

@@ -34,11 +34,15 @@ def write_report(args: argparse.Namespace, report: str | Iterable[str] | Produce
         output.stream_file(file, produce, compressed)
 
 
-def check_output(args: argparse.Namespace, *logdirs: Logdir) -> None:
-    """Sees, before any work, that the report may be written to where it was asked for."""
+def check_output(args: argparse.Namespace, *logdirs: Logdir, inputs: Iterable[str] = ()) -> None:
+    """Sees, before any work, that the report may be written to where it was asked for.
+
+    Args:
+        inputs: files that are read beside the logdirs' profiles.
+    """
     file = output_file(args)
     for logdir in logdirs if file is not None else ():
-        output.check_output(file or "", logdir)
+        output.check_output(file or "", logdir, inputs)
 
 
 def report_look(args: argparse.Namespace) -> TextLook:

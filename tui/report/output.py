@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import os
 import stat
 import sys
@@ -16,8 +17,8 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.files.folder_search import is_profile, names_in
-from tpuprof.parsers.files.logdir import Logdir
+from tpuprof.parsers.files.folder_search import is_pprof_name, is_profile, names_in
+from tpuprof.parsers.files.logdir import Logdir, local_path
 
 if TYPE_CHECKING:
     import gzip  # only for files that are to be compressed
@@ -64,22 +65,29 @@ def stream_stdout(produce: Produce) -> None:
         out.flush()
 
 
-def check_output(path: str, logdir: Logdir) -> None:
-    """Sees, before any work, that `path` may be written: it is no profile and lies in no folder of profiles.
+def check_output(path: str, logdir: Logdir, inputs: Iterable[str] = ()) -> None:
+    """Sees, before any work, that `path` may be written: it is nothing that is read, and lies in no folder of profiles.
+
+    Args:
+        inputs: files that are read beside the logdir's profiles, whatever they are called.
 
     Raises:
         ProfileError: it may not; exit code 2.
     """
     target, shown = os.path.realpath(path), printable(path)
     folder, name = os.path.split(target)
-    opened = (os.path.realpath(host.path) for run in logdir.runs for host in run.hosts)  # they may have any name
+    of_runs = (path for run in logdir.runs for path in (run.path, *(host.path for host in run.hosts)))
+    read = itertools.chain((local_path(logdir.query),), inputs, of_runs)
     if not path or os.path.isdir(target):
         sentence, hint = f"{shown or 'An empty path'} is not a file.", "name a file"
     elif not os.path.isdir(folder):
         sentence = f"The folder {printable(folder)} is not there, so {shown} can't be written."
         hint = "create it first"
-    elif is_profile(name) or target in opened:
+    elif is_profile(name) or (is_pprof_name(name) and os.path.exists(target)):
         sentence = f"{shown} is a profile, or named like one; a report is not written over it."
+        hint = "give the report another name"
+    elif _is_one_of(target, read):
+        sentence = f"{shown} is a file that the report is made from; a report is not written over it."
         hint = "give the report another name"
     elif _in_run_folder(folder) or any(is_profile(item) for item in names_in(folder, _NAMES_LOOKED_AT)):
         sentence = f"{shown} lies in a folder of profiles; nothing is written beside them."
@@ -87,6 +95,19 @@ def check_output(path: str, logdir: Logdir) -> None:
     else:
         return
     raise ProfileError("output", sentence, hint, EXIT_USAGE)
+
+
+def _is_one_of(target: str, paths: Iterable[str]) -> bool:
+    """Whether a file is one of some others, whatever names or links lead to it."""
+    try:
+        file = os.stat(target)
+    except OSError:
+        return False  # there is none yet
+    for path in paths:
+        with contextlib.suppress(OSError, ValueError):
+            if os.path.samestat(file, os.stat(path)):
+                return True
+    return False
 
 
 def _in_run_folder(folder: str) -> bool:

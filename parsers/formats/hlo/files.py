@@ -190,6 +190,17 @@ def _in_folder(path: str) -> tuple[HloFile, ...]:
     return tuple(sorted(chosen, key=lambda file: natural_key(os.path.basename(file.path))))
 
 
+def module_files(folder: str) -> list[str]:
+    """The paths of all files in a folder that are named like HLO modules or the texts of a dump, of any stage."""
+    with os.scandir(folder) as entries:
+        named = [entry.path for entry in itertools.islice(entries, _MOST_ENTRIES) if _is_of_module(entry.name)]
+    return named
+
+
+def _is_of_module(name: str) -> bool:
+    return bool(_HLO_NAME.fullmatch(name) or _LAST_STAGE.fullmatch(name) or _DUMPED.fullmatch(name))
+
+
 def _named(path: str, size: int) -> tuple[HloFile, str]:
     """A file by the parts of its name, and the part that all stages of its module share; empty for one on its own."""
     base = os.path.basename(path)

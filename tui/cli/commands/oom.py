@@ -27,7 +27,6 @@ from tpuprof.tui.cli.arguments.options import PROGRAM, STREAM
 from tpuprof.tui.cli.common import note, why_no_screen
 from tpuprof.tui.cli.progress import RedrawnLine
 from tpuprof.tui.pages import command_named
-from tpuprof.tui.report.output import check_output
 from tpuprof.tui.terminal.detect import settle_terminal
 
 # a log up to this size is read before the screen opens: that takes less time than importing it
@@ -46,10 +45,9 @@ def run_oom(args: argparse.Namespace) -> int:
     Raises:
         ProfileError: there is no such log (exit code 3), no TPU out-of-memory error in it (3), or it can't be read (4).
     """
+    inputs = [path for path in (args.file, args.arrays_file, args.arrays) if path not in (None, STREAM)]
     args.arrays = _arrays(args)
-    file = printing.output_file(args)
-    if file is not None:
-        _check_output(file, args.file)
+    printing.check_output(args, Logdir(args.file, (), (), ()), inputs=inputs)
     is_shown = sys.stdout.isatty() and not common.wants_report(args)
     if args.file == STREAM:
         log = _scan_stdin()
@@ -261,11 +259,3 @@ def _screen(args: argparse.Namespace, log: OomLog | None, size: int) -> int:
     if app.oom_log is not None and not app.oom_log.reports:
         raise nothing_found(args.file, app.oom_log)
     return exit_code
-
-
-def _check_output(path: str, log: str) -> None:
-    """Sees, before any work, that the report may be written there."""
-    if log != STREAM and os.path.realpath(path) == os.path.realpath(log):
-        sentence = f"{printable(path)} is the log itself; a report is not written over it."
-        raise ProfileError("output", sentence, "give the report another name", EXIT_USAGE)
-    check_output(path, Logdir(log, (), (), ()))

@@ -37,10 +37,10 @@ def run_report(args: argparse.Namespace) -> int:
         return _describe(args, page)
     _check_options(args, page)
     args.path, config = common.existing(args.path), common.configured(args)
-    logdir, only_hlo = _opened(args.path, page)
-    printing.check_output(args, logdir)
+    logdir, modules = _opened(args.path, page)
+    printing.check_output(args, logdir, inputs=modules or ())
     is_packed = args.format == "perfetto" and (args.output or "").lower().endswith(".gz")
-    printing.write_report(args, _printed(args, config, page, logdir, only_hlo), is_packed)
+    printing.write_report(args, _printed(args, config, page, logdir, modules is not None), is_packed)
     return EXIT_OK
 
 
@@ -80,10 +80,10 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
             raise ProfileError("usage", page.without_host, f"leave --{name} out", EXIT_USAGE)
 
 
-def _opened(path: str, page: Page) -> tuple[Logdir, bool]:
-    """Where the path leads, and whether that is to compiled modules without a profile."""
+def _opened(path: str, page: Page) -> tuple[Logdir, list[str] | None]:
+    """Where the path leads; and the files of compiled modules in a folder, where it leads to such without a profile."""
     if page.is_of_arrays:
-        return live_arrays.open_arrays(path), False
+        return live_arrays.open_arrays(path), None
     if (arrays := live_arrays.leads_to_arrays(path)) is not None:
         raise live_arrays.no_page_of_arrays(arrays, page.name)
     if page.is_of_memory:
@@ -92,9 +92,9 @@ def _opened(path: str, page: Page) -> tuple[Logdir, bool]:
         if hlo.leads_to_hlo(path):
             if not page.takes_hlo:
                 raise hlo.without_allocators()
-            return hlo.open_hlo(path), True
+            return hlo.open_hlo(path), hlo.files_beside(path)
     try:
-        return open_logdir(path), False
+        return open_logdir(path), None
     except ProfileError:
         _refuse_modules(path, page)
         raise

@@ -1,0 +1,102 @@
+"""No report is written over a file that it is made from, whatever that file is and whichever name leads to it."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.demo.profile.hlo_module import Module
+from tests.support.build import host_bytes
+from tests.support.files.dumps import STEM, TEXTS, dumped
+from tests.support.files.pprof import written
+from tests.tui.cli.calls import RUN, Call, content
+from tpuprof.parsers.base.errors import EXIT_USAGE
+
+MEMBER = f"logs/plugins/profile/{RUN}/host0.xplane.pb"
+
+
+def _profile(folder: Path) -> Path:
+    file = folder / MEMBER
+    file.parent.mkdir(parents=True)
+    file.write_bytes(host_bytes())
+    return file
+
+
+def _tar(folder: Path, end: str) -> tuple[list[str], Path]:
+    archive = folder / f"logs{end}"
+    with tarfile.open(archive, "w:gz" if "gz" in end else "w") as tar:
+        tar.add(_profile(folder / "packed"), MEMBER)
+    return ["report", "overview", str(archive)], archive
+
+
+def _zip(folder: Path) -> tuple[list[str], Path]:
+    archive = folder / "logs.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr(MEMBER, host_bytes())
+    return ["report", "overview", str(archive)], archive
+
+
+def _module(folder: Path) -> tuple[list[str], Path]:
+    file = folder / "jit_eval_step.hlo_proto.pb"
+    file.write_bytes(Module("jit_eval_step").proto_bytes)
+    return ["report", "memory", str(file)], file
+
+
+def _dump(folder: Path) -> tuple[list[str], Path]:
+    dumped(folder / "dump", *TEXTS)
+    return ["report", "memory", str(folder / "dump")], folder / "dump" / f"{STEM}-live-range.txt"
+
+
+def _arrays(folder: Path) -> tuple[list[str], Path]:
+    file = written(folder)
+    return ["report", "live-arrays", str(file)], file
+
+
+def _arrays_in_folder(folder: Path) -> tuple[list[str], Path]:
+    return ["report", "live-arrays", str(folder)], written(folder)
+
+
+def _two_arrays(folder: Path) -> tuple[list[str], Path]:
+    before, after = written(folder, "before.prof"), written(folder, "after.prof", step=1)
+    return ["diff", str(before), str(after)], before
+
+
+def _arrays_of_an_error(folder: Path) -> tuple[list[str], Path]:
+    log, arrays = folder / "train.log", written(folder, "arrays.bin")
+    log.write_text("RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space hbm.")
+    return ["oom", str(log), "--arrays", str(arrays)], arrays
+
+
+MAKERS: dict[str, Callable[[Path], tuple[list[str], Path]]] = {
+    "tar": lambda folder: _tar(folder, ".tar"),
+    "tgz": lambda folder: _tar(folder, ".tgz"),
+    "tar.gz": lambda folder: _tar(folder, ".tar.gz"),
+    "zip": _zip,
+    "module": _module,
+    "dump": _dump,
+    "arrays": _arrays,
+    "arrays in a folder": _arrays_in_folder,
+    "two arrays": _two_arrays,
+    "arrays of an error": _arrays_of_an_error,
+}
+
+
+@pytest.mark.parametrize("way", ["itself", "symbolic link", "hard link"])
+@pytest.mark.parametrize("kind", MAKERS)
+def test_an_input_stays_as_it_is(kind: str, way: str, tmp_path: Path, call: Call) -> None:
+    words, read = MAKERS[kind](tmp_path)
+    out = read if way == "itself" else tmp_path / "elsewhere" / "report.txt"
+    out.parent.mkdir(exist_ok=True)
+    if way == "symbolic link":
+        out.symlink_to(read)
+    elif way == "hard link":
+        os.link(read, out)
+    before = content(tmp_path)
+    sentence, hint = call.error(EXIT_USAGE, *words, "--output", out)
+    assert "not written over it" in sentence and hint.endswith("give the report another name")
+    assert content(tmp_path) == before
