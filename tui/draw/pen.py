@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.layout import clean, label_span
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width, plain
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.files.source_lines import SourceExcerpt
 
 _LABEL = 22
 
@@ -137,3 +141,13 @@ class Pen:
     def entry(self, label: str, text: str, key: StyleKey = "text", label_width: int = _LABEL) -> list[Line]:
         """A paragraph with its label before it."""
         return self.wrap(text, key, [label_span(label, label_width)])
+
+    def excerpt(self, excerpt: SourceExcerpt) -> list[Line]:
+        """Lines of a source file with their numbers; the one that was asked for stands out."""
+        lines = []
+        for index, text in enumerate(excerpt.lines):
+            here = index == excerpt.marked
+            mark: Span = (self.glyphs.mark if here else " ", "mark")
+            code: Span = (text, "strong" if here else "dim")
+            lines.append(self.fit([mark, (f"{excerpt.first_line + index:>6} ", "dim"), code]))
+        return lines

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
+from tpuprof.parsers.files.source_lines import SourceExcerpt
 from tpuprof.tui.draw.format import count as counted
 from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.source_lines import SourceExcerpt
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.detect import Terminal
 from tpuprof.tui.terminal.theme import AnyLine

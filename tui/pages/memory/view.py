@@ -10,8 +10,8 @@ from textual.events import Click, MouseScrollDown, MouseScrollUp
 from textual.message import Message
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.files.source_lines import source_excerpt
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.source_lines import excerpt_lines, source_excerpt
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import load_above
 from tpuprof.tui.terminal.theme import AnyLine
@@ -243,7 +243,7 @@ class MemoryTab(Tab):
         excerpt = source_excerpt(source)
 
         def lines(pen: Pen) -> list[Line]:
-            return [*drawn(pen), *excerpt_lines(excerpt, pen)] if excerpt else drawn(pen)
+            return [*drawn(pen), *pen.excerpt(excerpt)] if excerpt else drawn(pen)
 
         self.post_message(OpenPopup(TextPopup(self.look, title, lines, self.card_help_lines)))
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.files.source_lines import SourceExcerpt
 from tpuprof.parsers.ops.roofline import AT_THE_PEAK, Rates, above_peak
 from tpuprof.parsers.ops.streams.attribution import kernel_name
 from tpuprof.parsers.pages.ops.framework_types import above_peak_of_ops, most_above
@@ -19,7 +20,6 @@ from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, intensity, share, size
 from tpuprof.tui.draw.layout import cut_middle, label_span
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.source_lines import SourceExcerpt, excerpt_lines
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey
 from tpuprof.tui.pages.ops.fields.common import bandwidth_style, flops_style, short_program
 from tpuprof.tui.pages.ops.fields.common import used as used_words
@@ -163,7 +163,7 @@ def line_card(page: SourcesPage, row: int, excerpt: SourceExcerpt | None, pen: P
     if not page.source[row]:
         card.entry("source", "the compiler made these ops by itself, or the profile has lost where they stem from")
     if excerpt is not None:
-        card.lines += excerpt_lines(excerpt, pen)
+        card.lines += pen.excerpt(excerpt)
     card.known("own line", page.caller[row])
     everything = int(page.self_ps[row]) or 1
     for stack in page.stacks[row][:_MOST_STACKS]:
@@ -349,7 +349,7 @@ def _source(card: _Card, details: OpDetails, excerpt: SourceExcerpt | None) -> N
         return
     card.entry("source", details.source or details.source_stack[-1])
     if excerpt is not None:
-        card.lines += excerpt_lines(excerpt, card.pen)
+        card.lines += card.pen.excerpt(excerpt)
     callers = [line for line in details.source_stack if line != details.source]
     for index, caller in enumerate(callers[-4:][::-1]):
         card.entry("" if index else "called", caller, "dim")

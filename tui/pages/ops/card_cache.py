@@ -12,12 +12,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.files.source_lines import SourceExcerpt, source_excerpt
 from tpuprof.parsers.formats.hlo.programs import HloModules, module_of
 from tpuprof.parsers.pages.ops.details import op_details
 from tpuprof.parsers.pages.ops.framework_types import FrameworkTypes, framework_rows
 from tpuprof.parsers.pages.ops.sources import SourceTrees, source_trees
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.source_lines import SourceExcerpt, source_excerpt
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.card import op_card
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from tests.support.made.big_table import big_page
+from tpuprof.parsers.files.source_lines import SourceExcerpt
 from tpuprof.parsers.formats.hlo.matrix import MatrixWork
 from tpuprof.parsers.formats.hlo.shapes import parse_shape
 from tpuprof.parsers.ops.roofline import AWAITED, ESTIMATED, STARTED, UNEXPLAINED, above_peak
 from tpuprof.parsers.pages.ops.details import OpDetails, ShapeNote, op_details
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.source_lines import SourceExcerpt
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, line_width, plain
 from tpuprof.tui.pages.ops.card import op_card
 

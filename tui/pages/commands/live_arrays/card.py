@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+from tpuprof.parsers.files.source_lines import SourceExcerpt, source_excerpt
 from tpuprof.parsers.formats.pprof.messages import Frame
 from tpuprof.parsers.memory.live_arrays import Allocation, By, is_library
 from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff
@@ -13,7 +14,6 @@ from tpuprof.tui.draw.buffers.words import entry
 from tpuprof.tui.draw.format import count, percent
 from tpuprof.tui.draw.layout import cut_begin
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.source_lines import SourceExcerpt, excerpt_lines, source_excerpt
 from tpuprof.tui.draw.spans import Line, Span, StyleKey
 from tpuprof.tui.pages.commands.live_arrays import changes
 from tpuprof.tui.pages.commands.live_arrays.changes import Content, Row
@@ -83,7 +83,7 @@ def stack_lines(one: Allocation, pen: Pen) -> list[Line]:
             around = 2 if is_own else 0
             excerpt: SourceExcerpt | None = excerpt_of(frame.place, around, around)
             if excerpt is not None:
-                lines += excerpt_lines(excerpt, pen)
+                lines += pen.excerpt(excerpt)
                 shown += 1
     if len(one.stack) > _MOST_FRAMES:
         lines.append(pen.fit([(f"and {len(one.stack) - _MOST_FRAMES:,} more calls", "dim")]))

@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.files.source_lines import SourceExcerpt, source_excerpt
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.parsers.memory.oom.triage import trial as try_out
 from tpuprof.tui.draw.layout import Composed, cut
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.source_lines import SourceExcerpt, source_excerpt
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages import load_above

@@ -8,6 +8,7 @@ from functools import partial
 from google.protobuf.message import DecodeError
 
 from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.files.source_lines import SourceExcerpt, source_excerpt
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.metadata import StatValue
 from tpuprof.parsers.timeline.details import EventStats, op_facts, read_event_stats, self_time
@@ -16,7 +17,6 @@ from tpuprof.parsers.timeline.read.flows import Flow
 from tpuprof.tui.draw.format import count, duration, percent, size
 from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.source_lines import SourceExcerpt, excerpt_lines, source_excerpt
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line
 from tpuprof.tui.pages.timeline.draw.cells import fill_of
 
@@ -67,7 +67,7 @@ def event_lines(
     lines += _more(len(flows) - _MOST_FLOWS, pen)
     if excerpt is not None:
         lines += [blank, *pen.wrap(excerpt.path[:_LONGEST], "title")]
-        lines += excerpt_lines(excerpt, pen)
+        lines += pen.excerpt(excerpt)
     if isinstance(stats, str):
         return [*lines, blank, *pen.wrap(stats, "warn")]
     for title, pairs in (("Stats of the event", stats.of_event), ("Stats of its metadata", stats.of_metadata)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from tpuprof.parsers.files.source_lines import SourceExcerpt
 from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.triage import Triage
 from tpuprof.tui.draw.buffers import words
@@ -12,7 +13,6 @@ from tpuprof.tui.draw.buffers.words import PADDED, entry, expansion_words, short
 from tpuprof.tui.draw.format import percent
 from tpuprof.tui.draw.layout import clean, cut_begin
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.source_lines import SourceExcerpt, excerpt_lines
 from tpuprof.tui.draw.spans import ASCII, Line, StyleKey, plain
 from tpuprof.tui.pages.commands.oom.draw.bars import KIND_WORDS, verdict_line
 from tpuprof.tui.pages.commands.oom.draw.table import BufferRow, instruction_of, place_of
@@ -52,7 +52,7 @@ def buffer_card(triage: Triage, row: BufferRow, pen: Pen, excerpt: SourceExcerpt
     op = (buffer.framework_op or "").rstrip(":")
     lines += _entries({"op": op, "op type": buffer.operator}, pen)
     lines += words.source_entry(buffer, pen)
-    lines += excerpt_lines(excerpt, pen) if excerpt is not None else []
+    lines += pen.excerpt(excerpt) if excerpt is not None else []
     place = [buffer.allocation_type] if buffer.allocation_type else []
     if buffer.offset_bytes is not None:
         place.append(f"from {binary_size(buffer.offset_bytes) if buffer.offset_bytes else 'its beginning'} on")

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tpuprof.parsers.files.source_lines import SourceExcerpt
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.tui.draw.layout import Composed, cut, cut_middle, filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.source_lines import SourceExcerpt
 from tpuprof.tui.draw.spans import Line, Span, line_width
 from tpuprof.tui.pages.commands.oom.draw.advice import advice_lines, toggle_lines
 from tpuprof.tui.pages.commands.oom.draw.bars import KIND_WORDS, composition, most_lines, verdict_line

@@ -14,8 +14,6 @@ from collections.abc import Iterator, Sequence
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
-from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Line, Span
 
 SUFFIXES = (".py", ".pyi", ".cc", ".cpp", ".h", ".cu", ".jl", ".rs", ".mlir")
 """Of files that are shown. A notebook's lines are not those of its file."""
@@ -120,14 +118,3 @@ def _shown(line: bytes) -> str:
     # A character takes at most 4 bytes, so this much decodes to all that is kept.
     text = line[: 4 * LONGEST_LINE].decode("utf-8", "replace").expandtabs(_TAB)
     return printable(text[:LONGEST_LINE])[:LONGEST_LINE]
-
-
-def excerpt_lines(excerpt: SourceExcerpt, pen: Pen) -> list[Line]:
-    """Lines of a source file with their numbers; the one that was asked for stands out."""
-    lines = []
-    for index, text in enumerate(excerpt.lines):
-        here = index == excerpt.marked
-        mark: Span = (pen.glyphs.mark if here else " ", "mark")
-        code: Span = (text, "strong" if here else "dim")
-        lines.append(pen.fit([mark, (f"{excerpt.first_line + index:>6} ", "dim"), code]))
-    return lines

@@ -1,4 +1,4 @@
-"""Tests of `tpuprof.tui.draw.source_lines`: the right lines, and nothing but text of regular source files."""
+"""Tests of `tpuprof.parsers.files.source_lines`: the right lines, and nothing but text of regular source files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tpuprof.parsers.base.text import printable
-from tpuprof.tui.draw.source_lines import LONGEST_LINE, MOST_BYTES, SUFFIXES, SourceExcerpt, source_excerpt
+from tpuprof.parsers.files.source_lines import LONGEST_LINE, MOST_BYTES, SUFFIXES, SourceExcerpt, source_excerpt
 
 TEN_LINES = "".join(f"line {number}\n" for number in range(1, 11))
 
