@@ -276,3 +276,50 @@ def _group(page: LiveArrays, key: Hashable, by: By, members: tuple[int, ...]) ->
         total_of(those),
         members,
     )
+
+
+def short_device(device: str) -> str:
+    """``TPU_0`` of ``TPU_0(process=0,(0,0,0,0))``."""
+    return device.partition("(")[0] or device
+
+
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """What is alive on one device, by source line.
+
+    Attributes:
+        page: the device memory profile.
+        device: None where the file names none.
+        is_named: whether that is the device that was asked for, rather than the fullest.
+        groups: the largest first.
+        total: of them.
+    """
+
+    page: LiveArrays
+    device: str | None
+    is_named: bool
+    groups: tuple[AllocationGroup, ...]
+    total: Total
+
+
+def holders_of(page: LiveArrays, named: str | None = None) -> Holders:
+    """Who holds the memory of the device that is `named`, by default of the fullest.
+
+    A device is named as an error calls it, ``1x0x0_HBM0`` of the chip at (1, 0, 0), or as the file does; where the file
+    has none like it, the fullest is taken.
+    """
+    names = [one.device for one in page.devices]
+    same = [name for name in names if named and _same(name, named)]
+    device = same[0] if same else next(iter(names), None)
+    made = groups(page, "source", device)
+    count = sum(group.total.count for group in made)
+    return Holders(page, device, bool(same), made, Total(count, sum(group.total.size_bytes for group in made)))
+
+
+def _same(device: str, named: str) -> bool:
+    """Whether ``TPU_2(process=0,(1,0,0,0))``, the last number being the core, is what an error names."""
+    chip = re.fullmatch(r"([0-9x]+)_HBM([0-9]+)", named)
+    place = re.search(r"\(([0-9,]+)\)\)$", device)
+    if chip is None or place is None:
+        return named in (device, short_device(device))
+    return place[1].split(",") == [*chip[1].split("x"), chip[2]]

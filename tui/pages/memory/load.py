@@ -8,13 +8,13 @@ from importlib import import_module
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.logdir import Run
-from tpuprof.parsers.memory.live_arrays import LiveArrays, read_live_arrays
+from tpuprof.parsers.memory.live_arrays import LiveArrays, holders_of, read_live_arrays
 from tpuprof.parsers.session import pages
 from tpuprof.parsers.session.live_arrays import sibling_arrays
 from tpuprof.parsers.session.pages import Pages
 from tpuprof.tui.pages import Publish
 from tpuprof.tui.pages.memory.modules import MemoryPages
-from tpuprof.tui.report.shared.holders import holders, in_a_line
+from tpuprof.tui.report.shared.holders import in_a_line
 
 
 def load(session: Pages, run: Run, host: str | None, publish: Publish) -> None:
@@ -61,4 +61,4 @@ class SiblingArrays:
         """What it says in a line, and the key that opens it."""
         if self.page is None:
             return f"{self.name} beside: {self.problem}"
-        return f"`L` live arrays, {self.name} beside: {in_a_line(holders(self.page), ascii_only)}"
+        return f"`L` live arrays, {self.name} beside: {in_a_line(holders_of(self.page), ascii_only)}"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from typing import Any
 
-from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.memory.live_arrays import AllocationGroup, By, LiveArrays, Total, groups
+from tpuprof.parsers.base.words import percent_of
+from tpuprof.parsers.memory.live_arrays import AllocationGroup, By, Holders, short_device
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import percent
 from tpuprof.tui.draw.layout import clean
@@ -38,58 +37,6 @@ def group_name(group: AllocationGroup, by: By, with_folder: bool = True) -> str:
     place = place if with_folder else os.path.basename(place)
     parts = {"source": (place, group.function), "function": (group.title, place), "stack": (place, group.title)}
     return " ".join(filter(None, parts.get(by, (group.title,))))
-
-
-def short_device(device: str) -> str:
-    """``TPU_0`` of ``TPU_0(process=0,(0,0,0,0))``."""
-    return device.partition("(")[0] or device
-
-
-def share_of(size: int, whole: int) -> float | None:
-    """A percentage; None of nothing."""
-    return 100 * size / whole if whole > 0 else None
-
-
-@dataclass(frozen=True, slots=True)
-class Holders:
-    """What is alive on one device, by source line.
-
-    Attributes:
-        page: the device memory profile.
-        device: None where the file names none.
-        is_named: whether that is the device that was asked for, rather than the fullest.
-        groups: the largest first.
-        total: of them.
-    """
-
-    page: LiveArrays
-    device: str | None
-    is_named: bool
-    groups: tuple[AllocationGroup, ...]
-    total: Total
-
-
-def holders(page: LiveArrays, named: str | None = None) -> Holders:
-    """Who holds the memory of the device that is `named`, by default of the fullest.
-
-    A device is named as an error calls it, ``1x0x0_HBM0`` of the chip at (1, 0, 0), or as the file does; where the file
-    has none like it, the fullest is taken.
-    """
-    names = [one.device for one in page.devices]
-    same = [name for name in names if named and _same(name, named)]
-    device = same[0] if same else next(iter(names), None)
-    made = groups(page, "source", device)
-    count = sum(group.total.count for group in made)
-    return Holders(page, device, bool(same), made, Total(count, sum(group.total.size_bytes for group in made)))
-
-
-def _same(device: str, named: str) -> bool:
-    """Whether ``TPU_2(process=0,(1,0,0,0))``, the last number being the core, is what an error names."""
-    chip = re.fullmatch(r"([0-9x]+)_HBM([0-9]+)", named)
-    place = re.search(r"\(([0-9,]+)\)\)$", device)
-    if chip is None or place is None:
-        return named in (device, short_device(device))
-    return place[1].split(",") == [*chip[1].split("x"), chip[2]]
 
 
 HOLDERS: Table[Sequence[AllocationGroup]] = object_table(
@@ -135,7 +82,7 @@ def lines(held: Holders, remark: str, pen: Pen, limit: int = _MOST_LINES) -> lis
     drawn += pen.narrower(1).wrap(f"{totals(held)}. {remark}", "text", [(" ", "text")])
     for group in held.groups[:limit]:
         name = pen.text(group_name(group, "source", pen.width >= 100))
-        size, share = group.total.size_bytes, percent(share_of(group.total.size_bytes, held.total.size_bytes), 0)
+        size, share = group.total.size_bytes, percent(percent_of(group.total.size_bytes, held.total.size_bytes), 0)
         metrics = f" {binary_size(size):>9} {share:>5} "
         drawn.append(pen.fit([(metrics, "strong"), (f" {name} ({group.total.count:,})", "text")]))
     rest = held.groups[limit:]
@@ -150,7 +97,7 @@ def markdown_rows(held: Holders, limit: int = _MOST_LINES) -> list[list[Any]]:
     return [
         [
             binary_size(group.total.size_bytes),
-            percent(share_of(group.total.size_bytes, held.total.size_bytes), 0),
+            percent(percent_of(group.total.size_bytes, held.total.size_bytes), 0),
             f"{group.total.count:,}",
             group_name(group, "source"),
         ]

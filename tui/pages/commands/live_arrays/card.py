@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+from tpuprof.parsers.base.words import percent_of
 from tpuprof.parsers.files.source_lines import SourceExcerpt, source_excerpt
 from tpuprof.parsers.formats.pprof.messages import Frame
-from tpuprof.parsers.memory.live_arrays import Allocation, By, is_library
+from tpuprof.parsers.memory.live_arrays import Allocation, By, is_library, short_device
 from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.buffers.words import entry
@@ -19,7 +20,7 @@ from tpuprof.tui.pages.commands.live_arrays import changes
 from tpuprof.tui.pages.commands.live_arrays.changes import Content, Row
 from tpuprof.tui.pages.commands.live_arrays.fields import GROUPS
 from tpuprof.tui.report.fields import help_rows
-from tpuprof.tui.report.shared.holders import group_name, share_of, short_device
+from tpuprof.tui.report.shared.holders import group_name
 
 _MOST_LISTED = 12  # stacks, sizes and devices that a card lists
 _MOST_EXCERPTS = 6  # calls of the user's own that show a line of code
@@ -35,7 +36,7 @@ def card(content: Content, row: Row, by: By, pen: Pen) -> list[Line]:
     if isinstance(row, GroupChange):
         lines += _change(row, pen)
     else:
-        share = percent(share_of(group.total.size_bytes, page.total.size_bytes))
+        share = percent(percent_of(group.total.size_bytes, page.total.size_bytes))
         lines += entry("size", f"{binary_size(group.total.size_bytes)}, {share} of all", pen, "strong")
         lines += entry("count", count(group.total.count), pen)
     lines += entry("kind", group.kind or "unknown: the file does not say", pen)

@@ -8,6 +8,7 @@ from functools import partial
 from operator import attrgetter
 
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.words import percent_of
 from tpuprof.parsers.memory.live_arrays import AllocationGroup, By, LiveArrays, groups
 from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff, Mark, changes
 from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size
@@ -15,7 +16,7 @@ from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.spans import StyleKey
 from tpuprof.tui.pages.commands.live_arrays.fields import NO_STACK, SHARED, GroupRows, of_group, totals_words
 from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, in_order
-from tpuprof.tui.report.shared.holders import group_name, share_of
+from tpuprof.tui.report.shared.holders import group_name
 from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, VERBATIM, Unit, plain
 
 Content = LiveArrays | LiveArraysDiff
@@ -90,7 +91,7 @@ def _total(side: str, name: str) -> Callable[[GroupChange], int | None]:
 
 
 def _fraction(change: GroupChange) -> float | None:
-    return None if change.before is None else share_of(change.size_change, change.before.total.size_bytes)
+    return None if change.before is None else percent_of(change.size_change, change.before.total.size_bytes)
 
 
 def _short(value: int | None, _: bool) -> str:
@@ -180,7 +181,7 @@ def _named(change: GroupChange, ascii_only: bool) -> str:
 
 
 def _grown(diff: LiveArraysDiff) -> float | None:
-    return share_of(diff.size_change, diff.before.total.size_bytes)
+    return percent_of(diff.size_change, diff.before.total.size_bytes)
 
 
 METRICS: tuple[Metric[LiveArraysDiff], ...] = (

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, has_words
-from tpuprof.parsers.memory.live_arrays import BUFFER, EXECUTABLE, By, DeviceTotal, LiveArrays
+from tpuprof.parsers.memory.live_arrays import BUFFER, EXECUTABLE, By, DeviceTotal, LiveArrays, short_device
 from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.buffers.sizes import binary_size
@@ -23,7 +23,6 @@ from tpuprof.tui.pages.commands.live_arrays.card import card
 from tpuprof.tui.pages.commands.live_arrays.changes import Content, Row
 from tpuprof.tui.pages.commands.live_arrays.fields import BY_TITLES, GROUPS, GroupRows
 from tpuprof.tui.report.fields import Table, is_descending, order, screen_columns
-from tpuprof.tui.report.shared.holders import short_device
 
 CARD = 150  # cells from which on the card of the row under the cursor stands beside the table
 _MOST_DEVICES, _LOW_DEVICES = 8, 2

@@ -7,7 +7,8 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.memory.live_arrays import BY, EXECUTABLE, Allocation, AllocationGroup, By, LiveArrays
+from tpuprof.parsers.base.words import percent_of
+from tpuprof.parsers.memory.live_arrays import BY, EXECUTABLE, Allocation, AllocationGroup, By, LiveArrays, short_device
 from tpuprof.parsers.session.diff.live_arrays import GroupChange
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size
@@ -16,7 +17,7 @@ from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, by_row, each
 from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Rows, Table, attribute, in_order, object_table
 from tpuprof.tui.report.shared.buffers import BAR_WIDTH, bar_field, rank_field, size_look, whole_share
-from tpuprof.tui.report.shared.holders import group_name, share_of, short_device
+from tpuprof.tui.report.shared.holders import group_name
 from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, TEXTS, VERBATIM, Unit, plain
 
 BY_TITLES: dict[By, str] = dict(zip(BY, ("Source lines", "Functions", "Stacks", "Devices", "Kinds"), strict=True))
@@ -126,7 +127,7 @@ SHARED: tuple[Field[GroupRows], ...] = (
 _SHARE: Field[GroupRows] = Field(
     "share_percent",
     PERCENT,
-    lambda source, rows: [share_of(source.groups[row].total.size_bytes, source.whole_bytes) for row in rows],
+    lambda source, rows: [percent_of(source.groups[row].total.size_bytes, source.whole_bytes) for row in rows],
     "its size, of all that is shown",
     "nothing that is shown takes memory",
     "of all",

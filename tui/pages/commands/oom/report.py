@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.parsers.files.logdir import Run
-from tpuprof.parsers.memory.live_arrays import LiveArrays
+from tpuprof.parsers.memory.live_arrays import LiveArrays, holders_of
 from tpuprof.parsers.memory.oom.model import OomLog
 from tpuprof.parsers.memory.oom.triage import Triage, triage_of_report
 from tpuprof.tui.draw.buffers.sizes import binary_size, limit_size
@@ -47,7 +47,7 @@ def json(errors: OomErrors, _: TextLook, limit: int) -> str:
     name = errors.path.rstrip("/").rpartition("/")[2] or errors.path
     body = {**metric_values(LOG, errors), ERRORS.key: records}
     if errors.arrays is not None:
-        held = holders.holders(errors.arrays, _device(errors))
+        held = holders_of(errors.arrays, _device(errors))
         groups = Section(holders.HOLDERS, held.groups, limit=limit).json()
         body["live_arrays"] = {**metric_values(holders.METRICS, held), **groups.values}
         why |= {f"live_arrays.{key}": reason for key, reason in groups.reasons.items()}
@@ -65,7 +65,7 @@ def markdown(errors: OomErrors, _: TextLook, limit: int) -> str:
     for number, triage in enumerate(errors.triages, 1):
         lines += _markdown_error(triage, number, len(errors), limit or _ROWS)
     if errors.arrays is not None:
-        held = holders.holders(errors.arrays, _device(errors))
+        held = holders_of(errors.arrays, _device(errors))
         lines += [f"### Who holds it: {escaped(held.page.name)}", "", f"{escaped(holders.totals(held))}.", ""]
         rows = holders.markdown_rows(held, limit or _ROWS)
         lines += table(("size", "of it", "buffers", "where it was made"), "rrrl", rows)
@@ -126,7 +126,7 @@ def _text_lines(errors: OomErrors, limit: int, pen: Pen) -> list[Line]:
         if limit and len(rows) > limit:
             lines.append(pen.fit([(f"   and {len(rows) - limit} more", "dim")]))
     if errors.arrays is not None:
-        held = holders.holders(errors.arrays, _device(errors))
+        held = holders_of(errors.arrays, _device(errors))
         remark = holders_remark(errors.triages)
         lines += [pen.fit([]), *holders.lines(held, remark, pen)]
     for note in errors.log.notes:

@@ -8,6 +8,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.files.source_lines import SourceExcerpt, source_excerpt
+from tpuprof.parsers.memory.live_arrays import holders_of
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.parsers.memory.oom.triage import trial as try_out
 from tpuprof.tui.draw.layout import Composed, cut
@@ -262,7 +263,7 @@ class TriageScreen(PageScreen[BufferRow]):
         """Who holds the memory, in a line and as a section; nothing without a device memory profile."""
         if self._arrays is None:
             return []
-        held = holders.holders(self._arrays, self.triage.device)
+        held = holders_of(self._arrays, self.triage.device)
         words = f" {pen.glyphs.keyed('Who holds it (`a`)')}: {holders.in_a_line(held, pen.glyphs.is_ascii)}"
         line = pen.fit([(cut(words, pen.width - 1, pen.glyphs), "key")])
         return [line, *holders.lines(held, "", pen)]
