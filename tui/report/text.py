@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Sequence
 from typing import get_args
 
-from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.base.text import counted
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ClassStyle, Glyphs, Key, Line, OnClassStyle, StyleKey, plain
 from tpuprof.tui.report.page import TextLook
@@ -40,23 +39,11 @@ def titled_text(title: str, right: str, draw: Callable[[Pen], Sequence[Line]], l
 
 def heading(title: str, right: str, pen: Pen) -> Line:
     """The first line of a report: its title and, at the other end, what it covers; never wider than the line."""
-    right = cut_name(fit_for_cells(right, pen.glyphs), pen.width // 3, pen.glyphs)
-    title = cut_name(fit_for_cells(title, pen.glyphs), pen.width - len(right) - 6, pen.glyphs)
+    right = cut_name(pen.text(right), pen.width // 3, pen.glyphs)
+    title = cut_name(pen.text(title), pen.width - len(right) - 6, pen.glyphs)
     bar = pen.glyphs.horizontal * (pen.width - len(title) - len(right) - 6)
     ends = pen.glyphs.horizontal
     return (f"{ends} ", "rule"), (title, "title"), (f" {bar} ", "rule"), (right, "dim"), (f" {ends}", "rule")
-
-
-def fit_for_cells(text: str, glyphs: Glyphs) -> str:
-    """Text of which every character takes one cell; what would not shows as ``?``."""
-    text = printable(text)
-    return text if text.isascii() else "".join(char if _is_one_cell(char, glyphs) else "?" for char in text)
-
-
-def _is_one_cell(char: str, glyphs: Glyphs) -> bool:
-    if char.isascii() or glyphs.is_ascii:
-        return char.isascii()
-    return unicodedata.east_asian_width(char) not in "WF" and not unicodedata.combining(char)
 
 
 def cut_name(text: str, cells: int, glyphs: Glyphs) -> str:

@@ -13,14 +13,14 @@ from tpuprof.parsers.files.logdir import Logdir, Run
 from tpuprof.tui.draw.format import UNKNOWN, local_minute, size
 from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Glyphs, Line
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.runs.fields import CSV_FACTS, FACTS, MARKDOWN_FACTS, RUNS, RunList, RunRow, step_words
 from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, Values, declared
 from tpuprof.tui.report.fields import Metric
 from tpuprof.tui.report.json import head
 from tpuprof.tui.report.markdown import escaped
 from tpuprof.tui.report.page import ReportRequest
-from tpuprof.tui.report.text import cut_name, fit_for_cells
+from tpuprof.tui.report.text import cut_name
 from tpuprof.tui.report.units import TEXTS
 
 if TYPE_CHECKING:
@@ -102,13 +102,13 @@ def _unknown_facts(listed: RunList) -> dict[str, str]:
 
 def _text(page: Runs, pen: Pen) -> list[Line]:
     """A table of the runs, newest first, with the problems of each below its row; facts as far as there is room."""
-    names = [fit_for_cells(run.name, pen.glyphs) for run in page.runs]
+    names = [pen.text(run.name) for run in page.runs]
     room = max(8, min(max(map(len, names), default=3), pen.width - 38))
     left = pen.width - room - 38 if page.facts is not None else 0
     facts = _cut_end(f"  {'step':>8}  {'device':<16}  modules", pen.at(left))
     lines: list[Line] = [((f" {'run':<{room}}  {'modified':<16}  {'hosts':>5}  {'size':>8}{facts}", "dim"),)]
     for row, name in zip(page.listed.rows, names, strict=True):
-        run, facts = row.run, _cut_end(_fact_words(row.facts, pen.glyphs), pen.at(left))
+        run, facts = row.run, _cut_end(_fact_words(row.facts, pen), pen.at(left))
         metrics = f"  {local_minute(run.modified):<16}  {len(run.hosts):>5}  {size(run.size_bytes):>8}{facts}"
         lines.append(((f" {cut_name(name, room, pen.glyphs):<{room}}", "strong"), (metrics, "text")))
         for problem in run.problems:
@@ -118,12 +118,12 @@ def _text(page: Runs, pen: Pen) -> list[Line]:
     return lines
 
 
-def _fact_words(facts: RunFacts | None, glyphs: Glyphs) -> str:
+def _fact_words(facts: RunFacts | None, pen: Pen) -> str:
     """Step time (``~`` where it was inferred), device and modules; ``n/a`` where unknown."""
-    step = step_words(facts, glyphs.is_ascii)
+    step = step_words(facts, pen.glyphs.is_ascii)
     device = facts.device_type if facts is not None and facts.device_type else UNKNOWN
     modules = ", ".join(facts.modules) if facts is not None and facts.modules else UNKNOWN
-    return f"  {step:>8}  {cut_name(fit_for_cells(device, glyphs), 16, glyphs):<16}  {fit_for_cells(modules, glyphs)}"
+    return f"  {step:>8}  {cut_name(pen.text(device), 16, pen.glyphs):<16}  {pen.text(modules)}"
 
 
 def _cut_end(text: str, pen: Pen) -> str:
@@ -136,7 +136,7 @@ def _cut_end(text: str, pen: Pen) -> str:
 
 def _remark(sentence: str, pen: Pen) -> list[Line]:
     """A sentence under a row, marked and wrapped."""
-    pieces = textwrap.wrap(fit_for_cells(sentence, pen.glyphs), pen.width - 5) or [""]
+    pieces = textwrap.wrap(pen.text(sentence), pen.width - 5) or [""]
     first: Line = (("   ! ", "warn"), (pieces[0], "text"))
     return [first, *((("     " + piece, "text"),) for piece in pieces[1:])]
 
