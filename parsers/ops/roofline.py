@@ -84,6 +84,19 @@ class Rates:
         """What bounds a row; ``unknown`` where the profile does not show it."""
         return _BOUND_NAMES[int(self.bound_by[row])]
 
+    @property
+    def bounding_intensity(self) -> Floats:
+        """float64[n]: FLOPs per byte of the memory that bounds an op, of all memories for one that compute bounds.
+
+        So a point stands below the roof that it is measured against (XProf's bottleneck operational intensity).
+        """
+        found = self.operational_intensity.copy()
+        for index, name in enumerate(_MEMORY_BOUNDS, 1):
+            column = TRAFFIC.index(name)
+            rows = np.flatnonzero((self.bound_by == index) & (self.bandwidth[:, column] > 0))
+            found[rows] = self.flops_per_second[rows] / self.bandwidth[rows, column]
+        return found
+
 
 def work_of(table: OpTable) -> Floats:
     """float64[n, WORK_COUNT]: each op's work over all its occurrences, NaN for ops that only hold others.

@@ -196,6 +196,12 @@ class CounterTrack:
     value: Floats
     unit: str = ""
 
+    @property
+    def value_range(self) -> tuple[float, float] | None:
+        """Least and greatest value; None where there is none."""
+        value = self.value[np.isfinite(self.value)]
+        return (float(value.min()), float(value.max())) if len(value) else None
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RateTrack:

@@ -187,6 +187,23 @@ def mean_rate(rate: RateTrack, start_ps: int, end_ps: int) -> float:
     return float(rate_window(rate, np.array([start_ps, end_ps], np.int64))[0])
 
 
+def counter_window(counter: CounterTrack, edges: Int64s) -> Floats:
+    """float64[cells]: the greatest value that the counter has in each cell; NaN where it has none yet."""
+    time = counter.time_ps
+    cells = len(edges) - 1
+    first = np.maximum(np.searchsorted(time, edges[:-1], side="right") - 1, 0)
+    last = np.searchsorted(time, edges[1:], side="left")
+    out = np.full(cells, np.nan)
+    some = np.flatnonzero(last > first)
+    if len(some):
+        # a cell's values are from the one that holds at its begin to the last one before its end
+        begin, end = int(first[some[0]]), int(last[some[-1]])
+        value = counter.value[begin:end]
+        bounds = np.stack([first[some], last[some]], axis=1).ravel() - begin
+        out[some] = np.fmax.reduceat(np.append(np.where(np.isfinite(value), value, np.nan), np.nan), bounds)[::2]
+    return out
+
+
 def held_values(counter: CounterTrack, start_ps: int, end_ps: int) -> tuple[Floats, Floats]:
     """A counter's values between two instants, the one that holds at the first among them; and how long each holds.
 

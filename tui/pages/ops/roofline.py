@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.pages.ops.roofline import RooflinePage, RooflinePoints
 from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.format import byte_rate, count, intensity, share
@@ -55,7 +51,7 @@ def metrics(page: RooflinePage, pen: Pen) -> list[Line]:
 def _not_drawn(page: RooflinePage) -> list[Span]:
     """How many ops have no point: without FLOPs or bytes there is no place for them on logarithmic axes."""
     rates = page.ops.rates
-    has_flops, has_bytes = rates.flops_per_second > 0, bounding_intensity(rates) > 0
+    has_flops, has_bytes = rates.flops_per_second > 0, rates.bounding_intensity > 0
     slow = page.counts & has_flops & has_bytes & (rates.flops_per_second <= _floor(page))
     groups = (
         (page.counts & ~has_flops, "without FLOPs"),
@@ -88,7 +84,7 @@ def _reached(points: RooflinePoints) -> list[Span]:
 def plot(page: RooflinePage, pen: Pen, height: int, row: int | None = None) -> list[Line]:
     """The ops, coloured by class, the steps and the program under the roof."""
     rates, fraction = page.ops.rates, page.ops.self_fraction
-    intensities = bounding_intensity(rates)
+    intensities = rates.bounding_intensity
     points: list[Point] = []
     cursor, floor = None, _floor(page)
     shown = [index for index in range(min(len(page.ops), MOST_POINTS)) if page.counts[index]]
@@ -110,21 +106,9 @@ def plot(page: RooflinePage, pen: Pen, height: int, row: int | None = None) -> l
 def _whole(points: RooflinePoints, letter: str) -> list[Point]:
     """Steps or the program: they stand before the ops that share their cell."""
     rates = points.rates
-    pairs = zip(bounding_intensity(rates).tolist(), rates.flops_per_second.tolist(), strict=True)
+    pairs = zip(rates.bounding_intensity.tolist(), rates.flops_per_second.tolist(), strict=True)
     weight = 1.0 if letter == "P" else 0.5
     return [Point(x, y, "strong", letter, weight, is_spelt=True) for x, y in pairs if x > 0 and y > 0]
-
-
-def bounding_intensity(rates: Rates) -> NDArray[np.float64]:
-    """float64[n]: FLOPs per byte of the memory that bounds an op, of all memories for one that compute bounds.
-
-    So a point stands below the roof that it is measured against (XProf's bottleneck operational intensity).
-    """
-    found = rates.operational_intensity.copy()
-    for index, column in ((1, 0), (2, 3), (3, 4), (4, 5), (5, 6)):
-        rows = np.flatnonzero((rates.bound_by == index) & (rates.bandwidth[:, column] > 0))
-        found[rows] = rates.flops_per_second[rows] / rates.bandwidth[rows, column]
-    return found
 
 
 def _roofs(page: RooflinePage) -> list[Roof]:

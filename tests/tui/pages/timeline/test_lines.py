@@ -14,14 +14,12 @@ from tests.parsers.timeline.build import track
 from tests.support.golden import check_golden
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.timeline.model import CounterTrack
-from tpuprof.parsers.timeline.windows import cell_edges, track_window
+from tpuprof.parsers.timeline.windows import cell_edges, counter_window, track_window
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, line_width, plain
 from tpuprof.tui.pages.timeline.draw.frame import Label, LabelKind, gutter_line
 from tpuprof.tui.pages.timeline.draw.graphs import (
     counter_line,
-    counter_range,
-    counter_values,
     minimap_line,
     range_label,
     rate_line,
@@ -79,10 +77,10 @@ def test_a_rate_is_drawn_as_a_share_of_its_peak() -> None:
 def test_a_counter_holds_until_its_next_value() -> None:
     counter = CounterTrack("power", np.array([20, 50, 52, 80], np.int64), np.array([60.0, 100.0, 20.0, 140.0]), "W")
     edges = cell_edges(0, 100, 10)
-    values = counter_values(counter, edges)
+    values = counter_window(counter, edges)
     assert np.isnan(values[:2]).all()
     assert values[2:].tolist() == [60, 60, 60, 100, 20, 20, 140, 140], "a cell shows its peak"
-    assert counter_range(counter) == (20.0, 140.0)
+    assert counter.value_range == (20.0, 140.0)
     assert plain(counter_line(counter, edges, BLOCK)) == "  ▃▃▃▆▁▁██"
     assert range_label(counter, BLOCK) == "20–140 W"
 
@@ -116,7 +114,7 @@ def test_a_counters_cells_are_their_greatest_values(
     values = data.draw(st.lists(st.integers(-9, 9), min_size=len(times), max_size=len(times)))
     counter = CounterTrack("x", np.array(times, np.int64), np.array(values, np.float64))
     edges = cell_edges(start, start + span, 7)
-    for cell, seen in enumerate(counter_values(counter, edges).tolist()):
+    for cell, seen in enumerate(counter_window(counter, edges).tolist()):
         low, high = int(edges[cell]), int(edges[cell + 1])
         held = [value for time, value in zip(times, values, strict=True) if time <= low][-1:]
         held += [value for time, value in zip(times, values, strict=True) if low < time < high]

@@ -6,7 +6,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
 from tpuprof.parsers.timeline.model import CLASSES, CounterTrack
-from tpuprof.parsers.timeline.windows import TrackWindow, mean_value
+from tpuprof.parsers.timeline.windows import TrackWindow, counter_window, mean_value
 from tpuprof.tui.draw.axis import cells_at, equal_runs
 from tpuprof.tui.draw.format import UNKNOWN
 from tpuprof.tui.draw.layout import joined
@@ -39,8 +39,8 @@ def counter_line(counter: CounterTrack, edges: Int64s, glyphs: Glyphs) -> Line:
     A cell between two of the edges, int64[cells + 1], shows the greatest value in it, so that no peak is lost; it is
     blank before the first value.
     """
-    value = counter_values(counter, edges)
-    low, high = counter_range(counter) or (0.0, 0.0)
+    value = counter_window(counter, edges)
+    low, high = counter.value_range or (0.0, 0.0)
     with np.errstate(over="ignore", invalid="ignore"):
         share = (value / 2 - low / 2) / (high / 2 - low / 2) if high > low else np.full(len(value), 0.5)
     known = np.isfinite(value)
@@ -48,32 +48,9 @@ def counter_line(counter: CounterTrack, edges: Int64s, glyphs: Glyphs) -> Line:
     return _columns(level, np.zeros(len(value), np.bool_), "unknown", glyphs)
 
 
-def counter_values(counter: CounterTrack, edges: Int64s) -> Floats:
-    """float64[cells]: the greatest value that the counter has in each cell; NaN where it has none yet."""
-    time = counter.time_ps
-    cells = len(edges) - 1
-    first = np.maximum(np.searchsorted(time, edges[:-1], side="right") - 1, 0)
-    last = np.searchsorted(time, edges[1:], side="left")
-    out = np.full(cells, np.nan)
-    some = np.flatnonzero(last > first)
-    if len(some):
-        # a cell's values are from the one that holds at its begin to the last one before its end
-        begin, end = int(first[some[0]]), int(last[some[-1]])
-        value = counter.value[begin:end]
-        bounds = np.stack([first[some], last[some]], axis=1).ravel() - begin
-        out[some] = np.fmax.reduceat(np.append(np.where(np.isfinite(value), value, np.nan), np.nan), bounds)[::2]
-    return out
-
-
-def counter_range(counter: CounterTrack) -> tuple[float, float] | None:
-    """Least and greatest value; None where there is none."""
-    value = counter.value[np.isfinite(counter.value)]
-    return (float(value.min()), float(value.max())) if len(value) else None
-
-
 def range_label(counter: CounterTrack, glyphs: Glyphs) -> str:
     """``61.2–143 W``: what the lowest and the highest column stand for."""
-    ends = counter_range(counter)
+    ends = counter.value_range
     if ends is None:
         return UNKNOWN
     low, high = map(_number, ends)

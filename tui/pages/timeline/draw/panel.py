@@ -12,14 +12,13 @@ from tpuprof.parsers.timeline.details import adjacent_event, op_facts, self_time
 from tpuprof.parsers.timeline.model import RateTrack, Timeline, Track
 from tpuprof.parsers.timeline.read.classes import is_split
 from tpuprof.parsers.timeline.read.flows import Flow
-from tpuprof.parsers.timeline.windows import mean_rate, mean_value
+from tpuprof.parsers.timeline.windows import counter_window, mean_rate, mean_value
 from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, flop_rate, percent
 from tpuprof.tui.draw.layout import cut_middle, filled
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.timeline.draw.cells import fill_of
-from tpuprof.tui.pages.timeline.draw.graphs import counter_values
 from tpuprof.tui.pages.timeline.state import TimelineView
 
 _SEEN = 1000  # characters of a text that are looked at
@@ -279,7 +278,7 @@ def hint_of(view: TimelineView) -> str:
         return _rate_words(view, section.rates[row.item])
     if row.kind == "counter":
         counter = section.counters[row.item]
-        value = float(counter_values(counter, view.cursor_edges)[0])
+        value = float(counter_window(counter, view.cursor_edges)[0])
         known = UNKNOWN if isnan(value) else f"{value:,.6g} {counter.unit}".rstrip()
         mean = mean_value(counter, *view.window.on_trace)
         average = UNKNOWN if mean is None else f"{mean:,.6g} {counter.unit}".rstrip()
