@@ -133,6 +133,7 @@ ACTIONS: tuple[Action, ...] = (
     _command("most", "m", "Only children that make up 90% of the time"),
     _command("compare_op", "c", "Mark the op; on another one: both side by side", "compare"),
     _command("same_op", "o", "The op, step, bar or finding where there is more on it", "same op"),
+    _command("what_if", "space", "What if: the step without the bar's owner, or what the finding is about; and back"),
     _command("on_timeline", "O", "The op's longest run on the timeline"),
     _command("graph", "g", "The op's graph: operands, users, text of the HLO", "graph"),
     _command("buffers", "B", "The op's buffers in memory"),

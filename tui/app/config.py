@@ -23,7 +23,7 @@ _AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)| ?\(at end of document\)
 
 KEY_NAMES: Mapping[str, str] = {
     **{"j": "down", "k": "up", "l": "right", "h": "left", "g": "first", "G": "last"},
-    **{"space": "page_down tick", "ctrl+d": "half_down", "ctrl+u": "half_up", "tab": "next_tab"},
+    **{"space": "page_down tick what_if", "ctrl+d": "half_down", "ctrl+u": "half_up", "tab": "next_tab"},
     **{"shift+tab": "previous_tab", "/": "search", "n": "next_match", "N": "previous_match", "y": "copy", "R": "runs"},
     **{"D": "compare", "H": "hosts", "C": "capture", "r": "reload", "T": "background", "?": "help"},
     **{"ctrl+p": "palette", "q": "quit", "v": "view", "V": "previous_view", "b": "group by_busy", "s": "sort zoom_out"},

@@ -207,15 +207,19 @@ _ABOVE = {
 }
 """Popups and screens that open above the tabs."""
 
-_VIEWS = {view.name: tab.name for tab in TABS for view in tab.views}
+_BESIDE = {"ledger": "overview"}
+"""Pages that a tab reads only when a key asks for what they hold, and the tab."""
+
+_VIEWS = {**_BESIDE, **{view.name: tab.name for tab in TABS for view in tab.views}}
 _LOADS = {
-    **{"hosts": "HOSTS", "graph": "GRAPHS"},
+    **{"hosts": "HOSTS", "graph": "GRAPHS", "ledger": "LEDGER"},
     **{tab.name: tab.load for tab in TABS},
     **{view.name: view.page for tab in TABS for view in tab.views},
 }
 _SHOWS = {
     **_ABOVE,
     **{tab.name: tab.view for tab in TABS},
+    **{name: tab.view for name, of in _BESIDE.items() for tab in TABS if tab.name == of},
     **{view.name: view.view for tab in TABS for view in tab.views},
 }
 
@@ -227,7 +231,7 @@ Load = Callable[["Pages", "Run", str | None, Publish], None]
 
 
 def tab_of(page: str) -> str:
-    """Name of the tab that shows a page: of one that is a view of another page's tab, that one's."""
+    """Name of the tab that shows a page: of one that another page's tab shows or reads, that one's."""
     return _VIEWS.get(page, page)
 
 

@@ -163,8 +163,9 @@ class StepGraphTab(Tab, Generic[P]):
         )
         if not has_some:
             return (KeyRow("1-5", "tabs"), *motions)
-        jump = [KeyRow("o", "in ops" if self._panel == "ops" else "go there")] if "same_op" in self.commands else []
-        return (*motions, *jump, KeyRow("i", "figures"))
+        words = "in ops" if self._panel == "ops" else "go there"
+        jump = [KeyRow("o", words, rank=1)] if "same_op" in self.commands else []
+        return (*motions, *jump, KeyRow("i", "figures", rank=1))
 
     def detail_line(self, width: int) -> AnyLine:
         """One line on what is under the cursor."""
@@ -283,7 +284,7 @@ class StepGraphTab(Tab, Generic[P]):
             return ()
         if panel == "steps":
             return (self._drawn.last_step_line, self._drawn.first_step_line)
-        marked = (y for y, drawn in enumerate(self.lines) if drawn and drawn[0][0] == self.look.glyphs.mark)
+        marked = (y for y, drawn in enumerate(self.lines) if (self.look.glyphs.mark, "mark") in drawn)
         return (next(marked, self._drawn.first_op_line if panel == "ops" else 0),)
 
     def on_resize(self, event: Resize) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -15,9 +16,13 @@ from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.finding import ADVICE
 from tpuprof.parsers.pages.findings.ops.losses import Loss
+from tpuprof.parsers.pages.findings.when import when
 from tpuprof.parsers.pages.overview.owner_ops import OwnerOps, owner_ops
 from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, OWNERS, WAITS, OpOwners, Owner, owner_index
 from tpuprof.parsers.steps.ledger import Ledger
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.steps.what_if import Without
 
 VerdictKind = Literal[
     "input-bound",
@@ -80,6 +85,9 @@ _NEXT_STEP: dict[VerdictKind, str] = {
 _NAMED_WAIT = 0.25
 """A core is the one that others wait for if it waits for less than this share of what cores wait on average."""
 
+_LEAST_TIMED = 0.001
+"""A step has an owner from this share of the mean step on, where it is told in which steps that is."""
+
 _EXPLAINS = 0.5
 """A host event is the reason for idle time of which it fills at least this share."""
 
@@ -113,6 +121,9 @@ class OwnerTime:
         between_ps: between a step and the next, in none.
         worst_step, worst_step_ps: where it has most, mean over cores.
         worst_core, worst_core_ps: the core that has most, mean over steps.
+        timing: in which steps it is: ``every 4th step``, ``from step 106 on``, ``in 2 of 23 steps``; empty where it is
+            in most of them, or nothing tells these from the others.
+        timing_ps, elsewhere_ps: what it has in these steps, and in the others; both are 0 where that is empty.
         without_ps: what it would have in a step without some owners; None where none is taken away.
     """
 
@@ -125,6 +136,14 @@ class OwnerTime:
     worst_core: str
     worst_core_ps: float
     without_ps: float | None = None
+    timing: str = ""
+    timing_ps: float = 0.0
+    elsewhere_ps: float = 0.0
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether it comes at a rhythm, or from some step on: neither may be chance."""
+        return self.timing.startswith(("every", "from"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +201,7 @@ def step_account(of: Ledger, table: OpTable, rates: Rates, of_ops: OpOwners, idl
         if not mean[column] and not between[column]:
             continue
         step, core = int(by_step[:, column].argmax()), int(by_core[:, column].argmax())
+        timing = when(by_step[:, column], of.names, _LEAST_TIMED * step_ps)
         owners.append(
             OwnerTime(
                 owner,
@@ -192,6 +212,9 @@ def step_account(of: Ledger, table: OpTable, rates: Rates, of_ops: OpOwners, idl
                 float(by_step[step, column]),
                 of.core_names[core],
                 float(by_core[core, column]),
+                timing=timing.words,
+                timing_ps=timing.inside_ps if timing.words else 0.0,
+                elsewhere_ps=timing.outside_ps if timing.words else 0.0,
             )
         )
     host_names = [of.core_names[int(np.flatnonzero(of.hosts == host)[0])].rpartition(":")[0] for host in _hosts(of)]
@@ -205,6 +228,20 @@ def step_account(of: Ledger, table: OpTable, rates: Rates, of_ops: OpOwners, idl
         hosts=_accounts(host_names, by_host),
         verdict=verdict_of(of, table, rates, idle),
         ops=owner_ops(table, of_ops),
+    )
+
+
+def owners_without(owners: Sequence[OwnerTime], of: Without) -> tuple[OwnerTime, ...]:
+    """The owners of a step with what is left of each without some.
+
+    Those that have time only then are added, because cores wait that did not.
+    """
+    now, left = {each.owner: each for each in owners}, zip(OWNERS, of.owner_ps.mean(axis=0).tolist(), strict=True)
+    first_step, first_core = of.of.names[0], of.of.core_names[0]
+    return tuple(
+        replace(now.get(owner) or OwnerTime(owner, 0, 0, 0, first_step, 0, first_core, 0), without_ps=ps)
+        for owner, ps in left
+        if ps or owner in now
     )
 
 

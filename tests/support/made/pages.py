@@ -27,8 +27,8 @@ def _performance(**known: Any) -> Performance:
     return Performance(**{**dict.fromkeys(Performance.__dataclass_fields__), **known})
 
 
-def training_account() -> StepAccount:
-    """The account of the steps of `training_overview`: 212 ms, of which 32.5 wait for input, nearly all in one step."""
+def training_ledger() -> Ledger:
+    """The steps of `training_overview`: 212 ms, of which 32.5 wait for input, nearly all in one step."""
     names = tuple(map(str, range(100, 106)))
     step_ps = np.array([181, 182, 183, 361, 182, 183], np.int64) * MS
     owner_ps = np.zeros((4, 6, len(OWNERS)), np.int64)
@@ -39,7 +39,12 @@ def training_account() -> StepAccount:
     owner_ps[:, :, owner_index("ideal")] = 83 * MS
     owner_ps[:, :, owner_index("host")] = step_ps - owner_ps.sum(axis=2)
     cores = tuple(f"demo-vm:{core}" for core in range(4))
-    of = Ledger(names, cores, np.zeros(4, np.int64), step_ps, owner_ps, np.zeros_like(owner_ps))
+    return Ledger(names, cores, np.zeros(4, np.int64), step_ps, owner_ps, np.zeros_like(owner_ps))
+
+
+def training_account() -> StepAccount:
+    """The account of these steps."""
+    of = training_ledger()
     return step_account(of, EMPTY_TABLE, table_rates(EMPTY_TABLE, Peaks()), op_owners(EMPTY_TABLE, Peaks()), None)
 
 

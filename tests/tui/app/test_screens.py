@@ -83,7 +83,8 @@ SMALL: dict[str, tuple[str, Sequence[str]]] = {
     "hosts": ("training", "H"),
     "notes": ("training", "w"),
     "finding-details": ("training", ["enter"]),
-    "op-details": ("training", ["j", "j", "enter"]),
+    "op-details": ("training", ["G", *"kkkkkkkkk", "enter"]),
+    "owner-details": ("training", ["j", "j", "j", "enter"]),
     "step-details": ("training", ["l", "enter"]),
     "search": ("training", "/dot"),
 }

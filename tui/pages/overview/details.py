@@ -14,7 +14,7 @@ from tpuprof.tui.draw.format import count, duration, flop_rate, percent
 from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span, line_width
-from tpuprof.tui.pages.overview.ledger.drawing import OWNER_CLASS, OWNER_LETTER
+from tpuprof.tui.pages.overview.ledger.bars import OWNER_CLASS, OWNER_LETTER
 from tpuprof.tui.pages.overview.steps import median_ps
 
 

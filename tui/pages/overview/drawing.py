@@ -14,7 +14,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.overview.model import Overview, TopOp
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor
-from tpuprof.tui.draw.format import UNKNOWN, count, duration
+from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
 from tpuprof.tui.draw.layout import LOW, NARROW, TALL, WIDE, cut_middle, rows_around
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span, line_width
@@ -22,15 +22,16 @@ from tpuprof.tui.pages.overview.fields import METRICS, TOP_OPS, findings_heading
 from tpuprof.tui.pages.overview.findings import findings_table
 from tpuprof.tui.pages.overview.headline import headline, latency_line, split_lines, verdict
 from tpuprof.tui.pages.overview.inference import drawing
+from tpuprof.tui.pages.overview.ledger.bars import Bar, most_bars, shown_bars
 from tpuprof.tui.pages.overview.ledger.drawing import (
-    Bar,
     Part,
-    bars,
     between_line,
     owner_parts,
+    shares_line,
     stacked_bar,
     waterfall,
 )
+from tpuprof.tui.pages.overview.ledger.what_if import AS_IT_IS, WhatIf, change, sentence
 from tpuprof.tui.pages.overview.steps import parts_legend, step_detail, step_graph, step_parts
 from tpuprof.tui.report.fields import row_words, short_names
 
@@ -44,27 +45,17 @@ def class_bar(page: Overview, pen: Pen, compact: bool = False) -> list[Line]:
     return stacked_bar(parts, pen, compact)
 
 
-def _where_time_goes(page: Overview, pen: Pen, height: int | None, crowded: bool, cursor: int | None) -> list[Line]:
+def _where_time_goes(
+    page: Overview, pen: Pen, height: int | None, crowded: bool, cursor: int | None, what_if: WhatIf
+) -> list[Line]:
     """The waterfall of the mean step, or one bar of it on a low screen; without steps the time by class of op."""
     account = page.account
     if account is None:
         return class_bar(page, pen, crowded)
     if height is not None and height < TALL:
-        return stacked_bar(owner_parts(account), pen, crowded)
-    return [*waterfall(account, pen, _most_bars(height), cursor), *between_line(account, pen)]
-
-
-def _most_bars(height: int | None) -> int | None:
-    """Lines of the waterfall on a screen that has room for one; None in a report, which has them all."""
-    return None if height is None else _LEAST_WATERFALL + (height - TALL) // 3
-
-
-def shown_bars(page: Overview, height: int) -> tuple[Bar, ...]:
-    """The bars of the waterfall on a screen of this height; none where it is too low for one, or there are no steps."""
-    return () if page.account is None or height < TALL else bars(page.account, _most_bars(height))
-
-
-_LEAST_WATERFALL = 5
+        return stacked_bar(owner_parts(account, what_if), pen, crowded, cursor)
+    shown = waterfall(account, pen, most_bars(height), cursor, what_if)
+    return [*shown, *shares_line(page, pen, what_if), *between_line(account, pen, what_if)]
 
 
 def top_ops_table(top_ops: Sequence[TopOp], pen: Pen, cursor: int | None = None, most: int | None = None) -> list[Line]:
@@ -136,13 +127,16 @@ def notes(page: Overview, pen: Pen) -> list[Line]:
     return pen.notes(remarks, ((names.get(key, key), why) for key, why in page.unknown.items()))
 
 
-def compose(page: Overview, pen: Pen, height: int | None, cursor: Cursor) -> ComposedGraph:
+def compose(page: Overview, pen: Pen, height: int | None, cursor: Cursor, what_if: WhatIf = AS_IT_IS) -> ComposedGraph:
     """Puts the page together, to fit a height or (None) as a whole.
 
     Notes may lie below the screen's end; everything else fits from 80x20 on.
+
+    Args:
+        what_if: which owners of the step are taken away; its head and its bars are then of what is left.
     """
     tall = height is None or height >= TALL
-    lines: list[Line] = headline(page, pen)
+    lines: list[Line] = headline(page, pen, what_if)
     if tall:
         lines += [*split_lines(page, pen), pen.fit([])]
     # on a low screen the findings stand for the advice, of which they are the better half
@@ -150,9 +144,9 @@ def compose(page: Overview, pen: Pen, height: int | None, cursor: Cursor) -> Com
     lines += verdict(page, pen, most, tall or not page.findings)
     lines += latency_line(page, pen) if not page.serves else []
     lines += _why_slow(page, pen, height, cursor)
-    lines.append(_device_rule(page, pen))
+    lines.append(_device_rule(page, pen, height, cursor.owner, what_if))
     crowded = height is not None and height <= LOW and bool(page.findings)
-    lines += _where_time_goes(page, pen, height, crowded, cursor.owner)
+    lines += _where_time_goes(page, pen, height, crowded, cursor.owner, what_if)
     first_step = last_step = -1
     rows = 8 if height is None else max(2 if crowded else 3, min(10, height - len(lines) - len(page.top_ops) - 5))
     if page.serves:
@@ -207,8 +201,11 @@ def _latencies(page: Overview, pen: Pen, height: int) -> list[Line]:
     return lines + (drawing.histogram(page.inference, pen, room) if room >= 2 else [])
 
 
-def _device_rule(page: Overview, pen: Pen) -> Line:
-    """The heading of the device section, with the machine and, where the times are simulated, a badge."""
+def _device_rule(page: Overview, pen: Pen, height: int | None, cursor: int | None, what_if: WhatIf) -> Line:
+    """The heading of the device section, with the machine and, where the times are simulated, a badge.
+
+    On a low screen it names the part of the bar under the cursor; where owners are taken away it says what is left.
+    """
     badge: list[Span] = [(" SIMULATED ", "badge")] if page.environment.simulated else []
     room = pen.width - line_width(tuple(badge))
     phrase = environment(page, pen.glyphs.is_ascii)
@@ -218,7 +215,22 @@ def _device_rule(page: Overview, pen: Pen) -> Line:
     title = "Time on the host's CPU" if on_host else "Device time"
     if page.account is not None:
         title = "Where a step goes"
+    if what_if.left is not None:
+        phrase = sentence(what_if.left, pen.glyphs)
+        phrase = phrase if len(phrase) + len(title) + 6 <= room else change(what_if.left, pen.glyphs)
+    if cursor is not None and height is not None and height < TALL:
+        shown = shown_bars(page.account, height)
+        phrase = _named(shown[min(cursor, len(shown) - 1)], page, what_if, pen) if shown else phrase
     return (*pen.at(room).rule(title, phrase), *badge)
+
+
+def _named(bar: Bar, page: Overview, what_if: WhatIf, pen: Pen) -> str:
+    """A part of the one bar: its name, its time, and its share of the step."""
+    whole = page.account.step_ps if page.account is not None else 0.0
+    taken = what_if.takes(bar.names)
+    ps = bar.time_ps if taken else bar.left_ps
+    share = percent(100 * ps / whole) if whole else percent(None)
+    return f"{bar.label} {duration(ps, pen.glyphs.is_ascii)} {share}{' taken away' * taken}"
 
 
 def _steps_rule(page: Overview, parts: Floats, pen: Pen) -> Line:

@@ -6,29 +6,39 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from textual import work
+from textual.message import Message
+
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.pages.findings.finding import KIND_OWNERS
+from tpuprof.parsers.pages.overview.ledger import owners_without
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS
+from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, Owner
+from tpuprof.parsers.steps.what_if import Without, without
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.overview.details import op_details, op_line, step_details, step_line
-from tpuprof.tui.pages.overview.drawing import compose, notes, shown_bars
+from tpuprof.tui.pages.overview.drawing import compose, notes
 from tpuprof.tui.pages.overview.fields import sections
 from tpuprof.tui.pages.overview.findings import finding_details, finding_line, jump_words
 from tpuprof.tui.pages.overview.headline import verdict
 from tpuprof.tui.pages.overview.inference import drawing
 from tpuprof.tui.pages.overview.inference.drawing import module_details
+from tpuprof.tui.pages.overview.ledger.bars import OWNER_LETTER, Bar, shown_bars
 from tpuprof.tui.pages.overview.ledger.card import bar_details, bar_line, place_of
-from tpuprof.tui.pages.overview.ledger.drawing import OWNER_LETTER, Bar
+from tpuprof.tui.pages.overview.ledger.what_if import AS_IT_IS, WhatIf, sentence, taken_words
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.step_graph_tab import NamedStep, Panel, PanelItem, StepGraphTab
-from tpuprof.tui.widgets.tab import Jump
+from tpuprof.tui.widgets.tab import CursorMoved, Jump, PageWanted, Payload
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.findings.finding import JumpTarget
     from tpuprof.parsers.pages.inference import LatencyRow
+    from tpuprof.parsers.steps.ledger import Ledger
     from tpuprof.tui.report.describe import Section
 
 MEANINGS: Mapping[str, str] = {
@@ -46,8 +56,14 @@ MEANINGS: Mapping[str, str] = {
     "counted the ops' work.",
     "OF THE ROOF": "MEMORY-BOUND or COMPUTE-BOUND AT n % OF THE ROOF: the ops lose more than any cause takes, or no "
     "cause takes 5 % of a step. At their roof the ops would take n % of it.",
-    "A step goes": "to its owners, which add up to the mean step. Enter on a bar tells what it is, the steps and cores "
-    "that have most of it, and its ops; `o` goes to where to look. A low screen has one bar; `i` lists all owners.",
+    "A step goes": "to its owners, which add up to the mean step. Enter on a bar tells what it is, since when, the "
+    "steps and cores that have most of it, and its ops; `o` goes to where to look. On a low screen the cursor goes "
+    "over the parts of one bar; `i` lists all owners.",
+    "What if": "Space on a bar takes its owner away from the step, on a reason what that is about as a whole; again "
+    "puts it back, Esc all. A core that becomes faster helps only as far as others wait for it: the steps are played "
+    "again with their waits. Lengths and shares of bars stay those of the step as it is measured.",
+    "AT THE ROOF": "the part of the mean step that its computing ops would take at their roof; FLOPS beside it is of "
+    "the device's peak, over the whole capture.",
     "Letters": f"{'; '.join(f'{OWNER_LETTER[owner]} {OWNER_TITLES[owner]}' for owner in OWNERS)}; O others.",
     "Steps": "one column each from 0, by owners that add up to it: busy is what computes and copies, at the roof or "
     "below; waiting is for other cores; idle is the rest without an op. The slow ones are marked.",
@@ -83,6 +99,13 @@ LATENCY_MEANINGS: Mapping[str, str] = {
 }
 
 
+@dataclass()
+class LeftReady(Message):
+    """The step without some owners is computed."""
+
+    left: Without
+
+
 class OverviewTab(StepGraphTab[Overview]):
     """Shows an overview, or the state of loading one."""
 
@@ -95,8 +118,8 @@ class OverviewTab(StepGraphTab[Overview]):
         ("rests on", "the figures behind a finding, each as it stands on the page that `o` goes to."),
         (
             "a bar",
-            "what the owner is, its time in the mean step, which steps and cores have most of it; then its ops, "
-            "clones together, by self time over the whole capture and all cores.",
+            "what the owner is, its time in the mean step, since when or at which rhythm it comes, which steps and "
+            "cores have most of it; then its ops, clones together, by self time over the whole capture and all cores.",
         ),
         (
             "step",
@@ -109,12 +132,16 @@ class OverviewTab(StepGraphTab[Overview]):
     def __init__(self, look: ScreenLook, *, id: str) -> None:
         super().__init__(look, id=id)
         self._wants_latencies = False
+        self._measured: Overview | None = None
+        """The page as it was read: without what is left of owners' times where some are taken away."""
+        self._ledger: Ledger | None = None
+        self._what_if = AS_IT_IS
 
     def _composed(self, page: Overview, width: int, height: int, cursor: Cursor) -> ComposedGraph:
         if self._shows_latencies and page.inference is not None:
             shown = replace(page.inference, warnings=page.warnings)
             return drawing.compose(shown, Pen(width, self.look.glyphs), height, cursor)
-        return compose(page, Pen(width, self.look.glyphs), height, cursor)
+        return compose(page, Pen(width, self.look.glyphs), height, cursor, self._what_if)
 
     @property
     def _shows_latencies(self) -> bool:
@@ -144,11 +171,17 @@ class OverviewTab(StepGraphTab[Overview]):
             short = "module", "", "details"
             first, *others = motion_keys("module", "", "Details of the module", ends="one", short=short)
             return (first, KeyRow("v", "overview"), *others, KeyRow("i", "figures"))
+        if "what_if" in self.commands:
+            owners, taken = self._owners_here, self._what_if
+            words = "put back" if owners and taken.takes(owners) else "what if"
+            keys = (*keys[:-1], KeyRow("space", words, rank=0 if taken.owners else 1), keys[-1])
+        if self._what_if.owners:
+            keys = (*keys[:-1], KeyRow("Esc", "as it is"), keys[-1])
         if "latencies" not in self.commands:
             return keys
         if self._page is not None and self._page.serves:
             return (keys[0], KeyRow("v", "latencies"), *keys[1:])
-        return (*keys, KeyRow("v", "latencies"))
+        return (*keys, KeyRow("v", "latencies", rank=1))
 
     def _module(self, page: Overview, index: int) -> LatencyRow | None:
         """The module on that row, where modules are what is listed."""
@@ -164,8 +197,8 @@ class OverviewTab(StepGraphTab[Overview]):
         }
 
     def _bars(self, page: Overview) -> Sequence[Bar]:
-        """The bars of the waterfall that are drawn."""
-        return () if self._shows_latencies else shown_bars(page, self.size.height)
+        """The bars of the waterfall that are drawn, or the parts of the one bar of a low screen."""
+        return () if self._shows_latencies else shown_bars(page.account, self.size.height)
 
     def _searched(self, page: Overview) -> Mapping[Panel, Sequence[str]]:
         if self._shows_latencies:
@@ -205,8 +238,19 @@ class OverviewTab(StepGraphTab[Overview]):
         found = super().details
         return ("Module", found[1]) if found is not None and self._shows_latencies else found
 
-    def show(self, part: str, payload: Overview) -> None:
-        """Shows a page, be it of some hosts only; cursors stay on the same op and step where the new page has them."""
+    def show(self, part: str, payload: Payload) -> None:
+        """Shows a page, be it of some hosts only; cursors stay on the same op and step where the new page has them.
+
+        The account by core and step is of the page that is shown, and answers what was asked of it.
+        """
+        if part == "ledger":
+            self._ledger = payload
+            self._compute_left()
+            return
+        self._measured, self._ledger, self._what_if = payload, None, AS_IT_IS
+        self._show_page(payload)
+
+    def _show_page(self, payload: Overview) -> None:
         old, self._page = self._page, payload
         self._wants_latencies = self._wants_latencies and payload.inference is not None
         self._keep_cursors(old, payload)
@@ -226,6 +270,8 @@ class OverviewTab(StepGraphTab[Overview]):
         always += ("latencies",) if page.inference is not None else ()
         if place is None or self._shows_latencies:
             return always
+        if page.account is not None and place.panel in ("findings", "owners"):
+            always += ("what_if",)
         there = self._place_of(page, place)
         if there is not None:
             always = ("graph", *always) if _jump_to(page, there).what == "op" else always
@@ -233,7 +279,9 @@ class OverviewTab(StepGraphTab[Overview]):
         return ("same_op", *(("on_timeline", "graph") if place.panel == "ops" else ()), *always)
 
     def command(self, name: str, by: int = 1) -> str:
-        """Shows latencies, or the overview with its graph again; or all figures."""
+        """Shows latencies, or the overview with its graph again; the step without some owners; or all figures."""
+        if name == "what_if":
+            return self._take_away()
         if name != "latencies":
             return super().command(name, by)
         self._show_latencies(not self._shows_latencies)
@@ -248,11 +296,94 @@ class OverviewTab(StepGraphTab[Overview]):
         self.redraw()
 
     def back(self) -> bool:
-        """From the latencies back to the overview."""
-        if not self._wants_latencies:
+        """From the latencies back to the overview; from the step without some owners to the step as it is."""
+        if self._wants_latencies:
+            self._show_latencies(False)
+            return True
+        if not self._what_if.owners:
             return False
-        self._show_latencies(False)
+        self._show_left(AS_IT_IS)
         return True
+
+    # --- the step without some owners
+
+    @property
+    def _owners_here(self) -> frozenset[Owner]:
+        """The owners of the bar under the cursor, or those that the finding there is about as a whole."""
+        page, place = self._page, self.place
+        if page is None or place is None:
+            return frozenset()
+        if place.panel == "owners":
+            return self._bars(page)[place.index].names
+        return (
+            frozenset(KIND_OWNERS.get(page.findings[place.index].kind, ()))
+            if place.panel == "findings"
+            else frozenset()
+        )
+
+    def _take_away(self) -> str:
+        """Takes the owners under the cursor away from the step, or puts them back; says what comes of it."""
+        page, owners = self._page, self._owners_here
+        account = None if page is None else page.account
+        if account is None:
+            return "No account of a step is there"
+        if not owners:
+            return "This reason is about a part of an owner's time: take away a bar below"
+        if not any(each.owner in owners and each.time_ps + each.between_ps > 0 for each in account.owners):
+            return f"No part of a step is {taken_words(owners)}"
+        self._what_if = self._what_if.toggled(owners)
+        if not self._what_if.owners:
+            self._show_left(AS_IT_IS)
+            return "The step as it is"
+        self.redraw()
+        if self._ledger is None:
+            self.post_message(PageWanted())
+        else:
+            self._compute_left()
+        return f"Without {taken_words(self._what_if.owners)}"
+
+    @property
+    def wanted(self) -> str:
+        """The account by core and step, where owners are to be taken away and it is not read yet."""
+        return "ledger" if self._what_if.owners and self._ledger is None else ""
+
+    def show_failure(self, page: str, error: ProfileError) -> None:
+        """The account could not be read: the step is shown as it is."""
+        self._show_left(AS_IT_IS)
+
+    def _compute_left(self) -> None:
+        """Begins to compute the step that is asked for."""
+        if self._ledger is None:
+            self._show_left(AS_IT_IS)
+        elif not self._what_if.is_whole:
+            self._without(self._ledger, self._what_if.owners)
+
+    @work(thread=True, exclusive=True, group="what-if", description="what-if")
+    def _without(self, of: Ledger, owners: frozenset[Owner]) -> None:
+        self.post_message(LeftReady(without(of, owners)))
+
+    def on_left_ready(self, message: LeftReady) -> None:
+        """Shows what is left, unless another step is asked for by now."""
+        message.stop()
+        left = message.left
+        if left.of is self._ledger and frozenset(left.owners) == self._what_if.owners:
+            self._show_left(WhatIf(self._what_if.owners, left))
+            self.post_message(CursorMoved(sentence(left, self.look.glyphs)))
+
+    def _show_left(self, what_if: WhatIf) -> None:
+        """Shows the step without some owners, or as it is; the cursor stays on its bar."""
+        page, here = self._measured, self._owners_here
+        self._what_if = what_if
+        if page is None:
+            return
+        account = page.account
+        if account is not None and what_if.left is not None:
+            account = replace(account, owners=owners_without(account.owners, what_if.left))
+        self._page = replace(page, account=account)
+        found = (index for index, bar in enumerate(self._bars(self._page)) if bar.names & here)
+        if self.place is not None and self.place.panel == "owners" and (index := next(found, None)) is not None:
+            self._lists["owners"] = Listing(index)
+        self.redraw()
 
     def jump(self, command: str) -> Jump | None:
         """To where a finding points, to a step or an op's longest run on the timeline, to the op in the ops tab."""

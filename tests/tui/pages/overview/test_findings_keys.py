@@ -73,7 +73,8 @@ async def test_o_on_a_step_and_capital_o_on_an_op_go_to_the_timeline() -> None:
 async def test_the_footer_says_where_o_goes() -> None:
     async with scene(app_with_findings()) as (app, pilot):
         assert "o go there" in frame(app)
-        assert "o in ops" in await after(pilot, "j", "j", "j", "j")
+        assert "o go there" in await after(pilot, "j", "j", "j", "j"), "on the bar of the step"
+        assert "o in ops" in await after(pilot, "G")
 
 
 async def test_from_the_steps_up_and_down_go_on_where_the_cursor_was() -> None:

@@ -14,7 +14,7 @@ from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span
-from tpuprof.tui.pages.overview.ledger.drawing import Bar
+from tpuprof.tui.pages.overview.ledger.bars import Bar
 
 _IN_OPS: frozenset[Owner] = frozenset(("collective_transfer", "host_transfer", "copy", "loss", "uncounted", "ideal"))
 """Owners whose largest op is where to look; of the others it is the step that has most of them."""
@@ -59,6 +59,13 @@ def _of_one(of: OwnerTime, account: StepAccount, pen: Pen) -> list[Line]:
     rows = [("a step", f"{duration(of.time_ps, is_ascii)}, {share}")]
     if of.between_ps > 0:
         rows.append(("between steps", f"{duration(of.between_ps, is_ascii)} more, between a step and the next"))
+    if of.without_ps is not None:
+        rows.append(("without some", f"{duration(of.without_ps, is_ascii)}, in the step without what is taken away"))
+    if of.timing:
+        there, elsewhere = duration(of.timing_ps, is_ascii), duration(of.elsewhere_ps, is_ascii)
+        rows.append(("since when", f"{of.timing}: {there}, in the other steps {elsewhere} on average"))
+    elif len(account.steps) > 1:
+        rows.append(("since when", "in most steps, or in no pattern"))
     lines = [
         *pen.wrap(OWNER_TITLES[of.owner], "strong"),
         *pen.wrap(f"{OWNER_WORDS[of.owner]}.", "dim"),

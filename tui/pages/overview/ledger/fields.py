@@ -37,7 +37,8 @@ VERDICT: tuple[Metric[Any], ...] = (
 
 NO_STEPS = "the profile has no steps that take time"
 _NOTHING_TAKEN = "no --without takes an owner away"
-_OWNER_COLUMNS = in_order("time_ms percent between_ms worst_step worst_step_ms worst_core worst_core_ms")
+_NO_PATTERN = "it is in most steps, or nothing distinguishes those that have it"
+_OWNER_COLUMNS = in_order("time_ms percent between_ms worst_step worst_step_ms worst_core worst_core_ms timing")
 OWNER_TIMES: Table[Sequence[OwnerTime]] = object_table(
     "owners",
     (
@@ -49,6 +50,7 @@ OWNER_TIMES: Table[Sequence[OwnerTime]] = object_table(
         attribute("worst_step_ms", TIME_MS, "what it has there, mean over cores", "there"),
         attribute("worst_core", VERBATIM, "the core on which it has most", "most on core"),
         attribute("worst_core_ms", TIME_MS, "what it has there, mean over steps", "there, a step"),
+        attribute("timing", TEXT, "in which steps it is: every 4th step, from step 106 on", "when", null=_NO_PATTERN),
         attribute(
             "without_ms",
             TIME_MS,

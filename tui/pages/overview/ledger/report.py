@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.pages.overview.ledger import OwnerTime
+from tpuprof.parsers.pages.overview.ledger import owners_without
 from tpuprof.parsers.session import pages
-from tpuprof.parsers.steps.accounts.owners import OWNERS
 from tpuprof.parsers.steps.what_if import OWNERS_BY_NAME, KnownOwners, Without, owners_named, without
 from tpuprof.tui.pages.overview.ledger.fields import (
     CORES,
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from tpuprof.tui.draw.pen import Pen
     from tpuprof.tui.draw.spans import Line
 
-_report_lines = drawn_by("tpuprof.tui.pages.overview.ledger.drawing:report_lines")
+_report_lines = drawn_by("tpuprof.tui.pages.overview.ledger.report_lines:report_lines")
 _without_lines = drawn_by("tpuprof.tui.pages.overview.ledger.without:without_lines")
 
 
@@ -68,7 +66,7 @@ def taken_away(content: Content, request: ReportRequest) -> tuple[Metrics[Any], 
 def declare(content: Content, request: ReportRequest) -> Declared:
     """The mean step by owner, the verdict, what some owners leave, and the accounts of hosts, cores and steps."""
     page, account, most, taken = content.page, content.page.account, request.most_rows, content.without
-    rows = () if account is None else _rows(account.owners, taken)
+    rows = () if account is None else account.owners if taken is None else owners_without(account.owners, taken)
     keys = OWNER_TIMES.markdown if taken is None else (*OWNER_TIMES.markdown, "without_ms")
     owners = Section(OWNER_TIMES, rows, "Owners" if account else "", keys=keys)
     others = (
@@ -94,19 +92,6 @@ def declare(content: Content, request: ReportRequest) -> Declared:
 
 def _both(taken: Without, pen: Pen) -> list[Line]:
     return [*_without_lines(taken, pen), pen.rule("The step as it is")]
-
-
-def _rows(owners: tuple[OwnerTime, ...], taken: Without | None) -> tuple[OwnerTime, ...]:
-    """The owners with what is left of each; those that have time only then, as cores wait that did not, are added."""
-    if taken is None:
-        return owners
-    now, left = {each.owner: each for each in owners}, zip(OWNERS, taken.owner_ps.mean(axis=0).tolist(), strict=True)
-    first_step, first_core = taken.of.names[0], taken.of.core_names[0]
-    return tuple(
-        replace(now.get(owner) or OwnerTime(owner, 0, 0, 0, first_step, 0, first_core, 0), without_ps=ps)
-        for owner, ps in left
-        if ps or owner in now
-    )
 
 
 STEP_TIME = "performance.step_time_ms"

@@ -7,9 +7,7 @@ from tpuprof.parsers.steps.what_if import Without
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, StyleKey
-
-_NAMED_BETWEEN = 0.01
-"""The time from a step to the next is told from this share of it between steps on."""
+from tpuprof.tui.pages.overview.ledger.what_if import NAMED_BETWEEN, taken_words
 
 
 def without_lines(of: Without, pen: Pen) -> list[Line]:
@@ -26,16 +24,16 @@ def without_lines(of: Without, pen: Pen) -> list[Line]:
 
 def _sentence(of: Without, pen: Pen) -> str:
     ascii_only, now = pen.glyphs.is_ascii, of.of
-    taken = ", ".join(OWNER_TITLES[owner].replace(", ", " ") for owner in of.owners)
     between = float(now.mean_between_ps.sum())
     times = [("a step takes", now.mean_step_ps, of.mean_step_ps)]
-    if between >= _NAMED_BETWEEN * (now.mean_step_ps + between):
+    if between >= NAMED_BETWEEN * (now.mean_step_ps + between):
         times.append(("there is one every", now.mean_step_ps + between, of.mean_period_ps))
     told = " and ".join(
         f"{words} {duration(after, ascii_only)} instead of {duration(before, ascii_only)}"
         for words, before, after in times
     )
-    return f"Without {taken}: {told}, {duration(of.saved_ps, ascii_only)} or {percent(100 * of.saved_fraction)} less."
+    saved = f"{duration(of.saved_ps, ascii_only)} or {percent(100 * of.saved_fraction)} less"
+    return f"Without {taken_words(of.owners)}: {told}, {saved}."
 
 
 def _times(name: str, now: float, left: float, pen: Pen, style: StyleKey) -> Line:
