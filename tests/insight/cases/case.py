@@ -36,6 +36,7 @@ class Case:
             half. shape: what sort of program it is, if its set is split by that rather than by kind.
         beside: the same scene's second problem, which is worth less; its `without` is the scene without that one alone.
         when: a pattern that the finding's text matches if it says in which steps the problem is; empty for all steps.
+        half: which half it is in, if its set is not split.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Case:
     shape: str = ""
     beside: Case | None = None
     when: str = ""
+    half: Half | None = None
 
     @property
     def planted(self) -> tuple[Case, ...]:
@@ -180,11 +182,14 @@ def fine(name: str, scene: Scene) -> Case:
 
 
 def halves(cases: Iterable[Case]) -> dict[str, Half]:
-    """The half of each case by name: of each set, in the order of the names' hashes, every other one."""
+    """The half of each case by name: its own, or of each set, in the order of the names' hashes, every other one."""
     sets: dict[str, list[str]] = defaultdict(list)
-    for case in cases:
-        sets[case.set].append(case.name)
     found: dict[str, Half] = {}
+    for case in cases:
+        if case.half is None:
+            sets[case.set].append(case.name)
+        else:
+            found[case.name] = case.half
     for name_of_set, names in sets.items():
         first = _hash(name_of_set) % 2
         for number, name in enumerate(sorted(names, key=_hash)):

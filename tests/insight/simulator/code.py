@@ -285,12 +285,13 @@ class Code:
 
     def meet(self, value: Value, transfer_ps: float, groups: Groups, flops: int | None = None) -> Value:
         """Makes an instruction a collective that cores wait for each other in."""
-        self._attach(value, groups)
+        self.attach(value, groups)
         op = self._op(value, 0, transfer_ps, flops=flops, groups=groups)
         self._scopes[-1].items.append(Item("sync", self._register(value, op)))
         return value
 
-    def _attach(self, value: Value, groups: Groups) -> None:
+    def attach(self, value: Value, groups: Groups) -> None:
+        """Writes down which cores an instruction exchanges data between."""
         self._channels += 1
         value.channel_id = self._channels
         value.use_global_device_ids = True
@@ -299,8 +300,8 @@ class Code:
 
     def start(self, value: Value, transfer_ps: float, engine: str, groups: Groups = (), route: Groups = ()) -> Value:
         """Makes an instruction the start of something asynchronous that takes so long once its turn comes."""
-        if groups or route:
-            self._attach(value, groups)
+        if (groups or route) and value.opcode != b"fusion":  # the collective inside of one has them
+            self.attach(value, groups)
             for pair in route:
                 value.source_target_pairs.add(source=pair[0], target=pair[1])
         op = self._op(value, US // 16, transfer_ps, engine=engine, groups=groups, route=route)
@@ -313,7 +314,10 @@ class Code:
 
     def done(self, opcode: str, started: Value, shape: Shape, base: str = "") -> Value:
         """Waits for the end of what was started."""
-        value = self.emit(opcode, shape, [started], base)
+        return self.wait(self.emit(opcode, shape, [started], base), started)
+
+    def wait(self, value: Value, started: Value) -> Value:
+        """Makes an instruction the end of what was started."""
         number = self._register(value, self._op(value, US // 16, 0))
         self._scopes[-1].items.append(Item("done", number, self._op_of[started.id]))
         return value

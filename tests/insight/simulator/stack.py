@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 
 from tests.demo.profile.schedule import Device
@@ -32,7 +32,8 @@ class Stack:
         tokens, width: sizes of the activations that the parts get; of one micro-batch.
         each, back: parts of a layer's forward and backward pass; a model without the latter only infers.
         first, once: parts of a step, ahead of the layers and after them. turn: of a micro-batch, after its layers.
-        scanned: layers are turns of a loop. micro: micro-batches of a step, turns of a loop `over` both passes.
+        scanned: layers are turns of a loop. numbered: the scope of each of them else, with its number for ``{}``.
+        micro: micro-batches of a step, turns of a loop `over` both passes.
         rows: of f32 parameters of this width that each core updates; 0 for none.
     """
 
@@ -45,6 +46,7 @@ class Stack:
     turn: tuple[Part, ...] = ()
     once: tuple[Part, ...] = ()
     scanned: bool = False
+    numbered: str = ""
     micro: int = 1
     over: str = "microbatches/while"
     rows: int = 0
@@ -55,7 +57,7 @@ class Stack:
     def build(self, device: Device, cores: int) -> Program:
         code = Code(self.name, device, cores)
         x = code.param("bf16", self.tokens, self.width)
-        _emit(code, x, self.first)
+        emit_all(code, x, self.first)
         with ExitStack() as around:
             if self.micro > 1:
                 around.enter_context(code.at(self.over, "accumulate.py:22"))
@@ -63,8 +65,8 @@ class Stack:
                 around.enter_context(code.at("body", "accumulate.py:22"))
             self._layers(code, x, f"jvp({self.model})" if self.back else self.model, self.each)
             self._layers(code, x, f"transpose(jvp({self.model}))", self.back)
-            _emit(code, x, self.turn)
-        _emit(code, x, self.once)
+            emit_all(code, x, self.turn)
+        emit_all(code, x, self.once)
         if self.rows:
             update(code, self.rows, self.width)
         return code.program()
@@ -75,12 +77,14 @@ class Stack:
         with code.at(scope, self.source):
             if self.scanned:
                 with code.at("while", self.source), code.loop(self.layers, x), code.at("body", self.source):
-                    _emit(code, x, parts)
-            for _ in range(0 if self.scanned else self.layers):
-                _emit(code, x, parts)
+                    emit_all(code, x, parts)
+            for number in range(0 if self.scanned else self.layers):
+                with code.at(self.numbered.format(number), self.source) if self.numbered else nullcontext():
+                    emit_all(code, x, parts)
 
 
-def _emit(code: Code, x: Value, parts: tuple[Part, ...]) -> None:
+def emit_all(code: Code, x: Value, parts: tuple[Part, ...]) -> None:
+    """Writes parts down, one after the other."""
     for part in parts:
         part.emit(code, x)
 
@@ -116,14 +120,14 @@ class Beside:
 
     def emit(self, code: Code, x: Value) -> Value:
         if code.cores < 2:
-            _emit(code, x, self.parts)
+            emit_all(code, x, self.parts)
             return x
         with code.at(self.scope, self.source):
             value = code.param("bf16", self.rows, dims_of(x)[-1])
             started = None if self.bad else start_collective(code, self.opcode, value)
             if self.bad:
                 collective(code, self.opcode, value)
-        _emit(code, x, self.parts)
+        emit_all(code, x, self.parts)
         if started is not None:
             with code.at(self.scope, self.source):
                 finish(code, started)
@@ -148,11 +152,11 @@ class Ring:
                 started = permute(code, code.param("bf16", self.rows, dims_of(x)[-1]), route)
                 if self.bad:
                     finish(code, started)
-            _emit(code, x, self.parts)
+            emit_all(code, x, self.parts)
             if not self.bad:
                 with code.at(self.scope, self.source):
                     finish(code, started)
-        _emit(code, x, self.parts)
+        emit_all(code, x, self.parts)
         return x
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.insight.cases.shapes import fleets, others, rhythms, trains
+from tests.insight.cases.shapes.dialects import all as dialects
 
-SHAPES = (*trains.SHAPES, *others.SHAPES, *rhythms.SHAPES, *fleets.SHAPES)
+SHAPES = (*trains.SHAPES, *others.SHAPES, *rhythms.SHAPES, *fleets.SHAPES, *dialects.SHAPES)
 CASES = tuple(case for shape in SHAPES for case in shape.cases())

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.insight.cases.case import Case, fine
+from tests.insight.cases.case import Case, Half, fine
 from tests.insight.simulator.parts import Part
 from tests.insight.simulator.play import Chore
 from tests.insight.simulator.scene import Scene
@@ -59,7 +59,15 @@ class Plant:
     def when(self) -> str:
         """The pattern of a text that says in which steps it comes: their rhythm, and the number of the first one."""
         if self.every:
-            ordinal = {2: "other|second|2nd", 3: "third|3rd", 4: "fourth", 5: "fifth", 8: "eighth"}[self.every]
+            ordinal = {
+                2: "other|second|2nd",
+                3: "third|3rd",
+                4: "fourth",
+                5: "fifth",
+                6: "sixth",
+                7: "seventh",
+                8: "eighth",
+            }[self.every]
             return rf"(?i)\bevery ({ordinal}|{self.every}(th)?)\b"
         if self.since:
             numbers = "|".join(
@@ -78,6 +86,7 @@ class Shape:
         pairs: names of two problems of one scene; the first is worth more.
         twins: harmless things, as problems are given; all scenes are twins anyhow, as they are and with each part that
             could be done badly done well.
+        half: of all its cases, where they are not split.
     """
 
     name: str
@@ -85,11 +94,12 @@ class Shape:
     problems: Mapping[str, tuple[str, Plant]]
     pairs: tuple[tuple[str, str], ...]
     twins: Mapping[str, tuple[str, Plant]] = field(default_factory=dict)
+    half: Half | None = None
 
     def cases(self) -> list[Case]:
         """All its cases."""
         found = [*self._singles(), *self._pairs(), *self._twins()]
-        return [replace(case, shape=self.name) for case in found]
+        return [replace(case, shape=self.name, half=self.half) for case in found]
 
     def done_well(self, names: Iterable[str]) -> Scene:
         """Their scene with these problems' parts, all done well."""
