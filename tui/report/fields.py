@@ -202,15 +202,24 @@ def named(
     return Field(key, unit, read, meaning, null, heading, screen, filter=filter)
 
 
-def of_each(name: str, within: str = "") -> Reader[Any]:
-    """Reads what each item has under a dotted name, of the source or of the sequence that it has `within`."""
-    read = attrgetter(name)
+def of_each(read: str | Callable[[Any], Any], within: str = "") -> Reader[Any]:
+    """Reads what each item has under a dotted name, or what a function makes of it.
+
+    The items are those of the source, or of the sequence that it has under the dotted name `within`.
+    """
+    value = attrgetter(read) if isinstance(read, str) else read
 
     def values(source: Any, rows: Rows) -> list[Any]:  # noqa: ANN401 - any table's source
-        items = getattr(source, within) if within else source
-        return [read(items[row]) for row in rows]
+        items = attrgetter(within)(source) if within else source
+        return [value(items[row]) for row in rows]
 
     return values
+
+
+def of_each_row(method: str) -> Reader[Any]:
+    """Reads what a method of the source, or of what it has, with a dotted name, says of each row."""
+    bound = attrgetter(method)
+    return lambda source, rows: [bound(source)(int(row)) for row in rows]
 
 
 def column(name: str, index: int | None = None) -> Reader[Any]:
@@ -243,10 +252,7 @@ def object_table(
     """A table whose source is a sequence, an object a row: JSON has all `metrics`, CSV and Markdown `others` too."""
 
     def field(figure: Metric[Item]) -> Field[Sequence[Item]]:
-        def read(items: Sequence[Item], rows: Rows) -> list[Any]:
-            return [figure.read(items[row]) for row in rows]
-
-        return Field(figure.key, figure.unit, read, figure.meaning, figure.null, figure.heading)
+        return Field(figure.key, figure.unit, of_each(figure.read), figure.meaning, figure.null, figure.heading)
 
     fields = tuple(map(field, metrics))
     more = (field(quantity) if isinstance(quantity, Metric) else quantity for quantity in others)

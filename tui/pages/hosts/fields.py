@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, LeftOut, SharedSteps, StepPartName
+from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, LeftOut, SharedSteps, StepPartName
 from tpuprof.tui.draw.format import UNKNOWN, count
 from tpuprof.tui.draw.spans import ASCII, Glyphs, Span
 from tpuprof.tui.draw.table import Cells, by_row, each
-from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Rows, Table, attribute, listed, object_table
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, listed, object_table, of_each
 from tpuprof.tui.report.units import COUNT, PERCENT, TEXTS, TIME_MS, VERBATIM, Unit, plain
 
 _WHY = "the profile of the host does not tell"
@@ -63,8 +64,7 @@ def name_width(page: HostsPage) -> int:
     return max([4, *(len(text) for text, _ in cells(range(len(page.rows))))])
 
 
-def _of_row(read: Callable[[HostRow], Any]) -> Callable[[HostsPage, Rows], list[Any]]:
-    return lambda page, rows: [read(page.rows[row]) for row in rows]
+_of_row = partial(of_each, within="rows")
 
 
 def _column(unit: Unit, title: str, sort: str) -> ColumnSpec[HostsPage]:
@@ -78,7 +78,7 @@ def _known(
 ) -> tuple[str, Field[HostsPage]]:
     """A field of an attribute of `HostRow`, under which `HostsPage.unknown` says why it is unknown."""
     screen = _column(unit, title, sort) if title else None
-    return name, Field(key, unit, _of_row(attrgetter(name)), meaning, null, title, screen)
+    return name, Field(key, unit, _of_row(name), meaning, null, title, screen)
 
 
 def _step_time(name: str, unit: Unit, meaning: str, title: str = "", heading: str = "") -> tuple[str, Field[HostsPage]]:
@@ -100,10 +100,10 @@ def _part(index: int, part: StepPartName) -> tuple[str, Field[HostsPage]]:
 
 _HOST_COLUMN: ColumnSpec[HostsPage] = ColumnSpec("host", "host", 4, cells=_name_cells, fixed=True)
 _CORE_COLUMN: ColumnSpec[HostsPage] = ColumnSpec("core", "core", 4, cells=by_row(_core_cell), fixed=True)
-_NAMES = _of_row(attrgetter("host"))
+_NAMES = _of_row("host")
 _HOST = Field("host", VERBATIM, _NAMES, "its name", "", "host", _HOST_COLUMN, lambda page: np.arange(len(page.rows)))
 _SLOWEST = "in how many common steps its own time is longer than that of every other host"
-_SLOWEST_IN = _of_row(attrgetter("slowest_in"))
+_SLOWEST_IN = _of_row("slowest_in")
 _SLOWEST_COLUMN = ColumnSpec("slowest", "slowest", 7, cells=by_row(_slowest_cell))
 _OWN = "mean time of a common step that its slowest core does not wait for other cores"
 _COST = "mean over the common steps of how much longer its own time is than the next slowest host's"
@@ -225,9 +225,9 @@ _CORE, _NO_CHIP = "its host and number, as --core takes it", "the profile does n
 CORES: Table[HostsPage] = Table(
     "cores",
     (
-        Field("core", VERBATIM, _of_row(attrgetter("label")), _CORE, heading="core", screen=_CORE_COLUMN),
+        Field("core", VERBATIM, _of_row("label"), _CORE, heading="core", screen=_CORE_COLUMN),
         Field("host", VERBATIM, _NAMES, "the name of its host"),
-        Field("chip", COUNT, _of_row(attrgetter("chip")), "the number of its chip", _NO_CHIP),
+        Field("chip", COUNT, _of_row("chip"), "the number of its chip", _NO_CHIP),
         *map(_of_core, HOSTS.chosen(_OF_CORES)),
         Field("slowest_of_steps", _OF_STEPS, _OF_COMMON, _SLOWEST_OF, heading="slowest in"),
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.format import UNKNOWN, age, duration, utc
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
-from tpuprof.tui.report.fields import ColumnSpec, Field, Rows, Table
+from tpuprof.tui.report.fields import ColumnSpec, Field, Rows, Table, of_each
 from tpuprof.tui.report.units import COUNT, FILE_BYTES, FLAG, PROBLEMS, TEXTS, TIME_PS, Unit, plain
 
 if TYPE_CHECKING:  # the list stands before numpy is imported
@@ -90,8 +91,7 @@ def _blank(unit: Unit) -> Unit:
     return replace(unit, words=lambda value, is_ascii: "" if value is None else unit.words(value, is_ascii))
 
 
-def _of_row(read: Callable[[RunRow], Any]) -> Callable[[RunList, Rows], list[Any]]:
-    return lambda source, rows: [read(source.rows[row]) for row in rows]
+_of_row = partial(of_each, within="rows")
 
 
 def _known(read: Callable[[RunFacts], Any]) -> Callable[[RunRow], Any]:

@@ -30,6 +30,7 @@ from tpuprof.tui.report.fields import (
     named,
     nested,
     object_table,
+    of_each_row,
 )
 from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import COUNT, NUMBER, PERCENT, TEXT, TEXTS, TIME_MS, TIME_PS, VERBATIM
@@ -153,10 +154,6 @@ def _programs(table: OpTable, rows: Rows) -> list[int | None]:
     return [int(table.program_id[row]) or None for row in rows]
 
 
-def _expressions(table: OpTable, rows: Rows) -> list[str]:
-    return [table.expression(int(row)) for row in rows]
-
-
 def _text(key: str, meaning: str, heading: str, width: int, name: str = "") -> Field[OpTable]:
     look = {"null": _NONE_GIVEN, "name": name or heading}
     return named(key, TEXT, column(key), meaning, heading, width, filter=(key,), **look)
@@ -184,7 +181,7 @@ OPS: Table[OpTable] = Table(
         _text("framework_op", "the framework op that it stems from", "framework op", 24, name="framework"),
         named("total_time_ps", TIME_PS, column("total_ps"), "its time with the ops inside it", "total", 8),
         named("program_id", NUMBER, _programs, "the id of its HLO module", null=_NONE_GIVEN),
-        named("expression", TEXT, _expressions, "its HLO text", null=_NONE_GIVEN, filter=("expression",)),
+        named("expression", TEXT, of_each_row("expression"), "its HLO text", null=_NONE_GIVEN, filter=("expression",)),
     ),
     len,
     json=in_order(_OP, "expression"),

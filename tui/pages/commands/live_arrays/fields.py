@@ -15,7 +15,7 @@ from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size
 from tpuprof.tui.draw.format import count, utc
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, by_row, each
-from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Rows, Table, attribute, in_order, object_table
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, in_order, object_table, of_each
 from tpuprof.tui.report.shared.buffers import BAR_WIDTH, bar_field, rank_field, size_look, whole_share
 from tpuprof.tui.report.shared.holders import group_name
 from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, TEXTS, VERBATIM, Unit, plain
@@ -93,12 +93,9 @@ def of_group(
     of: Literal["groups", "changes"] = "groups",
 ) -> Field[GroupRows]:
     """A field that is read of the group or its change, in Markdown called as on the screen if it has no heading."""
-
-    def values(source: GroupRows, rows: Rows) -> list[Any]:
-        items = getattr(source, of)
-        return [read(items[row]) for row in rows]
-
-    return Field(key, unit, values, meaning, null, heading or (screen.title if screen is not None else key), screen)
+    return Field(
+        key, unit, of_each(read, of), meaning, null, heading or (screen.title if screen is not None else key), screen
+    )
 
 
 _NAMED = "what is put together: a source line, a function, a stack from its innermost own call out, a device or a kind"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.oom.model import Advice, OomLog
 from tpuprof.parsers.memory.oom.triage import Triage, space_words
-from tpuprof.tui.report.fields import Field, Metric, Rows, Table, attribute, object_table
+from tpuprof.tui.report.fields import Field, Metric, Table, attribute, object_table, of_each
 from tpuprof.tui.report.shared.buffers import BUFFER_FIELDS, SHARED_KEYS, BufferRows
 from tpuprof.tui.report.units import BYTES, COUNT, FLAG, NUMBER, SHARE, VERBATIM, Unit
 
@@ -53,20 +53,15 @@ def _said(
         called: how help calls it; as its meaning where it is empty.
         name: of the attribute, where it is not the key.
     """
-
-    def read(errors: OomErrors, rows: Rows) -> list[Any]:
-        return [getattr(errors.log.reports[row], name or key) for row in rows]
-
-    return Field(key, unit, read, meaning, null, called or meaning)
+    return Field(key, unit, of_each(name or key, "log.reports"), meaning, null, called or meaning)
 
 
-def _memory_spaces(errors: OomErrors, rows: Rows) -> list[str | None]:
-    return [space and space_words(space) for space in (errors.log.reports[row].memory_space for row in rows)]
-
+_SPACES = of_each(lambda report: report.memory_space and space_words(report.memory_space), "log.reports")
+_NOTES = of_each(lambda triage: list(triage.notes), "triages")
 
 _ERROR_FIELDS: tuple[Field[OomErrors], ...] = (
     _said("kind", "when it was", "", VERBATIM, ""),
-    Field("memory_space", VERBATIM, _memory_spaces, "which memory it is", _NOT_SAID, "which memory it is"),
+    Field("memory_space", VERBATIM, _SPACES, "which memory it is", _NOT_SAID, "which memory it is"),
     _said("code", "the error's code", "", VERBATIM),
     _said("sentence", "its first sentence", "", VERBATIM, ""),
     _said("program", "the compiled module's name", "program", VERBATIM),
@@ -95,12 +90,7 @@ _ERROR_FIELDS: tuple[Field[OomErrors], ...] = (
     _said("fragmentation", "the share of gaps", "", SHARE),
     _said("fragmentation_bytes", "gaps between buffers"),
     _said("is_cut", "whether the text ends in the middle", "", FLAG, ""),
-    Field(
-        "notes",
-        VERBATIM,
-        lambda errors, rows: [list(errors.triages[row].notes) for row in rows],
-        "what else to know, a sentence each",
-    ),
+    Field("notes", VERBATIM, _NOTES, "what else to know, a sentence each"),
 )
 
 ERRORS: Table[OomErrors] = Table("reports", _ERROR_FIELDS, len, json=tuple(one.key for one in _ERROR_FIELDS))

@@ -16,7 +16,7 @@ from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import by_row
 from tpuprof.tui.pages.ops.fields import COLUMNS, common
 from tpuprof.tui.pages.ops.fields.common import LEADING, READABLE_RATES, SHARES, TIMES, WORK_RATES, known_program
-from tpuprof.tui.report.fields import ColumnSpec, Field, Reader, Rows, Table, column, in_order
+from tpuprof.tui.report.fields import ColumnSpec, Field, Reader, Rows, Table, column, in_order, of_each_row
 from tpuprof.tui.report.units import COUNT, FLAG, JOULES, MAYBE, NUMBER, TEXT, TIME_PS, WHOLE, Unit, plain
 
 if TYPE_CHECKING:
@@ -31,11 +31,6 @@ def _program_cell(page: OpsPage, glyphs: Glyphs, row: int) -> Span:
 def text_of(stat: str) -> Reader[OpsPage]:
     """Reads a text of the ops' event metadata."""
     return lambda page, rows: page.table.texts(stat, np.asarray(rows))
-
-
-def expressions(page: OpsPage, rows: Rows) -> list[str]:
-    """HLO texts of some ops."""
-    return [page.table.expression(int(row)) for row in rows]
 
 
 def _core_types(page: OpsPage, rows: Rows) -> list[str | None]:
@@ -58,13 +53,7 @@ def _above_peak(page: OpsPage, rows: Rows) -> list[str | None]:
     return above_peak(page.table, page.rates, rows)
 
 
-def _remats(page: OpsPage, rows: Rows) -> list[bool]:
-    return [page.table.is_rematerialized(row) for row in rows]
-
-
-def _outside(page: OpsPage, rows: Rows) -> list[bool]:
-    return [page.table.is_outside_compilation(row) for row in rows]
-
+expressions = of_each_row("table.expression")  # the HLO texts of ops, unescaped
 
 TENSOR_CORE, SPARSE_CORE = "TensorCore", "SparseCore"
 
@@ -136,8 +125,8 @@ HLO_FIELDS: tuple[Field[OpsPage], ...] = (
     _work("hbm_bytes", "bytes read from and written to HBM, over all occurrences", common.NO_HBM_BYTES),
     *common.rate_fields("rates"),
     _field("above_peak_why", TEXT, _above_peak, _WHY, "no utilization of these ops is above 1"),
-    _field("remat", FLAG, _remats, _REMAT, filter=("remat",)),
-    _field("outside_compilation", FLAG, _outside, _OUTSIDE),
+    _field("remat", FLAG, of_each_row("table.is_rematerialized"), _REMAT, filter=("remat",)),
+    _field("outside_compilation", FLAG, of_each_row("table.is_outside_compilation"), _OUTSIDE),
     _field("autotuned", MAYBE, lambda _, rows: [None] * len(rows), _AUTOTUNED, _NEVER_TOLD),
     _field("core_type", TEXT, _core_types, _CORE, "only TPUs have cores of several types"),
     _field("side", TEXT, _sides, "where it ran, for the filter", filter=("side",)),

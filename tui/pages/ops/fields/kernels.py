@@ -8,7 +8,7 @@ from operator import attrgetter
 from tpuprof.parsers.ops.streams.attribution import kernel_name
 from tpuprof.parsers.pages.ops.kernels import KernelsPage
 from tpuprof.tui.pages.ops.fields.common import bars, shown_field
-from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Rows, Table, in_order, of_each
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, in_order, of_each
 from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import BYTES, COUNT, FLAG, MAYBE, SHARE, SHARE_PERCENT, TEXT, TIME_PS, Unit
 
@@ -49,10 +49,7 @@ def _of(
     return _field(key, unit, of_each(name or key, "kernels"), meaning, null, heading, filter=filter)
 
 
-def _averages(page: KernelsPage, rows: Rows) -> list[float]:
-    return [page.kernels[row].total_ps / page.kernels[row].occurrences for row in rows]
-
-
+_AVERAGES = of_each(lambda kernel: kernel.total_ps / kernel.occurrences, "kernels")
 _NAME = "its name, as the driver gives it; the screen leaves out namespaces, template arguments and parameters"
 _OCCUPANCY = "theoretical occupancy: the part of a multiprocessor's threads that the launch can fill"
 _NO_OCCUPANCY = "the profiler gives no occupancy, or 0, which it writes where it can't compute one"
@@ -74,7 +71,7 @@ _FIELDS: tuple[Field[KernelsPage], ...] = (
     _of("occurrences", COUNT, "launches, over all GPUs", "count"),
     _of("total_time_ps", TIME_PS, "time over all launches", "total time", name="total_ps"),
     _field("self_time_ps", TIME_PS, "total_ps", "the same: nothing runs inside a kernel"),
-    _field("average_time_ps", TIME_PS, _averages, "time by launch", "", "average"),
+    _field("average_time_ps", TIME_PS, _AVERAGES, "time by launch", "", "average"),
     _of("minimum_time_ps", TIME_PS, "the shortest", "least", name="minimum_ps"),
     _of("maximum_time_ps", TIME_PS, "the longest", "most", name="maximum_ps"),
     _of("registers_per_thread", COUNT, "registers that a thread uses", "registers", _REGISTERS, "registers"),

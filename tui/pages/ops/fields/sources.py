@@ -13,7 +13,7 @@ from tpuprof.tui.draw.layout import cut_begin
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, each
 from tpuprof.tui.pages.ops.fields import common
-from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Rows, Table, attribute, in_order
+from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Rows, Table, attribute, in_order, of_each
 from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import COUNT, NUMBER, SHARE, SHARE_PERCENT, TEXT, TIME_PS
 
@@ -39,20 +39,9 @@ def _names(page: SourcesPage, glyphs: Glyphs) -> Cells:
 _NAME_CELLS = 30
 
 
-def _stacks(page: SourcesPage, rows: Rows) -> list[str]:
-    return [BETWEEN.join(page.stacks[row][0].calls) if page.stacks[row] else "" for row in rows]
-
-
-def _stack_counts(page: SourcesPage, rows: Rows) -> list[int]:
-    return [len(page.stacks[row]) for row in rows]
-
-
-def _files(page: SourcesPage, rows: Rows) -> list[str]:
-    return [source_location(page.source[row]).file for row in rows]
-
-
-def _lines(page: SourcesPage, rows: Rows) -> list[int | None]:
-    return [source_location(page.source[row]).line for row in rows]
+_LONGEST_STACK = of_each(lambda stacks: BETWEEN.join(stacks[0].calls) if stacks else "", "stacks")
+_FILE = of_each(lambda text: source_location(text).file, "source")
+_LINE = of_each(lambda text: source_location(text).line, "source")
 
 
 def _longest(page: SourcesPage, rows: Rows) -> list[str]:
@@ -91,8 +80,8 @@ _NOT_CALLED = "the line is in no installed package, or no call stack leads out o
 _FIELDS: tuple[Field[SourcesPage], ...] = (
     Field("rank", RANK.unit, RANK.read, "the row's place by self time; ops that name no line come last"),
     _field("source", TEXT, "source", _SOURCE, UNNAMED, "line", filter=("source",)),
-    _field("file", TEXT, _files, "the file", UNNAMED),
-    _field("line", NUMBER, _lines, "the number of the line, from 1", f"{UNNAMED}, or a file alone"),
+    _field("file", TEXT, _FILE, "the file", UNNAMED),
+    _field("line", NUMBER, _LINE, "the number of the line, from 1", f"{UNNAMED}, or a file alone"),
     _field("function", TEXT, "function", _FUNCTION, f"{_NO_STACK}, or these name no functions", "function"),
     _field("scope", TEXT, "scope", _SCOPE, f"{UNNAMED}, or no framework op", "scope"),
     _field("op_count", COUNT, "op_count", "HLO ops of the line", heading="ops"),
@@ -108,8 +97,8 @@ _FIELDS: tuple[Field[SourcesPage], ...] = (
     *(replace(quantity, filter=()) for quantity in common.rate_fields("rates")),
     _field("longest_op", TEXT, _longest, "its op with most self time", heading="longest op"),
     _field("called_from", TEXT, "caller", _CALLED, _NOT_CALLED),
-    _field("stack", TEXT, _stacks, "the calls that led to most of its time, outermost first", _NO_STACK),
-    _field("stack_count", COUNT, _stack_counts, "distinct call stacks that lead to it"),
+    _field("stack", TEXT, _LONGEST_STACK, "the calls that led to most of its time, outermost first", _NO_STACK),
+    _field("stack_count", COUNT, of_each(len, "stacks"), "distinct call stacks that lead to it"),
 )
 
 _JSON = in_order(
