@@ -191,6 +191,33 @@ class CompiledModules:
         self._last = (label, space, made)
         return made
 
+    def figures(self, label: ModuleLabel, space: int) -> SpaceMemory | str:
+        """One memory space of a module, or the sentence on why it has none."""
+        try:
+            return self.space(label, space)
+        except ProfileError as error:
+            return error.sentence
+
+    def asked(self, module: str | None = None, space: str | None = None) -> SpaceMemory | str:
+        """The memory space that is asked for, or why there is none.
+
+        Args:
+            module: ``name``, or ``name(program id)``; None for the one with the largest peak.
+            space: in lower case; None for HBM, or the first that the module uses where it uses none.
+
+        Raises:
+            ProfileError: there is no such module.
+        """
+        page = self.page()
+        if not page.modules:
+            return page.why_no_modules or ""
+        label = (page.first or page.modules[0]).module if module is None else self.find(module)
+        peaks = self.peaks(label)
+        if peaks.problem is not None:
+            return peaks.problem
+        numbers = {name.lower(): number for number, name in model.SPACE_NAMES.items()}
+        return self.figures(label, first_space(peaks.peaks) if space is None else numbers[space])
+
     def why_none(self, what: str) -> str:
         """Why there are no modules, so that what is unknown, and what to do about it.
 

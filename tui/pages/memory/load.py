@@ -22,7 +22,8 @@ def load(session: Pages, run: Run, host: str | None, publish: Publish) -> None:
     reported, and who holds memory by a device memory profile beside it.
     """
     import_module("tpuprof.tui.pages.memory.module_view")  # what the screen needs at once is read here
-    publish("modules", MemoryPages.of(session.page(pages.MEMORY, host)))
+    compiled = session.page(pages.MEMORY, host)
+    publish("modules", MemoryPages(compiled.page(), compiled, compiled.asked()))
     page = session.page(pages.MEMORY_PROFILE, host)
     publish("allocators", (page, session.page(pages.MODULE_RUNS, host)))
     arrays = SiblingArrays.of(run.path)

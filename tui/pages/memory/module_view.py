@@ -35,14 +35,16 @@ class BuffersView:
     def __init__(self, pages: MemoryPages) -> None:
         self._pages = pages
         self.space: SpaceMemory | None = None
-        self._problem = pages.problem
+        self._problem: str | None = None
         self._backward: int | None = None
         self._shown: SpaceRequest | None = None
         self._state = MemoryState()
         self._group: tuple[MemoryState, Int64s] | None = None  # what was shown before, and rows of the group's buffers
         self._listed: MemoryList | None = None
         self.composed: ComposedMemory | None = None
-        if pages.first is not None:
+        if isinstance(pages.first, str):
+            self._problem = pages.first
+        else:
             self.show(SpaceRequest(pages.first.module, pages.first.space), pages.first)
 
     # --- what it shows

@@ -319,9 +319,7 @@ class MemoryTab(Tab):
 
     @work(thread=True, exclusive=True, group="space", description="space")
     def _fetch(self, pages: MemoryPages, wanted: SpaceRequest) -> None:
-        from tpuprof.tui.pages.memory.modules import space_of  # noqa: PLC0415
-
-        self.post_message(SpaceReady(pages, wanted, space_of(pages.compiled, wanted)))
+        self.post_message(SpaceReady(pages, wanted, pages.compiled.figures(wanted.module, wanted.space)))
 
     def on_space_ready(self, message: SpaceReady) -> None:
         """Shows what has come, unless another run is shown by now."""

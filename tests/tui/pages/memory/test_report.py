@@ -20,7 +20,7 @@ from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.memory.model import SPACE_NAMES
 from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
 from tpuprof.tui.cli.arguments.report import SPACES
-from tpuprof.tui.pages.memory.report.module import REPORT, ModuleReport, asked_space
+from tpuprof.tui.pages.memory.report.module import REPORT, ModuleReport
 from tpuprof.tui.report.page import FORMATS, Format, TextLook
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -47,7 +47,8 @@ def report(
 ) -> str:
     compiled = compiled or compiled_modules()
     page = compiled.page()
-    shown, problem = asked_space(page, compiled, module, space)
+    made = compiled.asked(module, space)
+    shown, problem = (None, made) if isinstance(made, str) else (made, None)
     return printed(
         REPORT, ModuleReport(page, shown, problem), RUN, form, TextLook(width, ascii_only, color=False), limit
     )

@@ -6,8 +6,7 @@ import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.memory.model import SPACE_NAMES, MemoryPage, SpaceMemory, space_name
-from tpuprof.parsers.pages.memory import CompiledModules, first_space
+from tpuprof.parsers.memory.model import MemoryPage, SpaceMemory, space_name
 from tpuprof.parsers.session import pages
 from tpuprof.parsers.session.hlo import HloSession, unreadable_modules
 from tpuprof.tui.draw.buffers.sizes import binary_size
@@ -17,7 +16,6 @@ from tpuprof.tui.pages.memory.draw.graph import graph_lines
 from tpuprof.tui.pages.memory.draw.header import header_lines
 from tpuprof.tui.pages.memory.draw.table import MemoryState, list_heading, memory_list, table_lines
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, DEVICE, MODULES, SPACE, readable_metrics
-from tpuprof.tui.pages.memory.modules import SpaceRequest, space_of
 from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, Values, declared
 from tpuprof.tui.report.fields import first, markdown_rows, metric_reasons, metric_values
 from tpuprof.tui.report.markdown import escaped, fields_table, not_shown, table
@@ -63,30 +61,6 @@ class ModuleReport:
         return BufferRows([self.space.buffers[row] for row in rows], max(1, self.space.peak_bytes))
 
 
-def asked_space(
-    page: MemoryPage, compiled: CompiledModules, module: str | None, space: str | None
-) -> tuple[SpaceMemory | None, str | None]:
-    """The memory space that is asked for, or None and why there is none.
-
-    Args:
-        module: name, or name(program id); None for the one with the largest peak.
-        space: in lower case; None for HBM, or the first that the module uses where it uses none.
-
-    Raises:
-        ProfileError: there is no such module.
-    """
-    if not page.modules:
-        return None, page.why_no_modules
-    label = (page.first or page.modules[0]).module if module is None else compiled.find(module)
-    peaks = compiled.peaks(label)
-    if peaks.problem is not None:
-        return None, peaks.problem
-    numbers = {name.lower(): number for number, name in SPACE_NAMES.items()}
-    wanted = SpaceRequest(label, first_space(peaks.peaks) if space is None else numbers[space])
-    made = space_of(compiled, wanted)
-    return (None, made) if isinstance(made, str) else (made, None)
-
-
 def read(request: ReportRequest) -> ModuleReport:
     """Reads the modules of a profile, or of HLO files."""
     options, run = request.options, request.run
@@ -97,7 +71,8 @@ def read(request: ReportRequest) -> ModuleReport:
     page = compiled.page()
     if request.only_hlo and page.first is None:
         raise unreadable_modules(page)
-    return ModuleReport(page, *asked_space(page, compiled, options.get("module"), options.get("space")))
+    made = compiled.asked(options.get("module"), options.get("space"))
+    return ModuleReport(page, *((None, made) if isinstance(made, str) else (made, None)))
 
 
 def declare(memory: ModuleReport, request: ReportRequest) -> Declared:
