@@ -27,7 +27,7 @@ class Page:
 
     Attributes:
         name: of `report PAGE`, and in the schema of its JSON.
-        report: the module under `tui.pages` with its `REPORT`.
+        report: the module under `tui.pages` with its `REPORT`, or with another name behind a colon.
         options: what `report` takes for this page alone: the names of its arguments, and the options as they are typed.
         formats: besides those of every page.
         is_of_memory: its path may lead to compiled modules.
@@ -47,7 +47,7 @@ class Page:
 
     def load_report(self) -> Report[Any]:
         """How the page is read and printed."""
-        report: Report[Any] = import_module(f"{__name__}.{self.report}").REPORT
+        report: Report[Any] = _named(self.report if ":" in self.report else f"{self.report}:REPORT")
         return report
 
 
@@ -58,7 +58,7 @@ _OF_ALL_DEVICES = "A device memory profile is of one process, and of all its dev
 PAGES: tuple[Page, ...] = (
     Page("runs", "runs.report", {"facts": "--facts"}, without_host="The page runs shows all hosts of a run."),
     Page("hosts", "hosts.report", {}, without_host="The page hosts compares all hosts of a run."),
-    Page("cores", "hosts.cores_report", {}, without_host="The page cores compares all cores of a run."),
+    Page("cores", "hosts.report:CORES_REPORT", {}, without_host="The page cores compares all cores of a run."),
     Page("overview", "overview.report", {}),
     Page("findings", "overview.findings_report", {"without": "--without"}),
     Page("ledger", "overview.ledger.report", {"without": "--without"}),
@@ -253,7 +253,8 @@ def op_columns() -> tuple[str, ...]:
 
 def load_above(name: str) -> type[Any]:
     """The class of a popup or a screen that opens above the tabs."""
-    return _named(_ABOVE[name])
+    above: type[Any] = _named(_ABOVE[name])
+    return above
 
 
 def load_of(name: str) -> Load:
@@ -276,8 +277,7 @@ def _key(name: str) -> PageKey[Any]:
     return key
 
 
-def _named(place: str) -> type[Any]:
-    """The class that a module under `tui.pages` and a name in it lead to."""
+def _named(place: str) -> Any:  # noqa: ANN401 - a class, a report
+    """What a module under `tui.pages` and a name in it lead to."""
     module, _, name = place.partition(":")
-    named: type[Any] = getattr(import_module(f"{__name__}.{module}"), name)
-    return named
+    return getattr(import_module(f"{__name__}.{module}"), name)

@@ -97,9 +97,11 @@ class HostsPopup(Popup):
             KeyRow("Enter", "open", "Narrow every page to the host, or the core", {"enter": self._open_row}),
             KeyRow("a", "all", "Merge all hosts again", {"a": self._open_all}),
         ]
+        state, look = self.state, self._look
         if self._page.cores:
-            rows.append(KeyRow("c", "cores", "The cores of each host below it, or not", {"c": self._swap_cores}))
-        sorting = {"s": self._next_sort, "S": self._reverse}
+            cores = {"c": partial(look, state.anew(with_cores=not state.with_cores))}
+            rows.append(KeyRow("c", "cores", "The cores of each host below it, or not", cores))
+        sorting = {"s": partial(look, state.sorted_by_next(drawing.SORTS)), "S": partial(look, state.turned_round())}
         rows.append(KeyRow("s S", "sort", "Sort by the next column; reverse", sorting))
         if self._page.steps is not None:
             before, after = partial(self._next_step, -1), partial(self._next_step, 1)
@@ -110,30 +112,22 @@ class HostsPopup(Popup):
     @property
     def leave_key(self) -> KeyRow:
         """From a step, to all of them."""
-        all_steps = KeyRow("Esc", "all steps", "All steps again", {"escape": self._leave_step})
+        leave = partial(self._look, replace(self.state, step=None))
+        all_steps = KeyRow("Esc", "all steps", "All steps again", {"escape": leave})
         return BACK if self.state.step is None else all_steps
 
     def _open_all(self) -> None:
         self.is_open = False
         self._open_host(None, None)
 
-    def _swap_cores(self) -> None:
-        self.state = self.state.anew(with_cores=not self.state.with_cores)
-
-    def _next_sort(self) -> None:
-        self.state = self.state.sorted_by_next(drawing.SORTS)
-
-    def _reverse(self) -> None:
-        self.state = self.state.turned_round()
+    def _look(self, state: drawing.HostsState) -> None:
+        self.state = state
 
     def _next_step(self, by: int) -> None:
         number, step = len(self._page.steps or ()), self.state.step
         if number:
             first = 0 if by > 0 else number - 1
             self.state = replace(self.state, step=first if step is None else (step + by) % number)
-
-    def _leave_step(self) -> None:
-        self.state = replace(self.state, step=None)
 
     def step(self, lines: int, screens: float) -> None:
         """Moves the cursor: over the hosts, those that are left out, and on through the notes."""

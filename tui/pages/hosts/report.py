@@ -1,16 +1,19 @@
-"""The hosts of a run compared; JSON has every step of every core too."""
+"""The hosts of a run compared, of which JSON has every step of every core too; and its cores side by side."""
 
 from __future__ import annotations
 
+from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.hosts.model import HostsPage
 from tpuprof.parsers.session import pages
-from tpuprof.tui.pages.hosts.fields import BREAKDOWN, HOSTS, KEYS, LEFT_OUT, METRICS, STEPS, how_many, steps_of
+from tpuprof.tui.pages.hosts import fields
+from tpuprof.tui.pages.hosts.fields import HOSTS, KEYS, how_many
 from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, Values, declared, drawn_by
 from tpuprof.tui.report.fields import table_records
 from tpuprof.tui.report.markdown import main_table
 from tpuprof.tui.report.page import ReportRequest, page_of
 
 _lines = drawn_by("tpuprof.tui.pages.hosts.drawing:hosts")
+_core_lines = drawn_by("tpuprof.tui.pages.hosts.drawing:cores")
 
 
 def declare(page: HostsPage, request: ReportRequest) -> Declared:
@@ -24,11 +27,11 @@ def declare(page: HostsPage, request: ReportRequest) -> Declared:
         Head(title, request.run, names, page.warnings, covers=how_many(page)),
         statement=page.statement,
         parts=(
-            Metrics(METRICS, page),
-            null_objects(hosts),
+            Metrics(fields.METRICS, page),
+            _null_objects(hosts),
             Block(markdown=lambda: _breakdown(hosts)),
-            Section(LEFT_OUT, page.left_out),
-            Section(STEPS, steps_of(page)),
+            Section(fields.LEFT_OUT, page.left_out),
+            Section(fields.STEPS, fields.steps_of(page)),
         ),
         csv=hosts,
         text=lambda pen: _lines(page, pen, request.most_rows),
@@ -38,7 +41,7 @@ def declare(page: HostsPage, request: ReportRequest) -> Declared:
     )
 
 
-def null_objects(rows: Section[HostsPage]) -> Block:
+def _null_objects(rows: Section[HostsPage]) -> Block:
     """A table whose objects of times are null in JSON where all times in them are."""
 
     def json() -> Values:
@@ -57,7 +60,25 @@ def _breakdown(hosts: Section[HostsPage]) -> list[str]:
     """Where a mean step of the hosts goes whose steps can be taken apart."""
     known = {row for row, host in enumerate(hosts.source.rows) if host.parts_ps is not None}
     shown = [row for row in hosts.shown if row in known]
-    return main_table("Where a mean step goes", HOSTS, hosts.source, shown, len(known), BREAKDOWN)
+    return main_table("Where a mean step goes", HOSTS, hosts.source, shown, len(known), fields.BREAKDOWN)
 
 
-REPORT = declared("hosts", page_of(pages.HOSTS), declare, (HOSTS, LEFT_OUT, STEPS), METRICS)
+REPORT = declared("hosts", page_of(pages.HOSTS), declare, (HOSTS, fields.LEFT_OUT, fields.STEPS), fields.METRICS)
+
+
+def declare_cores(page: HostsPage, request: ReportRequest) -> Declared:
+    """Which core is slowest, and a table of them."""
+    listed, hosts = fields.of_cores(page), [row.host for row in page.rows]
+    cores, number = Section(fields.CORES, listed, "Cores", request.most_rows), counted(len(page.cores), "core")
+    return Declared(
+        Head(f"Cores of {request.run.name}", request.run, hosts, page.warnings, covers=number),
+        statement=page.cores_statement,
+        parts=(Metrics(fields.CORE_METRICS, page), _null_objects(cores)),
+        csv=cores,
+        text=lambda pen: _core_lines(page, pen, request.most_rows),
+        unknown={KEYS.get(key, key): why for key, why in listed.unknown.items()},
+        reasons={f"cores[].{KEYS[name]}": why for name, why in listed.unknown.items() if name in KEYS},
+    )
+
+
+CORES_REPORT = declared("cores", page_of(pages.HOSTS), declare_cores, (fields.CORES,), fields.CORE_METRICS)

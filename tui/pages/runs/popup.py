@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.text import counted
@@ -122,7 +123,8 @@ class RunsPopup(FilteredPopup):
         sentence = "Mark a run; on another one: compare both, A the older"
         if self._compare is not None and len(self._runs) > 1:
             keys.append(KeyRow("d", words, sentence, {"d": self._mark}))
-        orders = {"s": self._next_order, "S": self._reverse}
+        by_next, turned = self.listing.sorted_by_next(ORDERS), self.listing.turned_round()
+        orders = {"s": partial(self._sort, by_next), "S": partial(self._sort, turned)}
         return [*keys, KeyRow("s S", "order", "By age, size, step time; reverse", orders, "s"), self.filter_key]
 
     @property
@@ -208,11 +210,8 @@ class RunsPopup(FilteredPopup):
             self.is_open = False
             self._open_run(run)
 
-    def _next_order(self) -> None:
-        self.listing = self.listing.sorted_by_next(ORDERS)
-
-    def _reverse(self) -> None:
-        self.listing = self.listing.turned_round()
+    def _sort(self, listing: RunListing) -> None:
+        self.listing = listing
 
     def _unmark(self) -> None:
         self._marked = None

@@ -16,7 +16,7 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.hosts.hosts import hosts_page
 from tpuprof.parsers.pages.hosts.model import HostsPage
-from tpuprof.tui.pages.hosts.cores_report import REPORT
+from tpuprof.tui.pages.hosts.report import CORES_REPORT as REPORT
 from tpuprof.tui.report.page import FORMATS, Format
 
 
