@@ -50,6 +50,7 @@ class OpSummary:
         total_ps: the cores' whole time, idle time included.
         kernels: of GPUs, most time first.
         programs: program id to the name of its HLO module.
+        modules: of ops whose program's name alone is known, as in traces: symbol id to that name.
         simulated: whether the profile says that its times are not measured.
         warnings: messages of the profiler itself.
         remarks: sentences on odd devices.
@@ -69,6 +70,7 @@ class OpSummary:
     total_ps: int
     kernels: tuple[Kernel, ...]
     programs: Mapping[int, str]
+    modules: Mapping[int, str]
     simulated: bool
     warnings: tuple[str, ...]
     remarks: tuple[str, ...]
@@ -124,6 +126,7 @@ def op_summary(
         total_ps=sum(max(core.total_ps, own) for core, own in zip(cores, self_ps, strict=True)),
         kernels=_kernels(streams),
         programs={**_program_names(trace, streams), **{int(match[2]): match[1] for match in matches if match}},
+        modules={op.symbol: op.module for device in streams for op in device.attribution.ops if op.module},
         simulated=environment is not None and bool(environment.stats.get("tpuprof_simulated")),
         warnings=(*trace.errors, *trace.warnings),
         remarks=remarks,
@@ -146,7 +149,10 @@ def _program_names(trace: Trace, streams: Sequence[StreamDevice]) -> Mapping[int
         return {}
     from tpuprof.parsers.formats.hlo.programs import HloModules  # noqa: PLC0415 - for GPUs only
 
-    ran = {op.program for device in streams for op in device.attribution.ops}
+    ops = [op for device in streams for op in device.attribution.ops]
+    ran = {op.program for op in ops}
+    if any(not op.program and not op.expression for op in ops):
+        ran -= {0}  # stands for no program as well
     return {program: name for program, name in HloModules.of(trace).names.items() if name and program in ran}
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from hashlib import blake2b
 
 import numpy as np
 
@@ -24,8 +26,8 @@ from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.ops.host.events import HostThread, SparseStat
 
-_HLO_OP, _PROGRAM, _FRAMEWORK_OP, _ANNOTATION, _LABEL = OP_STATS = (
-    *("hlo_op", "program_id", "tf_op", "annotation", "name"),
+_HLO_OP, _PROGRAM, _FRAMEWORK_OP, _ANNOTATION, _LABEL, _MODULE = OP_STATS = (
+    *("hlo_op", "program_id", "tf_op", "annotation", "name", "hlo_module"),
 )
 """Stats of events that say which op they belong to."""
 
@@ -54,6 +56,7 @@ class StreamOp:
 
     Attributes:
         program: its program's id, 0 for an op of none.
+        module: its program's name, where the event gives that and no id, as in traces; else empty.
         name: of the HLO op; ``scope/op/kernel`` for a kernel of a framework op; else the event's name, shortened.
         framework_op: full name of the framework op, ``jit(f)/dot_general:``; empty where it is unknown.
         category: HLO category, type of the framework op, or what kind of copy it is; empty where it is unknown.
@@ -69,6 +72,14 @@ class StreamOp:
     source_stack: str = ""
     deduplicated_name: str = ""
     shape: str = ""
+    module: str = ""
+
+    @property
+    def symbol(self) -> int:
+        """A number that distinguishes ops of one name in programs without an id; 0 where there is no need."""
+        if not self.module:
+            return 0
+        return int.from_bytes(blake2b(_bytes(f"{self.module}\0{self.name}"), digest_size=8).digest(), "little") | 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,21 +116,26 @@ class _Texts:
         self._names: dict[int, str] = {}
 
     def keys(self, stream: HostThread) -> tuple[Int64s, ...]:
-        """What identifies the op of each of a stream's events: HLO op, program, framework op, label, kernel."""
+        """What identifies the op of each of a stream's events.
+
+        Returns:
+            Columns int64[n]: HLO op, program, whether that is known, framework op, label, module, kernel.
+        """
         hlo, label = self._numbers(stream, _HLO_OP), self._numbers(stream, _LABEL)
         framework = self._numbers(stream, _FRAMEWORK_OP)
         if _ANNOTATION in stream.stats:
             framework = np.where(framework > 0, framework, self._numbers(stream, _ANNOTATION, outermost_annotation))
-        program = stream.integers(_PROGRAM, 0)
-        is_hlo = hlo > 0
-        zeros = np.zeros(len(stream), np.int64)
-        kernel = np.where(is_hlo, zeros, stream.metadata_id)
+        is_hlo, zeros = hlo > 0, np.zeros(len(stream), np.int64)
+        has_program = zeros.copy()
+        has_program[stream.stat(_PROGRAM).rows] = 1
         return (
             hlo,
-            np.where(is_hlo, program, zeros),
+            np.where(is_hlo, stream.integers(_PROGRAM, 0), zeros),
+            np.where(is_hlo, has_program, zeros),
             np.where(is_hlo, zeros, framework),
             np.where(is_hlo, label, zeros),
-            kernel,
+            np.where(is_hlo & (has_program == 0), self._numbers(stream, _MODULE), zeros),
+            np.where(is_hlo, zeros, stream.metadata_id),
         )
 
     def _numbers(self, stream: HostThread, name: str, part: Callable[[str], str] = str) -> Int64s:
@@ -136,11 +152,22 @@ class _Texts:
             self._names = {number: value for value, number in self._known.items()}
         return self._names[number]
 
-    def op(self, modules: HloModules, hlo: int, program: int, framework: int, label: int, kernel: int) -> StreamOp:
+    def op(
+        self,
+        modules: HloModules,
+        hlo: int,
+        program: int,
+        has_program: int,
+        framework: int,
+        label: int,
+        module: int,
+        kernel: int,
+    ) -> StreamOp:
         """The op behind one of `keys`."""
         if hlo:
             name = self._text(hlo).rsplit(_INSIDE, 1)[-1]
-            return hlo_op(modules.module(program) if program else None, program, name, self._text(label))
+            found = hlo_op(modules.module(program) if has_program else None, program, name, self._text(label))
+            return replace(found, module=self._text(module)) if module else found
         row = self._plane.event_metadata.row(kernel)
         event = self._plane.event_metadata.name(row) if row is not None else f"event {kernel}"
         if framework:
@@ -186,6 +213,10 @@ def hlo_op(module: HloModule | None, program: int, name: str, label: str = "") -
         deduplicated_name=text(proto.metadata.deduplicated_name),
         shape=shape_text(proto.shape),
     )
+
+
+def _bytes(words: str) -> bytes:
+    return words.encode("utf-8", "replace")
 
 
 def _category(opcode: bytes, fusion_kind: bytes) -> str:

@@ -86,16 +86,19 @@ def _described(ops: Sequence[StreamOp]) -> Plane:
     """A plane whose event metadata describes ops, numbered from 1 on, as a TPU's plane describes its own."""
     space = xplane_pb2.XSpace()
     plane = space.planes.add(name=b"ops")
-    names = ("program_id", "hlo_category", "tf_op", "source", "source_stack", "deduplicated_name", "shape_with_layout")
+    texts = ("hlo_category", "tf_op", "source", "source_stack", "deduplicated_name", "shape_with_layout")
+    names = ("program_id", *texts, "symbol_id")
     for stat, name in enumerate(names, 1):
         plane.stat_metadata[stat].id, plane.stat_metadata[stat].name = stat, name.encode()
     for number, op in enumerate(ops, 1):
         entry = plane.event_metadata[number]
         entry.id, entry.name, entry.display_name = number, _bytes(op.expression), _bytes(op.name)
-        if op.program:
+        if op.program or op.symbol:
             entry.stats.add(metadata_id=1, uint64_value=op.program)
-        texts = op.category, op.framework_op, op.source, op.source_stack, op.deduplicated_name, op.shape
-        for stat, value in enumerate(texts, 2):
+        if op.symbol:
+            entry.stats.add(metadata_id=len(names), uint64_value=op.symbol)
+        values = op.category, op.framework_op, op.source, op.source_stack, op.deduplicated_name, op.shape
+        for stat, value in enumerate(values, 2):
             if value:
                 entry.stats.add(metadata_id=stat, str_value=_bytes(value))
     return Trace.from_bytes(space.SerializeToString()).planes[0]

@@ -62,7 +62,8 @@ class OpsPage:
         peaks: the peaks of one core.
         table: time and work, n rows.
         offloaded: those of SparseCores, for ops of the table (`OpTable.parent`); no time or share here counts them.
-        program: name of each row's HLO module with its program id, ``jit_step(7)``; `UNKNOWN_PROGRAM` without an id.
+        program: name of each row's HLO module with its program id, ``jit_step(7)``, or without where the profile gives
+            none; `UNKNOWN_PROGRAM` without either.
         op_class: what the core does during each row.
         rates: rates over the rows' total time.
         total_ps, idle_ps: the cores' whole time, and how much of it no op fills.
@@ -194,8 +195,13 @@ def by_self_time(table: OpTable) -> NDArray[np.intp]:
 
 def _programs(table: OpTable, summaries: Sequence[OpSummary]) -> tuple[str, ...]:
     known: dict[int, str] = {}
+    modules: dict[int, str] = {}
     for summary in reversed(summaries):
         known.update(summary.programs)
+        modules.update(summary.modules)
     ids = table.program_id.tolist()
-    shown = {number: f"{known.get(number, 'program')}({number})" if number else UNKNOWN_PROGRAM for number in set(ids)}
-    return tuple(map(shown.__getitem__, ids))
+    shown = {number: f"{known.get(number, 'program')}({number})" for number in set(ids) if number or number in known}
+    if not modules:
+        return tuple(shown.get(number, UNKNOWN_PROGRAM) for number in ids)
+    symbols = zip(ids, table.symbol_id.tolist(), strict=True)
+    return tuple(shown.get(number) or modules.get(symbol, UNKNOWN_PROGRAM) for number, symbol in symbols)

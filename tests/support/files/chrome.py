@@ -18,15 +18,20 @@ _HIDDEN_STATS = {"_pt", "_p", "_ct", "_c", "_a", "_r", "flow", "flops", "program
 _HIDDEN_EVENTS = {"MemoryAllocation", "MemoryDeallocation"}
 
 
-def xprof_trace(space: XSpace) -> bytes:
-    """The trace that the profiler writes beside a profile: every value as text, nothing of asynchronous ops."""
+def xprof_trace(space: XSpace, host: str = "") -> bytes:
+    """The trace that the profiler writes beside a profile: every value as text, nothing of asynchronous ops.
+
+    Args:
+        host: stands before the names of processes, as in XProf's trace of several hosts; empty for none.
+    """
     names: list[Event] = []
     slices: list[Event] = []
     for plane in sorted(space.planes, key=lambda plane: plane.name != b"/host:CPU"):
-        if plane.name != b"/host:CPU" and not plane.name.startswith(b"/device:TPU:"):
+        if plane.name != b"/host:CPU" and not plane.name.startswith(b"/device:"):
             continue
         pid = 701 if plane.name == b"/host:CPU" else 1 + plane.id
-        names.append({"ph": "M", "pid": pid, "name": "process_name", "args": {"name": plane.name.decode()}})
+        shown = f"{host} {plane.name.decode()}".strip()
+        names.append({"ph": "M", "pid": pid, "name": "process_name", "args": {"name": shown}})
         for line in plane.lines:
             tid = line.display_id or line.id
             names.append(_named(pid, tid, (line.display_name or line.name).decode()))

@@ -8,17 +8,18 @@ derive from ops are left out, as they are derived again.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 
 import numpy as np
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.intervals import Int64s, no_ints
+from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.xspace.chrome import wire
 from tpuprof.parsers.formats.xspace.chrome.document import Broken, Document
 from tpuprof.parsers.formats.xspace.chrome.threads import COUNTERS, Thread, Threads, TooMuch, Values
-from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR, KIND_UINT64
+from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_INT64, KIND_REF, KIND_STR, KIND_UINT64
 from tpuprof.parsers.formats.xspace.spool import Spool, SpoolSource
 
 MOST_EVENTS = (1_000_000, 5_000_000)
@@ -33,6 +34,11 @@ _LARGEST_DEVICE = 500  # number of a process that is a device
 _OPS, _MODULES = "XLA Ops", ("XLA Modules", "Sparse Core Modules")
 _PROGRAM = re.compile(r"\((\d{1,20})\)$", re.ASCII)
 _DERIVED = range(0xDEADBEEF, 0xDEADBEEF + 1000)
+_OF_STREAM = re.compile(r" - from #\d+$", re.ASCII)
+"""End of the names of rows that XProf derives from one stream of a GPU: ``XLA Ops - from #16``."""
+_WITH_HOST = re.compile(r"(\S+) (/(?:device|host):.*)", re.DOTALL)
+"""A process with its host in front, as XProf names them: ``host0 /device:TPU:0``."""
+_HOST, _STEP_NUMBER, _ROOT = "/host:CPU", "step_num", "_r"
 _LONG_NAME, _MODEL_FLOPS, _FLOPS = "long_name", "model_flops", "flops"
 _BYTES, _BREAKDOWN, _UNREADABLE = "bytes_accessed", "memory_access_breakdown", b"\xff"
 """Bytes by memory are there, and hidden: without them all bytes would count as HBM's."""
@@ -64,6 +70,8 @@ def chrome_source(pieces: Iterable[bytes], name: str, why_cut: Callable[[], str]
     if not any(thread.parts for thread in threads.threads.values()):
         raise _no_trace(name, document.note or "has no events")
     notes += [note for note in (why_cut() or document.note,) if note]
+    if len(hosts := _hosts(threads.processes)) > 1:
+        notes.append(f"it holds {len(hosts)} hosts, of which {printable(hosts[0])} alone is read")
     if threads.slices in MOST_EVENTS:
         notes.append(
             f"it holds {threads.slices:,} events, the most that the profiler writes: what began later is not in it"
@@ -101,6 +109,22 @@ def _no_trace(name: str, why: str) -> ProfileError:
     )
 
 
+def _of_first_host(processes: Mapping[object, str]) -> dict[object, str]:
+    """Names of processes without the host in front. Of several hosts only the first one's lose it: two hosts have
+    devices of one name, and a profile is of one host.
+    """
+    first = next(iter(_hosts(processes)), None)
+    return {
+        pid: name.removeprefix(f"{first} ") if first is not None and _WITH_HOST.fullmatch(name) else name
+        for pid, name in processes.items()
+    }
+
+
+def _hosts(processes: Mapping[object, str]) -> list[str]:
+    """The hosts that the names of processes begin with."""
+    return list(dict.fromkeys(match[1] for name in processes.values() if (match := _WITH_HOST.fullmatch(name))))
+
+
 class _Space:
     """Writes planes into a spool."""
 
@@ -116,9 +140,9 @@ class _Space:
     def spans(self) -> list[Span]:
         """Spans of the spool that are the XSpace, in order."""
         members: dict[str, list[tuple[object, object, Thread]]] = {}
+        names = _of_first_host(self._threads.processes)
         for (pid, tid), thread in self._threads.threads.items():
-            name = self._threads.processes.get(pid) or f"process {pid}"
-            members.setdefault(name, []).append((pid, tid, thread))
+            members.setdefault(names.get(pid) or f"process {pid}", []).append((pid, tid, thread))
         out: list[Span] = []
         for name in sorted(members, key=lambda name: _in_order(members[name][0][0])):
             out += _Plane(self, name, members[name]).spans()
@@ -192,13 +216,14 @@ class _Plane:
         return [self._space.spool.append(wire.header(_PLANES, size) + head), *body, metadata]
 
     def _kept_lines(self) -> list[tuple[object, str, Thread]]:
-        """Id, name and events of each thread; without rows that are derived from a TPU's ops."""
+        """Id, name and events of each thread; without rows that are derived from a TPU's ops or a GPU's streams."""
         names = self._space.names(self._members)
         is_tpu = self._name.startswith("/device:TPU:") and _OPS in names
+        is_gpu = self._name.startswith("/device:GPU:")
         return [
             (tid, name, thread)
             for (_, tid, thread), name in zip(self._members, names, strict=True)
-            if not (is_tpu and isinstance(tid, int) and tid in _DERIVED)
+            if not (is_tpu and isinstance(tid, int) and tid in _DERIVED) and not (is_gpu and _OF_STREAM.search(name))
         ]
 
     def _module_runs(self, lines: Sequence[tuple[object, str, Thread]]) -> tuple[Int64s, Int64s, Int64s]:
@@ -226,7 +251,7 @@ class _Plane:
         order = order[duration[order] >= 0]
         row = np.full(len(start), -1, np.int64)
         row[order] = np.arange(len(order))
-        columns = list(self._columns(thread.values(), row))
+        columns = list(self._columns(self._with_roots(thread.values()), row))
         start, duration, key = start[order], duration[order], key[order]
         ids = self._ids(key, start, runs)
         number = tid if isinstance(tid, int) else 0
@@ -236,6 +261,14 @@ class _Plane:
         size = len(head) + sum(end - begin for begin, end in events)
         return [self._space.spool.append(wire.header(_LINES, size) + head), *events]
 
+    def _with_roots(self, values: dict[str, Values]) -> dict[str, Values]:
+        """The arguments of a line's events, with the mark of those that begin a step: a trace hides it."""
+        steps = values.get(_STEP_NUMBER)
+        if steps is None or _ROOT in values or self._name != _HOST:
+            return values
+        ones = np.ones(len(steps.rows), np.int64)
+        return {**values, _ROOT: Values(steps.rows, np.full(len(ones), KIND_INT64, np.uint8), ones)}
+
     def _columns(self, values: dict[str, Values], row: Int64s) -> Iterator[wire.Column]:
         """The arguments of a line's events, as stats of the events in their order."""
         for name, column in values.items():
@@ -244,8 +277,9 @@ class _Plane:
             order = np.argsort(places[kept], kind="stable")
             kind, value = column.kind[kept][order], column.value[kept][order]
             is_text = kind == KIND_REF
-            for index in np.unique(value[is_text]).tolist():
-                value[is_text & (value == index)] = self._stat(self._space.texts[index])
+            texts, which = np.unique(value[is_text], return_inverse=True)
+            ids = [self._stat(self._space.texts[index]) for index in texts.tolist()]
+            value[is_text] = np.array(ids, np.int64)[which]
             yield wire.Column(self._stat(name), places[kept][order], kind, value)
 
     def _ids(self, key: Int64s, start: Int64s, runs: tuple[Int64s, Int64s, Int64s]) -> Int64s:

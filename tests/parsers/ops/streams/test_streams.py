@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.support.build import PlaneBuilder, StatInput, present, trace_of
+from tests.support.gpus import cpu_profile, session_of
 from tpuprof.parsers.formats.proto.hlo_pb2 import HloProto
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.ops.host.events import read_threads
 from tpuprof.parsers.ops.streams.attribution import OP_STATS, copy_kind, kernel_name, outermost_annotation
 from tpuprof.parsers.ops.streams.devices import StreamDevice, cpu_device, read_gpus, runs_on_cpu
 from tpuprof.parsers.ops.streams.kernels import launch, merged_kernels, uses_tensor_cores
+from tpuprof.parsers.session.pages import OPS
 
 US = 1_000_000
 Event = tuple[str, int, int, Mapping[str, StatInput]]
@@ -270,3 +273,26 @@ def test_odd_stats_survive() -> None:
     gpu = gpu_of([[("k", 5, 1, stats), ("k", 2, 9, {"hlo_op": "a", "program_id": -1})]], hlo=True)
     assert gpu.sums().op_events == 2
     assert gpu.kernels() == ()  # the first one ends before it begins
+
+
+def test_the_first_program_of_a_process_has_the_id_0(tmp_path: Path) -> None:
+    """Its ops are described by the program like any other's."""
+    space = cpu_profile(4, [], [("fusion.1", 10, 30), ("wrapped_tanh", 40, 60)], hlo=True)
+    host = next(plane for plane in space.planes if plane.name == b"/host:CPU")
+    numbers = {id for id, stat in host.stat_metadata.items() if stat.name == b"program_id"}
+    for stat in (stat for line in host.lines for event in line.events for stat in event.stats):
+        if stat.metadata_id in numbers:
+            stat.int64_value = 0
+    metadata = next(plane for plane in space.planes if plane.name == b"/host:metadata")
+    (entry,) = metadata.event_metadata.values()
+    entry.name = b"jit_step(0)"
+    for stat in entry.stats:
+        if stat.WhichOneof("value") == "int64_value":
+            stat.int64_value = 0
+        else:
+            proto = HloProto.FromString(stat.bytes_value)
+            proto.hlo_module.id = 0
+            stat.bytes_value = proto.SerializeToString()
+    page = session_of(space, tmp_path).page(OPS)
+    assert set(page.program) == {"jit_step(0)"} and set(page.table.category) == {"loop fusion"}
+    assert set(page.table.framework_op) == {"jit(step)/mlp/add:", "jit(step)/mlp/tanh:"}
