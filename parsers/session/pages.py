@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.ops import OpsPage
     from tpuprof.parsers.pages.ops.roofline import RooflinePage
     from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage
+    from tpuprof.parsers.pages.overview.accounts_of_ops import OpAccounts
     from tpuprof.parsers.pages.overview.model import Overview
     from tpuprof.parsers.steps.ledger import Ledger
     from tpuprof.parsers.timeline.model import Timeline
@@ -87,6 +88,7 @@ HAS_SPARSE_CORES: PageKey[bool] = PageKey("ops.ops:has_sparse_cores")
 MODULES: PageKey[tuple[HloModules, ...]] = PageKey("ops.modules:modules")
 MODULE_RUNS: PageKey[tuple[DeviceModuleRuns, ...]] = PageKey("memory.over_time:module_runs")
 LEDGER: PageKey[Ledger | None] = PageKey("overview:ledger")
+OP_ACCOUNTS: PageKey[OpAccounts | None] = PageKey("overview:op_accounts")
 SUMMARIES: PageKey[tuple[HostSummary, ...]] = PageKey("summaries:summaries")
 
 ONLY_HLO = (

@@ -116,9 +116,15 @@ def collective_waits(collective_ps: Int64s) -> Int64s:
     Args:
         collective_ps: int64[cores, steps, collectives], self time.
     """
+    waits: Int64s = waits_by_collective(collective_ps).sum(axis=2)
+    return waits
+
+
+def waits_by_collective(collective_ps: Int64s) -> Int64s:
+    """int64[cores, steps, collectives]: the same of each collective; see `collective_waits`."""
     never = np.iinfo(np.int64).max
     least = np.where(collective_ps > 0, collective_ps, never).min(axis=0, initial=never)
-    waits: Int64s = np.maximum(collective_ps - least, 0).sum(axis=2)
+    waits: Int64s = np.maximum(collective_ps - least, 0)
     return waits
 
 

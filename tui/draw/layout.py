@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import chain, takewhile
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
@@ -154,3 +154,12 @@ def rows_around(cursor: int | None, count: int, most: int | None) -> range:
 def label_span(label: str, width: int, key: StyleKey = "dim") -> Span:
     """A label in a column of `width` cells; whatever its length, a blank separates it from what comes next."""
     return f"{label:<{width - 1}} ", key
+
+
+def shared_prefix(names: Sequence[str]) -> str:
+    """What the framework names among these all begin with, whole parts only: ``jit(train_step)/``."""
+    folders = [name.rpartition("/")[0] for name in names if "/" in name]
+    if len(folders) < 2:
+        return ""
+    shared = takewhile(lambda column: len(set(column)) == 1, zip(*(name.split("/") for name in folders), strict=False))
+    return "".join(f"{column[0]}/" for column in shared)

@@ -61,7 +61,7 @@ PAGES: tuple[Page, ...] = (
     Page("cores", "hosts.report:CORES_REPORT", {}, without_host="The page cores compares all cores of a run."),
     Page("overview", "overview.report", {}),
     Page("findings", "overview.findings_report", {"without": "--without"}),
-    Page("ledger", "overview.ledger.report", {"without": "--without"}),
+    Page("ledger", "overview.ledger.report", {"without": "--without", "by": "--by"}),
     Page("input", "input.report", {}),
     Page("inference", "overview.inference.report", {}),
     Page("timeline", "timeline.report.report", _OF_TIMELINE, ("perfetto",)),

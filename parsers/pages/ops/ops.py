@@ -133,7 +133,7 @@ def ops_page(summaries: Sequence[OpSummary]) -> OpsPage:
         peaks=peaks,
         table=table,
         offloaded=offloaded.take(by_self_time(offloaded)),
-        program=_programs(table, summaries),
+        program=programs_of(table, summaries),
         op_class=table.classes(),
         rates=table_rates(table, peaks),
         total_ps=total,
@@ -193,7 +193,8 @@ def by_self_time(table: OpTable) -> NDArray[np.intp]:
     return np.lexsort((rank, -table.self_ps))
 
 
-def _programs(table: OpTable, summaries: Sequence[OpSummary]) -> tuple[str, ...]:
+def programs_of(table: OpTable, summaries: Sequence[OpSummary]) -> tuple[str, ...]:
+    """The module of each op, ``jit_step(7)``; `UNKNOWN_PROGRAM` without an id."""
     known: dict[int, str] = {}
     modules: dict[int, str] = {}
     for summary in reversed(summaries):

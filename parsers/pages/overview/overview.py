@@ -39,6 +39,8 @@ from tpuprof.parsers.pages.findings.ops.losses import losses
 from tpuprof.parsers.pages.findings.ops.products import Products, products_of
 from tpuprof.parsers.pages.findings.why_slow import findings, findings_of, undetectable
 from tpuprof.parsers.pages.inference import inference
+from tpuprof.parsers.pages.ops.ops import programs_of
+from tpuprof.parsers.pages.overview.accounts_of_ops import OpAccounts, op_accounts
 from tpuprof.parsers.pages.overview.bottleneck import bottleneck_of
 from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
 from tpuprof.parsers.pages.overview.generic_overview import generic_overview, generic_steps
@@ -46,6 +48,7 @@ from tpuprof.parsers.pages.overview.ledger import StepAccount, step_account
 from tpuprof.parsers.pages.overview.model import Environment, Overview, Step
 from tpuprof.parsers.pages.overview.performance import counted_words, first_start, performance_of, step_parts
 from tpuprof.parsers.pages.steps import common_steps
+from tpuprof.parsers.steps.accounts.owners import op_owners
 from tpuprof.parsers.steps.aligned import AlignedSteps, breakdowns
 from tpuprof.parsers.steps.ledger import Ledger, ledger
 from tpuprof.parsers.steps.model import SparseCoreTime
@@ -105,6 +108,21 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
 def ledger_of(summaries: Sequence[HostSummary]) -> Ledger | None:
     """The account of the steps by core and step, of which the overview has the means; None without steps."""
     return generic_steps(summaries) if _is_generic(summaries) else ledger(common_steps(summaries).grid)
+
+
+def op_accounts_of(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = ()) -> OpAccounts | None:
+    """The account of the mean step by op; None where no ops of TPUs ran in steps.
+
+    Args:
+        modules: as of `overview`.
+    """
+    grid = None if _is_generic(summaries) else common_steps(summaries).grid
+    of, device = ledger(grid), device_of(summaries)
+    if of is None or grid is None:
+        return None
+    table = merge_tables([summary.table for summary in summaries])
+    owners = op_owners(table, device.peaks if device is not None else Peaks(), lambda: modules)
+    return op_accounts(of, grid, table, owners, programs_of(table, summaries))
 
 
 def _is_generic(summaries: Sequence[HostSummary]) -> bool:

@@ -15,6 +15,7 @@ from tpuprof.parsers.session.partials import OnPartial, Partials
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import HostFile
+    from tpuprof.parsers.pages.overview.accounts_of_ops import OpAccounts
     from tpuprof.parsers.session.session import Session
     from tpuprof.parsers.steps.ledger import Ledger
 
@@ -44,3 +45,9 @@ def as_read(session: Session, host: str | None, on_partial: OnPartial) -> Overvi
 def ledger(session: Session, host: str | None) -> Ledger | None:
     """The account of the steps by core and step, of which the overview has the means; None without steps."""
     return pages.ledger_of(read(session, host).summaries)
+
+
+def op_accounts(session: Session, host: str | None) -> OpAccounts | None:
+    """The account of the mean step by op; None where no ops of TPUs ran in steps."""
+    found = read(session, host)
+    return pages.op_accounts_of(found.summaries, modules_in(session, found.files))

@@ -26,8 +26,8 @@ EXTRA: dict[str, tuple[str, ...]] = {
 """Options that make a page show all that it can."""
 
 
-AGAIN: dict[str, tuple[str, ...]] = {"timeline": ("--from", "600", "--to", "600.7")}
-"""Options with which a page shows other keys, those of events instead of tracks."""
+AGAIN: dict[str, tuple[str, ...]] = {"timeline": ("--from", "600", "--to", "600.7"), "ledger": ("--by", "op")}
+"""Options with which a page shows other keys, those of events instead of tracks, or of ops."""
 
 
 @cache

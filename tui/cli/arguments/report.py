@@ -16,6 +16,9 @@ SPACES = ("hbm", "vmem", "smem", "cmem", "sflag", "sparsecore", "host")
 GROUPED_BY = ("source", "function", "stack", "device", "kind")
 """What live arrays can be grouped by, `parsers.memory.live_arrays.BY`."""
 
+DIVIDED_BY = ("step", "core", "host", "module", "scope", "op")
+"""What the account of a step can be divided by, `tui.pages.overview.ledger.report.DIVIDED_BY`."""
+
 OWNER_GROUPS = ("input", "host", "collective", "transfer", "copy", "loss", "waiting", "idle")
 """Groups of owners, `parsers.steps.accounts.owners.OWNER_GROUPS`."""
 
@@ -45,6 +48,9 @@ def report_parser() -> UsageParser:
     without = "of the page ledger: the step without these owners of its time, or groups of them, with commas between; "
     without += f"groups: {', '.join(OWNER_GROUPS)}; of the page findings: without kinds that are owners"
     parser.add_argument("--without", metavar="OWNERS", help=without)
+    by = f"of the page ledger: a row for each {', '.join(DIVIDED_BY)} (scope: of framework ops, such as a layer); "
+    by += f"of the page live-arrays what is put together: {', '.join(GROUPED_BY)} (default: source)"
+    parser.add_argument("--by", choices=(*DIVIDED_BY, *GROUPED_BY), metavar="BY", help=by)
     timeline = parser.add_argument_group("timeline", "Its events instead of its tracks:")
     begin = "from this instant on, milliseconds on the trace's clock"
     timeline.add_argument("--from", dest="from_ps", type=_milliseconds, metavar="MS", help=begin)
@@ -59,8 +65,6 @@ def report_parser() -> UsageParser:
     module = "name, or name(program id) (default: the one with the largest HBM peak)"
     memory.add_argument("--module", metavar="MODULE", help=module)
     options.add_device(memory)
-    by = "of the page live-arrays: what is put together (default: source)"
-    memory.add_argument("--by", choices=GROUPED_BY, metavar="BY", help=f"{by}: {', '.join(GROUPED_BY)}")
     memory.add_argument("--space", choices=SPACES, metavar="SPACE", help=f"{', '.join(SPACES)} (default: hbm)")
     return parser
 

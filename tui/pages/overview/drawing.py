@@ -7,7 +7,6 @@ profile does not provide. `compose` fits the page to a screen; the report draws 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import takewhile
 
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.text import counted
@@ -15,7 +14,7 @@ from tpuprof.parsers.pages.overview.model import Overview, TopOp
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor
 from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
-from tpuprof.tui.draw.layout import LOW, NARROW, TALL, WIDE, cut_middle, rows_around
+from tpuprof.tui.draw.layout import LOW, NARROW, TALL, WIDE, cut_middle, rows_around, shared_prefix
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span, line_width
 from tpuprof.tui.pages.overview.fields import METRICS, TOP_OPS, findings_heading
@@ -82,15 +81,6 @@ def _op_columns(width: int) -> dict[str, tuple[str, int]]:
     cumulative = {"cumulative_percent": ("cumul.", 7)} if width >= WIDE else {}
     rates = {"occurrences": ("count", 7), "gflops_per_second": ("FLOP/s", 6)} if width >= NARROW else {}
     return {"self_time_percent": ("self %", 6), **cumulative, "self_time_ps": ("self time", 9), **rates}
-
-
-def shared_prefix(names: Sequence[str]) -> str:
-    """What the framework names among these all begin with, whole parts only: ``jit(train_step)/``."""
-    folders = [name.rpartition("/")[0] for name in names if "/" in name]
-    if len(folders) < 2:
-        return ""
-    shared = takewhile(lambda column: len(set(column)) == 1, zip(*(name.split("/") for name in folders), strict=False))
-    return "".join(f"{column[0]}/" for column in shared)
 
 
 def _op_row(op: TopOp, metrics: str, name: str, largest: float, selected: bool, pen: Pen) -> Line:

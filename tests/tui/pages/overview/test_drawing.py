@@ -28,10 +28,11 @@ from tpuprof.parsers.steps.ledger import generic_ledger
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.bars import small_bar, whole_cells
 from tpuprof.tui.draw.columns import AXIS, Cursor, columns_of
+from tpuprof.tui.draw.layout import shared_prefix
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.overview.details import step_details, step_line
-from tpuprof.tui.pages.overview.drawing import class_bar, compose, shared_prefix, top_ops_table
+from tpuprof.tui.pages.overview.drawing import class_bar, compose, top_ops_table
 from tpuprof.tui.pages.overview.headline import latency_line, verdict
 from tpuprof.tui.pages.overview.steps import GROUPS, parts_legend, step_detail, step_graph, step_parts
 

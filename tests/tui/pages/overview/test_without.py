@@ -1,4 +1,4 @@
-"""`report ledger --without`: the step as it is and as it would be, in every format."""
+"""`report ledger`: the step as it is and as it would be, and its account by each thing, in every format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from tpuprof.parsers.base.errors import EXIT_USAGE
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.findings.finding import KIND_OWNERS, KINDS
 from tpuprof.parsers.steps.accounts import owners
+from tpuprof.tui.cli.arguments import report as arguments
 from tpuprof.tui.cli.arguments.report import OWNER_GROUPS
+from tpuprof.tui.pages.overview.ledger.fields import DIVIDED_BY
 
 
 @pytest.fixture
@@ -41,6 +43,41 @@ def profile(tmp_path: Path) -> Path:
 
 def test_the_command_line_names_the_groups_of_owners() -> None:
     assert set(OWNER_GROUPS) == set(owners.OWNER_GROUPS)
+
+
+def test_the_command_line_names_what_the_account_is_divided_by() -> None:
+    assert arguments.DIVIDED_BY == DIVIDED_BY
+
+
+@pytest.mark.parametrize("by", DIVIDED_BY)
+def test_every_format_has_the_account_by_what_is_asked_for(by: str, profile: Path, call: Call) -> None:
+    asked = ("report", "ledger", profile, "--by", by)
+    page = json.loads(call(*asked, "--format", "json").out)
+    assert page["by"] == by and sum(owner["time_ms"] for owner in page["owners"]) == pytest.approx(page["step_time_ms"])
+    rows = page["accounts"]
+    times = [row["time_ms"] for row in rows]
+    whole = len(rows) * page["step_time_ms"] if by in ("step", "core", "host") else page["step_time_ms"]
+    assert sum(times) == pytest.approx(whole)
+    assert sum(row["copy_ms"] for row in rows) * page["step_time_ms"] / whole == pytest.approx(0.25e-6)
+    in_csv = list(csv.DictReader(io.StringIO(call(*asked, "--format", "csv").out)))
+    assert [row["name"] for row in in_csv] == [row["name"] for row in rows]
+    assert f"## By {by}" in call(*asked, "--format", "md").out
+    text = call(*asked, "--width", "80").out
+    assert f"─ By {by} ─" in text and "─ Below the roof" not in text
+    assert all(row["name"] in text for row in rows)
+
+
+def test_the_account_by_op_is_cut_to_the_limit(profile: Path, call: Call) -> None:
+    asked = ("report", "ledger", profile, "--by", "op", "--limit", "1")
+    assert [row["name"] for row in json.loads(call(*asked, "--format", "json").out)["accounts"]] == ["fusion.1"]
+    assert "and 2 more" in call(*asked).out and "Not shown: 2 more" in call(*asked, "--format", "md").out
+
+
+def test_what_the_account_is_not_divided_by_is_a_usage_error(tmp_path: Path, call: Call) -> None:
+    said = call("report", "ledger", tmp_path / "nothing", "--by", "stack", code=EXIT_USAGE).err
+    assert "can't be divided by stack: there are step, core, host, module, scope, op." in said
+    said = call("report", "live-arrays", tmp_path / "nothing", "--by", "op", code=EXIT_USAGE).err
+    assert "no op to put arrays together by: there are source, " in said
 
 
 def test_json_has_both_steps_and_owners_add_up(profile: Path, call: Call) -> None:

@@ -19,8 +19,9 @@ from tests.support.reports import asked_of
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.logdir import Run, open_logdir
+from tpuprof.parsers.pages.overview.accounts_of_ops import OpAccounts
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.session.pages import OVERVIEW
+from tpuprof.parsers.session.pages import OP_ACCOUNTS, OVERVIEW
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages import PAGES
@@ -65,11 +66,11 @@ REAL = {
 
 
 @cache
-def _made(name: str) -> tuple[Documents, Overview]:
+def _made(name: str) -> tuple[Documents, Overview, OpAccounts | None]:
     with tempfile.TemporaryDirectory() as folder:
         (run,) = open_logdir(_written(name, Path(folder))).runs
         session = Session(run)
-        return _documents(run, session), session.page(OVERVIEW)
+        return _documents(run, session), session.page(OVERVIEW), session.page(OP_ACCOUNTS)
 
 
 def made_documents(name: str) -> Documents:
@@ -80,6 +81,11 @@ def made_documents(name: str) -> Documents:
 def made_overview(name: str) -> Overview:
     """The overview of one of them, which cards are drawn from."""
     return _made(name)[1]
+
+
+def made_op_accounts(name: str) -> OpAccounts | None:
+    """The mean step of one of them by op."""
+    return _made(name)[2]
 
 
 def _written(name: str, folder: Path) -> str:

@@ -10,7 +10,14 @@ from typing import Any
 
 import pytest
 
-from tests.tui.report.consistency.documents import MADE, Documents, made_documents, made_overview, values
+from tests.tui.report.consistency.documents import (
+    MADE,
+    Documents,
+    made_documents,
+    made_op_accounts,
+    made_overview,
+    values,
+)
 from tpuprof.parsers.pages.hosts.model import PARTS
 from tpuprof.parsers.steps.accounts.owners import OWNERS
 from tpuprof.tui.draw.pen import Pen
@@ -149,6 +156,21 @@ def test_parts_add_up(profile: str, parts_of: Callable[[Documents], Iterator[Sum
 @pytest.mark.parametrize("parts_of", LISTS, ids=lambda parts_of: parts_of.__name__)
 def test_some_profile_has_such_parts(parts_of: Callable[[Documents], Iterator[Sum]]) -> None:
     assert any(len(parts) > 1 for profile in MADE for _, _, parts in parts_of(made_documents(profile)))
+
+
+@pytest.mark.parametrize("profile", MADE)
+def test_modules_scopes_and_ops_add_up_to_each_owner_of_the_mean_step(profile: str) -> None:
+    account, of_ops = made_overview(profile).account, made_op_accounts(profile)
+    if account is None or of_ops is None:
+        pytest.skip("no ops of TPUs ran in steps")
+    wanted = {each.owner: each.time_ps for each in account.owners}
+    for grouping in ("module", "scope", "op"):
+        rows = of_ops.by(grouping)
+        for column, owner in enumerate(OWNERS):
+            found = math.fsum(row.owner_ps[column] for row in rows)
+            assert math.isclose(found, wanted.get(owner, 0.0), rel_tol=1e-9, abs_tol=1e-3), (grouping, owner)
+        assert all(math.isclose(math.fsum(row.owner_ps), row.time_ps, rel_tol=1e-9) for row in rows)
+        assert min(min(row.owner_ps) for row in rows) >= 0
 
 
 # --- as they are drawn

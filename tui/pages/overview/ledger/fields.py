@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tpuprof.parsers.pages.findings.ops.losses import CAUSE_TITLES, CAUSE_WORDS, Loss
+from tpuprof.parsers.pages.overview.accounts_of_ops import NOT_IN_STEPS, OpGrouping
 from tpuprof.parsers.pages.overview.ledger import Account, OwnerTime
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS, OWNERS
 from tpuprof.tui.report.fields import NO_REASON, Metric, Table, attribute, in_order, nested, object_table
@@ -76,11 +77,11 @@ def _of_owner(column: int) -> Metric[Account]:
     )
 
 
-def _accounts(key: str, name: str) -> Table[Sequence[Account]]:
-    """A table of accounts: of steps, cores or hosts."""
+def _accounts(key: str, name: str, when: str = "") -> Table[Sequence[Account]]:
+    """A table of accounts: of steps, cores, hosts, or ops put together."""
     metrics = (
-        attribute("name", VERBATIM, f"of the {name}", f"{name} name" if name in OWNERS else name),
-        attribute("time_ms", TIME_MS, "of the step, which the owners' times add up to", "time"),
+        attribute("name", VERBATIM, f"{when}of the {name}", f"{name} name" if name in OWNERS else name),
+        attribute("time_ms", TIME_MS, f"{when}of the step, which the owners' times add up to", "time"),
         *map(_of_owner, range(len(OWNERS))),
     )
     return object_table(key, metrics, markdown=tuple(metric.key for metric in metrics))
@@ -102,6 +103,26 @@ LOSSES: Table[Sequence[Loss]] = object_table(
 STEPS = _accounts("steps", "step")
 CORES = _accounts("cores", "core")
 HOSTS = _accounts("hosts", "host")
+
+By = Literal["step", "core", "host", OpGrouping]
+"""What the account of the mean step is divided by."""
+
+DIVIDED_BY: tuple[By, ...] = ("step", "core", "host", "module", "scope", "op")
+_WITH_BY = "with --by alone: "
+BY: Metric[By] = Metric(
+    "by",
+    VERBATIM,
+    lambda by: by,
+    f"{_WITH_BY}what accounts are of; modules, scopes and ops add up to the mean step",
+)
+ACCOUNTS = _accounts("accounts", "step, core, host, module, scope or op", _WITH_BY)
+UNKNOWN_ACCOUNTS: Metric[None] = Metric("accounts", VERBATIM, lambda _: None, "accounts of ops", NOT_IN_STEPS)
+
+
+def accounts_by(by: By) -> Table[Sequence[Account]]:
+    """The table of what the account is divided by."""
+    return _accounts(ACCOUNTS.key, by)
+
 
 _STEP_TIME = "mean duration of a step on its slowest core, which the owners' times add up to"
 

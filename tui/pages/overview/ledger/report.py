@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.pages.overview.ledger import owners_without
+from tpuprof.parsers.pages.overview.ledger import Account, owners_without
 from tpuprof.parsers.session import pages
 from tpuprof.parsers.steps.what_if import OWNERS_BY_NAME, KnownOwners, Without, owners_named, without
 from tpuprof.tui.pages.overview.ledger.fields import (
+    ACCOUNTS,
+    BY,
     CORES,
+    DIVIDED_BY,
     HOSTS,
     LOSSES,
     METRICS,
     OWNER_TIMES,
     STEPS,
+    UNKNOWN_ACCOUNTS,
     WITHOUT,
     WITHOUT_PARTS,
+    By,
+    accounts_by,
 )
-from tpuprof.tui.report.declared import Declared, Head, Metrics, Section, declared, drawn_by
+from tpuprof.tui.report.declared import Declared, Head, Metrics, Part, Section, declared, drawn_by
 from tpuprof.tui.report.fields import metric_rows
 from tpuprof.tui.report.page import Format, ReportRequest, page_of
 
@@ -34,28 +41,51 @@ _without_lines = drawn_by("tpuprof.tui.pages.overview.ledger.without:without_lin
 
 @dataclass(frozen=True)
 class Content:
-    """The overview, whose account it prints, and the steps without some owners where these are named."""
+    """What is printed.
+
+    Attributes:
+        page: the overview, whose account it is.
+        without: the steps without some owners, where these are named.
+        accounts: by step, core, host, module, scope or op, where that is asked for and known.
+    """
 
     page: Overview
     without: Without | None
+    accounts: Sequence[Account] | None = None
 
 
 def read(request: ReportRequest, known: KnownOwners = OWNERS_BY_NAME) -> Content:
-    """Reads the overview, and the account by core and step only where owners are taken away.
+    """Reads the overview, and the account by core and step only where owners are taken away, or that by op.
 
     Args:
         known: what names of ``--without`` stand for.
     """
     page, names = page_of(pages.OVERVIEW)(request), request.options.get("without")
+    accounts = _read_accounts(page, request)
     if names is None or (of := page_of(pages.LEDGER)(request)) is None:
-        return Content(page, None)
-    return Content(page, without(of, owners_named(names, known)))
+        return Content(page, None, accounts)
+    return Content(page, without(of, owners_named(names, known)), accounts)
+
+
+def _read_accounts(page: Overview, request: ReportRequest) -> Sequence[Account] | None:
+    by, account = request.options.get("by"), page.account
+    if by is None or account is None:
+        return None
+    if by in ("step", "core", "host"):
+        found: Sequence[Account] = getattr(account, f"{by}s")
+        return found
+    of_ops = page_of(pages.OP_ACCOUNTS)(request)
+    return None if of_ops is None else of_ops.by(by)
 
 
 def check(options: Mapping[str, Any], _: Format, __: int | None, known: KnownOwners = OWNERS_BY_NAME) -> None:
-    """Sees that what is to be taken away is there."""
+    """Sees that what is to be taken away, or what the account is to be divided by, is there."""
     if options.get("without") is not None:
         owners_named(options["without"], known)
+    by = options.get("by")
+    if by is not None and by not in DIVIDED_BY:
+        sentence = f"The account of a step can't be divided by {by}: there are {', '.join(DIVIDED_BY)}."
+        raise ProfileError("usage", sentence, f"--by {DIVIDED_BY[0]}", EXIT_USAGE)
 
 
 def taken_away(content: Content, request: ReportRequest) -> tuple[Metrics[Any], ...]:
@@ -64,30 +94,44 @@ def taken_away(content: Content, request: ReportRequest) -> tuple[Metrics[Any], 
 
 
 def declare(content: Content, request: ReportRequest) -> Declared:
-    """The mean step by owner, the verdict, what some owners leave, and the accounts of hosts, cores and steps."""
+    """The mean step by owner, the verdict, what some owners leave, and its account by what is asked for, or by most."""
     page, account, most, taken = content.page, content.page.account, request.most_rows, content.without
     rows = () if account is None else account.owners if taken is None else owners_without(account.owners, taken)
     keys = OWNER_TIMES.markdown if taken is None else (*OWNER_TIMES.markdown, "without_ms")
     owners = Section(OWNER_TIMES, rows, "Owners" if account else "", keys=keys)
+    by: By | None = request.options.get("by")
+    divided = () if by is None else _divided(content, by, most)
     others = (
-        Section(table, () if account is None else getattr(account, table.key), title if account else "", limit)
+        Section(table, () if account is None else getattr(account, table.key), title, limit)
         for table, title, limit in (
             (LOSSES, "Below the roof, by cause", 0),
             (HOSTS, "Hosts", 0),
             (CORES, "Cores", 0),
             (STEPS, "Steps", most),
         )
+        for title in (title if account and by is None else "",)
     )
     why = page.unknown.get(STEP_TIME)
     return Declared(
         Head(f"Steps of {request.run.name}", request.run, page.hosts, page.warnings, (), page.environment.simulated),
         statement="" if account is None else account.verdict.statement,
         metrics=lambda: metric_rows(METRICS[:2], page) + ([] if taken is None else metric_rows(WITHOUT_PARTS, taken)),
-        parts=(Metrics(METRICS, page), *taken_away(content, request), owners, *others),
-        csv=Section(OWNER_TIMES, rows),
-        text=lambda pen: [*(() if taken is None else _both(taken, pen)), *_report_lines(page, pen, most)],
+        parts=(Metrics(METRICS, page), *taken_away(content, request), owners, *divided, *others),
+        csv=Section(OWNER_TIMES, rows) if by is None else Section(accounts_by(by), content.accounts or (), limit=most),
+        text=lambda pen: [
+            *(() if taken is None else _both(taken, pen)),
+            *_report_lines(page, pen, most, *(() if by is None else ((by, content.accounts),))),
+        ],
         unknown={"step_time_ms": why, "period_ms": why, "verdict": why} if why else {},
     )
+
+
+def _divided(content: Content, by: By, most: int) -> tuple[Part, ...]:
+    """What JSON and Markdown have of the account by what is asked for."""
+    if content.accounts is None and content.page.account is not None:
+        return Metrics((BY,), by), Metrics((UNKNOWN_ACCOUNTS,), None)
+    title = f"By {by}" if content.accounts else ""
+    return Metrics((BY,), by), Section(accounts_by(by), content.accounts or (), title, most)
 
 
 def _both(taken: Without, pen: Pen) -> list[Line]:
@@ -99,8 +143,8 @@ REPORT = declared(
     "ledger",
     read,
     declare,
-    (OWNER_TIMES, LOSSES, HOSTS, CORES, STEPS),
-    (*METRICS, WITHOUT),
+    (OWNER_TIMES, ACCOUNTS, LOSSES, HOSTS, CORES, STEPS),
+    (*METRICS, WITHOUT, BY),
     warnings=lambda content: content.page.warnings,
     check=check,
 )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.findings.ops.losses import CAUSE_TITLES
+from tpuprof.parsers.pages.overview.accounts_of_ops import NOT_IN_STEPS
 from tpuprof.parsers.pages.overview.ledger import Account, StepAccount
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, Owner
 from tpuprof.tui.draw.format import duration, percent
+from tpuprof.tui.draw.layout import cut_middle, shared_prefix
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey
 from tpuprof.tui.pages.overview.ledger.drawing import between_line, shares_line, waterfall
@@ -17,17 +20,36 @@ from tpuprof.tui.pages.overview.ledger.drawing import between_line, shares_line,
 _LABEL, _TIME, _SHARE = 21, 9, 7
 
 
-def report_lines(page: Overview, pen: Pen, most: int) -> list[Line]:
-    """The verdict, the waterfall, and the accounts of hosts, cores and steps."""
+Divided = tuple[str, "Sequence[Account] | None"]
+"""What the account of the mean step is divided by, and the accounts; None where these are unknown."""
+
+
+def report_lines(page: Overview, pen: Pen, most: int, divided: Divided | None = None) -> list[Line]:
+    """The verdict, the waterfall, and the accounts that are asked for, or those of hosts, cores and steps."""
     account = page.account
     if account is None:
         return pen.wrap(page.unknown.get("performance.step_time_ms", "The steps take no time."), "strong")
-    lines = [*pen.wrap(account.verdict.statement, "strong"), *waterfall(account, pen), *between_line(account, pen)]
-    lines += [*shares_line(page, pen), *loss_lines(account, pen)]
+    lines = [*pen.wrap(account.verdict.statement, "strong"), *waterfall(account, pen)]
+    lines += [*shares_line(page, pen), *between_line(account, pen)]
+    if divided is not None:
+        by, found = divided
+        if found is None:
+            return [*lines, pen.rule(f"By {by}"), *pen.wrap(f"Unknown: {NOT_IN_STEPS}.", "text", [(" ", "text")])]
+        prefix = shared_prefix([each.name for each in found]) if by == "scope" else ""
+        about = f"{f'names in {prefix}; ' * bool(prefix)}{len(found)}, {_MEANS[by]}"
+        named = [replace(each, name=each.name.removeprefix(prefix)) for each in found]
+        return [*lines, pen.rule(f"By {by}", about), *_accounts(named, account, pen, most)]
+    lines += loss_lines(account, pen)
     for title, accounts in (("Hosts", account.hosts), ("Cores", account.cores), ("Steps", account.steps)):
         if len(accounts) > 1:
             lines += [pen.rule(title, f"{len(accounts)}, means in each"), *_accounts(accounts, account, pen, most)]
     return lines
+
+
+_MEANS = {
+    **dict.fromkeys(("step", "core", "host"), "means in each"),
+    **dict.fromkeys(("module", "scope", "op"), "which add up to the mean step"),
+}
 
 
 def loss_lines(account: StepAccount, pen: Pen) -> list[Line]:
@@ -45,18 +67,25 @@ def loss_lines(account: StepAccount, pen: Pen) -> list[Line]:
     return lines
 
 
-def _accounts(accounts: tuple[Account, ...], whole: StepAccount, pen: Pen, most: int) -> list[Line]:
+def _accounts(accounts: Sequence[Account], whole: StepAccount, pen: Pen, most: int) -> list[Line]:
     """A row an account: its time, then the owners that have most time, as many as there is room for."""
     owners = sorted((each for each in whole.owners if each.time_ps > 0), key=lambda each: -each.time_ps)
-    room = max(1, (pen.width - 32) // 13)
+    longest = max((len(pen.text(account.name)) for account in accounts), default=0)
+    names = max(_NAME, min(longest, pen.width - _OF_TIMES))
+    room = max(1, (pen.width - names - _OF_NAME) // _OF_OWNER)
     chosen = [each.owner for each in owners[:room]]
-    lines = [_cells("", "time", [_SHORT.get(owner, OWNER_TITLES[owner]) for owner in chosen], pen, "dim")]
+    titles = [_SHORT.get(owner, OWNER_TITLES[owner]) for owner in chosen]
+    lines = [_cells("", "time", titles, names, pen, "dim")]
     for account in accounts[: most or None]:
         times = [duration(account.owner_ps[OWNERS.index(owner)], pen.glyphs.is_ascii) for owner in chosen]
-        lines.append(_cells(account.name, duration(account.time_ps, pen.glyphs.is_ascii), times, pen, "text"))
+        lines.append(_cells(account.name, duration(account.time_ps, pen.glyphs.is_ascii), times, names, pen, "text"))
     rest = len(accounts) - len(accounts[: most or None])
     return lines + ([pen.fit([(f" and {rest} more", "dim")])] if rest else [])
 
+
+_NAME, _OF_NAME, _OF_OWNER = 19, 13, 13
+_OF_TIMES = _OF_NAME + 3 * _OF_OWNER
+"""Cells of the shortest column of names, of what stands around it, of an owner, and that long names leave to times."""
 
 _SHORT: Mapping[Owner, str] = {
     "collective_wait": "coll. waits",
@@ -67,5 +96,6 @@ _SHORT: Mapping[Owner, str] = {
 """Titles that are too long for a column."""
 
 
-def _cells(name: str, time: str, times: list[str], pen: Pen, style: StyleKey) -> Line:
-    return pen.fit([(f" {pen.text(name)[:19]:<20}{time:>10}", style), *((f"{text:>13}", style) for text in times)])
+def _cells(name: str, time: str, times: list[str], names: int, pen: Pen, style: StyleKey) -> Line:
+    label = f" {cut_middle(pen.text(name), names, pen.glyphs):<{names + 1}}{time:>10}"
+    return pen.fit([(label, style), *((f"{text:>{_OF_OWNER}}", style) for text in times)])
