@@ -18,13 +18,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, no_ints, ranges
+from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, covered, no_ints, ranges
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.xspace.core.api import nest, sum_by_key
+from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.timeline.read.async_ops import latest
-
-OTHER, WORK, COLLECTIVE = 0, 1, 2
-"""What an op counts as: waiting for the host and the like; computing and copying; communication."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,51 +56,46 @@ class Transfers:
         return cls(*(np.concatenate([no_ints(), *(getattr(part, name) for part in parts)]) for name in names))
 
 
-class InnermostOpTime:
-    """How long a core did something up to an instant; at any time its innermost op decides what it does.
-
-    Args:
-        start, end: int64[n], the core's ops in the order that nesting needs.
-        code: int64[n], what each counts as.
-    """
-
-    def __init__(self, start: Int64s, end: Int64s, code: NDArray[np.integer]) -> None:
-        self._start, self._end, self._code = start, end, code
-        self._parent = nest(start, end).parent
-
-    def until(self, what: int) -> TimeUntil:
-        """The time spent on it up to any instant."""
-        inside = np.where(self._parent >= 0, self._code[np.maximum(self._parent, 0)] == what, False)
-        weight = (self._code == what).astype(np.int64) - inside
-        chosen = np.flatnonzero(weight)
-        return TimeUntil(self._start[chosen], self._end[chosen], weight[chosen])
-
-
 class TimeUntil:
     """The sum of weighted intervals up to an instant.
 
     Sums of products of times wrap around in 64 bits; the differences, which are what counts, come out right.
+
+    Args:
+        start, end, weight: int64[n], weights 1 or -1; those of one weight in order of start.
     """
 
     def __init__(self, start: Int64s, end: Int64s, weight: Int64s) -> None:
-        self._sides = []
-        for times in (start, end):
-            order = np.argsort(times, kind="stable")
-            ordered, weights = times[order], weight[order]
-            before = np.append(0, np.cumsum(weights)), np.append(0, np.cumsum(weights * ordered))
-            self._sides.append((ordered, *before))
+        self._sides = [(sign, _Ordered(start[weight == sign], end[weight == sign])) for sign in (1, -1)]
 
     def __call__(self, times: Int64s) -> Int64s:
         """int64[n]: the sum up to each of some instants."""
         sums = np.zeros(len(times), np.int64)
-        for sign, (ordered, weights, products) in zip((1, -1), self._sides, strict=True):
-            at = np.searchsorted(ordered, times, side="left")
-            sums += sign * (weights[at] * times - products[at])
+        for sign, intervals in self._sides:
+            if len(intervals.start):
+                sums += sign * intervals.until(times)
         return sums
 
-    def within(self, begin: Int64s, end: Int64s) -> Int64s:
-        """int64[n]: the sum within each of some intervals."""
-        return self(end) - self(begin)
+
+class _Ordered:
+    """Intervals in order of start, which may overlap; mostly they do not."""
+
+    def __init__(self, start: Int64s, end: Int64s) -> None:
+        self.start, self._end = start, end
+        self._are_disjoint = bool((start[1:] >= end[:-1]).all())
+        if not self._are_disjoint:
+            self._end = np.sort(end)
+        self._before = np.append(0, np.cumsum(start)), np.append(0, np.cumsum(self._end))
+
+    def until(self, times: Int64s) -> Int64s:
+        """int64[n]: how much of each interval lies before each of some instants, added up."""
+        begun = np.searchsorted(self.start, times, side="left")
+        if self._are_disjoint:
+            ended = begun - ((begun > 0) & (self._end[begun - 1] > times))
+        else:
+            ended = np.searchsorted(self._end, times, side="left")
+        out: Int64s = (begun - ended) * times - self._before[0][begun] + self._before[1][ended]
+        return out
 
 
 def paired(
@@ -128,51 +120,80 @@ def paired(
     return pairs, len(op) - 2 * len(begins)
 
 
-@dataclass(frozen=True, slots=True)
-class OverlapTimes:
-    """How the time of some transfers overlaps with work: int64[n] each, in picoseconds; they add up to `span_ps`."""
+class Doing:
+    """What one core did during its transfers; see the module's text.
 
-    hidden_ps: Int64s
-    exposed_ps: Int64s
-    stalled_ps: Int64s
+    Args:
+        work: the time that the core worked; communication: that it was in the ops of collectives.
 
-    @property
-    def span_ps(self) -> Int64s:
-        """The time of each."""
-        return self.hidden_ps + self.exposed_ps + self.stalled_ps
+    Attributes:
+        parts: int64[3, transfers], what of each one's time was hidden, exposed and beside; they add up to it.
+    """
+
+    def __init__(self, transfers: Transfers, work: TimeUntil, communication: TimeUntil) -> None:
+        self._until = (work, communication)
+        worked = work(transfers.begin_ps), work(transfers.end_ps)
+        span = np.maximum(transfers.end_ps - transfers.begin_ps, 0)
+        hidden = np.clip(worked[1] - worked[0], 0, span)
+        exposed = np.clip(transfers.own_ps, 0, span - hidden)
+        self.parts = np.stack([hidden, exposed, span - hidden - exposed])
+        self._spans, held = joined_spans((transfers.begin_ps, transfers.end_ps), worked)
+        self._held = held, (communication(self._spans[0]), communication(self._spans[1]))
+
+    def totals(self, windows: Intervals) -> Int64s:
+        """int64[3, windows]: the parts of the time in which any transfer was under way, each instant once.
+
+        Of the time beside work here the second part is that in the ops of any collective.
+        """
+        any_time = sum_in(windows, self._spans)
+        work, communication = (
+            sum_in(windows, self._spans, (until(windows[0]), until(windows[1])), held)
+            for until, held in zip(self._until, self._held, strict=True)
+        )
+        hidden = np.clip(work, 0, any_time)
+        communicating = np.clip(communication, 0, any_time - hidden)
+        return np.stack([hidden, communicating, any_time - hidden - communicating])
+
+    def strips(self, windows: Intervals, cells: int) -> NDArray[np.uint8]:
+        """uint8[3, windows, cells]: the share (0-255) of each cell of a window in which the core worked, in which a
+        transfer was under way, and in which it was in the ops of collectives.
+        """
+        start, end = windows
+        borders = start[:, None] + (end - start)[:, None] * np.arange(cells + 1) // cells
+        length = np.maximum(np.diff(borders, axis=1), 1)
+        times = borders.ravel()
+        of_cells = (self._until[0](times), covered(times, *self._spans), self._until[1](times))
+        held = (np.diff(until.reshape(borders.shape), axis=1) for until in of_cells)
+        return np.stack([np.clip(np.rint(255 * each / length), 0, 255).astype(np.uint8) for each in held])
 
 
-def overlap_times(transfers: Transfers, work: TimeUntil) -> OverlapTimes:
-    """What the core did during each transfer; see the module's text."""
-    span = np.maximum(transfers.end_ps - transfers.begin_ps, 0)
-    hidden = np.clip(work.within(transfers.begin_ps, transfers.end_ps), 0, span)
-    exposed = np.clip(transfers.own_ps, 0, span - hidden)
-    return OverlapTimes(hidden, exposed, span - hidden - exposed)
+def joined_spans(spans: Intervals, values: Intervals) -> tuple[Intervals, Intervals]:
+    """The union of some spans, and values at its borders.
+
+    Args:
+        values: at the start and the end of each span, of something that never decreases with time.
+    """
+    filled = np.flatnonzero(spans[1] > spans[0])
+    order = filled[np.argsort(spans[0][filled], kind="stable")]
+    start, reach = spans[0][order], np.maximum.accumulate(spans[1][order])
+    first = np.flatnonzero(np.append(True, start[1:] > reach[:-1])[: len(start)])
+    last = np.append(first[1:], len(start))[: len(first)] - 1
+    of_start, of_reach = values[0][order[first]], np.maximum.accumulate(values[1][order])[last]
+    return (start[first], reach[last]), (of_start, of_reach)
 
 
-def sum_in(windows: Intervals, spans: Intervals, until: TimeUntil | None) -> Int64s:
-    """int64[windows]: how long a core did something within disjoint spans, by window.
+def sum_in(
+    windows: Intervals, spans: Intervals, of_windows: Intervals | None = None, of_spans: Intervals | None = None
+) -> Int64s:
+    """int64[windows]: the time of some spans within each window, or what a core spent of it on something.
 
     Args:
         windows, spans: disjoint and in order each.
-        until: the time spent on it; None counts all of the spans' time.
+        of_windows, of_spans: the time spent on it up to their starts and ends.
     """
     first = np.searchsorted(spans[1], windows[0], side="right")
     last = np.searchsorted(spans[0], windows[1], side="left")
     window, span = ranges(first, last)
-    begin = np.maximum(spans[0][span], windows[0][window])
-    end = np.minimum(spans[1][span], windows[1][window])
-    held = end - begin if until is None else until.within(begin, end)
+    outer, inner = of_windows or windows, of_spans or spans
+    held = np.minimum(inner[1][span], outer[1][window]) - np.maximum(inner[0][span], outer[0][window])
     return sum_by_key(window, held, len(first))
-
-
-def shares(borders: Int64s, spans: Intervals, until: TimeUntil | None = None) -> NDArray[np.uint8]:
-    """uint8[cells]: the share (0-255) of each cell of a strip that a core spent on something within some spans.
-
-    Args:
-        borders: int64[cells + 1], ascending.
-        spans: disjoint and in order.
-    """
-    length = np.maximum(np.diff(borders), 1)
-    held = sum_in((borders[:-1], borders[1:]), spans, until)
-    return np.clip(np.rint(255 * held / length), 0, 255).astype(np.uint8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,8 @@ from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.hosts.op_summary import CoreTotals, whole_time
-from tpuprof.parsers.ops.core.sums import core_sums
+from tpuprof.parsers.ops.core.sums import CoreSums, core_sums
+from tpuprof.parsers.ops.core.traced import Coding
 from tpuprof.parsers.ops.device import DeviceInfo
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
@@ -51,6 +53,19 @@ class CoreSummary(CoreTotals):
 
 
 @dataclass(frozen=True, slots=True)
+class OfCore:
+    """What else a reduction takes from the pass over a core's ops.
+
+    Attributes:
+        coding: see `core_sums`; None where it needs no single events.
+        take: receives each core with its steps and sums, on the thread that decoded it.
+    """
+
+    coding: Coding | None
+    take: Callable[[Plane, CoreSteps, CoreSums], None]
+
+
+@dataclass(frozen=True, slots=True)
 class CoreBusy:
     """What a host's summary holds of one of its cores.
 
@@ -81,6 +96,7 @@ def summarise_core(
     causes: IdleCauses,
     modules: HloModules,
     on_chunk: ChunkDone | None = None,
+    more: OfCore | None = None,
 ) -> CoreSummary:
     """Decodes one core's events and adds them up.
 
@@ -89,9 +105,12 @@ def summarise_core(
         waits: disjoint intervals in order in which the host waited for input or sent it.
         causes: what is known to keep the core from running ops. Input counts only without infeed ops.
         modules: the compiled programs of the profile.
+        more: what else is taken from the pass.
     """
     times = distinct(np.concatenate([steps.start_ps, steps.end_ps, runs.start_ps, runs.end_ps]))
-    sums = core_sums(plane, (steps.start_ps, steps.end_ps), times, on_chunk)
+    sums = core_sums(plane, (steps.start_ps, steps.end_ps), times, on_chunk, None if more is None else more.coding)
+    if more is not None:
+        more.take(plane, steps, sums)
     steps = on_device_clock(steps, times, sums.device_times)
     total = whole_time(plane, sums)
     idle = total - int(sums.table.self_ps.sum())

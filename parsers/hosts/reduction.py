@@ -43,6 +43,10 @@ class Reduction(Generic[Given, Result]):
     tables: tuple[str, ...] = ()
     includes: Reduction[Any, Any] | None = None
 
+    def gives(self, other: Reduction[Any, Any]) -> bool:
+        """Whether its summaries are those of the other reduction as well."""
+        return self is other or (self.includes is not None and self.includes.gives(other))
+
 
 def reduce_host(
     reduction: Reduction[Given, Result], file: HostFile, given: Given, watch: ProgressReceiver, threads: int

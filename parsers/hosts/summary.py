@@ -14,7 +14,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
-from tpuprof.parsers.hosts.core_summary import CoreBusy, CoreSummary, has_infeed, summarise_core
+from tpuprof.parsers.hosts.core_summary import CoreBusy, CoreSummary, OfCore, has_infeed, summarise_core
 from tpuprof.parsers.hosts.op_summary import OPS_OF_HOST, OpSummary, of_core, op_summary
 from tpuprof.parsers.hosts.plan import on_threads
 from tpuprof.parsers.hosts.reduction import Reduction
@@ -124,11 +124,14 @@ def _is_needed(plane: Plane, line: Line) -> bool:
     return devices.is_sparse_core(plane) and line.name == SPARSE_OPS_LINE
 
 
-def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, workers: int = 1) -> HostSummary:
+def summarise(
+    trace: Trace, host: str, on_chunk: ChunkDone | None = None, workers: int = 1, more: OfCore | None = None
+) -> HostSummary:
     """Decodes what the overview needs of one host and adds it up.
 
     Args:
         workers: how many threads decode cores; they help where the decoding releases the interpreter lock.
+        more: what else is taken from the pass over each core's ops.
     """
     cores = [plane for plane in trace.planes if devices.is_tensor_core(plane)]
     streams, side = _streams_and_host(trace, on_chunk)
@@ -153,7 +156,7 @@ def summarise(trace: Trace, host: str, on_chunk: ChunkDone | None = None, worker
         shares_chip = chips[infos[index].chip] > 1  # its duty cycle needs the union of its cores' intervals
         core = cores[index], infos[index], step_lists[index], runs[index]
         of_core = causes_of_core(causes, cores[index], runs[index], at_barriers[index], launched, shift)
-        return summarise_core(*core, shares_chip, waits, of_core, modules, on_chunk)
+        return summarise_core(*core, shares_chip, waits, of_core, modules, on_chunk, more)
 
     summaries = on_threads(work, range(len(cores)), workers)
     most = max(range(len(cores)), key=lambda index: summaries[index].gap_ps, default=None)

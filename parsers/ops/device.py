@@ -295,6 +295,11 @@ def merge_devices(infos: Sequence[DeviceInfo]) -> tuple[DeviceInfo | None, tuple
     return DeviceInfo(types[0] if types else None, Peaks(**known), infos[0].chip), tuple(remarks)
 
 
+def depends_on_name(category: str) -> bool:
+    """Whether the class of an op of this HLO category depends on its name."""
+    return category.startswith("async") or category == "custom fusion"
+
+
 def op_class(category: str | None, name: str = "", has_flops: bool = False, framework_type: str = "") -> OpClass:
     """What a core does while an op of this HLO category runs (see `OpClass`).
 
@@ -307,7 +312,7 @@ def op_class(category: str | None, name: str = "", has_flops: bool = False, fram
     """
     if not category or category.lower() == "unknown":
         return "unknown"
-    if category.startswith("async") or (category == "custom fusion" and name.startswith("async-collective")):
+    if depends_on_name(category) and (category != "custom fusion" or name.startswith("async-collective")):
         category = name
     if _HOST.search(category):
         return "host"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, no_ints
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.ops.device import HOST_TRANSFER, is_across_slices, op_class
+from tpuprof.parsers.ops.device import HOST_TRANSFER, depends_on_name, is_across_slices, op_class
 from tpuprof.parsers.ops.framework_op import UNKNOWN_TYPE, parse_framework_op
 from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats, OpSource
 
@@ -92,7 +92,13 @@ class OpTable:
         if not with_flops.any():  # as on GPUs
             types = {full: parse_framework_op(full).type for full in set(self.framework_op) if full}
         of_framework = (types.get(full, "") for full in self.framework_op)
-        return tuple(map(op_class, self.category, self.name, with_flops.tolist(), of_framework))
+        decisive = (
+            name if category and depends_on_name(category) else ""
+            for category, name in zip(self.category, self.name, strict=True)
+        )
+        kinds = list(zip(self.category, decisive, with_flops.tolist(), of_framework, strict=True))
+        known = {kind: op_class(*kind) for kind in set(kinds)}  # there are few
+        return tuple([known[kind] for kind in kinds])
 
     def take(self, rows: NDArray[np.intp]) -> OpTable:
         """The table of some rows, in their order."""

@@ -294,11 +294,9 @@ def _without_cut_steps(grid: AlignedSteps, op_count: Int64s) -> tuple[AlignedSte
     return replace(grid.take(kept), incomplete=(*grid.incomplete, *sentences)), op_count[:, kept]
 
 
-def shared_steps(grids: Sequence[AlignedSteps]) -> list[AlignedSteps]:
-    """Of each host's steps those that `join_hosts` puts together, in the same order."""
-    if len(grids) == 1:
-        return list(grids)
-    return [grid.take(position) for grid, position in zip(grids, _matched(grids)[1], strict=True)]
+def shared_steps(grids: Sequence[AlignedSteps]) -> list[NDArray[np.intp]]:
+    """Which of each host's steps `join_hosts` puts together, in the same order."""
+    return [np.arange(len(grids[0]))] if len(grids) == 1 else _matched(grids)[1]
 
 
 def join_hosts(grids: Sequence[AlignedSteps]) -> AlignedSteps:

@@ -20,6 +20,7 @@ from tpuprof.parsers.formats.xspace.core.types import HAS_OCCURRENCES
 from tpuprof.parsers.formats.xspace.events import ColumnRoom, StatColumn
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.ops.core import ops as core_ops
+from tpuprof.parsers.ops.core.traced import Codes, Coding, TracedEvents, traced_events, traced_of_events
 from tpuprof.parsers.ops.device import OFF_DUTY
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
 from tpuprof.parsers.ops.table import OpTable
@@ -86,6 +87,7 @@ class CoreSums(OpSums):
         waiting: when an op ran that is off duty (`device.OFF_DUTY`).
         inside_waits: spans of ops on duty that begin inside the waiting of others; in order of start, not disjoint.
         device_times: int64[n], the device's time at each of the times asked for; None where ops have one clock only.
+        traced: the events of the ops that are traced; None where none was asked for.
     """
 
     own_span: tuple[int, int] | None
@@ -98,21 +100,25 @@ class CoreSums(OpSums):
     waiting: Intervals
     inside_waits: Intervals
     device_times: Int64s | None
+    traced: TracedEvents | None = None
 
 
-def core_sums(plane: Plane, steps: Intervals, times: Int64s, on_chunk: ChunkDone | None = None) -> CoreSums:
+def core_sums(
+    plane: Plane, steps: Intervals, times: Int64s, on_chunk: ChunkDone | None = None, coding: Coding | None = None
+) -> CoreSums:
     """Decodes the op events of one core and adds them up.
 
     Args:
         steps: where the core's steps begin and end on the trace's clock, in order, not overlapping.
         times: int64[n], ascending; times on the trace's clock whose device times are wanted.
+        coding: what ops count as, where the events of some are wanted one by one.
     """
     progress = _Progress(on_chunk)
-    done = _in_one_pass(plane, steps, times, progress.chunk, spans=True)
+    done = _in_one_pass(plane, steps, times, progress.chunk, spans=True, coding=coding)
     if done is None:
-        return sums_of_events(core_ops.core_ops(plane, progress.again), steps, times)
+        return sums_of_events(core_ops.core_ops(plane, progress.again), steps, times, coding)
     sums, totals = done
-    cells, busy, working, off, inside, reduces = sums.outputs()
+    cells, busy, working, off, inside, reduces, traced, work, within = sums.outputs()
     waiting = union(*_columns(off))
     row_of = np.zeros(len(sums.occurrences), np.int64)
     row_of[totals.ids] = np.arange(len(totals.ids))
@@ -130,6 +136,7 @@ def core_sums(plane: Plane, steps: Intervals, times: Int64s, on_chunk: ChunkDone
         waiting=waiting,
         inside_waits=_begun_inside(*_columns(inside), waiting),
         device_times=_device_times(sums.times, *sums.time_span.T) if sums.has_two_clocks else None,
+        traced=None if coding is None else traced_events(traced, work, within, row_of),
     )
 
 
@@ -172,7 +179,12 @@ class _Progress:
 
 
 def _in_one_pass(
-    plane: Plane, steps: Intervals, times: Int64s, on_chunk: ChunkDone, spans: bool
+    plane: Plane,
+    steps: Intervals,
+    times: Int64s,
+    on_chunk: ChunkDone,
+    spans: bool,
+    coding: Coding | None = None,
 ) -> tuple[OpPass, core_ops.OpTotals] | None:
     """The pass over a core's op line, and its sums by op; None where the pass can't make them."""
     lines = [line for line in plane.lines if line.name == core_ops.OPS_LINE]
@@ -182,7 +194,8 @@ def _in_one_pass(
         return None
     line = lines[0]
     room = min(line.size // _BYTES_AN_EVENT, _MOST_ROOM) if spans else 0
-    sums = op_pass(_off_duty(plane, ids), *steps, times, room=room, spans=spans)
+    codes = np.zeros(0, np.uint8) if coding is None else _codes(plane, ids, coding)
+    sums = op_pass(_off_duty(plane, ids), codes, *steps, times, room=room, spans=spans)
     if sums is None:
         return None
     names = core_ops.event_stats(plane)
@@ -208,6 +221,23 @@ def _off_duty(plane: Plane, ids: int) -> Bools:
     stats = MetadataStats(OpSource(metadata, plane.stat_metadata), np.arange(len(metadata)), (core_ops.CATEGORY,))
     out = np.zeros(ids, np.bool_)
     out[metadata.ids] = stats.is_one_of(core_ops.CATEGORY, OFF_DUTY)
+    return out
+
+
+def _codes(plane: Plane, ids: int, coding: Coding) -> Codes:
+    """uint8[ids]: what each metadata id counts as."""
+    metadata = plane.event_metadata
+    stats = MetadataStats(OpSource(metadata, plane.stat_metadata), np.arange(len(metadata)), (core_ops.CATEGORY,))
+    categories = [category or None for category in stats.texts(core_ops.CATEGORY)]
+    known = {category: coding.of_category(category) for category in set(categories)}
+    codes = np.array([-1 if (code := known[category]) is None else code for category in categories], np.int64)
+    open_ids = metadata.ids[codes < 0]
+    one = np.ones(len(open_ids), np.int64)
+    if len(open_ids):
+        table = core_ops.op_table(plane, core_ops.OpTotals(open_ids, one, one, one, one, None, {}))
+        codes[codes < 0] = coding.of_ops(table)
+    out = np.zeros(ids, np.uint8)
+    out[metadata.ids] = codes
     return out
 
 
@@ -282,7 +312,7 @@ def _device_times(times: Int64s, left: Int64s, right: Int64s, left_device: Int64
 # --- by columns ----------------------------------------------------------------------------------------------------
 
 
-def sums_of_events(ops: core_ops.CoreOps, steps: Intervals, times: Int64s) -> CoreSums:
+def sums_of_events(ops: core_ops.CoreOps, steps: Intervals, times: Int64s, coding: Coding | None = None) -> CoreSums:
     """The same sums of events that are decoded already; arguments as for `core_sums`."""
     events, start, end = ops.events, ops.event_start_ps, ops.event_end_ps
     step = place(start[events.all_reduce], *steps)
@@ -310,6 +340,7 @@ def sums_of_events(ops: core_ops.CoreOps, steps: Intervals, times: Int64s) -> Co
         waiting=waiting,
         inside_waits=inside,
         device_times=_device_times_of_events(ops, times),
+        traced=None if coding is None else traced_of_events(ops, coding.of_ops(ops.table)),
     )
 
 

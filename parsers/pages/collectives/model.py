@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.collectives.host import WAITING, Collective
+from tpuprof.parsers.collectives.model import WAITING, Collective
 from tpuprof.parsers.collectives.slices import SliceCollective
 
 NO_LATE = "no core comes last in most steps, or there is only one core"

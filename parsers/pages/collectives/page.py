@@ -12,7 +12,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, short, time
 from tpuprof.parsers.collectives.bandwidth import ici_peak
-from tpuprof.parsers.collectives.host import CELLS, COUNT, PARTS, WAITING, Collective, HostCollectives
+from tpuprof.parsers.collectives.model import CELLS, COUNT, PARTS, WAITING, Collective, HostCollectives
 from tpuprof.parsers.collectives.slices import joined_slices
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.collectives.model import CUT, GPUS, NEVER_SEEN, NO_COLLECTIVE, CollectivesPage
@@ -105,7 +105,7 @@ def _joined(parts: Sequence[HostCollectives]) -> _Joined:
     of_part = []
     for part in parts:
         places = []
-        for each, count in zip(part.collectives, part.of_collective[COUNT].tolist(), strict=True):
+        for each, count in zip(part.collectives, part.of_collective[COUNT].sum(axis=1).tolist(), strict=True):
             place = number.get((each.program_id, each.name, each.network), -1)
             if place < 0 and count:
                 place = number[each.program_id, each.name, each.network] = len(distinct)
@@ -136,7 +136,7 @@ def _joined(parts: Sequence[HostCollectives]) -> _Joined:
         waits = by_part[COUNT] > 0
         by_part[WAITING] += by_group[:, None] * waits  # the last core of all is on another host
         for each_part in range(PARTS):
-            np.add.at(of_collective[each_part], at[kept], part.of_collective[each_part, kept])
+            np.add.at(of_collective[each_part], at[kept], part.of_collective[each_part, kept].sum(axis=1))
         np.add.at(of_collective[WAITING], at[kept], (later * waits.sum(axis=1)[group[at[kept]]]).sum(axis=1))
         sums.append(by_part)
         payloads.append(held)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, medians
 from tpuprof.parsers.collectives.bandwidth import NO_DCN_PEAK, NO_GROUPS, NO_PEAK, NO_SIZE, bus_factor
-from tpuprof.parsers.collectives.host import COUNT, DCN, EXPOSED, HIDDEN, ICI, STALLED, WAITING, Collective
+from tpuprof.parsers.collectives.model import COUNT, DCN, EXPOSED, HIDDEN, ICI, STALLED, WAITING, Collective
 from tpuprof.parsers.pages.collectives.model import CollectivesPage, Rows
 
 By = Literal["all", "kind", "axis", "pass"]

@@ -1,4 +1,4 @@
-"""How the page of collectives is made: of the events of each host's cores, over the steps that its summary has."""
+"""How the page of collectives is made: of each host's collectives by step, over the steps that all hosts share."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.collectives.host import COLLECTIVES_OF_HOST, COUNT, HostCollectives, StepsOrWhole
-from tpuprof.parsers.hosts.reduction import Reduced
+from tpuprof.parsers.collectives.host import COLLECTIVES_OF_HOST
+from tpuprof.parsers.collectives.model import COUNT, HostCollectives
 from tpuprof.parsers.pages.collectives.model import ONE_STEP, OUTSIDE, CollectivesPage
 from tpuprof.parsers.pages.collectives.page import collectives_page
 from tpuprof.parsers.pages.steps import common_steps
 from tpuprof.parsers.session import pages
-from tpuprof.parsers.session.makers.summaries import read
+from tpuprof.parsers.session.makers.summaries import note_programs
 from tpuprof.parsers.steps.aligned import shared_steps
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.files.places import HostFile
-    from tpuprof.parsers.hosts.summary import HostSummary
+    from tpuprof.parsers.collectives.host import CollectivesSummary
     from tpuprof.parsers.session.session import Session
     from tpuprof.parsers.steps.aligned import AlignedSteps
 
@@ -30,22 +29,23 @@ def collectives(session: Session, host: str | None) -> CollectivesPage:
     Where all collectives run outside of the steps, as those of a program that ran once beside a loop of another one,
     each core's whole time counts as one step.
     """
-    found = read(session, host)
-    if not any(summary.core_count for summary in found.summaries):
-        return _page(found, Reduced((), ()), (), (), "", False)
-    steps = common_steps(found.summaries)
-    grids = _grids(found.files, found.summaries, steps.grid)
-    reduced = session.reduced_with(COLLECTIVES_OF_HOST, grids)
-    parts = [part.in_steps for part in reduced.summaries if part.in_steps is not None]
+    found = session.reduced(COLLECTIVES_OF_HOST, host)
+    note_programs(session, found)
+    page = _page(found.summaries)
+    return replace(page, warnings=(*page.warnings, *found.left_out))
+
+
+def _page(summaries: Sequence[CollectivesSummary]) -> CollectivesPage:
+    if not any(summary.core_count for summary in summaries):
+        return collectives_page(summaries, (), (), "", has_steps=False)
+    steps = common_steps(summaries)
+    parts = _in_shared_steps(summaries, steps.grid)
     if steps.grid is not None and (any(map(_count, parts)) or not any(part.outside for part in parts)):
         notes = (*steps.remarks, *([steps.note] if steps.note else []))
-        return _page(found, reduced, parts, steps.grid.names, steps.note, True, notes)
+        return collectives_page(summaries, parts, steps.grid.names, steps.note, True, notes)
     note = f"{OUTSIDE if steps.grid is not None else ''}{ONE_STEP}"
-    others = session.reduced_with(COLLECTIVES_OF_HOST, dict.fromkeys(file for file in found.files if file not in grids))
-    of_file = dict((*reduced, *others))
-    every = tuple((file, of_file[file]) for file in found.files if file in of_file)
-    parts = [part.whole for _, part in every if part.whole is not None]
-    return _page(found, Reduced(every, (*reduced.failed, *others.failed)), parts, _WHOLE, note, False, [note])
+    every = [summary.all_collectives for summary in summaries]
+    return collectives_page(summaries, every, _WHOLE, note, False, [note])
 
 
 def has_collectives(session: Session, host: str | None) -> bool:
@@ -61,44 +61,20 @@ def has_collectives(session: Session, host: str | None) -> bool:
     )
 
 
-def _page(
-    found: Reduced[HostSummary],
-    reduced: Reduced[StepsOrWhole],
-    parts: Sequence[HostCollectives],
-    step_names: Sequence[str],
-    steps_note: str,
-    has_steps: bool,
-    notes: Sequence[str] = (),
-) -> CollectivesPage:
-    """The page of the hosts whose collectives could be read, which names the others; see `collectives_page`.
-
-    Raises:
-        ProfileError: no host could be read the second time.
-    """
-    if reduced.failed and not reduced.read:
-        raise reduced.failed[0][1]
-    failed = {file for file, _ in reduced.failed}
-    summaries = [summary for file, summary in found if file not in failed]
-    page = collectives_page(summaries, parts, step_names, steps_note, has_steps, notes)
-    return replace(page, warnings=(*page.warnings, *reduced.left_out))
-
-
 def _count(part: HostCollectives) -> int:
     return int(part.of_collective[COUNT].sum())
 
 
-def _grids(
-    files: Sequence[HostFile], summaries: Sequence[HostSummary], joined: AlignedSteps | None
-) -> dict[HostFile, AlignedSteps]:
-    """The steps of each host that all hosts share."""
+def _in_shared_steps(summaries: Sequence[CollectivesSummary], joined: AlignedSteps | None) -> list[HostCollectives]:
+    """The collectives of each host in the steps that all hosts share."""
     if joined is None:
-        return {}
+        return []
     having = [
-        (file, summary.steps)
-        for file, summary in zip(files, summaries, strict=True)
-        if summary.steps is not None and summary.steps.source == joined.source
+        (summary.steps, summary.collectives)
+        for summary in summaries
+        if summary.steps is not None and summary.collectives is not None and summary.steps.source == joined.source
     ]
-    shared = shared_steps([grid for _, grid in having])
+    shared = shared_steps([grid for grid, _ in having])
     if len(shared[0]) != len(joined):  # they share none: the steps are those of the first
-        return dict(having[:1])
-    return {file: grid for (file, _), grid in zip(having, shared, strict=True)}
+        return [collectives for _, collectives in having[:1]]
+    return [collectives.take(rows) for (_, collectives), rows in zip(having, shared, strict=True)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.hosts.reduction import Reduced
 from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST, HostSummary
 
 if TYPE_CHECKING:
+    from tpuprof.parsers.files.places import HostFile
     from tpuprof.parsers.session.session import Session
 
 
@@ -19,7 +20,7 @@ def read(session: Session, host: str | None, on_host: Callable[[int], None] = la
     return found
 
 
-def note_programs(session: Session, found: Reduced[HostSummary]) -> None:
+def note_programs(session: Session, found: Iterable[tuple[HostFile, HostSummary]]) -> None:
     """Tells the session which compiled modules each file has, so that it need not be opened to learn that."""
     for file, summary in found:
         session.programs.setdefault(file.path, tuple(summary.hlo_programs))

@@ -8,18 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tpuprof.parsers.base.intervals import in_nesting_order, union
-from tpuprof.parsers.collectives.transfers import (
-    COLLECTIVE,
-    OTHER,
-    WORK,
-    InnermostOpTime,
-    Transfers,
-    overlap_times,
-    paired,
-    shares,
-    sum_in,
-)
+from tpuprof.parsers.collectives.transfers import Doing, TimeUntil, Transfers, joined_spans, paired, sum_in
 from tpuprof.parsers.formats.xspace.core.api import self_times
+from tpuprof.parsers.ops.core.traced import OTHER, TRACED, WORK, times_by_code
 
 LONG = 60
 
@@ -36,7 +27,7 @@ def nested_ops(draw: st.DrawFn) -> list[tuple[int, int, int]]:
             length = draw(st.integers(1, 12))
             if at + length > end:
                 return
-            found.append((at, at + length, draw(st.sampled_from((OTHER, WORK, COLLECTIVE)))))
+            found.append((at, at + length, draw(st.sampled_from((OTHER, WORK, TRACED)))))
             if depth < 2 and draw(st.booleans()):
                 fill(at, at + length, depth + 1)
             at += length
@@ -65,41 +56,61 @@ spans = st.lists(st.tuples(st.integers(0, LONG), st.integers(0, 20)), max_size=8
 @given(nested_ops(), spans)
 def test_time_by_what_the_innermost_op_does(ops: list[tuple[int, int, int]], asked: list[tuple[int, int]]) -> None:
     start, end, code = columns(ops)
-    doing, what = InnermostOpTime(start, end, code), painted(ops)
+    doing, what = times_by_code(start, end, code), painted(ops)
     begins = np.array([begin for begin, _ in asked], np.int64)
     ends = np.minimum(begins + np.array([length for _, length in asked], np.int64), LONG)
-    for kind in (WORK, COLLECTIVE):
+    for weighted, kind in zip(doing, (WORK, TRACED), strict=True):
+        until = TimeUntil(*weighted)
         expected = [what[begin:end].count(kind) for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
-        assert doing.until(kind).within(begins, ends).tolist() == expected
+        assert (until(ends) - until(begins)).tolist() == expected
 
 
-@given(nested_ops())
-def test_parts_add_up_and_none_counts_twice(ops: list[tuple[int, int, int]]) -> None:
+@given(nested_ops(), st.lists(st.integers(0, LONG), max_size=4))
+def test_parts_add_up_and_none_counts_twice(ops: list[tuple[int, int, int]], inner: list[int]) -> None:
     """Every communicating op is a transfer: what is exposed over all of them is the time in them, each instant once."""
     start, end, code = columns(ops)
     own = self_times(start, end)
-    chosen = np.flatnonzero(code == COLLECTIVE)
+    chosen = np.flatnonzero(code == TRACED)
     transfers = Transfers(np.arange(len(chosen)), start[chosen], end[chosen], own[chosen], start[chosen])
-    doing = InnermostOpTime(start, end, code)
-    parts = overlap_times(transfers, doing.until(WORK))
-    assert (parts.span_ps == transfers.end_ps - transfers.begin_ps).all()
-    assert min(part.min(initial=0) for part in (parts.hidden_ps, parts.exposed_ps, parts.stalled_ps)) >= 0
+    work, within = times_by_code(start, end, code)
+    doing = Doing(transfers, TimeUntil(*work), TimeUntil(*within))
+    hidden, exposed, _ = doing.parts
+    assert (doing.parts.sum(axis=0) == transfers.end_ps - transfers.begin_ps).all()
+    assert doing.parts.min(initial=0) >= 0
     what = painted(ops)
-    assert parts.exposed_ps.sum() == what.count(COLLECTIVE)
+    assert exposed.sum() == what.count(TRACED)
+    under_way = [False] * (LONG + 1)
     for at, (begin, stop) in enumerate(zip(transfers.begin_ps.tolist(), transfers.end_ps.tolist(), strict=True)):
-        assert parts.hidden_ps[at] == what[begin:stop].count(WORK)
-    whole = union(transfers.begin_ps, transfers.end_ps)
-    everything = np.array([0], np.int64), np.array([LONG], np.int64)
-    covered = {at for begin, stop in zip(*map(np.ndarray.tolist, whole), strict=True) for at in range(begin, stop)}
-    assert sum_in(everything, whole, None).tolist() == [len(covered)]
-    assert sum_in(everything, whole, doing.until(WORK)).tolist() == [sum(what[at] == WORK for at in covered)]
+        assert hidden[at] == what[begin:stop].count(WORK)
+        under_way[begin:stop] = [True] * (stop - begin)
+    borders = np.array(sorted({0, *inner, LONG}), np.int64)
+    windows = borders[:-1], borders[1:]
+    stretches = [range(*ends) for ends in zip(*map(np.ndarray.tolist, windows), strict=True)]
+    totals = [[sum(under_way[at] and what[at] == kind for at in of) for of in stretches] for kind in (WORK, TRACED)]
+    assert doing.totals(windows)[:2].tolist() == totals
+    assert doing.totals(windows).sum(axis=0).tolist() == [sum(under_way[at] for at in of) for of in stretches]
+    strips = doing.strips((borders[:1], borders[-1:]), LONG)[:, 0].tolist()
+    assert strips[0] == [255 * (of == WORK) for of in what[:LONG]]
+    assert strips[1] == [255 * of for of in under_way[:LONG]]
+    assert strips[2] == [255 * (of == TRACED) for of in what[:LONG]]
+
+
+@given(spans)
+def test_the_union_of_spans_keeps_the_values_at_its_borders(asked: list[tuple[int, int]]) -> None:
+    begins, lengths = (np.array([pair[at] for pair in asked], np.int64) for at in range(2))
+    found, values = joined_spans((begins, begins + lengths), (2 * begins, 2 * (begins + lengths)))
+    expected = union(begins, begins + lengths)
+    for side in range(2):
+        assert found[side].tolist() == expected[side].tolist()
+        assert values[side].tolist() == (2 * expected[side]).tolist()
 
 
 def test_times_of_weeks_do_not_overflow() -> None:
     week = 7 * 24 * 3600 * 10**12
     start = week + np.arange(0, 4_000_000, 10, dtype=np.int64)
-    doing = InnermostOpTime(start, start + 10, np.full(len(start), WORK))
-    assert doing.until(WORK).within(start[:1], start[-1:] + 10).tolist() == [4_000_000]
+    work, _ = times_by_code(start, start + 10, (np.arange(len(start)) % 2 + WORK).astype(np.uint8))
+    until = TimeUntil(*work)
+    assert (until(start[-1:] + 10) - until(start[:1])).tolist() == [2_000_000]
 
 
 def test_a_done_ends_the_last_start_that_has_none() -> None:
@@ -110,15 +121,10 @@ def test_a_done_ends_the_last_start_that_has_none() -> None:
     assert lost == 4
 
 
-def test_shares_of_a_strip() -> None:
-    borders = np.array([0, 10, 20, 30], np.int64)
-    assert shares(borders, (np.array([5], np.int64), np.array([20], np.int64))).tolist() == [128, 255, 0]
-
-
 @pytest.mark.parametrize("count", [0, 1])
 def test_nothing_is_no_error(count: int) -> None:
     none = np.zeros(0, np.int64)
     pairs, lost = paired(none, none, none, none, none, np.zeros(0, np.bool_))
     assert (len(pairs), lost) == (0, 0)
     windows = np.arange(count, dtype=np.int64), np.arange(count, dtype=np.int64) + 1
-    assert sum_in(windows, (none, none), None).tolist() == [0] * count
+    assert sum_in(windows, (none, none)).tolist() == [0] * count

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.collectives.host import DCN
+from tpuprof.parsers.collectives.model import DCN
 from tpuprof.parsers.collectives.slices import SliceCollective
 from tpuprof.parsers.pages.collectives.model import NEVER_SEEN, CollectivesPage, Rows
 from tpuprof.parsers.pages.collectives.rows import why_unknown

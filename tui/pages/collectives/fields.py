@@ -6,7 +6,7 @@ from typing import Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.collectives.bandwidth import NO_GROUPS, NO_PEAK, NO_SIZE
-from tpuprof.parsers.collectives.host import DCN
+from tpuprof.parsers.collectives.model import DCN
 from tpuprof.parsers.pages.collectives.model import NO_LATE, Rows
 from tpuprof.tui.draw.format import UNKNOWN, duration
 from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from tpuprof.parsers.collectives.host import DCN
+from tpuprof.parsers.collectives.model import DCN
 from tpuprof.parsers.pages.collectives.model import CollectivesPage
 from tpuprof.parsers.pages.collectives.rows import BYS, By, longest, rows_by, single
 from tpuprof.tui.draw.pen import Pen

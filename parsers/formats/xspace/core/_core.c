@@ -153,7 +153,7 @@ INLINE int read_inner(Bytes bytes, int64_t at, int64_t stop, Field *field) {
 
 /* ---- arguments ---- */
 
-enum { MAX_ARRAYS = 26 };
+enum { MAX_ARRAYS = 30 };
 
 typedef struct {
     Py_buffer view[MAX_ARRAYS];
@@ -1357,12 +1357,16 @@ enum {
     OFF_TO,                                       /* the latest end of an event off duty */
     OUTER, OUTER_START, OUTER_END, OUTER_DEVICE_START, OUTER_DEVICE_END, /* whether there is one, and the latest */
     TIME,                                         /* how many of the times are answered */
-    CELLS, BUSY, WORKING, OFF, INSIDE, REDUCES,   /* how many rows of the outputs are written */
-    STATE_SIZE
+    CELLS, BUSY, WORKING, OFF, INSIDE, REDUCES, TRACED, WORK, WITHIN, /* how many rows of the outputs are written */
+    RUNS,                                         /* the open run of each kind, from and to; empty before the first */
+    STATE_SIZE = RUNS + 8
 };
 enum { DONE = 0, NO_ROOM = 1, UNUSUAL = 2 };
-enum { STACK_COLUMNS = 4, CELL_COLUMNS = 3, SPAN_COLUMNS = 2, REDUCE_COLUMNS = 3, TIME_COLUMNS = 4 };
-enum { STACK_END, STACK_ID, STACK_STEP, STACK_SELF };
+enum { STACK_COLUMNS = 5, TIME_COLUMNS = 4, OUTPUT_KINDS = RUNS - CELLS };
+enum { STACK_END, STACK_ID, STACK_STEP, STACK_SELF, STACK_TRACED };
+enum { TRACED_SELF = 3 }; /* the column of `traced` that is known only when the event is closed */
+enum { CODE_TRACED = 2, MOST_WRITTEN = 4 /* rows of one output, but for cells, that an event or the end may write */ };
+static const int64_t OUTPUT_COLUMNS[OUTPUT_KINDS] = {3, 2, 2, 2, 2, 3, 5, 3, 3};
 #define FAR ((int64_t)1 << 60)
 #define MOST ((int64_t)1 << 56)
 
@@ -1384,22 +1388,24 @@ typedef struct {
     int64_t *state;
     int64_t ids;
     const uint8_t *off_duty;
+    const uint8_t *code; /* of each id; NULL where no traced events are wanted */
     int64_t *occurrences, *total, *self, *minimum, *step_self, *step_count;
     int32_t *touched;
-    Rows stack, out[6]; /* cells, busy, working, off, inside, reduces */
+    Rows stack, out[OUTPUT_KINDS]; /* in the order of the state */
     int64_t steps, times;
     int spans; /* whether the unions and the times are wanted */
     const int64_t *step_start, *step_end, *time;
     int64_t *time_span;
 } OpSums;
 
-INLINE void put(OpSums *to, int which, int64_t a, int64_t b, int64_t c) {
-    int64_t columns = which == CELLS || which == REDUCES ? 3 : SPAN_COLUMNS;
+INLINE int64_t *put(OpSums *to, int which, int64_t a, int64_t b, int64_t c) {
+    int64_t columns = OUTPUT_COLUMNS[which - CELLS];
     int64_t *row = to->out[which - CELLS].cells + columns * to->state[which]++;
     row[0] = a;
     row[1] = b;
-    if (columns == 3)
+    if (columns > 2)
         row[2] = c;
+    return row;
 }
 
 /* Writes the sums of the step that is over. */
@@ -1422,6 +1428,8 @@ INLINE void close_event(OpSums *to) {
     if (UNLIKELY(id < 0 || id >= to->ids))
         return; /* a caller's nonsense */
     to->self[id] += self;
+    if (event[STACK_TRACED] >= 0 && event[STACK_TRACED] < to->state[TRACED])
+        to->out[TRACED - CELLS].cells[OUTPUT_COLUMNS[TRACED - CELLS] * event[STACK_TRACED] + TRACED_SELF] = self;
     if (event[STACK_STEP] < 0)
         return;
     if (LIKELY(event[STACK_STEP] == to->state[STEP_OF_SUMS]))
@@ -1440,6 +1448,45 @@ INLINE void unite(OpSums *to, int which, int from, int64_t start, int64_t end) {
         open[1] = end;
     } else if (end > open[1])
         open[1] = end;
+}
+
+/* Writes the open run of a kind: for each code what adds to its time, then what interrupts it. */
+INLINE void put_run(OpSums *to, int kind) {
+    const int64_t *open = to->state + RUNS + 2 * kind;
+    if (open[1] > open[0])
+        put(to, WORK + kind / 2, open[0], open[1], kind % 2 ? -1 : 1);
+}
+
+/* Adds a span to a kind of runs: it continues the one that ends where it starts. */
+INLINE void prolong(OpSums *to, int kind, int64_t start, int64_t end) {
+    int64_t *open = to->state + RUNS + 2 * kind;
+    if (start != open[1]) {
+        put_run(to, kind);
+        open[0] = start;
+    }
+    open[1] = end;
+}
+
+/* What an op counts as (api.py); 0 for none, and for a caller's nonsense. */
+INLINE int code_of(const OpSums *to, int64_t id) {
+    return id >= 0 && id < to->ids && to->code[id] <= CODE_TRACED ? to->code[id] : 0;
+}
+
+/* Keeps an event that is traced, and what changes while it is the innermost one; returns its row, or -1. */
+INLINE int64_t trace_event(OpSums *to, int64_t id, int64_t outer, int64_t start, int64_t end, int64_t own_start) {
+    int code = code_of(to, id), around = outer < 0 ? 0 : code_of(to, outer);
+    if (code != around && end > start) {
+        if (code)
+            prolong(to, 2 * (code - 1), start, end);
+        if (around)
+            prolong(to, 2 * (around - 1) + 1, start, end);
+    }
+    if (code != CODE_TRACED)
+        return -1;
+    int64_t *row = put(to, TRACED, id, start, end);
+    row[TRACED_SELF] = 0;
+    row[TRACED_SELF + 1] = own_start;
+    return to->state[TRACED] - 1;
 }
 
 /* Answers the times before `stop` by the outermost event that began last, and the one that begins at `stop`. */
@@ -1461,8 +1508,8 @@ INLINE int has_room(const OpSums *to) {
     const int64_t *s = to->state;
     if (UNLIKELY(to->out[0].room - s[CELLS] < s[TOUCHED] + s[DEPTH] || s[DEPTH] >= to->stack.room))
         return 0;
-    for (int which = BUSY; which <= REDUCES; which++)
-        if (UNLIKELY(s[which] >= to->out[which - CELLS].room))
+    for (int which = BUSY; which < RUNS; which++)
+        if (UNLIKELY(to->out[which - CELLS].room - s[which] < MOST_WRITTEN))
             return 0;
     return 1;
 }
@@ -1522,6 +1569,7 @@ INLINE int take_event(const OpBlock *block, int64_t i, OpSums *to) {
     top[STACK_ID] = id;
     top[STACK_STEP] = step;
     top[STACK_SELF] = length;
+    top[STACK_TRACED] = to->code ? trace_event(to, id, s[DEPTH] ? top[STACK_ID - STACK_COLUMNS] : -1, start, end, own_start) : -1;
     s[DEPTH]++;
     to->occurrences[id]++;
     to->total[id] += length;
@@ -1572,18 +1620,20 @@ INLINE void end_line(OpSums *to) {
         put(to, BUSY, s[BUSY_FROM], s[BUSY_TO], 0);
     if (s[WORK_TO] > s[WORK_FROM])
         put(to, WORKING, s[WORK_FROM], s[WORK_TO], 0);
+    for (int kind = 0; kind < 2 * CODE_TRACED; kind++)
+        put_run(to, kind);
     if (s[OUTER])
         answer_times(to, 0, 0, 1);
 }
 
-/* op_sums(id, offset, duration, kind, value, off_duty, step_start, step_end, time, state, device_duration, occurrences,
- *         total, self, minimum, step_self, step_count, touched, stack, cells, busy, working, off, inside, reduces,
- *         time_span, shift, at, count, is_end, spans, offset_row, duration_row, reduce_row)
+/* op_pass(id, offset, duration, kind, value, off_duty, code, step_start, step_end, time, state, device_duration,
+ *         occurrences, total, self, minimum, step_self, step_count, touched, stack, cells, busy, working, off, inside,
+ *         reduces, traced, work, within, time_span, shift, at, count, is_end, spans, offset_row, duration_row, reduce_row)
  * -> (at, status)
  * Takes the events [at, count) of a block; status NO_ROOM: call again from `at` with larger outputs. The last three say
  * which rows of `kind` and `value` hold the stats; -1 for none. */
-static PyObject *core_op_sums(PyObject *module, PyObject *const *args, Py_ssize_t given) {
-    enum { INPUTS = 9, OUTPUTS = 17, NUMBERS = 8, ROWS = 5 /* the first of them */ };
+static PyObject *core_op_pass(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    enum { INPUTS = 10, OUTPUTS = 20, NUMBERS = 8, ROWS = 5 /* the first of them */, FIRST_OUTPUT = 20, TIME_SPAN = 29 };
     Arrays a;
     Py_ssize_t number[NUMBERS];
     (void)module;
@@ -1597,26 +1647,26 @@ static PyObject *core_op_sums(PyObject *module, PyObject *const *args, Py_ssize_
     if (!acquire(&a, args, INPUTS, OUTPUTS))
         return NULL;
     const Py_buffer *v = a.view;
-    Py_ssize_t capacity = v[0].len / 4, ids = v[5].len, steps = v[6].len / 8, times = v[8].len / 8;
+    Py_ssize_t capacity = v[0].len / 4, ids = v[5].len, steps = v[7].len / 8, times = v[9].len / 8;
     Py_ssize_t at = number[1], count = number[2];
     int fits = holds(&a, 0, capacity, 4) && holds(&a, 1, capacity, 8) && holds(&a, 2, capacity, 8) &&
-               holds(&a, 4, v[3].len, 8) &&
-               holds(&a, 6, steps, 8) && holds(&a, 7, steps, 8) && holds(&a, 8, times, 8) &&
-               holds(&a, 9, STATE_SIZE, 8) && (v[10].len == 0 || holds(&a, 10, capacity, 8)) &&
-               holds(&a, 17, ids, 4) && holds(&a, 25, TIME_COLUMNS * times, 8) && at >= 0 && at <= count &&
+               holds(&a, 4, v[3].len, 8) && (v[6].len == 0 || v[6].len == ids) &&
+               holds(&a, 7, steps, 8) && holds(&a, 8, steps, 8) && holds(&a, 9, times, 8) &&
+               holds(&a, 10, STATE_SIZE, 8) && (v[11].len == 0 || holds(&a, 11, capacity, 8)) &&
+               holds(&a, 18, ids, 4) && holds(&a, TIME_SPAN, TIME_COLUMNS * times, 8) && at >= 0 && at <= count &&
                count <= capacity && number[0] >= -FAR && number[0] <= FAR;
-    for (int i = 11; i < 17; i++)
+    for (int i = 12; i < 18; i++)
         fits = fits && holds(&a, i, ids, 8);
-    for (int i = 18; i < 25; i++)
+    for (int i = 19; i < TIME_SPAN; i++)
         fits = fits && holds(&a, i, v[i].len / 8, 8);
     int64_t state[STATE_SIZE]; /* a copy, which no output can be suspected to overlap: it stays in registers */
-    memcpy(state, v[9].buf, v[9].len < (Py_ssize_t)sizeof state ? 0 : sizeof state);
-    OpSums to = {state, ids, v[5].buf, v[11].buf, v[12].buf, v[13].buf, v[14].buf, v[15].buf, v[16].buf, v[17].buf,
-                 {v[18].buf, v[18].len / 8 / STACK_COLUMNS}, {{0, 0}}, steps, times, number[4] != 0,
-                 v[6].buf, v[7].buf, v[8].buf, v[25].buf};
-    for (int i = 0; i < 6; i++) {
-        to.out[i].cells = v[19 + i].buf;
-        to.out[i].room = v[19 + i].len / 8 / (i == 0 || i == 5 ? 3 : SPAN_COLUMNS);
+    memcpy(state, v[10].buf, v[10].len < (Py_ssize_t)sizeof state ? 0 : sizeof state);
+    OpSums to = {state, ids, v[5].buf, v[6].len ? v[6].buf : NULL, v[12].buf, v[13].buf, v[14].buf, v[15].buf,
+                 v[16].buf, v[17].buf, v[18].buf, {v[19].buf, v[19].len / 8 / STACK_COLUMNS}, {{0, 0}}, steps, times,
+                 number[4] != 0, v[7].buf, v[8].buf, v[9].buf, v[TIME_SPAN].buf};
+    for (int i = 0; i < OUTPUT_KINDS; i++) {
+        to.out[i].cells = v[FIRST_OUTPUT + i].buf;
+        to.out[i].room = v[FIRST_OUTPUT + i].len / 8 / OUTPUT_COLUMNS[i];
         fits = fits && state[CELLS + i] >= 0 && state[CELLS + i] <= to.out[i].room;
     }
     fits = fits && state[DEPTH] >= 0 && state[DEPTH] <= to.stack.room && state[TOUCHED] >= 0 && state[TOUCHED] <= ids &&
@@ -1627,7 +1677,7 @@ static PyObject *core_op_sums(PyObject *module, PyObject *const *args, Py_ssize_
         refuse(&a, "arrays of different lengths, not aligned, or a state that does not fit them");
         return NULL;
     }
-    OpBlock block = {v[0].buf, v[1].buf, v[2].buf, {0}, {0}, number[0], v[10].len ? v[10].buf : NULL};
+    OpBlock block = {v[0].buf, v[1].buf, v[2].buf, {0}, {0}, number[0], v[11].len ? v[11].buf : NULL};
     for (int i = 0; i < 3; i++)
         if (number[ROWS + i] >= 0) {
             block.kind[i] = (const uint8_t *)v[3].buf + number[ROWS + i] * capacity;
@@ -1643,7 +1693,7 @@ static PyObject *core_op_sums(PyObject *module, PyObject *const *args, Py_ssize_
         else
             status = NO_ROOM;
     }
-    memcpy(a.view[9].buf, state, sizeof state);
+    memcpy(a.view[10].buf, state, sizeof state);
     Py_END_ALLOW_THREADS
     release(&a);
     return Py_BuildValue("Li", (long long)at, status);
@@ -1714,7 +1764,7 @@ static PyObject *core_hash_packets(PyObject *module, PyObject *const *args, Py_s
 
 static PyMethodDef functions[] = {
     FUNCTION(split), FUNCTION(events),     FUNCTION(stats),      FUNCTION(scan), FUNCTION(nest),
-    FUNCTION(lanes), FUNCTION(sum_by_key), FUNCTION(min_by_key), FUNCTION(op_sums), FUNCTION(subtract),
+    FUNCTION(lanes), FUNCTION(sum_by_key), FUNCTION(min_by_key), FUNCTION(op_pass), FUNCTION(subtract),
     FUNCTION(by_lane), FUNCTION(busy), FUNCTION(runs), FUNCTION(self_sums), FUNCTION(block_sums),
     FUNCTION(hash_packets), {NULL, NULL, 0, NULL},
 };

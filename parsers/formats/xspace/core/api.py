@@ -261,13 +261,19 @@ def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -
 
 
 def op_pass(
-    off_duty: Bools, step_start: Int64s, step_end: Int64s, times: Int64s, room: int, spans: bool
+    off_duty: Bools,
+    code: NDArray[np.uint8],
+    step_start: Int64s,
+    step_end: Int64s,
+    times: Int64s,
+    room: int,
+    spans: bool,
 ) -> OpPass | None:
     """A pass over the op events of a line, see `OpPass`; None without the compiled core."""
     if core_name() != "c":
         return None
 
-    return OpPass(off_duty, step_start, step_end, times, room, spans)
+    return OpPass(off_duty, code, step_start, step_end, times, room, spans)
 
 
 def sum_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.formats.xspace.core import _core
 from tpuprof.parsers.formats.xspace.core.types import EventColumns, as_int64
 
-if not hasattr(_core, "op_sums"):  # an editable installation keeps its module when the source moves on
+if not hasattr(_core, "op_pass"):  # an editable installation keeps its module when the source moves on
     raise ImportError("the compiled core is older than this code")
 
 _DONE, _NO_ROOM = 0, 1
@@ -17,12 +18,16 @@ _DONE, _NO_ROOM = 0, 1
 _EVENTS, _FIRST, _LAST, _OWN_FIRST, _OWN_LAST, _TWO_CLOCKS = 0, 4, 5, 6, 7, 10
 _DEPTH, _STEP, _STEP_OF_SUMS, _TOUCHED = 11, 12, 13, 14
 _OUTPUTS = 26
-_STATE_SIZE = 32
+_RUNS = 35
+_STATE_SIZE = 43
 _LOWEST, _HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
-_STACK_COLUMNS = 4
-_OUTPUT_COLUMNS = (3, 2, 2, 2, 2, 3)
-"""Of cells, busy, working, off, inside and reduces."""
+_STACK_COLUMNS = 5
+_OUTPUT_COLUMNS = (3, 2, 2, 2, 2, 3, 5, 3, 3)
+"""Of cells, busy, working, off, inside, reduces, traced, work and within."""
+
+_MOST_WRITTEN = 4
+"""How many rows of an output, other than cells, one event may write at most."""
 
 
 class OpPass:
@@ -30,6 +35,8 @@ class OpPass:
 
     Args:
         off_duty: bool[ids], by metadata id.
+        code: uint8[ids], what each op counts as (`parsers.ops.core.traced`); empty where `traced`, `work` and
+            `within` are not wanted.
         step_start, step_end: int64[steps], in order, not overlapping.
         times: int64[n], ascending.
         room: how many rows the outputs have at first; those that nobody writes take no memory.
@@ -44,17 +51,25 @@ class OpPass:
     """
 
     def __init__(
-        self, off_duty: Bools, step_start: Int64s, step_end: Int64s, times: Int64s, room: int, spans: bool
+        self,
+        off_duty: Bools,
+        code: NDArray[np.uint8],
+        step_start: Int64s,
+        step_end: Int64s,
+        times: Int64s,
+        room: int,
+        spans: bool,
     ) -> None:
         ids = len(off_duty)
         self._spans = spans
-        self._inputs = (off_duty.view(np.uint8), as_int64(step_start, "start"), as_int64(step_end, "end"))
+        self._inputs = (off_duty.view(np.uint8), code, as_int64(step_start, "start"), as_int64(step_end, "end"))
         self.times = as_int64(times, "times")
         self._state = np.zeros(_STATE_SIZE, np.int64)
-        self._state[1:26] = [
+        self._state[1:_OUTPUTS] = [
             *(_LOWEST, _LOWEST, _LOWEST, _HIGHEST, _LOWEST, _HIGHEST, _LOWEST, 0, 0, 0, 0, -1, -1, 0),
             *(_LOWEST, _LOWEST, _LOWEST, _LOWEST, _LOWEST, 0, 0, 0, 0, 0, 0),
         ]
+        self._state[_RUNS:] = _LOWEST
         self.device_duration = np.zeros(0, np.int64)
         self.occurrences, self.total_ps, self.self_ps = (np.zeros(ids, np.int64) for _ in range(3))
         self.minimum_ps = np.full(ids, _HIGHEST)
@@ -91,7 +106,7 @@ class OpPass:
     def _run(self, columns: EventColumns, shift: int, count: int, is_end: bool, rows: tuple[int, int, int]) -> bool:
         at, status = 0, _NO_ROOM
         while status == _NO_ROOM:
-            at, status = _core.op_sums(
+            at, status = _core.op_pass(
                 columns.metadata_id,
                 columns.offset_ps,
                 columns.duration_ps,
@@ -127,7 +142,7 @@ class OpPass:
             self._stack = _larger(self._stack, depth, 2 * len(self._stack))
         for index, rows in enumerate(self._outputs):
             used = int(self._state[_OUTPUTS + index])
-            needed = used + (touched + depth if index == 0 else 1)
+            needed = used + (touched + depth if index == 0 else _MOST_WRITTEN)
             if 8 * needed >= 7 * len(rows):
                 self._outputs[index] = _larger(rows, used, max(2 * len(rows), 2 * needed))
 
@@ -158,9 +173,11 @@ class OpPass:
             `cells` (step << 32 | metadata id, self time, events; a step and op may have several rows); the spans
             `busy` and `working` (disjoint: an op ran, one on duty ran), `off` (ops off duty) and `inside` (ops on duty
             that begin while others wait, or just where they begin or end); `reduces` (step, id and duration of each
-            all-reduce inside a step).
+            all-reduce inside a step); `traced` (metadata id, start, end, self time and start on the trace's clock of
+            each event of a traced op); `work` and `within` (start, end and weight, see `TracedEvents`).
         """
-        return [rows[: int(count)] for rows, count in zip(self._outputs, self._state[_OUTPUTS:], strict=True)]
+        counts = self._state[_OUTPUTS:_RUNS].tolist()
+        return [rows[:count] for rows, count in zip(self._outputs, counts, strict=True)]
 
 
 def _larger(rows: Int64s, used: int, count: int) -> Int64s:

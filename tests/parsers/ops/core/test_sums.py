@@ -19,6 +19,7 @@ from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.ops.core import sums as module
 from tpuprof.parsers.ops.core.ops import CoreOps, core_ops
 from tpuprof.parsers.ops.core.sums import CoreSums, StepCells, core_sums, op_sums, sums_of_events
+from tpuprof.parsers.ops.core.traced import OTHER, TRACED, WORK, Codes, Coding, TracedEvents
 from tpuprof.parsers.ops.table import OpTable
 
 Event = tuple[int, int, int, dict[str, StatInput]]
@@ -46,6 +47,20 @@ def plane_of(events: list[Event], lines: int = 1, timestamp_ns: int = 0) -> Plan
     return plane.read()
 
 
+def code_of(category: str | None) -> int | None:
+    """All-reduces are traced; what waits for the host or for copies is no work; of loops the name decides."""
+    return {"all-reduce": TRACED, "infeed": OTHER, "async-done": OTHER, "while": None}.get(category or "", WORK)
+
+
+def codes_of(table: OpTable) -> Codes:
+    assert all(name.startswith("op.") for name in table.name)
+    codes = [code_of(category) for category in table.category]
+    return np.array([OTHER if code is None else code for code in codes], np.uint8)
+
+
+codes = Coding(code_of, codes_of)
+
+
 def cells(sums: StepCells) -> dict[tuple[int, int], tuple[int, int]]:
     """Self time and events by step and row."""
     out: dict[tuple[int, int], tuple[int, int]] = {}
@@ -60,6 +75,11 @@ def plain(value: Any) -> Any:
     """A field of the sums in a form that compares and prints."""
     if isinstance(value, StepCells):
         return cells(value)
+    if isinstance(value, TracedEvents):
+        found = {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        for name in ("work", "within"):  # those of one weight are in order
+            found[name] = sorted(zip(*found[name], strict=True), key=lambda of: of[2])
+        return found
     if isinstance(value, OpTable):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value) if field.name != "sources"}
     if isinstance(value, np.ndarray):
@@ -124,10 +144,10 @@ def test_the_pass_and_the_columns_agree(
 ) -> None:
     plane = plane_of(events)
     asked = np.array(sorted(set(times)), np.int64)
-    expected = sums_of_events(core_ops(plane), borders(steps), asked)
+    expected = sums_of_events(core_ops(plane), borders(steps), asked, codes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tpuprof.parsers.formats.xspace.trace.chunk_size", lambda: chunk)
-        assert_same(core_sums(plane, borders(steps), asked), expected)
+        assert_same(core_sums(plane, borders(steps), asked, coding=codes), expected)
         short = op_sums(plane)
     assert plain(short.table) == plain(core_sums(plane, borders([]), asked[:0]).table)
     assert (short.op_events, short.span) == (expected.op_events, expected.span)
@@ -185,11 +205,11 @@ def test_outputs_grow_from_no_room_at_all() -> None:
     events: list[Event] = [(number % 6, number * 3, 100 - number if number < 90 else 2, {}) for number in range(400)]
     steps = borders([(at, at + 7) for at in range(0, 1200, 7)])
     plane = plane_of(events)
-    expected = core_sums(plane, steps, np.arange(0, 1300, 50))
+    expected = core_sums(plane, steps, np.arange(0, 1300, 50), coding=codes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "op_pass", lambda a, b, c, d, room, spans: op_pass(a, b, c, d, 0 * room, spans))
-        assert_same(core_sums(plane, steps, np.arange(0, 1300, 50)), expected)
-    assert_same(sums_of_events(core_ops(plane), steps, np.arange(0, 1300, 50)), expected)
+        patch.setattr(module, "op_pass", lambda a, b, c, d, e, room, spans: op_pass(a, b, c, d, e, 0 * room, spans))
+        assert_same(core_sums(plane, steps, np.arange(0, 1300, 50), coding=codes), expected)
+    assert_same(sums_of_events(core_ops(plane), steps, np.arange(0, 1300, 50), codes), expected)
 
 
 def test_cells_are_the_ops_that_start_in_a_step() -> None:

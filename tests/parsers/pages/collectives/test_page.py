@@ -18,7 +18,7 @@ from tpuprof.parsers.hosts import reader as reader_module
 from tpuprof.parsers.hosts.reduction import Reduction, reduce_host
 from tpuprof.parsers.pages.collectives.model import CUT, GPUS, NEVER_SEEN, NO_COLLECTIVE, OUTSIDE, CollectivesPage
 from tpuprof.parsers.pages.collectives.rows import BYS, rows_by, single, why_unknown
-from tpuprof.parsers.session.pages import COLLECTIVES, SUMMARIES
+from tpuprof.parsers.session.pages import COLLECTIVES, OPS, OVERVIEW, SUMMARIES
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
 
@@ -149,7 +149,7 @@ def test_without_steps_the_whole_time_counts(tmp_path: Path) -> None:
 def test_collectives_outside_of_the_steps_count_by_the_whole_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One host has steps without collectives, the other one none: each file is read once for them."""
+    """One host has steps without collectives, the other one none: each file is read once, for other pages too."""
     steps = [(str(number), (number + 1) * 100 * US, (number + 2) * 100 * US) for number in range(4)]
     ops = [
         ("all-reduce.1", "all-reduce", 10 * US, 50 * US),
@@ -167,12 +167,14 @@ def test_collectives_outside_of_the_steps_count_by_the_whole_time(
         return reduce_host(reduction, file, *rest)
 
     monkeypatch.setattr(reader_module, "reduce_host", counted)
-    page = session_at(tmp_path).page(COLLECTIVES)
+    session = session_at(tmp_path)
+    page = session.page(COLLECTIVES)
+    assert session.page(OVERVIEW).hosts == session.page(OPS).hosts == page.hosts
     assert not page.has_steps and page.step_names == ("profile",) and page.steps_note.startswith(OUTSIDE)
     assert page.cores == ("host0:0", "host0:1", "host1:0", "host1:1")
     assert rows_by(page, "all").count.tolist() == [1]
     assert page.step_ps.tolist() == [470 * US]
-    assert sorted(reads) == ["collectives host0", "collectives host1", "summary host0", "summary host1"]
+    assert sorted(reads) == ["collectives host0", "collectives host1"]
 
 
 def test_a_lost_half_is_left_out_and_said(tmp_path: Path) -> None:

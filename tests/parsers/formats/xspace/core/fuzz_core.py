@@ -284,35 +284,37 @@ def _hash_packets(rng: random.Random, core: ModuleType, data: array[int]) -> Non
 
 STATE = (
     *(0, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX, INT64_MIN, 0, 0, 0, 0, -1, -1, 0),
-    *(INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, 0, 0, 0, 0, 0, 0, *(0,) * 6),
+    *(INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, 0, 0, 0, 0, 0, 0, *(0,) * 9),
+    *(INT64_MIN,) * 8,
 )
 """The state before the first event, see OpPass."""
 
 
-def _op_sums(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
+def _op_pass(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
     """Blocks of events into outputs of some rooms; now and then with a place in the state that lies outside."""
     n, ids, steps, times, k = rng.randrange(12), rng.randrange(1, 6), rng.randrange(4), rng.randrange(4), 3
     span = sorted(rng.randrange(60) for _ in range(2 * steps))
     state = array("q", STATE)
     if rng.random() < 0.1:
-        state[rng.choice((11, 12, 14, 25, 26, 27, 28, 29, 30, 31))] = rng.choice((-1, 1, 3, 1 << 40, *EXTREMES))
-    rooms = [rng.choice((0, 1, 2, 40)) for _ in range(6)]
-    outputs = [_zeros("q", room * columns) for room, columns in zip(rooms, (3, 2, 2, 2, 2, 3), strict=True)]
+        state[rng.choice((11, 12, 14, *range(25, 43)))] = rng.choice((-1, 1, 3, 1 << 40, *EXTREMES))
+    rooms = [rng.choice((0, 1, 2, 40)) for _ in range(9)]
+    outputs = [_zeros("q", room * columns) for room, columns in zip(rooms, (3, 2, 2, 2, 2, 3, 5, 3, 3), strict=True)]
     kept = [
         *(state, _zeros("q", rng.choice((0, n)))),
         *(_zeros("q", ids) for _ in range(6)),
-        *(_zeros("i", ids), _zeros("q", 4 * rng.choice((0, 1, 8, 40))), *outputs, _zeros("q", 4 * times)),
+        *(_zeros("i", ids), _zeros("q", 5 * rng.choice((0, 1, 8, 40))), *outputs, _zeros("q", 4 * times)),
     ]
     for is_end in (0, 0, 1):
         offset = sorted(rng.randrange(60) for _ in range(n)) if rng.random() < 0.8 else _times(rng, n)
         value = [*(min(at, 1 << 61) + 5 for at in offset), *(rng.randrange(20) for _ in range(n)), *_times(rng, n)]
-        core.op_sums(
+        core.op_pass(
             array("i", [rng.randrange(ids) if rng.random() < 0.97 else rng.choice((-1, ids)) for _ in range(n)]),
             array("q", offset),
             array("q", [rng.randrange(20) if rng.random() < 0.97 else rng.choice(EXTREMES) for _ in range(n)]),
             array("B", [rng.choice((3, 3, 3, 4, 0)) if rng.random() < 0.98 else 2 for _ in range(k * n)]),
             array("q", value),
             array("B", [rng.randrange(2) for _ in range(ids)]),
+            array("B", [rng.choice((0, 1, 2, 2, 255)) for _ in range(rng.choice((0, ids, ids)))]),
             *(array("q", span[0::2]), array("q", span[1::2]), array("q", sorted(_times(rng, times)))),
             *kept,
             *(rng.choice((0, 0, 3, *EXTREMES)), rng.choice((0, 0, 0, n, n + 1)), n, is_end, rng.randrange(2)),
@@ -371,7 +373,7 @@ def run(core: ModuleType, cases: int, seed: int) -> tuple[int, int]:
     rng = random.Random(seed)
     kinds: list[Callable[[random.Random, ModuleType, array[int]], None]] = [_nest, _lanes, _groups, _subtract]
     kinds += [_hash_packets, _by_lane, _busy, _runs, _self_sums, _block_sums, _mistaken]
-    kinds += [_split, _events, _op_sums] * 2 + [_stats, _scan] * 3
+    kinds += [_split, _events, _op_pass] * 2 + [_stats, _scan] * 3
     accepted = refused = 0
     for _ in range(cases):
         data = array("B", list(random_bytes(rng)))
