@@ -1,7 +1,8 @@
 """Archives of a logdir: ``.zip``, ``.tar`` and ``.tar.gz``, read in place.
 
 What may be a profile, a trace, or a compiled module by its name is unpacked into the user's cache folder, once for each
-state of the archive; nothing is ever written beside it, and what was used longest ago leaves first. Only regular files
+state of the archive; nothing is ever written beside it, and what was used longest ago leaves first. Where that folder
+can't be written, a temporary one serves as long as this process lasts. Only regular files
 are unpacked, under names that lead nowhere else; links, devices and archives within are left out. Whatever an archive
 claims, it is inflated in steps, and to no more than `archive_members.RATIO` times its size.
 """
@@ -9,10 +10,14 @@ claims, it is inflated in steps, and to no more than `archive_members.RATIO` tim
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
 import re
+import shutil
+import tempfile
+import weakref
 from collections import Counter
 from functools import lru_cache
 
@@ -30,6 +35,13 @@ _FLOOR = 64 << 20  # bytes that any archive may be inflated to, however small it
 _MOST_MEMBERS, _MOST_DEPTH, _MOST_NAME = 200_000, 32, 255
 _EXAMPLES, _SHOWN_NAME = 3, 255  # of what an archive without a profile holds instead
 _MODULES = re.compile(r".+\.(?:hlo|hlo_snapshot|hlo_module)\.pb(?:\.gz)?|module_\d+\..+\.txt", re.DOTALL)
+_INSIDE, _DESCRIPTION = (
+    "in",
+    "told.json",
+)  # what is in an entry: the folder above what was unpacked, and what to know of it
+_UNWRITABLE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EEXIST})
+"""What the system says of a cache folder that is not there, and can't be made or written."""
+
 _HINT = "unpack it, and name the folder"
 
 
@@ -57,8 +69,7 @@ def unpacked(path: str) -> Archive:
     """
     shown, cache = printable(path), CacheFolder("archives", BOUND_BYTES)
     try:
-        status = os.stat(path)
-        identity = (os.path.realpath(path), status.st_size, status.st_mtime_ns)
+        identity = _identity(path)
         key = hashlib.sha256(repr(identity).encode("utf-8", "surrogateescape")).hexdigest()[:32]
         kept = _kept(cache, key, path)
         if kept is None:
@@ -66,11 +77,14 @@ def unpacked(path: str) -> Archive:
                 kept = _kept(cache, key, path)
                 if kept is None:
                     cache.remove(key)  # it is damaged
-                    _unpack(path, status.st_size, begun)
+                    _unpack(path, begun)
                     cache.make_room(size_below(begun), key)
                     cache.finish(begun, descriptor, key)
                     kept = _kept(cache, key, path)
     except OSError as error:
+        if error.errno in _UNWRITABLE:
+            with contextlib.suppress(OSError):
+                return _described(_for_now(path, _identity(path)).folder, path)
         is_full = error.errno in (28, 122)
         folder = printable(cache.folder)
         sentence = f"{shown} can't be unpacked into {folder}: {(error.strerror or str(error)).lower()}."
@@ -83,24 +97,59 @@ def unpacked(path: str) -> Archive:
     return kept
 
 
+def _identity(path: str) -> tuple[str | int, ...]:
+    """Which state of which file a path leads to; one that replaces another has another inode, or a later change."""
+    status = os.stat(path)
+    file = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    return os.path.realpath(path), *file
+
+
+@lru_cache(maxsize=64)  # an app opens few archives
+def _for_now(path: str, identity: tuple[str | int, ...]) -> _Temporary:
+    """A folder into which an archive is unpacked, for the cache folder can't be written.
+
+    Args:
+        identity: which state of which file it is.
+    """
+    temporary = _Temporary()
+    _unpack(path, temporary.folder)
+    return temporary
+
+
 def _kept(cache: CacheFolder, key: str, path: str) -> Archive | None:
     """What was unpacked before, which stays until this process ends."""
     try:
         descriptor = cache.open(key, is_folder=True)
     except OSError:
         return None
-    place = cache.place(key)
     try:
-        with open(os.path.join(place, "told.json"), encoding="utf-8") as file:
-            told = json.load(file)
-        problems = [Problem("archive", printable(path), str(sentence)) for sentence in told["problems"]]
-        files = int(told["files"])
+        archive = _described(cache.place(key), path)
         _in_use(key, os.fstat(descriptor).st_ino)
     except (OSError, ValueError, KeyError, TypeError):
         return None
     finally:
         os.close(descriptor)
-    return Archive(os.path.join(place, os.path.basename(path)), files, tuple(problems))
+    return archive
+
+
+def _described(place: str, path: str) -> Archive:
+    """What was unpacked into a folder, by the description beside it.
+
+    Raises:
+        OSError, ValueError, KeyError, TypeError: it was not, or it was damaged since.
+    """
+    with open(os.path.join(place, _DESCRIPTION), encoding="utf-8") as file:
+        told = json.load(file)
+    problems = [Problem("archive", printable(path), str(sentence)) for sentence in told["problems"]]
+    return Archive(os.path.join(place, _INSIDE, os.path.basename(path)), int(told["files"]), tuple(problems))
+
+
+class _Temporary:
+    """A folder that goes with this object, or when the process ends."""
+
+    def __init__(self) -> None:
+        self.folder = tempfile.mkdtemp(prefix="tpuprof-tui-")
+        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
 
 
 class _Use:
@@ -119,12 +168,12 @@ def _in_use(key: str, inode: int) -> _Use:
     return _Use(CacheFolder("archives", BOUND_BYTES).open(key, is_folder=True))
 
 
-def _unpack(path: str, size: int, begun: str) -> None:
+def _unpack(path: str, begun: str) -> None:
     """Unpacks into a folder below another, under the archive's name, with a description of it beside that."""
-    folder = os.path.join(begun, os.path.basename(path))
+    folder = os.path.join(begun, _INSIDE, os.path.basename(path))
     os.makedirs(folder, mode=0o700)
     left_out, first, seen, files = Counter[str](), list[str](), 0, 0
-    most = min(BOUND_BYTES, max(_FLOOR, RATIO * size))
+    most = min(BOUND_BYTES, max(_FLOOR, RATIO * os.stat(path).st_size))
     try:
         with open(path, "rb") as file:
             for member in members(file, most, left_out):
@@ -144,7 +193,7 @@ def _unpack(path: str, size: int, begun: str) -> None:
         sentence = f"The archive {printable(path)} holds no profile (*.xplane.pb), only {examples(first, total=seen)}."
         raise ProfileError("not_found", sentence, _HINT, EXIT_NOT_FOUND)
     problems = [f"Left out of {printable(path)}: {what} ({count:,})." for what, count in left_out.items() if count]
-    with open(os.path.join(begun, "told.json"), "w", encoding="utf-8") as told:
+    with open(os.path.join(begun, _DESCRIPTION), "w", encoding="utf-8") as told:
         json.dump({"files": files, "problems": problems}, told)
 
 

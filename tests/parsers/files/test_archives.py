@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import tarfile
+import tempfile
 import tracemalloc
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -95,13 +96,29 @@ def test_unpacked_once_for_each_state_of_the_archive(tmp_path: Path, monkeypatch
     assert unpacked(path).files == 2
 
 
+def test_one_of_the_same_size_and_time_in_its_place_is_another(tmp_path: Path) -> None:
+    path = tar(tmp_path / "a.tar", [(HOST, CONTENT)])
+    before = os.stat(path)
+    assert (Path(unpacked(path).folder) / HOST).read_bytes() == CONTENT
+    other = tar(tmp_path / "b.tar", [(HOST, CONTENT[::-1])])
+    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+    os.replace(other, path)
+    assert (os.stat(path).st_size, os.stat(path).st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    assert (Path(unpacked(path).folder) / HOST).read_bytes() == CONTENT[::-1]
+
+
+@pytest.mark.parametrize("name", ["told.json", "in"])
+def test_an_archive_may_have_any_name(tmp_path: Path, name: str) -> None:
+    assert hosts(open_logdir(tar(tmp_path / name, [(HOST, CONTENT)])).runs[0]) == ["host0"]
+
+
 def test_several_at_once_unpack_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[str] = []
     unpack = archives._unpack
 
-    def counted(path: str, size: int, folder: str) -> None:
+    def counted(path: str, folder: str) -> None:
         begun.append(folder)
-        unpack(path, size, folder)
+        unpack(path, folder)
 
     monkeypatch.setattr(archives, "_unpack", counted)
     path = zipped(tmp_path / "a.zip", {HOST: CONTENT * 10_000})
@@ -113,8 +130,8 @@ def test_several_at_once_unpack_it_once(tmp_path: Path, monkeypatch: pytest.Monk
 def test_what_was_used_longest_ago_leaves_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folders = [Path(unpacked(zipped(tmp_path / f"{n}.zip", {HOST: bytes([10, n]) * 500})).folder) for n in range(3)]
     for age, folder in enumerate(folders):
-        os.utime(folder.parent, (1000 - age, 1000 - age))
-    left = folders[0].parents[1] / "old.part"
+        os.utime(folder.parents[1], (1000 - age, 1000 - age))
+    left = folders[0].parents[2] / "old.part"
     left.mkdir()
     os.utime(left, (1, 1))
     monkeypatch.setattr(archives, "BOUND_BYTES", 2600)
@@ -123,7 +140,7 @@ def test_what_was_used_longest_ago_leaves_first(tmp_path: Path, monkeypatch: pyt
     assert not left.exists()
     archives._in_use.cache_clear()
     for age, folder in enumerate(folders):
-        os.utime(folder.parent, (1000 - age, 1000 - age))
+        os.utime(folder.parents[1], (1000 - age, 1000 - age))
     unpacked(zipped(tmp_path / "newer.zip", {HOST: CONTENT}))
     assert [folder.exists() for folder in folders] == [True, True, False]
 
@@ -269,6 +286,19 @@ def test_a_dump_in_an_archive_opens_as_one() -> None:
     assert os.path.basename(run.path) == "dump"
 
 
-def test_a_cache_that_cannot_be_written_is_one_plain_error(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path / "cache", b"")
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    path = zipped(tmp_path / "a.zip", {HOST: CONTENT})
+    archive = unpacked(path)
+    assert (Path(archive.folder) / HOST).read_bytes() == CONTENT
+    assert archive.folder.startswith(str(tmp_path / "temporary")) and unpacked(path) == archive
+    archives._for_now.cache_clear()  # as at the end of the process
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_no_room_at_all_is_one_plain_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path / "cache", b"")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     assert "can't be unpacked into" in refused(zipped(tmp_path / "a.zip", {HOST: CONTENT})).sentence
