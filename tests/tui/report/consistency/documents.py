@@ -107,6 +107,10 @@ def _written(name: str, folder: Path) -> str:
     return str(write_run(folder, **{f"host{number}": data for number, data in enumerate(hosts)}))
 
 
+ASKED = {"facts": True, "without": "input"}
+"""Options with which pages show more."""
+
+
 def documents(path: str) -> Documents:
     """The JSON of every page that the run at a path has."""
     (run,) = open_logdir(path).runs
@@ -119,8 +123,8 @@ def _documents(run: Run, session: Session) -> Documents:
         if page.is_of_arrays:
             continue
         report = page.load_report()
-        facts = {"facts": True} if "facts" in page.options else {}
-        options: dict[str, Any] = {**dict.fromkeys(page.options), **facts}
+        wanted = {name: value for name, value in ASKED.items() if name in page.options}
+        options: dict[str, Any] = {**dict.fromkeys(page.options), **wanted}
         asked = asked_of(run, "json", session=lambda _: session, **options)
         try:
             content = report.read(asked)
@@ -223,10 +227,10 @@ def in_base_units(value: Any, unit: str) -> Any:
 
 
 def values(document: Any, key: str) -> Iterator[Any]:
-    """What stands at a dotted key; `[]` goes through the elements of a list; nothing within what is null."""
+    """What stands at a dotted key; `[]` goes through the elements of a list; nothing is within null."""
     head, _, rest = key.partition(".")
     name, is_list = head.removesuffix("[]"), head.endswith("[]")
     if not isinstance(document, dict) or name not in document:
         return
-    for each in document[name] if is_list else (document[name],):
+    for each in document[name] or () if is_list else (document[name],):
         yield from values(each, rest) if rest else (each,)

@@ -387,6 +387,11 @@ COUNTS = (
     ),
     Quantity("what findings are worth", each(("overview", "findings"), "findings[].worth_ms")),
     Quantity("shares that findings are worth", each(("overview", "findings"), "findings[].worth_fraction")),
+    Quantity("what is left without findings", each(("overview", "findings"), "findings[].after_ms")),
+    *(
+        Quantity(f"{key} without input", each(("ledger", "findings"), f"without.{key}"))
+        for key in ("step_time_ms", "period_ms", "saved_ms", "saved_percent")
+    ),
     Quantity(
         "capacity of HBM",
         (At("memory", "capacity_bytes"),),
@@ -410,12 +415,41 @@ COUNTS = (
         ),
     ),
     Quantity("sessions", (At("overview", "inference.sessions"), At("inference", "sessions"))),
+    *(
+        Quantity(
+            f"latencies of sessions, {part}",
+            (At("overview", f"inference.percentiles[].{part}"), At("inference", f"percentiles[].{part}")),
+        )
+        for part in ("percentile", "total_ms", "host_ms", "device_ms", "communication_ms")
+    ),
+    *(
+        Quantity(
+            f"{key} of counters",
+            (At("timeline", f"counters[].{key}", by="name"), At("counters", f"counters[].{key}", by="counter")),
+        )
+        for key in ("samples", "first_ps", "minimum", "maximum", "mean")
+    ),
     Quantity(
-        "latencies of sessions",
-        (At("overview", "inference.percentiles[].total_ms"), At("inference", "percentiles[].total_ms")),
+        "the last value of counters",
+        (At("timeline", "counters[].last_ps", by="name"),),
+        (
+            Apart(
+                At("counters", "counters[].last_ps", by="counter"),
+                "or ended",
+                "A value that holds for some time ends later than it was taken.",
+            ),
+        ),
     ),
 )
 """How many there are of what."""
+
+SHARED_OF_OPS = tuple(
+    key.removeprefix("ops[].") for key in keys_of("ops") if key.startswith("ops[].") and key in keys_of("roofline")
+)
+"""Columns that the table of HLO ops and the roofline share."""
+
+OF_GRAPH = ("self_time_ps", "occurrences", "self_time_percent")
+NOT_NUMBERS = ("text", "true or false")
 
 OPS = (
     *(
@@ -424,17 +458,25 @@ OPS = (
             (
                 At("ops", f"ops[].{key}", by="name"),
                 At("roofline", f"ops[].{key}", by="name"),
-                At("graph", f"nodes[].{key}", by="name"),
+                *([At("graph", f"nodes[].{key}", by="name")] if key in OF_GRAPH else ()),
             ),
         )
-        for key in ("self_time_ps", "occurrences", "self_time_percent")
+        for key in SHARED_OF_OPS
+        if keys_of("ops")[f"ops[].{key}"].unit not in NOT_NUMBERS
+    ),
+    Quantity(
+        "HBM traffic of ops",
+        (
+            At("ops", "ops[].bandwidth_gigabytes_per_second.hbm", by="name"),
+            At("roofline", "ops[].hbm_gigabytes_per_second", by="name"),
+        ),
     ),
     *(
         Quantity(
             f"{key} of framework ops",
             (At("overview", f"top_ops[].{key}", by="name"), At("framework-ops", f"ops[].{key}", by="name")),
         )
-        for key in ("self_time_ps", "occurrences")
+        for key in ("self_time_ps", "occurrences", "gflops_per_second")
     ),
 )
 """What is of each op; names that several rows have stand for none of them."""
