@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.support.files.wire import field, varint
-from tpuprof.parsers.formats.proto.xplane_pb2 import XEventMetadata, XLine, XPlane, XStat
+from tpuprof.parsers.formats.proto.xplane_pb2 import XEventMetadata, XLine, XPlane, XStat, XStatMetadata
 
 Value = int | float | str | bytes
 
@@ -28,16 +28,38 @@ class Ref:
 StatValue = Value | Uint | Ref
 
 
-class PlaneWriter:
-    """A plane under construction; lines are either objects (`line`) or bytes (`add_line_bytes`)."""
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The metadata that a plane had at some time: ids by name, how many event entries, and both tables' bytes."""
 
-    def __init__(self, name: str, plane_id: int = 0) -> None:
+    events: dict[tuple[str, str], int]
+    stats: dict[str, int]
+    event_count: int
+    entries: tuple[bytes, bytes]
+
+
+NO_TABLES = Tables({}, {}, 0, (b"", b""))
+
+
+class PlaneWriter:
+    """A plane under construction; lines are either objects (`line`) or bytes (`add_line_bytes`).
+
+    It goes on from the metadata of another plane whose names are the same, if `tables` are given.
+    """
+
+    def __init__(self, name: str, plane_id: int = 0, tables: Tables = NO_TABLES) -> None:
         self.head = XPlane(name=name.encode(), id=plane_id)
         self.tail = XPlane()
         self._lines: list[bytes] = []
         self._objects: list[XLine] = []
-        self._events: dict[tuple[str, str], int] = {}
-        self._stats: dict[str, int] = {}
+        self._tables = tables
+        self._events = dict(tables.events)
+        self._stats = dict(tables.stats)
+
+    def tables(self) -> Tables:
+        """The metadata so far."""
+        count = self._tables.event_count + len(self.tail.event_metadata)
+        return Tables(dict(self._events), dict(self._stats), count, self._entries())
 
     def stat_id(self, name: str) -> int:
         """Metadata id of a stat or of a referenced string."""
@@ -77,7 +99,7 @@ class PlaneWriter:
         self, name: str, display_name: str = "", stats: dict[str, StatValue] | None = None, key: int | None = None
     ) -> XEventMetadata:
         """Adds an event metadata entry, under the next free id unless `key` says otherwise."""
-        number = len(self.tail.event_metadata) + 1 if key is None else key
+        number = self._tables.event_count + len(self.tail.event_metadata) + 1 if key is None else key
         entry = self.tail.event_metadata[number]
         entry.id, entry.name, entry.display_name = number, name.encode(), display_name.encode()
         for stat, value in (stats or {}).items():
@@ -119,9 +141,12 @@ class PlaneWriter:
         yield varint(1 << 3 | 2) + varint(sum(map(len, body)))
         yield from body
 
-    def _entries(self) -> Iterable[bytes]:
+    def _entries(self) -> tuple[bytes, bytes]:
         """Both metadata maps, by id: libraries differ in the order that they give maps."""
-        for number, table in ((4, self.tail.event_metadata), (5, self.tail.stat_metadata)):
-            for key in sorted(table):
-                value = table[key].SerializeToString(deterministic=True)
-                yield field(number, b"\x08" + varint(key) + field(2, value))
+        events, stats = self._tables.entries
+        return events + _entries(4, self.tail.event_metadata), stats + _entries(5, self.tail.stat_metadata)
+
+
+def _entries(number: int, table: Mapping[int, XEventMetadata] | Mapping[int, XStatMetadata]) -> bytes:
+    values = ((key, table[key].SerializeToString(deterministic=True)) for key in sorted(table))
+    return b"".join(field(number, b"\x08" + varint(key) + field(2, value)) for key, value in values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -96,26 +96,34 @@ class Case:
         """Whether a step is one run of one program."""
         return len(self.scene.turns) == 1 and len(self.scene.turns[0]) == 1
 
-    @cached_property
+    @property
     def played(self) -> Played:
         """What happens with the problem."""
-        return play(self.scene)
+        return _play(self.scene)
 
     @property
     def played_without(self) -> Played:
-        """What would happen without it; it is played anew each time."""
-        return self.played if self.is_healthy else play(self.without)
+        """What would happen without it."""
+        return _play(self.without)
 
     @cached_property
     def truth(self) -> Truth:
         """What the problem costs, by simulation."""
-        with_it, without = self.played, self.played_without
-        return Truth(
-            with_it.step_ps - without.step_ps,
-            with_it.capture_ps - without.capture_ps,
-            with_it.step_ps,
-            with_it.capture_ps,
-        )
+        step, capture = _lasts(self.scene)
+        step_without, capture_without = _lasts(self.without)
+        return Truth(step - step_without, capture - capture_without, step, capture)
+
+
+@lru_cache(maxsize=2)
+def _play(scene: Scene) -> Played:
+    return play(scene)
+
+
+@cache
+def _lasts(scene: Scene) -> tuple[float, float]:
+    """Picoseconds of a mean step and of the capture."""
+    played = _play(scene)
+    return played.step_ps, played.capture_ps
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,6 +150,7 @@ class Code:
         self._op_of: dict[int, int] = {}
         self._where = ("", "train.py:88")
         self._channels = 0
+        self._params = 0
         self._by_id: dict[int, Value] = {}
         self.load: tuple[float, ...] = ()
         self.loads: tuple[tuple[float, ...], ...] = ()
@@ -229,7 +230,7 @@ class Code:
         """A parameter of the program."""
         scope = self._scopes[0]
         self._next += 1
-        number = sum(1 for i in scope.computation.instructions if i.opcode == b"parameter")
+        number, self._params = self._params, self._params + 1
         value = scope.computation.instructions.add(
             name=f"param.{number}".encode(), opcode=b"parameter", shape=array(kind, *dims), id=self._next,
             parameter_number=number,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import groupby
 from zlib import crc32
 
 import numpy as np
@@ -12,6 +14,7 @@ from tests.demo.profile.noise import Noise
 from tests.insight.simulator.code import US, Item, Program
 
 Times = npt.NDArray[np.int64]
+Ops = npt.NDArray[np.int64]
 
 MS = 1000 * US
 GAP_PS = 20_000
@@ -148,7 +151,7 @@ class Played:
         return float((self.launches[-1].end - self.launches[0].begin).mean())
 
 
-class _Chance:
+class Chance:
     """Noise that hangs on what it is for, so that planting something leaves the rest as it was."""
 
     def __init__(self, seed: int, steps: int, cores: int) -> None:
@@ -164,11 +167,17 @@ class _Chance:
         return self._factors[key]
 
 
+@lru_cache(maxsize=2)
+def chance_of(seed: int, steps: int, cores: int) -> Chance:
+    """The noise of a scene; what differs from it only by what is planted asks for it next."""
+    return Chance(seed, steps, cores)
+
+
 class Stage:
     """The cores of all hosts and what is under way on them."""
 
     def __init__(self, seed: int, steps: int, cores: int, chips: Chips) -> None:
-        self.chance, self.chips, self.cores = _Chance(seed, steps, cores), chips, cores
+        self.chance, self.chips, self.cores = chance_of(seed, steps, cores), chips, cores
         self.speed = np.ones(cores)
         for core, factor in chips.speed:
             self.speed[core] = factor
@@ -176,6 +185,24 @@ class Stage:
         for core, factor in chips.matrix_speed:
             self.matrix_speed[core] = factor
         self.slow = dict(chips.slow_steps)
+        self._tables: dict[int, _Table] = {}
+        self._stretches: dict[int, list[Item | Ops]] = {}
+
+    def table(self, program: Program) -> _Table:
+        """What the ops of a program take, with their noise."""
+        if id(program) not in self._tables:
+            self._tables[id(program)] = _Table(program, self.chance, self.chips.jitter)
+        return self._tables[id(program)]
+
+    def stretches(self, program: Program, items: tuple[Item, ...]) -> list[Item | Ops]:
+        """The items in their order, numbers of ops that only run, one after the other, as one array."""
+        if id(items) not in self._stretches:
+            found: list[Item | Ops] = []
+            for runs, group in groupby(items, lambda item: item.kind == "run" and not program.ops[item.op].loads):
+                alike = list(group)
+                found += [np.array([item.op for item in alike])] if runs else alike
+            self._stretches[id(items)] = found
+        return self._stretches[id(items)]
 
     def run(self, program: Program, step: int, begin: Times, run_id: int, enqueued: tuple[int, ...]) -> Launch:
         """Plays one run that begins at these times."""
@@ -185,6 +212,17 @@ class Stage:
         end = player.now.copy()
         pairs, barriers = player.pairs, player.barriers
         return Launch(program, run_id, step, enqueued, begin, end, ops, starts, durations, pairs, barriers)
+
+
+class _Table:
+    """What a program's ops take on each core, undisturbed, and their noise in each step."""
+
+    def __init__(self, program: Program, chance: Chance, jitter: float) -> None:
+        ops = program.ops
+        self.durations = np.array([timed.op.duration_ps for timed in ops])[:, None]
+        self.noise = np.array([chance.factors(timed.label, jitter) for timed in ops])
+        self.multiplies = np.array([timed.op.category == "convolution fusion" for timed in ops])
+        self.loaded = [(number, timed) for number, timed in enumerate(ops) if timed.load]
 
 
 class _Player:
@@ -198,49 +236,64 @@ class _Player:
         self.open: dict[int, int] = {}
         self.pairs: list[tuple[int, int]] = []
         self.barriers: list[tuple[Times, Times]] = []
-        self.ops: list[int] = []
+        self.count = 0
+        self.ops: list[Ops] = []
         self.starts: list[Times] = []
         self.durations: list[Times] = []
-        self.factor = stage.slow.get(step, 1.0)
-        even, begun = np.ones(stage.cores), not stage.chips.since or step >= stage.chips.since
-        self.speed, self.matrix_speed = (stage.speed, stage.matrix_speed) if begun else (even, even)
-        self._lengths: dict[int, Times] = {}
+        self.lengths = self._lengths()
+        self.gaps = np.where(self.lengths > 0, GAP_PS, 0)
 
     def columns(self) -> tuple[npt.NDArray[np.int64], Times, Times]:
         """Ops, begins and durations of the events in the order they were left."""
-        return np.array(self.ops), np.array(self.starts), np.array(self.durations)
+        return np.concatenate(self.ops), np.concatenate(self.starts), np.concatenate(self.durations)
+
+    def _lengths(self) -> Times:
+        """How long each op takes on each core: int64[op, core]."""
+        stage, table = self.stage, self.stage.table(self.program)
+        even, begun = np.ones(stage.cores), not stage.chips.since or self.step >= stage.chips.since
+        speed, matrix_speed = (stage.speed, stage.matrix_speed) if begun else (even, even)
+        ps = table.durations * table.noise[:, self.step] * speed * stage.slow.get(self.step, 1.0)
+        ps[table.multiplies] *= matrix_speed
+        for number, timed in table.loaded:
+            load = np.resize(timed.load, stage.cores)
+            ps[number] *= np.roll(load, self.step) if timed.rotates else load
+        return np.asarray(ps.astype(np.int64))
 
     def length(self, number: int, trip: int) -> Times:
-        """How long an op takes on each core."""
-        if number not in self._lengths:
-            timed = self.program.ops[number]
-            noise = self.stage.chance.factors(timed.label, self.stage.chips.jitter)[self.step]
-            ps = timed.op.duration_ps * noise * self.speed * self.factor
-            if timed.op.category == "convolution fusion":
-                ps = ps * self.matrix_speed
-            if timed.load:
-                load = np.resize(timed.load, self.stage.cores)
-                ps = ps * (np.roll(load, self.step) if timed.rotates else load)
-            self._lengths[number] = ps.astype(np.int64)
+        """How long an op takes on each core in a turn of its loop."""
         loads = self.program.ops[number].loads
         if not loads:
-            return self._lengths[number]
-        parts: Times = (self._lengths[number] * np.resize(loads[trip % len(loads)], self.stage.cores)).astype(np.int64)
+            return np.asarray(self.lengths[number])
+        parts: Times = (self.lengths[number] * np.resize(loads[trip % len(loads)], self.stage.cores)).astype(np.int64)
         return parts
 
     def event(self, op: int, duration: Times) -> int:
         """Notes an event that begins now, and lets its time pass."""
-        self.ops.append(op)
-        self.starts.append(self.now)
-        self.durations.append(duration)
+        self._note(np.array([op]), self.now[None], duration[None])
         self.now = self.now + duration + np.where(duration > 0, GAP_PS, 0)
-        return len(self.ops) - 1
+        return self.count - 1
+
+    def _note(self, ops: Ops, starts: Times, durations: Times) -> None:
+        self.ops.append(ops)
+        self.starts.append(starts)
+        self.durations.append(durations)
+        self.count += len(ops)
+
+    def _run(self, ops: Ops) -> None:
+        """Notes events of ops that run one after the other."""
+        lengths = self.lengths[ops]
+        passed = lengths + self.gaps[ops]
+        ends = self.now + np.cumsum(passed, axis=0)
+        self._note(ops, ends - passed, lengths)
+        self.now = ends[-1]
 
     def play(self, items: tuple[Item, ...], trips: tuple[int, ...]) -> None:
         """Plays items in their order; `trips` counts the turns of the loops around them."""
         trip = trips[-1] if trips else 0
-        for item in items:
-            if item.kind == "run":
+        for item in self.stage.stretches(self.program, items):
+            if not isinstance(item, Item):
+                self._run(item)
+            elif item.kind == "run":
                 self.event(item.op, self.length(item.op, trip))
             elif item.kind == "loop":
                 self.loop(item, trips)
@@ -284,11 +337,8 @@ class _Player:
 
     def loop(self, item: Item, trips: tuple[int, ...]) -> None:
         """All turns of a loop, and its own event around them."""
-        at = len(self.ops)
-        begin = self.now
-        self.ops.append(item.op)
-        self.starts.append(begin)
-        self.durations.append(begin)
+        begin, whole = self.now, np.zeros_like(self.now)[None]
+        self._note(np.array([item.op]), begin[None], whole)
         self.now = self.now + GAP_PS
         simple = all(i.kind == "run" and not self.program.ops[i.op].loads for i in item.body)
         if simple and item.body:
@@ -296,15 +346,14 @@ class _Player:
         else:
             for trip in range(item.trips):
                 self.play(item.body, (*trips, trip))
-        self.durations[at] = self.now - begin
+        whole[0] = self.now - begin
 
     def _many_turns(self, item: Item) -> None:
         """The turns of a loop that only computes, all at once."""
-        lengths = np.tile([self.length(i.op, 0) for i in item.body], (item.trips, 1))
+        ops = np.tile([i.op for i in item.body], item.trips)
+        lengths = self.lengths[ops]
         ends = np.cumsum(lengths + GAP_PS, axis=0)
-        self.starts += list(self.now + ends - lengths - GAP_PS)
-        self.durations += list(lengths)
-        self.ops += [i.op for i in item.body] * item.trips
+        self._note(ops, self.now + ends - lengths - GAP_PS, lengths)
         self.now = self.now + ends[-1]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from tests.demo.profile import encode
 from tests.demo.profile.device_plane import CONSUMER_TYPE, link_id, op_stats
 from tests.demo.profile.hlo_module import shape_bytes
-from tests.demo.profile.planes import PlaneWriter, Ref, StatValue, Uint
+from tests.demo.profile.planes import NO_TABLES, PlaneWriter, Ref, StatValue, Tables, Uint
 from tests.insight.simulator.code import US, Program
 from tests.insight.simulator.play import MS, START_PS, Launch, Played
 from tests.insight.simulator.scene import EXECUTE_LINK, EXECUTE_TYPE, Scene
@@ -24,32 +25,43 @@ HOSTS_APART_PS = 3_700 * US
 
 def spaces(scene: Scene, played: Played) -> list[bytes]:
     """The profile of each host."""
-    return [_space(scene, played, host) for host in range(scene.hosts)]
+    named = _named(scene, played) if scene.traced == "all" else _Named(NO_TABLES, {})
+    return [_space(scene, played, host, named) for host in range(scene.hosts)]
 
 
-def _space(scene: Scene, played: Played, host: int) -> bytes:
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What the planes of all cores name alike: their metadata, and the ids of each program's ops there."""
+
+    tables: Tables
+    ids: dict[int, list[int]]
+
+
+def _named(scene: Scene, played: Played) -> _Named:
+    plane = PlaneWriter("/device:TPU:0")
+    _runs(plane, scene, played, 0, 0)
+    ids = {id(program): _op_ids(plane, program, scene.scopes) for program in _programs(played)}
+    return _Named(plane.tables(), ids)
+
+
+def _space(scene: Scene, played: Played, host: int, named: _Named) -> bytes:
     planes: list[PlaneWriter] = []
     if scene.traced != "host":
-        planes += [_device(scene, played, host, core) for core in range(scene.cores)]
+        planes += [_device(scene, played, host, core, named) for core in range(scene.cores)]
     planes += [_metadata(scene, played), _host(scene, played, host), _environment(played, host)]
     chunks = [chunk for plane in planes for chunk in plane.chunks()]
     return b"".join(chunks) + field(4, f"host-{host}".encode())
 
 
-def _device(scene: Scene, played: Played, host: int, core: int) -> PlaneWriter:
-    plane = PlaneWriter(f"/device:TPU:{core}", 2 + 8 * core)
-    plane.plane_stats(_device_stats(scene, host, core))
+def _device(scene: Scene, played: Played, host: int, core: int, named: _Named) -> PlaneWriter:
+    plane = PlaneWriter(f"/device:TPU:{core}", 2 + 8 * core, named.tables)
     if scene.traced != "all":
+        plane.plane_stats(_device_stats(scene, host, core))
         for name, number in (("XLA Modules", 2), ("XLA Ops", 3), ("Async XLA Ops", 4)):
             plane.line(name, number)
         return plane
-    at = host * scene.cores + core
-    shift = -scene.chips.ahead_ps - host * HOSTS_APART_PS
-    if scene.marks:
-        _steps(plane, played, at, shift)
-    _modules(plane, played, host, core, at, shift)
-    ids = {id(program): _op_ids(plane, program, scene.scopes) for program in _programs(played)}
-    plane.add_line_bytes("XLA Ops", 3, _ops(plane, played, at, shift, ids))
+    at, shift = _runs(plane, scene, played, host, core)
+    plane.add_line_bytes("XLA Ops", 3, _ops(plane, played, at, shift, named.ids))
     line = plane.line("Async XLA Ops", 4)
     if core == 0:  # as in real profiles
         for launch in played.launches:
@@ -62,6 +74,17 @@ def _device(scene: Scene, played: Played, host: int, core: int) -> PlaneWriter:
         for start, end in launch.barriers:
             plane.event(trace_me, "barrier-cores", int(start[at]) + shift, int(end[at]) + shift)
     return plane
+
+
+def _runs(plane: PlaneWriter, scene: Scene, played: Played, host: int, core: int) -> tuple[int, int]:
+    """Adds what a core is, and its steps and modules; returns its number, and how far its clock is off."""
+    plane.plane_stats(_device_stats(scene, host, core))
+    at = host * scene.cores + core
+    shift = -scene.chips.ahead_ps - host * HOSTS_APART_PS
+    if scene.marks:
+        _steps(plane, played, at, shift)
+    _modules(plane, played, host, core, at, shift)
+    return at, shift
 
 
 def _device_stats(scene: Scene, host: int, core: int) -> dict[str, StatValue]:
