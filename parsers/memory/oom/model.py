@@ -37,6 +37,8 @@ class OomReport:
         is_cut: whether the text ends in the middle.
         unknown: attribute name to why it is None.
         tensor_core_bytes, sparse_core_bytes: the parts of `used_bytes` where an error counts them by core.
+        log: the name of its log, where several were read; the first of those that have it.
+        dump: the file of the compiler's dump that the figures and all buffers are from; None where they are the text's.
     """
 
     kind: OomKind
@@ -71,6 +73,8 @@ class OomReport:
     unknown: Mapping[str, str] = field(default_factory=dict)
     tensor_core_bytes: int | None = None
     sparse_core_bytes: int | None = None
+    log: str | None = None
+    dump: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +86,14 @@ class OomLog:
         notes: what is odd about the log (UTF-16, damaged), what was met that is no TPU error (a GPU's, the host's own
             memory) and what is left out, a sentence each.
         lines, bytes_read: how long the log is; the bytes as they are in the file, compressed maybe.
+        dumps: the folders that its flags name for the compiler's dumps, each once.
     """
 
     reports: tuple[OomReport, ...]
     notes: tuple[str, ...]
     lines: int
     bytes_read: int
+    dumps: tuple[str, ...] = ()
 
 
 AdviceKind = Literal[

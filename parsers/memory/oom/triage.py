@@ -15,6 +15,7 @@ import numpy as np
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.model import CATEGORIES, SPACE_NAMES, Category, SpaceMemory, space_name
 from tpuprof.parsers.memory.oom.advice.advice import advise, saved_alone, toggles, what_if
+from tpuprof.parsers.memory.oom.dumps import MOST_BUFFERS
 from tpuprof.parsers.memory.oom.model import Advice, Need, OomKind, OomReport, Toggle, WhatIfEstimate
 
 NeedPartName = (
@@ -36,11 +37,10 @@ _PART_OF: Mapping[Category, tuple[NeedPartName, ...]] = {
 _SPACES = {name.lower(): name for name in SPACE_NAMES.values()}
 _LONGEST_INITIALS = 5  # letters of a memory's name up to which an unknown one is taken for initials
 NO_BUFFERS = (
-    "The text lists no buffers: look for the list further down in the log, or open the module of a smaller batch with "
-    "tpuprof-tui memory."
+    "The text lists no buffers: look for the list further down in the log, or compile again with "
+    "XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_proto'. The compile fails as before, and its dump has every "
+    "buffer: tpuprof-tui oom LOG FOLDER."
 )
-
-MOST_BUFFERS = 2_000  # buffers of a module that advice looks at, the largest ones; what is beyond them is small change
 _TEMPORARY = tuple(CATEGORIES.index(name) for name in ("temporary", "scoped"))
 
 
@@ -183,7 +183,7 @@ def triage_of_report(report: OomReport, where: str) -> Triage:
     return Triage(
         kind=report.kind,
         title=report.program,
-        where=f"{where}:{report.at_line}",
+        where=_where(report, where),
         sentence=report.sentence,
         need=need,
         parts=parts,
@@ -198,9 +198,15 @@ def triage_of_report(report: OomReport, where: str) -> Triage:
         code=report.code,
         device=report.device,
         is_cut=report.is_cut,
-        notes=() if need.buffers or report.kind != "compile" else (NO_BUFFERS,),
+        notes=() if need.buffers or report.kind != "compile" or need.memory_space != "hbm" else (NO_BUFFERS,),
         unknown=report.unknown,
     )
+
+
+def _where(report: OomReport, log: str) -> str:
+    """``train.log:41822``, with the dump that its buffers are from; of a dump without a log its name."""
+    places = [f"{report.log or log}:{report.at_line}"] if report.at_line else []
+    return " + ".join(places + ([report.dump] if report.dump is not None else []))
 
 
 def triage_of_memory(page: SpaceMemory) -> Triage:
@@ -257,6 +263,8 @@ def parts_of_report(report: OomReport) -> tuple[tuple[NeedPart, ...], int | None
     }
     sizes: _Sizes = {"reserved": reserved if is_part else None, "arguments": report.arguments_bytes}
     sizes |= of_program if any(of_program.values()) else {"program": program}
+    if report.dump is not None:  # the text of an error counts outputs in the program
+        sizes["outputs"] = (report.output_bytes or 0) - (report.shared_bytes or 0)
     return _adding_up(sizes, used), None if is_part else reserved
 
 
@@ -293,7 +301,7 @@ def need_of_report(report: OomReport) -> Need:
         temporaries_bytes=report.hlo_temp_bytes,
         fragmentation_bytes=report.fragmentation_bytes,
         buffers=report.buffers,
-        is_whole=False,
+        is_whole=report.dump is not None and len(report.buffers) < MOST_BUFFERS,
         kind=report.kind,
         program=report.program,
         requested_bytes=report.requested_bytes,

@@ -13,8 +13,9 @@ def oom_parser() -> UsageParser:
     what = "Finds out-of-memory errors of TPU programs in a log, and says what to do about them."
     parser = options.new_parser("oom", what)
     parser.epilog = f"python train.py 2>&1 | {PROGRAM} oom -"
-    parser.add_argument("file", metavar="FILE", help="the log, compressed or not; - for standard input")
-    parser.add_argument("arrays", nargs="?", metavar="ARRAYS", help=f"as --arrays: {PROGRAM} oom train.log memory.prof")
+    files = "logs, compressed or not, - for standard input; the folder or a file of the compiler's dump "
+    files += "(XLA_FLAGS=--xla_dump_to), which has every buffer; a device memory profile; in any order"
+    parser.add_argument("files", nargs="+", metavar="FILE", help=files)
     holds = "a device memory profile (jax.profiler.save_device_memory_profile): says who holds the memory"
     parser.add_argument("--arrays", dest="arrays_file", metavar="FILE", help=holds)
     options.add_report(parser, parser.add_mutually_exclusive_group(), OOM_FORMATS)

@@ -10,7 +10,8 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import BinaryIO, cast
 
@@ -18,12 +19,14 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.folder_search import is_pprof_name, is_profile
 from tpuprof.parsers.files.logdir import Logdir
-from tpuprof.parsers.formats.pprof.files import is_pprof
-from tpuprof.parsers.memory.live_arrays import LiveArrays, read_live_arrays
+from tpuprof.parsers.memory.live_arrays import read_live_arrays
+from tpuprof.parsers.memory.oom.dumps import Dumped, read_dumps, with_dumps
 from tpuprof.parsers.memory.oom.model import OomLog
+from tpuprof.parsers.memory.oom.read.logs import joined
 from tpuprof.parsers.memory.oom.read.scan import scan_log
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import PROGRAM, STREAM
+from tpuprof.tui.cli.commands.oom_files import OomFiles, named_dumps, sorted_files
 from tpuprof.tui.cli.common import note, why_no_screen
 from tpuprof.tui.cli.progress import RedrawnLine
 from tpuprof.tui.pages import command_named
@@ -34,6 +37,8 @@ AT_ONCE_BYTES = 24_000_000
 PACKED_AT_ONCE_BYTES = 2_000_000  # and a compressed one up to this
 EVERY_SECONDS = 0.5  # how often the line that says how far reading is is drawn
 _GZIP = b"\x1f\x8b"
+Scan = Callable[[Callable[[int], None] | None, Callable[[], bool] | None], OomLog]
+"""Reads logs, given what to tell the bytes read so far, and what says whether to stop."""
 
 
 def run_oom(args: argparse.Namespace) -> int:
@@ -45,38 +50,56 @@ def run_oom(args: argparse.Namespace) -> int:
     Raises:
         ProfileError: there is no such log (exit code 3), no TPU out-of-memory error in it (3), or it can't be read (4).
     """
-    inputs = [path for path in (args.file, args.arrays_file, args.arrays) if path not in (None, STREAM)]
-    args.arrays = _arrays(args)
+    given = sorted_files(args.files, args.arrays_file)
+    args.arrays = None if given.arrays is None else read_live_arrays(given.arrays)
+    args.file = (given.logs or given.dumps)[0]
+    inputs = [path for path in (*given.logs, *given.dumps, given.arrays) if path not in (None, STREAM)]
     printing.check_output(args, Logdir(args.file, (), (), ()), inputs=inputs)
     is_shown = sys.stdout.isatty() and not common.wants_report(args)
-    if args.file == STREAM:
-        log = _scan_stdin()
+    dumps = read_dumps(given.dumps)
+    if STREAM in given.logs:
+        logs = [_scan_stdin() if path == STREAM else _scan_file(path, None) for path in given.logs]
+        log = _whole(given, logs, dumps)
         needs_keys = is_shown and log.reports and not sys.stdin.isatty()
         return _finish(args, log, is_shown and (not needs_keys or _take_keys_from_terminal()))
-    size = _checked_size(args.file)
-    if is_shown and not why_no_screen() and size is not None and size > _at_once_bytes(args.file):
-        return _screen(args, None, size)
+    sizes = [_checked_size(path) for path in given.logs]
+    size = None if None in sizes else sum(filter(None, sizes))
+    scan = partial(_scan_all, given, dumps)
+    if is_shown and not why_no_screen() and size is not None and size > _at_once_bytes(given.logs):
+        return _screen(args, None, size, scan)
     with _reading_shown(shown_name(args.file), size) as on_progress:
-        log = _scan_file(args.file, on_progress)
+        log = scan(on_progress)
     return _finish(args, log, is_shown)
 
 
-def _arrays(args: argparse.Namespace) -> LiveArrays | None:
-    """The device memory profile beside the log, whichever of the two stands first; None where there is none.
+def _scan_all(
+    given: OomFiles,
+    dumps: Sequence[Dumped],
+    on_progress: Callable[[int], None] | None,
+    is_cancelled: Callable[[], bool] | None = None,
+) -> OomLog:
+    """Everything that the files say, log by log."""
+    logs: list[OomLog] = []
+    for path in given.logs:
+        before = sum(log.bytes_read for log in logs)
+        counted_on = None if on_progress is None else lambda taken, before=before: on_progress(before + taken)
+        logs.append(_scan_file(path, counted_on, is_cancelled))
+    return _whole(given, logs, dumps)
 
-    Raises:
-        ProfileError: it can't be read, or two are given.
-    """
-    path = args.arrays_file
-    if args.arrays is not None:
-        if path is not None:
-            raise ProfileError("usage", "Two device memory profiles are given.", f"{PROGRAM} oom --help", EXIT_USAGE)
-        path = args.arrays
-        if args.file != STREAM and is_pprof(args.file) and not is_pprof(path):
-            path, args.file = args.file, path
-    if path is None:
-        return None
-    return read_live_arrays(path)
+
+def _whole(given: OomFiles, logs: Sequence[OomLog], dumps: Sequence[Dumped]) -> OomLog:
+    """The logs as one, each error with the buffers of the dump that is given, or that its log's flags name."""
+    found = list(dumps)
+    notes: list[str] = []
+    for path, log in zip(given.logs, logs, strict=True):
+        for folder in named_dumps(log.dumps, path) if log.reports and not dumps else ():
+            try:
+                found += read_dumps((folder,))
+            except ProfileError as error:
+                notes.append(f"The log names the dump {printable(folder)}, which is not read: {error.sentence}")
+    log = joined([shown_name(path) for path in given.logs], logs)
+    whole = with_dumps(log, found)
+    return replace(whole, notes=(*whole.notes, *notes))
 
 
 def _finish(args: argparse.Namespace, log: OomLog, is_shown: bool) -> int:
@@ -102,7 +125,10 @@ def nothing_found(path: str, log: OomLog) -> ProfileError:
     if log.notes:
         sentence += f" {log.notes[0]}"
     hint = "the log of the process that failed, with its standard error: python train.py 2>&1 | tpuprof-tui oom -"
-    if is_profile(path) or is_pprof_name(path):
+    if os.path.isdir(path):
+        sentence = f"No compile of the dump {name} ran out of memory."
+        hint = f"{PROGRAM} {printable(path)}"
+    elif is_profile(path) or is_pprof_name(path):
         hint = f"{PROGRAM} {printable(path)}"
     return ProfileError("no_oom", sentence, hint, EXIT_NOT_FOUND)
 
@@ -125,8 +151,6 @@ def _checked_size(path: str) -> int | None:
         raise ProfileError("not_found", f"There is no file {shown}.", hint, EXIT_NOT_FOUND) from None
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
-    if stat.S_ISDIR(status.st_mode):
-        raise ProfileError("not_found", f"{shown} is a folder, not a log.", hint, EXIT_NOT_FOUND)
     if stat.S_ISCHR(status.st_mode):
         with _opened(path) as file:
             _refuse_device(file, shown)
@@ -141,10 +165,13 @@ def _refuse_device(file: BinaryIO, shown: str) -> None:
             raise ProfileError("not_a_file", f"{shown} is a device, not a log.", f"{PROGRAM} oom LOG", EXIT_UNREADABLE)
 
 
-def _at_once_bytes(path: str) -> int:
-    """Size up to which the log is read before the screen opens."""
-    with _opened(path) as file:
-        return PACKED_AT_ONCE_BYTES if file.read(len(_GZIP)) == _GZIP else AT_ONCE_BYTES
+def _at_once_bytes(paths: Iterable[str]) -> int:
+    """Size up to which logs are read before the screen opens."""
+    for path in paths:
+        with _opened(path) as file:
+            if file.read(len(_GZIP)) == _GZIP:
+                return PACKED_AT_ONCE_BYTES
+    return AT_ONCE_BYTES
 
 
 def _scan_file(
@@ -247,11 +274,11 @@ def _take_keys_from_terminal() -> bool:
     return True
 
 
-def _screen(args: argparse.Namespace, log: OomLog | None, size: int) -> int:
+def _screen(args: argparse.Namespace, log: OomLog | None, size: int, scan: Scan | None = None) -> int:
     """Opens the screen; reads the log there where it was not read yet."""
     terminal = settle_terminal(args.color, args.ascii, args.mouse, common.configured(args).custom)
     app = command_named("oom").load_app()(
-        shown_name(args.file), terminal, log=log, scan=partial(_scan_file, args.file), total=size, arrays=args.arrays
+        shown_name(args.file), terminal, log=log, scan=scan, total=size, arrays=args.arrays
     )
     exit_code: int = app.show(terminal.mouse)
     if app.problem is not None:

@@ -137,7 +137,8 @@ class Blocks:
         if lead is not None:
             self._leads.remove(lead)
             partial.at_line = min(number, lead.number)
-            partial.code, partial.program, partial.loading = lead.code, lead.program, lead.loading
+            partial.code, partial.loading = lead.code, lead.loading
+            partial.program = lead.program or partial.program
             if piece.form == "attempt":
                 program = f" '{lead.program}'" if lead.program is not None else ""
                 buffer = "Error allocating device buffer:" if lead.is_device_buffer else ""

@@ -22,9 +22,12 @@ _MOST_KEPT, _LONGEST_KEPT = 500, 4096
 # a group has the name of the attribute of `OomReport` that it fills
 _RAN_IN = re.compile(r"Ran out of memory (?:in memory space|on) (\w{1,40})")
 _TEMPORARIES = re.compile(
-    rf"Ran out of memory on \w{{1,40}}, the total memory required for HLO temporaries \((?P<hlo_temp_bytes>{SIZE})\)"
+    rf"Ran out of memory on \w{{1,40}}, the total memory required for HLO temporaries \((?P<used_bytes>{SIZE})\)"
     rf"(?: exceeds available \w{{1,40}} \((?P<capacity_bytes>{SIZE})\))?"
 )
+"""What it calls temporaries is all that the program needs, its arguments included: nothing is known of the parts."""
+_MODULE = re.compile(r"\. HLO module: ([\w.<>()-]{1,200}?)\.(?=[\s\\'\"]|$)")
+_NAMED = "HLO module: "
 _USED_CUT = re.compile(
     rf"(?<![\w./-])(Used (?P<used_bytes>{SIZE}))(?: (?:of?(?: [0-9.]{{0,24}})?)?)?(?:\.{{2,3}}|…)?[\s\"']*$"
 )
@@ -185,9 +188,13 @@ class PartialReport:
         self.sentence.append((temporaries or match)[0] + ".")
         if temporaries is not None:
             self._put_named(temporaries)
-            self._put(used_bytes=self.sizes.get("hlo_temp_bytes"))
             self.seen.add("short")
-            if temporaries["capacity_bytes"] is None:
+            module = _MODULE.search(piece.text)
+            self.program = module[1] if module is not None else self.program
+            tail = piece.text[temporaries.end() :].lstrip(". ")
+            is_naming = _NAMED.startswith(tail) if len(tail) < len(_NAMED) else tail.startswith(_NAMED)
+            is_in_module = piece.ends_log and bool(tail) and is_naming and module is None
+            if temporaries["capacity_bytes"] is None or is_in_module:
                 self.cut_here()
         elif used is not None:
             self._put_named(used)

@@ -21,6 +21,8 @@ _NOT_IN_NAMES = re.compile(r"[^\w.-]")
 _REASON = "the error's text does not give it"
 _CUT = "the error's text ends in the middle, and does not give it before"
 _SAID = "the error's text says that it is unknown"
+_TOGETHER = "the error's text gives one figure for arguments and temporaries together"
+_PARTS = frozenset(("arguments_bytes", "program_bytes", "hlo_temp_bytes"))
 _NUMBERS = frozenset(each.name for each in fields(OomReport) if each.name.endswith("_bytes"))
 
 
@@ -251,8 +253,10 @@ def _unknown(report: OomReport, partial: PartialReport, without_size: int) -> di
     unknown = {
         each.name: _SAID if each.name in partial.said_unknown else reason
         for each in fields(OomReport)
-        if getattr(report, each.name) is None
+        if getattr(report, each.name) is None and each.name not in ("log", "dump")
     }
+    if "short" in partial.seen:
+        unknown |= dict.fromkeys(_PARTS & unknown.keys(), _TOGETHER)
     if without_size:
         unknown["buffers"] = f"the error's text gives no size for {without_size:,} of the allocations that it names"
     return unknown

@@ -31,6 +31,9 @@ _KINDS = {
     "python": (r"(?<![A-Za-z])_?(?:Array)?MemoryError(?=:|$|\()", "Python got no memory on the host (MemoryError)"),
 }
 
+_DUMP = re.compile(rb"xla_dump_to[\"']? ?[=:] ?[\\\"']{0,4}([^\s\"'\\,;)]{1,1000})")
+_MOST_DUMPS = 20
+
 _ANY = re.compile("|".join(f"(?P<{kind}>{expression})" for kind, (expression, _) in _KINDS.items()))
 
 
@@ -53,10 +56,12 @@ def scan_log(
 
 def scan(reader: LogReader) -> OomLog:
     """`scan_log` of a reader that nothing was read from yet."""
-    errors, others = Collector(), OtherErrors()
+    errors, others, dumps = Collector(), OtherErrors(), dict[str, None]()
     blocks, joiner = Blocks(errors.add, others.see), Joiner()
     while reader.seek():
         while (line := reader.line()) is not None:
+            if len(dumps) < _MOST_DUMPS and (named := _DUMP.search(line.content)) is not None:
+                dumps[named[1].decode("utf-8", "replace")] = None
             for whole in joiner.add(line):
                 blocks.add(whole, reader.at_end and not whole.is_whole)
             if blocks.is_idle and not joiner.is_waiting:
@@ -71,7 +76,7 @@ def scan(reader: LogReader) -> OomLog:
     if errors.entries_dropped:
         listed = counted(errors.entries_dropped, "listed allocation")
         notes.append(f"{listed} of the errors' lists are left out: too many to keep.")
-    return OomLog(errors.reports(), tuple(notes), reader.lines, reader.bytes_read)
+    return OomLog(errors.reports(), tuple(notes), reader.lines, reader.bytes_read, tuple(dumps))
 
 
 class OtherErrors:

@@ -27,6 +27,7 @@ NEEDLES = (
     b"std::bad_alloc",
     b"MemoryError",
     b"CUDA_ERROR_OUT_OF_MEMORY",
+    b"xla_dump_to",
 )
 """One of these stands in, or at most a few lines behind, the first line of everything that is to be found."""
 

@@ -391,7 +391,17 @@ ONE_LINERS: dict[str, tuple[str, OomReport]] = {
         used_bytes=197 * GIB // 4,
         capacity_bytes=63 * GIB // 4,
         exceeded_bytes=134 * GIB // 4,
-        hlo_temp_bytes=197 * GIB // 4,
+    ),
+    "short_module": _one_liner(
+        "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: E1000: CompileTimeHbmOom: ",
+        "Ran out of memory on HBM, the total memory required for HLO temporaries (49.25G) exceeds available HBM"
+        " (15.75G).",
+        " HLO module: jit_train_step.",
+        used_bytes=197 * GIB // 4,
+        capacity_bytes=63 * GIB // 4,
+        exceeded_bytes=134 * GIB // 4,
+        code="E1000",
+        program="jit_train_step",
     ),
     "cores": (
         "RESOURCE_EXHAUSTED: TPU TensorCore Hbm usage: 34.75G, SparseCore Hbm usage 174.00G, exceeding available bytes:"

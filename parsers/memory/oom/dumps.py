@@ -1,0 +1,222 @@
+"""What the compiler left of a program that did not fit: its dump has every buffer, which the error's text has not.
+
+A dump is a folder that ``--xla_dump_to`` named. Of a compile that failed it holds the module with its buffer
+assignment, as of one that did not, and beside it ``*.oom_intermediate_module.hlo.pb``; ``*.target_arguments.pb`` says
+which chip it was for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.formats.hlo.files import HloFile, find_hlo_files, read_hlo_file
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.xspace.core.api import split_fields
+from tpuprof.parsers.memory.model import HBM, Capacity, ModuleLabel, SpaceMemory
+from tpuprof.parsers.memory.modules.capacity import capacity_of
+from tpuprof.parsers.memory.modules.space_memory import space_memory
+from tpuprof.parsers.memory.oom.model import OomLog, OomReport
+
+MOST_BUFFERS = 2_000  # buffers of a module that advice looks at, the largest ones; what is beyond them is small change
+
+_FAILED = ".oom_intermediate_module.hlo.pb"
+_STEM = re.compile(r"((?:\d+\.)?module_\d+\..+?(?:\.cl_\d+)?)\.[^.]*?\.?(?:hlo\.pb|pb)(?:\.gz)?", re.DOTALL)
+_HINT = "make the dump with XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_proto'"
+_VERSIONS = {2: "TPU v3", 3: "TPU v4", 4: "TPU v5p", 5: "TPU v6e", 6: "TPU7x"}
+"""The chip by the number that the compiler gives it; of 4 a ``lite`` one is a v5e."""
+
+_LEAST, _MOST = 0.99, 1.01  # a total in a text is rounded to 10 MiB, and may count what lies between buffers
+_RULED_OUT = 3  # modules that are named of those that don't belong to an error
+
+
+@dataclass(frozen=True, slots=True)
+class Dumped:
+    """A module of a dump, with what it keeps in HBM.
+
+    Attributes:
+        place: where it was read, for people.
+        failed: whether its compile ran out of memory, as the dump says.
+    """
+
+    place: str
+    memory: SpaceMemory
+    failed: bool
+
+    @property
+    def name(self) -> str:
+        """The module's name."""
+        return self.memory.module.name
+
+
+def read_dumps(paths: Iterable[str]) -> tuple[Dumped, ...]:
+    """The modules with a buffer assignment in some dumps, each of which is a folder or a file of one.
+
+    Raises:
+        ProfileError: a path can't be read, or has no module with a buffer assignment.
+    """
+    return tuple(dumped for path in paths for dumped in _read(os.path.expanduser(path)))
+
+
+def _read(path: str) -> list[Dumped]:
+    files, problem = _files(path), None
+    found = []
+    for file in files:
+        hlo = read_hlo_file(file)
+        label = ModuleLabel(_module_name(hlo) or file.name, file.program_id, os.path.basename(file.path))
+        stem = _stem(file.path)
+        device = _device(stem)
+        try:
+            memory = space_memory(hlo, label, HBM, capacity_of(device, HBM))
+        except ProfileError as error:
+            problem = error
+            continue
+        place = os.path.join(os.path.basename(os.path.dirname(os.path.abspath(file.path))), label.origin)
+        found.append(Dumped(place, memory, os.path.exists(stem + _FAILED)))
+    if not found:
+        if problem is not None:
+            raise ProfileError(problem.code, problem.sentence, _HINT, problem.exit_code)
+        raise ProfileError("no_module", f"{printable(path)} holds no compiled module.", _HINT, EXIT_NOT_FOUND)
+    return found
+
+
+def _files(path: str) -> Sequence[HloFile]:
+    """The modules at a path; of a file of a dump without a buffer assignment, those that stand beside it instead."""
+    stem = _stem(path)
+    if os.path.isdir(path) or stem == path or not os.path.isfile(path):
+        return find_hlo_files(path)
+    beside = find_hlo_files(os.path.dirname(path) or ".")
+    return [file for file in beside if _stem(file.path) == stem] or find_hlo_files(path)
+
+
+def _stem(path: str) -> str:
+    """The path without what the files of one module differ by; the path itself where it is of no dump."""
+    match = _STEM.fullmatch(os.path.basename(path))
+    return path if match is None else os.path.join(os.path.dirname(path), match[1])
+
+
+def _module_name(hlo: HloModule) -> str:
+    return hlo.proto.hlo_module.name.decode("utf-8", "replace")
+
+
+def _device(stem: str) -> str | None:
+    """Which chip a module of a dump was compiled for; None where the dump does not say."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        with open(stem + ".target_arguments.pb", "rb") as file:
+            data = file.read(1 << 16)
+        inner = _message(data, 6)
+        fields = split_fields(inner)
+        for number, wire, begin in zip(fields.number, fields.wire, fields.begin, strict=True):
+            if (number, wire) == (1, 0):
+                version = inner[int(begin)]
+                return "TPU v5e" if _message(inner, 2) == b"lite" else _VERSIONS.get(version)
+    return None
+
+
+def _message(data: bytes, wanted: int) -> bytes:
+    """The first field of that number that is bytes; empty without one."""
+    fields = split_fields(data)
+    for number, wire, begin, end in zip(fields.number, fields.wire, fields.begin, fields.end, strict=True):
+        if (number, wire) == (wanted, 2):
+            return data[int(begin) : int(end)]
+    return b""
+
+
+def with_dumps(log: OomLog, dumps: Sequence[Dumped]) -> OomLog:
+    """A log whose errors have the buffers of the modules that they are about.
+
+    A module belongs to an error of the same program, and needs as much as the error says, as far as both are known.
+    What belongs to none is named in a note, and nothing of it is shown. Without any error in the log, or without a
+    log, the modules whose compile failed are the errors.
+    """
+    if not dumps:
+        return log
+    if not log.reports:
+        failed = [dumped for dumped in dumps if dumped.failed or _is_over(dumped)]
+        return replace(log, reports=tuple(_report_of(dumped) for dumped in failed))
+    reports, used = [], set[int]()
+    for report in log.reports:
+        places = [place for place, dumped in enumerate(dumps) if _belongs(report, dumped)]
+        used |= set(places)
+        reports.append(filled(report, dumps[places[0]]) if places else report)
+    return replace(log, reports=tuple(reports), notes=(*log.notes, *_left_over(log, dumps, used)))
+
+
+def _is_over(dumped: Dumped) -> bool:
+    headroom = dumped.memory.headroom_bytes
+    return headroom is not None and headroom < 0
+
+
+def _left_over(log: OomLog, dumps: Sequence[Dumped], used: set[int]) -> list[str]:
+    """A note on the modules that belong to no error of the log."""
+    others = [dumped for place, dumped in enumerate(dumps) if place not in used and (dumped.failed or not used)]
+    if not others:
+        return []
+    names = ", ".join(f"{printable(each.name)} ({each.memory.peak_bytes:,} bytes)" for each in others[:_RULED_OUT])
+    names += f" and {len(others) - _RULED_OUT} more" if len(others) > _RULED_OUT else ""
+    wanted = ", ".join(
+        f"{printable(report.program or 'a program without a name')} ({report.used_bytes or 0:,} bytes)"
+        for report in log.reports[:_RULED_OUT]
+        if report.memory_space == "hbm"
+    )
+    of = f"the log's errors are about {wanted}" if wanted else "the log has no error about HBM"
+    return [f"The dump holds {names}, and {of}: these are different programs, and the dump is left out."]
+
+
+def _belongs(report: OomReport, dumped: Dumped) -> bool:
+    if report.kind != "compile" or report.memory_space != "hbm":
+        return False
+    if report.program is not None and report.program != dumped.name:
+        return False
+    if report.used_bytes is None:
+        return report.program is not None
+    memory = dumped.memory
+    return _LEAST * memory.peak_bytes <= report.used_bytes <= _MOST * memory.total_allocation_bytes
+
+
+def _report_of(dumped: Dumped) -> OomReport:
+    """A compile that failed, by its dump alone."""
+    size = f"{dumped.memory.peak_bytes:,} bytes"
+    sentence = f"The dump of {printable(dumped.name)}: the program needs {size} of HBM, and its compile failed."
+    return filled(OomReport("compile", "hbm", sentence, 0), dumped)
+
+
+def filled(report: OomReport, dumped: Dumped) -> OomReport:
+    """An error with all that the module's buffer assignment says, in bytes instead of rounded."""
+    memory = dumped.memory
+    known: Capacity | None = memory.capacity
+    capacity = report.capacity_bytes
+    if known is not None and (capacity is None or _LEAST < capacity / known.size_bytes < _MOST):
+        capacity = known.size_bytes
+    figures: dict[str, int | None] = {
+        "used_bytes": memory.peak_bytes,
+        "capacity_bytes": capacity,
+        "exceeded_bytes": None if capacity is None else max(0, memory.peak_bytes - capacity),
+        "arguments_bytes": memory.arguments_bytes,
+        "output_bytes": memory.outputs_bytes,
+        "shared_bytes": memory.aliased_bytes,
+        "hlo_temp_bytes": memory.temporaries_bytes,
+        "program_bytes": memory.peak_bytes - memory.arguments_bytes,
+        "padding_bytes": memory.padding_bytes,
+        "fragmentation_bytes": max(0, memory.total_allocation_bytes - memory.peak_bytes),
+    }
+    rows = memory.at(memory.peak_position)
+    largest = rows[np.argsort(-memory.live_ranges.size_bytes[rows], kind="stable")[:MOST_BUFFERS]]
+    unknown = {name: why for name, why in report.unknown.items() if figures.get(name) is None and name != "buffers"}
+    return replace(
+        report,
+        program=report.program or dumped.name,
+        buffers=tuple(memory.buffers[int(row)] for row in largest),
+        fragmentation=memory.fragmentation,
+        dump=dumped.place,
+        unknown=unknown,
+        **figures,  # type: ignore[arg-type]  # the names are OomReport's own
+    )
