@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import BinaryIO, cast
 
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE, ProfileError
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.folder_search import is_pprof_name, is_profile
 from tpuprof.parsers.files.logdir import Logdir
