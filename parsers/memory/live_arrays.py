@@ -9,7 +9,6 @@ code; they are of no device.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cache, partial
 from typing import Literal, get_args
@@ -20,6 +19,7 @@ from tpuprof.parsers.base.text import examples, natural_key, printable
 from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.formats.pprof.files import read_pprof
 from tpuprof.parsers.formats.pprof.messages import Frame, Pprof, Sample, SampleType
+from tpuprof.parsers.ops.frames import INSTALLED, OF_JAX
 
 By = Literal["source", "function", "stack", "device", "kind"]
 BY: tuple[By, ...] = get_args(By)
@@ -30,8 +30,6 @@ BUFFER, EXECUTABLE = "buffer", "executable"
 
 _COUNTS = ("allocations", "inuse_objects", "objects")
 _SIZES = ("space", "inuse_space")
-_LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python3[^/]*/|^<frozen ")
-_OF_JAX = re.compile(r"(?:^|/)(?:jax|jaxlib)/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +144,7 @@ def live_arrays(profile: Pprof, name: str, path: str) -> LiveArrays:
         ProfileError: `not_memory`, for one of something else.
     """
     count_at, size_at = _columns(profile.types, name)
-    own_of = partial(_own_frame, [cache(library.search) for library in (_LIBRARY, _OF_JAX)])
+    own_of = partial(_own_frame, [cache(library.search) for library in (INSTALLED, OF_JAX)])
     allocations = [_allocation(sample, count_at, size_at, own_of) for sample in profile.samples]
     allocations.sort(key=lambda one: -one.size_bytes)
     warnings = [f"{note[:1].upper()}{note[1:]}." for note in profile.notes]
@@ -210,7 +208,7 @@ def _allocation(
 
 def is_library(frame: Frame) -> bool:
     """Whether a call is one of an installed package or of Python itself, by its file."""
-    return not frame.file or bool(_LIBRARY.search(frame.file))
+    return not frame.file or bool(INSTALLED.search(frame.file))
 
 
 def _own_frame(libraries: Sequence[Callable[[str], object]], stack: tuple[Frame, ...]) -> int:

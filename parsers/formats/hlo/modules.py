@@ -99,6 +99,10 @@ class HloModule:
         """The instruction of this id; None where the module has none."""
         return self._by_id.get(number)
 
+    def computation(self, number: int) -> hlo_pb2.HloComputationProto | None:
+        """The computation of this id; None where the module has none."""
+        return self._computations.get(number)
+
     def source(self, proto: hlo_pb2.HloInstructionProto) -> str | None:
         """``file:line`` where an instruction comes from; None where the compiler does not say.
 

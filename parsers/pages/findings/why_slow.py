@@ -20,6 +20,7 @@ from tpuprof.parsers.pages.findings.cores.late import at_barriers, late_host, sl
 from tpuprof.parsers.pages.findings.cores.slow_steps import slow_steps
 from tpuprof.parsers.pages.findings.finding import KINDS, Evidence, Finding, FindingKind
 from tpuprof.parsers.pages.findings.idle.waiting import compiling, idle_gaps, waiting_for_input
+from tpuprof.parsers.pages.findings.ops.attention import scores_in_hbm
 from tpuprof.parsers.pages.findings.ops.bandwidth import latency_bound, memory_bound, unfused
 from tpuprof.parsers.pages.findings.ops.groups import OpFinding
 from tpuprof.parsers.pages.findings.ops.kernels import LEADS, slow_kernels, uncounted_kernels
@@ -39,6 +40,7 @@ from tpuprof.parsers.pages.findings.ops.products import (
     products_of,
     vector_work,
 )
+from tpuprof.parsers.pages.findings.ops.repeated import few_rows, repeated_casts
 from tpuprof.parsers.pages.findings.ops.unexplained import unexplained
 from tpuprof.parsers.steps.ledger import ledger
 
@@ -99,8 +101,15 @@ def _of_ops(whole: Budget, products: Products | None) -> Iterator[Finding | None
     yield printing
     carried += float(whole.op_ps(printed[is_among(printed, whole.rows["host"])], "host").sum())
     yield host_offload(whole.without(np.concatenate([rows, printed])), offloaded, carried)
-    looks: list[Callable[[Budget], OpFinding]] = [lambda rest: copy_waits(rest, offloaded), tiny_loops, recomputation]
+    looks: list[Callable[[Budget], OpFinding]] = [
+        lambda rest: copy_waits(rest, offloaded),
+        tiny_loops,
+        repeated_casts,
+        recomputation,
+    ]
     if products is not None:
+        looks.append(lambda rest: scores_in_hbm(rest, products))
+        looks.append(lambda rest: few_rows(rest, products))
         looks.append(lambda rest: needless_precision(rest, products))
         looks.append(lambda rest: padded_products(rest, products))
     looks += [slow_kernels, latency_bound, vector_work, unfused]

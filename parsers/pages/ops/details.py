@@ -10,6 +10,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.matrix import MatrixWork, matrix_works, mxu_side
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import Shape, shapes_in
+from tpuprof.parsers.ops.frames import call_stack
 from tpuprof.parsers.pages.ops.ops import OpsPage
 
 LEAST_WASTE = 16 << 10
@@ -93,17 +94,6 @@ def op_details(page: OpsPage, row: int, module: HloModule | None = None) -> OpDe
         matrix=matrix_works(module, page.table.name[row], side) if module is not None and side is not None else (),
         mxu_side=side,
     )
-
-
-def call_stack(source: str, text: str) -> tuple[str, ...]:
-    """The calls that led to a line, a text each, outermost first.
-
-    TPU profiles write them so. In HLO, from which those of GPUs are, they are the other way round: what is to be last
-    is recognised by the line that the profile names.
-    """
-    calls = tuple(line for line in text.splitlines() if line)
-    turned = bool(source) and bool(calls) and calls[0].startswith(source) and not calls[-1].startswith(source)
-    return calls[::-1] if turned else calls
 
 
 def _distinct(expression: str) -> Iterable[ShapeNote]:

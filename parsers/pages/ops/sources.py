@@ -17,15 +17,14 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, tail
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
+from tpuprof.parsers.ops.frames import INSTALLED, call_stack
 from tpuprof.parsers.ops.roofline import Rates, rates, summed_rows, work_of
-from tpuprof.parsers.pages.ops.details import call_stack
 from tpuprof.parsers.pages.ops.op_profile import OpTree, op_tree, provenance_parts, source_location
 from tpuprof.parsers.pages.ops.ops import OpsPage, clock_scale
 
 HALF = 0.5
 NO_SOURCES = "no op of this profile names the line of code that it stems from"
 
-_INSTALLED = re.compile(r"(?:^|/)(?:site-packages|dist-packages|third_party)/|^<")
 _TRANSFORMED = re.compile(
     r"^(?:(?:jvp|transpose|vmap|checkpoint|remat|custom_jvp|custom_vjp|shard_map)\()+([^()]*)\)*$"
 )
@@ -194,9 +193,9 @@ def _function(source: str, stacks: Sequence[Stack]) -> str | None:
 
 
 def _caller(source: str, stacks: Sequence[Stack]) -> str | None:
-    if not stacks or not _INSTALLED.search(source):
+    if not stacks or not INSTALLED.search(source):
         return None
-    return next((call for call in stacks[0].calls[::-1] if not _INSTALLED.search(call)), None)
+    return next((call for call in stacks[0].calls[::-1] if not INSTALLED.search(call)), None)
 
 
 def scope_of(framework_op: str) -> str | None:

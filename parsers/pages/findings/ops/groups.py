@@ -12,6 +12,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, short
 from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.ops.frames import call_stack, own_call
 from tpuprof.parsers.ops.framework_op import parse_framework_op, pass_of
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.table import OpTable, clone_keys, without_number
@@ -88,6 +89,39 @@ def base_name(table: OpTable, row: int) -> str:
     parsed = parse_framework_op(table.framework_op[row]).name if table.framework_op[row] else ""
     parts = [part for part in parsed.split("/") if part and "(" not in part and ")" not in part]
     return "/".join(parts[-2:]) if parts else without_number(table.name[row])
+
+
+def code_name(table: OpTable, rows: Rows | Sequence[int]) -> str:
+    """What a title calls some ops: the user's function that the first stems from, else the scope that they share.
+
+    Of the calls that led to it, those of installed packages and of JAX's libraries are passed over. Its own name where
+    the profile has neither.
+    """
+    first = int(rows[0])
+    source, stack = (table.texts(stat, np.array([first]))[0] for stat in ("source", "source_stack"))
+    call = own_call(call_stack(source, stack))
+    if call is not None and call.function and not call.function.startswith("<"):
+        return short(call.function)
+    shared = _scopes(table.framework_op[first])
+    for row in rows[1:]:
+        other = _scopes(table.framework_op[int(row)])
+        shared = [part for part, same in zip(shared, other, strict=False) if part == same]
+    own = [part for part in shared if "(" not in part and ")" not in part and part not in _CONTROL]
+    return short("/".join(own[-2:])) if own and "/" in table.framework_op[first] else table.name[first]
+
+
+_CONTROL = frozenset(
+    ("while", "body", "cond", "scan", "closed_call", "core_call", "checkpoint", "rematted_computation")
+)
+
+
+def _scopes(framework_op: str) -> list[str]:
+    return [part for part in parse_framework_op(framework_op).name.split("/") if part] if framework_op else []
+
+
+def subject(table: OpTable, group: CloneGroup) -> str:
+    """The subject of a title: `code_name` of a group, and the number of its ops."""
+    return code_name(table, group.rows[:1]) + (f" ({len(group.rows)} ops)" if len(group.rows) > 1 else "")
 
 
 def kernel_name(table: OpTable, row: int) -> str:

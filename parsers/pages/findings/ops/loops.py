@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from tpuprof.parsers.base.intervals import is_among, median
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import multiple, share, short, size, time
-from tpuprof.parsers.formats.hlo.modules import HloModule
-from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.pages.findings.budget import Budget, Rows
 from tpuprof.parsers.pages.findings.finding import JumpTarget
 from tpuprof.parsers.pages.findings.ops.groups import (
@@ -25,6 +21,7 @@ from tpuprof.parsers.pages.findings.ops.groups import (
     named,
 )
 from tpuprof.parsers.pages.findings.ops.kernels import times_of
+from tpuprof.parsers.pages.findings.ops.trips import in_loop
 
 LEAST_RECOMPUTED = 0.02
 """A little is always recomputed; from this share of the time on it pays to see what it saves."""
@@ -133,7 +130,7 @@ def _loop(budget: Budget, row: int) -> _Loop | None:
     module = module_of(budget.evidence, row) if often.any() else None
     if module is None:
         return None
-    names = set(_in_loop(module, table.name[row]))
+    names = set(in_loop(module, table.name[row]))
     inside = np.array([other for other in same.tolist() if table.name[other] in names], np.intp)
     if not len(inside):
         return None
@@ -148,20 +145,3 @@ def _loop(budget: Budget, row: int) -> _Loop | None:
     busy = float(times.sum())
     whole = busy + known.get(row, 0.0)
     return None if work > _MOST_USED * whole else _Loop(row, inside, trips, whole, work, busy)
-
-
-def _in_loop(module: HloModule, name: str) -> Iterator[str]:
-    """Names of the instructions that a while runs, in calls and loops inside it too, but not inside fusions."""
-    start = module.instruction_proto(name)
-    computations = {computation.id: computation for computation in module.proto.hlo_module.computations}
-    waiting = list(start.called_computation_ids) if start is not None else []
-    entered: set[int] = set()
-    while waiting:
-        number = waiting.pop()
-        if number in entered or number not in computations or computations[number].is_fusion_computation:
-            continue
-        entered.add(number)
-        for instruction in computations[number].instructions:
-            yield text(instruction.name)
-            if instruction.opcode in (b"while", b"call", b"conditional"):
-                waiting.extend(instruction.called_computation_ids)

@@ -1,0 +1,141 @@
+"""Large arrays in HBM between ops: who writes each, and who reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.shapes import shape_of_proto
+from tpuprof.parsers.pages.findings.budget import Budget
+from tpuprof.parsers.pages.findings.ops.groups import module_of
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.formats.proto import hlo_pb2
+
+HBM_SPACE = 0
+"""Memory space of HBM in layouts."""
+
+LARGE = 1 << 20
+"""Bytes from which on an array matters; smaller ones may well stay on the chip."""
+
+HANDS_ON = frozenset((b"bitcast", b"get-tuple-element", b"copy-done", b"opt-barrier", b"tuple"))
+"""Opcodes of what hands an array on and moves no bytes of it."""
+
+_MOST_HANDED = 8
+
+Key = tuple[int, int]
+"""An array: the id of the instruction that makes it, and which element of its result it is, -1 for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A large array in HBM.
+
+    Attributes:
+        key: which one.
+        bytes: what it takes, padding included.
+        count: its elements.
+    """
+
+    key: Key
+    bytes: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpArrays:
+    """What an op reads and writes of large arrays, each once.
+
+    Attributes:
+        row: the op's row in the table.
+        proto: its instruction.
+        computation: id of the computation that it is in.
+    """
+
+    row: int
+    proto: hlo_pb2.HloInstructionProto
+    computation: int
+    reads: tuple[Array, ...]
+    writes: tuple[Array, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleArrays:
+    """Some ops of a compiled program with their arrays, by the id of their instruction.
+
+    Attributes:
+        module: the program.
+        ops: in the order in which the program stores them, where operands come first.
+    """
+
+    module: HloModule
+    ops: Mapping[int, OpArrays]
+
+
+def arrays_of(budget: Budget, rows: Sequence[int]) -> Iterator[ModuleArrays]:
+    """What some ops read and write, program by program; ops whose program the profile lacks are left out."""
+    table = budget.evidence.table
+    programs: dict[int, list[int]] = {}
+    for row in rows:
+        programs.setdefault(int(table.program_id[row]), []).append(row)
+    for of in programs.values():
+        module = module_of(budget.evidence, of[0])
+        if module is None:
+            continue
+        wanted = {proto.id: row for row in of if (proto := module.instruction_proto(table.name[row])) is not None}
+        found: dict[int, OpArrays] = {}
+        for computation in module.proto.hlo_module.computations:
+            for proto in () if computation.is_fusion_computation else computation.instructions:
+                if proto.id in wanted:
+                    found[proto.id] = OpArrays(
+                        wanted[proto.id], proto, computation.id, tuple(_reads(module, proto)), tuple(_writes(proto))
+                    )
+        yield ModuleArrays(module, found)
+
+
+def origin(module: HloModule, number: int) -> Key | None:
+    """The array that an operand is, through what only hands it on; None where the module lacks it."""
+    element = -1
+    for _ in range(_MOST_HANDED):
+        proto = module.instruction_by_id(number)
+        if proto is None:
+            return None
+        if proto.opcode not in HANDS_ON or not proto.operand_ids:
+            return proto.id, element
+        if proto.opcode == b"get-tuple-element":
+            element, number = proto.tuple_index, proto.operand_ids[0]
+        elif proto.opcode == b"tuple":
+            if not 0 <= element < len(proto.operand_ids):
+                return proto.id, element
+            number, element = proto.operand_ids[element], -1
+        else:
+            number = proto.operand_ids[0]
+    return number, element
+
+
+def _reads(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> Iterator[Array]:
+    known: set[Key] = set()
+    for operand in proto.operand_ids:
+        read, key = module.instruction_by_id(operand), origin(module, operand)
+        if read is not None and key is not None and key not in known:
+            known.add(key)
+            yield from _large(key, read.shape)
+
+
+def _writes(proto: hlo_pb2.HloInstructionProto) -> Iterator[Array]:
+    if not proto.shape.tuple_shapes:
+        yield from _large((proto.id, -1), proto.shape)
+    for element, shape in enumerate(proto.shape.tuple_shapes):
+        yield from _large((proto.id, element), shape)
+
+
+def _large(key: Key, proto: hlo_pb2.ShapeProto) -> Iterator[Array]:
+    shape = shape_of_proto(proto)
+    if shape is None or shape.memory_space != HBM_SPACE:
+        return
+    size = shape.padded_bytes or shape.unpadded_bytes or 0
+    if size >= LARGE:
+        yield Array(key, size, prod(shape.dimensions))
