@@ -87,18 +87,18 @@ def scores_in_hbm(budget: Budget, products: Products) -> OpFinding:
 
     def make(groups: list[CloneGroup], worth: float) -> Finding | None:
         largest = max(found, key=lambda each: each.bytes)
-        first = max(largest.ops, key=lambda of: own[of.row]).row
-        ops = sum(len(each.ops) for each in found)
+        of_products = sorted((of.row for of in largest.ops if of.row in batched), key=lambda row: -own[row])
+        first, ops = of_products[0], sum(len(each.ops) for each in found)
         return budget.finding(
             "unfused",
-            f"Attention keeps its scores in HBM: {code_name(budget.evidence.table, [of.row for of in largest.ops])}",
+            f"Attention keeps its scores in HBM: {code_name(budget.evidence.table, of_products)}",
             worth,
             f"Time of these ops above what their FLOPs take at {share(USUAL)} of the peak, or their other arrays at "
             f"{share(REACHED)} of HBM's. The scores need not move at all, so their time at the roof is part of it.",
             [
                 f"{counted(ops, 'op')} on arrays of scores, {size(largest.bytes)} the largest, take "
                 f"{budget.amount(sum(group.ps for group in groups))}: {named(groups)}.",
-                budget.largest(first, own[first]),
+                budget.largest(first, own[first], "The largest product"),
             ],
             JumpTarget("op-profile", budget.evidence.table.name[first]),
             is_estimate=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 
 import numpy as np
 
@@ -105,7 +106,8 @@ def code_name(table: OpTable, rows: Rows | Sequence[int]) -> str:
     shared = _scopes(table.framework_op[first])
     for row in rows[1:]:
         other = _scopes(table.framework_op[int(row)])
-        shared = [part for part, same in zip(shared, other, strict=False) if part == same]
+        pairs = takewhile(lambda pair: pair[0] == pair[1], zip(shared, other, strict=False))
+        shared = [part for part, _ in pairs]
     own = [part for part in shared if "(" not in part and ")" not in part and part not in _CONTROL]
     return short("/".join(own[-2:])) if own and "/" in table.framework_op[first] else table.name[first]
 

@@ -72,10 +72,9 @@ def repeated_casts(budget: Budget) -> OpFinding:
     def make(groups: list[CloneGroup], worth: float) -> Finding | None:
         first = groups[0].first
         moved = sum(array.bytes for array in cast[first].reads)
-        again = f"{trips[first]:,.0f} times"
         return budget.finding(
             "memory-bound",
-            f"The same weights are cast {again} a step: {code_name(table, groups[0].rows)}",
+            f"Each of {trips[first]:,.0f} trips casts the same weights: {code_name(table, groups[0].rows)}",
             worth,
             "Time of these casts but for one of each: their bytes need not move again, so that the time at their roof "
             "is part of it.",

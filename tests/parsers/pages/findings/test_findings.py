@@ -256,7 +256,9 @@ def test_a_profile_in_whose_gaps_the_host_compiles() -> None:
 
 def test_the_demo_has_the_findings_that_it_was_made_with() -> None:
     found = found_in(Trace.open(demo_path()))
-    assert set(found) == {"collective", "memory-bound", "slow-step", "unexplained"}
+    assert set(found) == {"collective", "memory-bound", "slow-step", "unfused", "unexplained"}
+    assert found["unfused"].title == "Attention keeps its scores in HBM: attention"
+    assert "8 ops on arrays of scores, 536.9 MB the largest" in found["unfused"].evidence[0]
     assert "waiting for input" in found["slow-step"].evidence[1]
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 
 from tests.parsers.pages.test_op_pages import Profile, page_of, profiles, summed
 from tests.support.made.op_pages import small_pages
-from tpuprof.parsers.ops.roofline import work_of
 from tpuprof.parsers.ops.frames import call_stack
+from tpuprof.parsers.ops.roofline import work_of
 from tpuprof.parsers.pages.ops.op_profile import NO_SOURCE, source_location
 from tpuprof.parsers.pages.ops.sources import scope_of, short_names, source_trees, sources_page
 
