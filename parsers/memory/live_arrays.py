@@ -9,6 +9,7 @@ code; they are of no device.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cache, partial
 from typing import Literal, get_args

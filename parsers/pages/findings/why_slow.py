@@ -20,9 +20,9 @@ from tpuprof.parsers.pages.findings.cores.late import at_barriers, late_host, sl
 from tpuprof.parsers.pages.findings.cores.slow_steps import slow_steps
 from tpuprof.parsers.pages.findings.finding import KINDS, Evidence, Finding, FindingKind
 from tpuprof.parsers.pages.findings.idle.waiting import compiling, idle_gaps, waiting_for_input
-from tpuprof.parsers.pages.findings.ops.attention import scores_in_hbm
-from tpuprof.parsers.pages.findings.ops.bandwidth import latency_bound, memory_bound, unfused
+from tpuprof.parsers.pages.findings.ops.bandwidth import latency_bound, memory_bound
 from tpuprof.parsers.pages.findings.ops.groups import OpFinding
+from tpuprof.parsers.pages.findings.ops.intermediates import scores_in_hbm, unfused
 from tpuprof.parsers.pages.findings.ops.kernels import LEADS, slow_kernels, uncounted_kernels
 from tpuprof.parsers.pages.findings.ops.loops import recomputation, tiny_loops
 from tpuprof.parsers.pages.findings.ops.moving import (
@@ -101,26 +101,29 @@ def _of_ops(whole: Budget, products: Products | None) -> Iterator[Finding | None
     yield printing
     carried += float(whole.op_ps(printed[is_among(printed, whole.rows["host"])], "host").sum())
     yield host_offload(whole.without(np.concatenate([rows, printed])), offloaded, carried)
-    looks: list[Callable[[Budget], OpFinding]] = [
-        lambda rest: copy_waits(rest, offloaded),
-        tiny_loops,
-        repeated_casts,
-        recomputation,
-    ]
+    ahead: list[_Look] = [lambda rest: copy_waits(rest, offloaded), tiny_loops, repeated_casts, recomputation]
     if products is not None:
-        looks.append(lambda rest: scores_in_hbm(rest, products))
-        looks.append(lambda rest: few_rows(rest, products))
-        looks.append(lambda rest: needless_precision(rest, products))
-        looks.append(lambda rest: padded_products(rest, products))
-    looks += [slow_kernels, latency_bound, vector_work, unfused]
-    looks += [lambda rest: layout_copies(rest, offloaded), shuffles, memory_bound]
+        ahead.append(lambda rest: scores_in_hbm(rest, products))
+        ahead.append(lambda rest: few_rows(rest, products))
+        ahead.append(lambda rest: needless_precision(rest, products))
+        ahead.append(lambda rest: padded_products(rest, products))
+    ahead += [slow_kernels, latency_bound, vector_work]
+    behind: list[_Look] = [lambda rest: layout_copies(rest, offloaded), shuffles, memory_bound]
     rest = whole.without(printed)
-    for look in looks:
-        finding, rows = look(rest)
-        if finding is not None:
-            rest = rest.without(rows)
-            yield finding
+    for look in (*map(_alone, ahead), unfused, *map(_alone, behind)):
+        for finding, rows in look(rest):
+            if finding is not None:
+                rest = rest.without(rows)
+                yield finding
     yield unexplained(rest)
+
+
+_Look = Callable[[Budget], OpFinding]
+
+
+def _alone(look: _Look) -> Callable[[Budget], tuple[OpFinding, ...]]:
+    """What finds one thing at most, like what finds several."""
+    return lambda rest: (look(rest),)
 
 
 _BY_STEP: tuple[FindingKind, ...] = ("straggler", "slow-core", "imbalance", "pipeline", "slow-step", "compilation")

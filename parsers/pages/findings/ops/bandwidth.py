@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +11,6 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, size
-from tpuprof.parsers.formats.hlo.modules import HloModule
-from tpuprof.parsers.formats.hlo.shapes import shape_of_proto
 from tpuprof.parsers.ops.roofline import BOUNDS, holds_ops
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.budget import Budget
@@ -34,7 +31,7 @@ from tpuprof.parsers.pages.findings.ops.groups import (
 from tpuprof.parsers.pages.findings.ops.moving import op_shapes
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.formats.proto import hlo_pb2
+    pass
 
 LEAST_MEMORY_BOUND = 0.10
 """Ops bound by memory must take this share of the time together; every program has some."""
@@ -130,7 +127,7 @@ _LONG_PS = 5e6
 _LEAST_OP = 2e-4
 """An op counts from this share of the time on: one of the clones of a layer takes little, all of them much."""
 
-_PICKS = re.compile(r"gather|scatter|dynamic[-_](update[-_])?slice|take|embedding|sort", re.IGNORECASE)
+PICKS = re.compile(r"gather|scatter|dynamic[-_](update[-_])?slice|take|embedding|sort", re.IGNORECASE)
 _PICKING = frozenset({b"gather", b"scatter", b"dynamic-slice", b"dynamic-update-slice", b"sort"})
 
 
@@ -172,119 +169,9 @@ def _picks(budget: Budget, row: int) -> bool:
     """Whether an op picks elements, by its category, its name, its framework op, or by what it fuses."""
     table = budget.evidence.table
     texts = (table.category[row] or "", table.name[row], table.framework_op[row].rpartition("/")[2])
-    if any(_PICKS.search(text) for text in texts):
+    if any(PICKS.search(text) for text in texts):
         return True
     module = module_of(budget.evidence, row)
     proto = module.instruction_proto(table.name[row]) if module is not None else None
     computation = module.wrapped(proto) if module is not None and proto is not None else None
     return computation is not None and any(inside.opcode in _PICKING for inside in computation.instructions)
-
-
-# --- fusing --------------------------------------------------------------------------------------------------------
-
-_ELEMENTWISE = re.compile(r"^(loop fusion|non-fusion elementwise|fusion|broadcast|convert)$")
-_PASSES_ON = frozenset((b"bitcast", b"get-tuple-element", b"copy-done"))
-_MOST_PASSED = 4
-
-
-def unfused(budget: Budget) -> OpFinding:
-    """Chains of memory-bound ops: one writes an array of which another is the only reader."""
-    table, rates, rows = budget.evidence.table, budget.evidence.rates, budget.rows["vector"]
-    if not budget.evidence.modules or not len(rows):
-        return NOTHING
-    times = budget.op_ps(rows, "vector")
-    used = np.nan_to_num(capped(rates.bandwidth_utilization[rows, HBM]))
-    chosen = (used >= SATURATED) & (times >= _LEAST_OP * budget.whole_ps)
-    chosen[chosen] = [bool(_ELEMENTWISE.match(table.category[row] or "")) for row in rows[chosen].tolist()]
-    if times[chosen].sum() < LEAST_WORTH * budget.whole_ps or chosen.sum() < 2:
-        return NOTHING
-    known = dict(zip(rows[chosen].tolist(), times[chosen].tolist(), strict=True))
-    saved: dict[int, float] = {}
-    pairs: list[tuple[float, int, int, int]] = []
-    for producer, consumer, moved in _chains(budget, list(known)):
-        parts = 0.0
-        for row in (producer, consumer):
-            everything = float(table.hbm_bytes[row]) / max(int(table.occurrences[row]), 1)
-            part = known[row] * min(1.0, moved / everything) if everything > 0 else 0.0
-            part = min(part, known[row] - saved.get(row, 0.0))
-            saved[row] = saved.get(row, 0.0) + part
-            parts += part
-        pairs.append((parts, producer, consumer, moved))
-    out = np.array([saved.get(row, 0.0) for row in rows.tolist()])
-
-    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
-        _, producer, consumer, moved = max(pairs)
-        chain = len(saved)
-        return budget.finding(
-            "unfused",
-            f"{chain} memory-bound ops in a row are not fused",
-            worth,
-            "Time for writing and reading the arrays between them, at the rate of each op.",
-            [
-                f"They take {budget.amount(sum(group.ps for group in groups))} together: {named(groups)}.",
-                f"{budget.described(producer)} writes {size(moved)} that {budget.described(consumer)} alone reads.",
-                f"{counted(len(pairs), 'array')} between them would be neither written nor read.",
-            ],
-            JumpTarget("op-profile", table.name[producer]),
-            is_estimate=True,
-        )
-
-    return op_finding(budget, rows, out, times, make)
-
-
-def _chains(budget: Budget, rows: list[int]) -> Iterator[tuple[int, int, int]]:
-    """Producer, consumer, and the bytes between them, for ops of which one alone reads what the other writes to HBM."""
-    table = budget.evidence.table
-    programs: dict[int, list[int]] = {}
-    for row in rows:
-        programs.setdefault(int(table.program_id[row]), []).append(row)
-    for of in programs.values():
-        module = module_of(budget.evidence, of[0])
-        if module is None:
-            continue
-        row_of = {}
-        for row in of:
-            proto = module.instruction_proto(table.name[row])
-            if proto is not None:
-                row_of[proto.id] = row
-        for producer, consumer, moved in _single_readers(module, set(row_of)):
-            yield row_of[producer], row_of[consumer], moved
-
-
-def _single_readers(module: HloModule, wanted: set[int]) -> Iterator[tuple[int, int, int]]:
-    """Ids of wanted instructions of which another is the only reader, that one's id, and the bytes between them."""
-    pairs = [pair for reader in sorted(wanted) for pair in _read_by(module, reader, wanted)]
-    pairs = [pair for pair in pairs if pair[-1] >= _LARGE]
-    if not pairs:
-        return
-    readers = dict.fromkeys((number for *way, _ in pairs for number in way), 0)
-    for computation in module.proto.hlo_module.computations:
-        if computation.is_fusion_computation:
-            continue
-        for instruction in computation.instructions:
-            for operand in set(instruction.operand_ids):
-                if operand in readers:
-                    readers[operand] += 1
-        if computation.root_id in readers:
-            readers[computation.root_id] += 1  # whoever runs the computation reads it
-    for *way, moved in pairs:
-        if all(readers[number] == 1 for number in way[:-1]):
-            yield way[0], way[-1], moved
-
-
-def _read_by(module: HloModule, reader: int, wanted: set[int]) -> Iterator[tuple[int, ...]]:
-    """For each wanted instruction that another reads: its id, those of what only passes it on, the reader's, bytes."""
-    start = module.instruction_by_id(reader)
-    for operand in set(start.operand_ids) if start is not None else ():
-        way, proto = [reader], module.instruction_by_id(operand)
-        while proto is not None and proto.opcode in _PASSES_ON and proto.operand_ids and len(way) < _MOST_PASSED:
-            way.append(proto.id)
-            proto = module.instruction_by_id(proto.operand_ids[0])
-        if proto is not None and proto.id in wanted:
-            yield (proto.id, *reversed(way), _written(proto))
-
-
-def _written(proto: hlo_pb2.HloInstructionProto) -> int:
-    """Bytes of an array in HBM that an instruction writes; 0 for tuples and other memories."""
-    shape = shape_of_proto(proto.shape)
-    return 0 if shape is None or shape.memory_space != _HBM else shape.padded_bytes or shape.unpadded_bytes or 0

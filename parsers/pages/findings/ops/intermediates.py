@@ -1,0 +1,407 @@
+"""Arrays between ops that need not go through HBM: scores of attention, and what ops in a row pass to each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Floats
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.words import share, size
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.shapes import shape_of_proto
+from tpuprof.parsers.ops.roofline import holds_ops
+from tpuprof.parsers.pages.findings.budget import Budget, Rows
+from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
+from tpuprof.parsers.pages.findings.ops.arrays import HANDS_ON, Array, Key, ModuleArrays, OpArrays, arrays_of, origin
+from tpuprof.parsers.pages.findings.ops.groups import (
+    HBM,
+    LEAST_WORTH,
+    NOTHING,
+    REACHED,
+    USUAL,
+    CloneGroup,
+    OpFinding,
+    capped,
+    code_name,
+    named,
+    op_finding,
+)
+from tpuprof.parsers.pages.findings.ops.products import Products
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.formats.proto import hlo_pb2
+
+_NUMBER = re.compile(r"\d+")
+
+_LEAST_OP = 2e-4
+"""An op counts from this share of the time on: one of the layers takes little, all of them much."""
+
+_LONGER = 4
+"""Both sides of an array of scores are so many times as long as the contraction that makes it, at least: a result that
+is hardly larger than its operands has to be written."""
+
+ADVICE = (
+    "Compute attention in one kernel that keeps the scores on the chip: splash_attention or flash_attention of "
+    "jax.experimental.pallas.ops.tpu, or jax.nn.dot_product_attention(implementation=...) with one that is fused on "
+    "this device."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scores:
+    """The ops around the scores of one attention, forward or backward; bytes: of one array of scores, the largest."""
+
+    ops: tuple[OpArrays, ...]
+    count: int
+    bytes: int
+
+
+def scores_in_hbm(budget: Budget, products: Products) -> OpFinding:
+    """Attention that writes its scores to HBM and reads them again.
+
+    A batched product of a short contraction writes more than it reads, so that memory holds it up; then come ops on
+    arrays of that size, and batched products that use them up. One kernel for all of them keeps the arrays on the chip.
+
+    Args:
+        products: the large matrix products.
+    """
+    ridge, rates = budget.evidence.peaks.ridge_point, budget.evidence.rates
+    made = {row: count for row in products.rows.tolist() if ridge and (count := _scores_of(products, row, ridge))}
+    rows, times = budget.ops("compute", "vector", "copy")
+    chosen = (times >= _LEAST_OP * budget.whole_ps) & ~holds_ops(budget.evidence.table)[rows]
+    own = dict(zip(rows[chosen].tolist(), times[chosen].tolist(), strict=True))
+    made = {row: count for row, count in made.items() if row in own}
+    if not made:
+        return NOTHING
+    batched = {row for row in products.rows.tolist() if _is_batched(products, row)}
+    others = {row for row in products.rows.tolist() if row not in batched}
+    programs = arrays_of(budget, [row for row in own if row not in others])
+    found = [each for program in programs for each in _of_program(program, made, batched)]
+    if not found:
+        return NOTHING
+    flops = np.nan_to_num(capped(rates.flops_utilization))
+    moved = np.nan_to_num(capped(rates.bandwidth_utilization[:, HBM]))
+    place = {row: at for at, row in enumerate(rows.tolist())}
+    saved = np.zeros(len(rows))
+    for each in found:
+        before = sum(own[of.row] for of in each.ops)
+        computing = sum(own[of.row] * float(flops[of.row]) for of in each.ops) / USUAL
+        moving = sum(own[of.row] * float(moved[of.row]) * _beside(budget, of, each.count) for of in each.ops) / REACHED
+        part = max(0.0, 1 - max(computing, moving) / before) if before > 0 else 0.0
+        for of in each.ops:
+            saved[place[of.row]] = own[of.row] * part
+
+    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
+        largest = max(found, key=lambda each: each.bytes)
+        of_products = sorted((of.row for of in largest.ops if of.row in batched), key=lambda row: -own[row])
+        first, ops = of_products[0], sum(len(each.ops) for each in found)
+        return budget.finding(
+            "unfused",
+            f"Attention keeps its scores in HBM: {code_name(budget.evidence.table, of_products)}",
+            worth,
+            f"Time of these ops above what their FLOPs take at {share(USUAL)} of the peak, or their other arrays at "
+            f"{share(REACHED)} of HBM's. The scores need not move at all, so their time at the roof is part of it.",
+            [
+                f"{counted(ops, 'op')} on arrays of scores, {size(largest.bytes)} the largest, take "
+                f"{budget.amount(sum(group.ps for group in groups))}: {named(groups)}.",
+                budget.largest(first, own[first], "The largest product"),
+            ],
+            JumpTarget("op-profile", budget.evidence.table.name[first]),
+            is_estimate=True,
+            advice=ADVICE,
+        )
+
+    return op_finding(budget, rows, saved, times, make)
+
+
+def _scores_of(products: Products, row: int, ridge: float) -> int:
+    """How many elements of scores a product makes; 0 where it is no such product.
+
+    Args:
+        ridge: FLOPs a byte below which memory bounds an op. A contraction of that many elements takes as long as
+            writing its result in 16 bits; one of twice as many does so in 32.
+    """
+    for work in products.products[products.at(row)].works:
+        if work.m and work.n and work.k and work.batch and work.batch > 1:
+            is_short = work.k <= 2 * ridge and _LONGER * work.k <= min(work.m, work.n)
+            if is_short:
+                return work.batch * work.m * work.n
+    return 0
+
+
+def _is_batched(products: Products, row: int) -> bool:
+    return any((work.batch or 0) > 1 for work in products.products[products.at(row)].works)
+
+
+def _of_program(program: ModuleArrays, made: Mapping[int, int], batched: set[int]) -> Iterator[_Scores]:
+    """The attentions of a program: ops that pass arrays of one size to each other, from a product to a product.
+
+    Args:
+        made: elements of the scores that some rows make.
+        batched: rows of batched products.
+    """
+    users: dict[Key, list[int]] = {}
+    for number, of in program.ops.items():
+        for array in (*of.reads, *of.writes):
+            users.setdefault(array.key, []).append(number)
+    seen: set[int] = set()
+    for start, first in program.ops.items():
+        count = made.get(first.row, 0)
+        if not count or start in seen or not any(array.count == count for array in first.writes):
+            continue
+        members, waiting = {start: first}, [first]
+        while waiting:
+            of = waiting.pop()
+            for array in (*of.reads, *of.writes):
+                for number in users[array.key] if array.count == count else ():
+                    other = program.ops[number]
+                    if number not in members and other.computation == first.computation:
+                        members[number] = other
+                        waiting.append(other)
+        seen |= members.keys()
+        uses_up = [of for of in members.values() if of.row in batched and _uses_up(of, count)]
+        if uses_up:
+            sizes = [array.bytes for of in members.values() for array in of.writes if array.count == count]
+            yield _Scores(tuple(members.values()), count, max(sizes))
+
+
+def _uses_up(of: OpArrays, count: int) -> bool:
+    """Whether an op makes a smaller array of scores."""
+    return any(array.count == count for array in of.reads) and all(array.count != count for array in of.writes)
+
+
+def _beside(budget: Budget, of: OpArrays, count: int) -> float:
+    """The part (0-1) of the bytes of an op that are no scores."""
+    table = budget.evidence.table
+    moved = float(table.hbm_bytes[of.row]) / max(int(table.occurrences[of.row]), 1)
+    scores = sum(array.bytes for array in (*of.reads, *of.writes) if array.count == count)
+    return max(0.0, 1 - scores / moved) if moved > 0 else 0.0
+
+
+# --- ops in a row
+
+_LEAST_MOVED = 0.4
+"""Bandwidth slows an op down from this share of HBM's peak on; below, latency or the op's size does."""
+
+_ROW = 4 << 20
+"""A row that a reduction sums up stays on the chip up to this size, so that the next op finds it there."""
+
+_NOT_FUSED = re.compile(r"custom|sort|scatter|gather|convolution|rng|while|conditional|call")
+"""Categories of ops that the compiler fuses nothing with."""
+
+
+def unfused(budget: Budget) -> tuple[OpFinding, ...]:
+    """Memory-bound ops that pass arrays to each other through HBM, or read one array several times: a finding a place.
+
+    Fused, they would read once what comes from elsewhere and write once what goes there.
+    """
+    table, rates, rows = budget.evidence.table, budget.evidence.rates, budget.rows["vector"]
+    times = budget.op_ps(rows, "vector")
+    used = np.nan_to_num(capped(rates.bandwidth_utilization[rows, HBM]))
+    chosen = (used >= _LEAST_MOVED) & (times >= _LEAST_OP * budget.whole_ps) & ~holds_ops(table)[rows]
+    chosen[chosen] = [not _NOT_FUSED.search(table.category[row] or "custom") for row in rows[chosen].tolist()]
+    if not budget.evidence.modules or times[chosen].sum() < LEAST_WORTH * budget.whole_ps or chosen.sum() < 2:
+        return ()
+    own = dict(zip(rows[chosen].tolist(), times[chosen].tolist(), strict=True))
+    of_place: dict[str, list[_Chain]] = {}
+    for program in arrays_of(budget, list(own)):
+        for chain in _chains(program):
+            place = _NUMBER.sub("#", code_name(table, [of.row for of in chain.ops]))
+            of_place.setdefault(place, []).append(chain)
+    found = [_of_place(budget, chains, rows, times, own) for chains in of_place.values()]
+    return tuple(one for one in found if one[0] is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """Ops of one computation that could be one, with the bytes that each would no longer move.
+
+    Attributes:
+        between: arrays that would be neither written nor read; shared: that would be read once instead of often.
+    """
+
+    ops: tuple[OpArrays, ...]
+    saved_bytes: Mapping[int, int]
+    between: tuple[tuple[Array, OpArrays], ...]
+    shared: tuple[Array, ...]
+
+
+def _of_place(
+    budget: Budget, chains: Sequence[_Chain], rows: Rows, times: Floats, own: Mapping[int, float]
+) -> OpFinding:
+    table = budget.evidence.table
+    saved: dict[int, float] = {}
+    for chain in chains:
+        for of in chain.ops:
+            moved = float(table.hbm_bytes[of.row]) / max(int(table.occurrences[of.row]), 1)
+            saved[of.row] = own[of.row] * min(1.0, chain.saved_bytes[of.row] / moved) if moved > 0 else 0.0
+    out = np.array([saved.get(row, 0.0) for row in rows.tolist()])
+
+    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
+        first = max(chains, key=lambda chain: sum(saved[of.row] for of in chain.ops))
+        members = [of.row for of in first.ops]
+        between, shared = sum(len(chain.between) for chain in chains), sum(len(chain.shared) for chain in chains)
+        count = sum(len(chain.ops) for chain in chains)
+        longest = max(members, key=own.__getitem__)
+        passes = not between
+        return budget.finding(
+            "unfused",
+            f"{count} memory-bound ops {'read the same arrays' if passes else 'in a row are not fused'}: "
+            f"{code_name(table, members)}",
+            worth,
+            "Time for writing and reading the arrays between them, and for reading an array again, at the rate of each "
+            "op: these bytes need not move, so that the time at their roof is part of it.",
+            [
+                f"They take {budget.amount(sum(group.ps for group in groups))} together: {named(groups)}.",
+                _between_words(budget, first),
+                f"{counted(between, 'array')} between them would be neither written nor read." if between else "",
+                f"{counted(shared, 'array')} would be read once." if shared else "",
+            ],
+            JumpTarget("op-profile", table.name[longest]),
+            is_estimate=True,
+        )
+
+    return op_finding(budget, rows, out, times, make)
+
+
+def _between_words(budget: Budget, chain: _Chain) -> str:
+    """A sentence on the largest array of a chain."""
+    if chain.between:
+        array, of = max(chain.between, key=lambda pair: pair[0].bytes)
+        readers = [other for other in chain.ops if any(read.key == array.key for read in other.reads)]
+        reads = f"{budget.described(readers[0].row)} alone reads"
+        if len(readers) > 1:
+            reads = f"{counted(len(readers), 'op')} of them alone read"
+        return f"{budget.described(of.row)} writes {size(array.bytes)} that {reads}."
+    array = max(chain.shared, key=lambda array: array.bytes)
+    readers = [other for other in chain.ops if any(read.key == array.key for read in other.reads)]
+    return f"{counted(len(readers), 'op')} read the same {size(array.bytes)}, {budget.described(readers[0].row)} first."
+
+
+def _chains(program: ModuleArrays) -> Iterator[_Chain]:
+    """The chains of a program, computation by computation."""
+    wanted: dict[int, int] = {}
+    for of in program.ops.values():
+        wanted[of.computation] = wanted.get(of.computation, 0) + 1
+    for number, count in wanted.items():
+        computation = program.module.computation(number)
+        if count > 1 and computation is not None:
+            groups = _Groups(program)
+            for proto in computation.instructions:
+                groups.take(proto)
+            readers = _read_elsewhere(program, computation)
+            for members in groups.members:
+                chain = _chain([program.ops[member] for member in members], readers)
+                if chain is not None:
+                    yield chain
+
+
+def _read_elsewhere(program: ModuleArrays, computation: hlo_pb2.HloComputationProto) -> dict[Key, set[int]]:
+    """Who reads each array of a computation: ids of instructions; the root's arrays are read by its caller, 0."""
+    readers: dict[Key, set[int]] = {}
+    for proto in computation.instructions:
+        if proto.opcode not in HANDS_ON:
+            for operand in proto.operand_ids:
+                key = origin(program.module, operand)
+                if key is not None:
+                    readers.setdefault(key, set()).add(proto.id)
+    root = program.module.instruction_by_id(computation.root_id)
+    results = () if root is None else root.operand_ids if root.opcode == b"tuple" else (root.id,)
+    for number in results:
+        key = origin(program.module, number)
+        if key is not None:
+            readers.setdefault(key, set()).add(0)
+    return readers
+
+
+def _chain(ops: Sequence[OpArrays], readers: Mapping[Key, set[int]]) -> _Chain | None:
+    """What a group of ops would save as one; None for a single op, or where they would save nothing."""
+    ids = {of.proto.id for of in ops}
+    made = {array.key: of for of in ops for array in of.writes}
+    saved = {of.row: 0 for of in ops}
+    between: list[tuple[Array, OpArrays]] = []
+    shared: dict[Key, Array] = {}
+    once: set[Key] = set()
+    for of in ops:
+        for array in of.reads:
+            if array.key in made:
+                saved[of.row] += array.bytes
+            elif array.key in once:
+                saved[of.row] += array.bytes
+                shared[array.key] = array
+            once.add(array.key)
+        for array in of.writes:
+            by = readers.get(array.key) or readers.get((array.key[0], -1)) or set()
+            if by and by <= ids:
+                saved[of.row] += array.bytes
+                between.append((array, of))
+    return (
+        _Chain(tuple(ops), saved, tuple(between), tuple(shared.values()))
+        if len(ops) > 1 and any(saved.values())
+        else None
+    )
+
+
+class _Groups:
+    """Ops of a computation in groups, each of which could be one op.
+
+    An op joins a group that makes or reads one of its arrays, unless it depends on that group by way of another op,
+    because then the two can't be one. Of each instruction it is known, as bits, on which groups it depends, and on
+    which of them by way of something outside.
+    """
+
+    def __init__(self, program: ModuleArrays) -> None:
+        self.members: list[list[int]] = []
+        self._program = program
+        self._depends: dict[int, int] = {}
+        self._beyond: dict[int, int] = {}
+        self._touched: dict[Key, list[int]] = {}
+
+    def take(self, proto: hlo_pb2.HloInstructionProto) -> None:
+        """The next instruction; operands come first."""
+        depends = beyond = 0
+        for operand in proto.operand_ids:
+            depends |= self._depends.get(operand, 0)
+            beyond |= self._beyond.get(operand, 0)
+        of = self._program.ops.get(proto.id)
+        if of is not None:
+            group = self._join(of, beyond)
+            own = 1 << group
+            beyond |= depends & ~own
+            depends |= own
+            beyond |= own if _ends(self._program.module, proto) else 0
+        elif proto.opcode not in HANDS_ON:
+            beyond |= depends
+        self._depends[proto.id], self._beyond[proto.id] = depends, beyond
+
+    def _join(self, of: OpArrays, beyond: int) -> int:
+        near = [group for array in of.reads for group in self._touched.get(array.key, ()) if not beyond >> group & 1]
+        group = max(near, default=len(self.members))
+        if group == len(self.members):
+            self.members.append([])
+        self.members[group].append(of.proto.id)
+        for array in (*of.reads, *of.writes):
+            self._touched.setdefault(array.key, []).append(group)
+        return group
+
+
+def _ends(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> bool:
+    """Whether what follows an op has to wait for all of it: it sums up over more than a row that stays on the chip."""
+    computation = module.wrapped(proto)
+    for inside in [proto] if computation is None else computation.instructions:
+        if inside.opcode == b"reduce":
+            operand = module.operand_protos(inside)[0] if inside.operand_ids else None
+            shape = shape_of_proto(operand.shape) if operand is not None else None
+            if shape is None:
+                return True
+            minor = set(shape.minor_to_major[: len(inside.dimensions)])
+            row = prod(shape.dimensions[number] for number in minor if number < len(shape.dimensions)) * 4
+            if minor != set(inside.dimensions) or row > _ROW:
+                return True
+    return False
