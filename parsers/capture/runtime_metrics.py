@@ -1,7 +1,7 @@
 """What the TPU runtime's metric service reports about its chips right now: the service that `tpu-info` reads.
 
 Duty and bandwidth are the runtime's own averages over its last interval. A metric that the runtime does not have is
-None, with the reason in `Reading.unknown`; nothing is derived from another one.
+None, with the reason in `Reading.unknown`, and so is a value that can't be; nothing is derived from another one.
 """
 
 from __future__ import annotations
@@ -43,6 +43,19 @@ IDLE = "tpu.runtime.tensorcore.idle_duration.seconds"
 QUEUE = "hlo.queue.size.gauge"
 COLLECTIVES = "megascale.collective_end_to_end_latencies.microsecond.cumulative.distribution"
 METRICS = (DUTY, HBM_USED, HBM_TOTAL, BANDWIDTH, IDLE, QUEUE, COLLECTIVES)
+
+_FIELDS = {
+    "duty_percent": DUTY,
+    "hbm_used_bytes": HBM_USED,
+    "hbm_total_bytes": HBM_TOTAL,
+    "bandwidth_percent": BANDWIDTH,
+    "idle_seconds": IDLE,
+    "queued_programs": QUEUE,
+}
+"""The metric of each field of `Device`."""
+_MOST = {DUTY: 100.0, BANDWIDTH: 100.0, HBM_USED: 2.0**50, HBM_TOTAL: 2.0**50, IDLE: 1e9, QUEUE: 1e9}
+"""The largest value that a metric can have; the smallest is 0."""
+_ROUNDED = 1.01  # a share of all may be above 100 % by what it was rounded
 
 _ORDINAL = "device_ordinal"
 _LAGS_PERCENT = 10.0
@@ -99,7 +112,7 @@ class Reading:
         time_seconds: when, in seconds since the epoch.
         devices: by address and number.
         collectives: None where no server counts them.
-        unknown: why a metric is missing from every server's answer, by the name of the `Device`'s field.
+        unknown: why a device lacks a metric, by the name of the `Device`'s field.
         silent: servers that did not answer this time, with the reason.
     """
 
@@ -159,16 +172,22 @@ class RuntimeMetrics:
             if name in self._supported.get(address, ())
         ]
         told: dict[str, dict[str, Sequence[RuntimeMeasure]]] = {}
+        failed: dict[str, dict[str, str]] = {}
         for address, name, call in asked:
             answer = _answer(call, self._seconds)
-            if isinstance(answer, bytes):
-                told.setdefault(address, {})[name] = _measures(answer)
-            elif name == HBM_TOTAL:
-                silent[address] = answer
+            measures = _measures(answer) if isinstance(answer, bytes) else answer
+            if isinstance(measures, str):
+                failed.setdefault(address, {})[name] = measures
+            else:
+                told.setdefault(address, {})[name] = measures
+        for address, reasons in failed.items():
+            if address not in told or HBM_TOTAL in reasons:
+                silent[address] = reasons.get(HBM_TOTAL) or next(iter(reasons.values()))
         if not self._supported:
             raise self._nobody(silent)
         devices = tuple(device for address, metrics in told.items() for device in devices_of(address, metrics))
-        return Reading(began, devices, _collectives(tuple(told.values())), _unknown(devices), silent)
+        unknown = _unknown(devices, tuple(told.values()), tuple(failed.values()))
+        return Reading(began, devices, _collectives(tuple(told.values())), unknown, silent)
 
     def _learn_supported(self) -> dict[str, str]:
         """Asks those who have not said yet which metrics they have; returns who is silent, and why."""
@@ -184,7 +203,11 @@ class RuntimeMetrics:
             if isinstance(answer, str):
                 silent[address] = answer
                 continue
-            self._supported[address] = _supported(answer)
+            supported = _supported(answer)
+            if supported is None:
+                silent[address] = _UNREADABLE
+            else:
+                self._supported[address] = supported
         return silent
 
     def _nobody(self, silent: Mapping[str, str]) -> Exception:
@@ -204,12 +227,15 @@ def devices_of(address: str, metrics: Mapping[str, Sequence[RuntimeMeasure]]) ->
         ids = sorted(values[HBM_TOTAL])
 
     def value(name: str, key: int) -> float | None:
-        return values.get(name, {}).get(key)
+        found = values.get(name, {}).get(key)
+        return min(found, _MOST[name]) if found is not None and _can_be(name, found) else None
 
     devices = []
     for device in ids:
         chip = device // per_chip
         used, total, queued = (value(name, device) for name in (HBM_USED, HBM_TOTAL, QUEUE))
+        if used is not None and total is not None and used > total > 0:
+            used = total = None  # one of them can't be, and nothing says which
         devices.append(
             Device(
                 address,
@@ -237,6 +263,8 @@ def late_chips(reading: Reading) -> list[Device]:
 def headline(reading: Reading) -> str:
     """The answer in a sentence: who works less than the others, whose memory is nearly full, else how busy all are."""
     duties = [device.duty_percent for device in reading.devices if device.duty_percent is not None]
+    if not reading.devices and reading.silent:
+        return "No figures of any chip: the runtime did not answer."
     if not reading.devices:
         return "The runtime reports no device: no program holds the chips."
     full = [device for device in reading.devices if (share := hbm_share(device)) is not None and share >= _FULL]
@@ -296,16 +324,19 @@ def _answer(call: Call, seconds: float) -> bytes | str:
     return f"no answer within {seconds:g} s" if status.name == "DEADLINE_EXCEEDED" else printable(status.details)[:200]
 
 
-def _supported(data: bytes) -> frozenset[str]:
-    """Names of the metrics that a server has."""
+_UNREADABLE = "its answer is not that of a TPU runtime"
+
+
+def _supported(data: bytes) -> frozenset[str] | None:
+    """Names of the metrics that a server has; None for bytes that say nothing of the kind."""
     message = SupportedMetricsResponse()
-    return frozenset(each.metric_name for each in message.supported_metric) if _parses(message, data) else frozenset()
+    return frozenset(each.metric_name for each in message.supported_metric) if _parses(message, data) else None
 
 
-def _measures(data: bytes) -> Sequence[RuntimeMeasure]:
-    """What an answer says, one entry for each device."""
+def _measures(data: bytes) -> Sequence[RuntimeMeasure] | str:
+    """What an answer says, one entry for each device; or what is wrong with it."""
     message = RuntimeMetricResponse()
-    return message.metric.metrics if _parses(message, data) else ()
+    return message.metric.metrics if _parses(message, data) else _UNREADABLE
 
 
 def _parses(message: Message, data: bytes) -> bool:
@@ -325,6 +356,10 @@ def _by_device(measures: Sequence[RuntimeMeasure]) -> dict[int, float]:
         if device is not None and value is not None:
             values[device] = value
     return values
+
+
+def _can_be(name: str, value: float) -> bool:
+    return 0 <= value <= _ROUNDED * _MOST[name]
 
 
 def _device_of(measure: RuntimeMeasure) -> int | None:
@@ -358,14 +393,28 @@ def _collectives(told: Sequence[Mapping[str, Sequence[RuntimeMeasure]]]) -> Coll
     return Collectives(sum(each.count for each in distributions), sum(each.count * each.mean for each in distributions))
 
 
-def _unknown(devices: Sequence[Device]) -> dict[str, str]:
-    names = {
-        "duty_percent": DUTY,
-        "hbm_used_bytes": HBM_USED,
-        "hbm_total_bytes": HBM_TOTAL,
-        "bandwidth_percent": BANDWIDTH,
-        "idle_seconds": IDLE,
-        "queued_programs": QUEUE,
-    }
-    missing = (field for field in names if all(getattr(device, field) is None for device in devices))
-    return {field: f"the runtime does not tell {names[field]}" for field in missing}
+def _unknown(
+    devices: Sequence[Device],
+    told: Sequence[Mapping[str, Sequence[RuntimeMeasure]]],
+    failed: Sequence[Mapping[str, str]],
+) -> dict[str, str]:
+    """Why devices lack metrics, by field: it was not had, it can't be, or the runtime has none.
+
+    Args:
+        told, failed: the servers' answers by the metric's name, and why there is none.
+    """
+    out = {}
+    for field, name in _FIELDS.items():
+        lacking = [device for device in devices if getattr(device, field) is None]
+        values = [value for metrics in told for each in metrics.get(name, ()) if (value := _value_of(each)) is not None]
+        wrong = next((value for value in values if not _can_be(name, value)), None)
+        reason = next((reasons[name] for reasons in failed if name in reasons), None)
+        if wrong is not None:
+            out[field] = f"the runtime reports {wrong:g}, which {name} can't be"
+        elif lacking and reason is not None:
+            out[field] = f"{name} was asked for: {reason}"
+        elif lacking and values and field in ("hbm_used_bytes", "hbm_total_bytes"):
+            out[field] = "the runtime reports more memory in use than there is"
+        elif len(lacking) == len(devices):
+            out[field] = f"the runtime does not report {name}"
+    return out

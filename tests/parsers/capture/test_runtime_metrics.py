@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import pytest
 
@@ -122,6 +123,34 @@ def test_nobody_there(kind: str) -> None:
     else:
         with listener(b"HTTP/1.1 400 Bad Request\r\n\r\n") as (address, _):
             fails(address, "No TPU runtime reports its metrics")
+
+
+@pytest.mark.parametrize(
+    ("way", "reason"),
+    [
+        ("silent", "no answer within 0.3 s"),
+        ("refuses", "the chips are being reset"),
+        ("garbled", "its answer is not that of a TPU runtime"),
+    ],
+)
+def test_a_runtime_that_does_not_answer_is_no_runtime_without_chips(
+    server: FakeRuntime, way: Literal["silent", "refuses", "garbled"], reason: str
+) -> None:
+    server.is_broken = way
+    told = read(server.address, seconds=0.3)
+    assert told.devices == () and told.silent == {server.address: reason}
+    assert headline(told) == "No figures of any chip: the runtime did not answer."
+
+
+def test_values_that_cannot_be_are_unknown_with_the_reason(server: FakeRuntime) -> None:
+    server.values |= {DUTY: [-5.0, 250.0, 61.0, 100.4], HBM_USED: [99 * GIB] * 4, HBM_TOTAL: [16 * GIB] * 4}
+    server.values[BANDWIDTH] = [float("inf"), 37.5, 22.0, 38.4]
+    told = read(server.address)
+    assert [device.duty_percent for device in told.devices] == [None, None, 61.0, 100.0]
+    assert {(device.hbm_used_bytes, device.hbm_total_bytes) for device in told.devices} == {(None, None)}
+    assert told.devices[0].bandwidth_percent is None
+    assert told.unknown["duty_percent"] == f"the runtime reports -5, which {DUTY} can't be"
+    assert told.unknown["hbm_used_bytes"] == "the runtime reports more memory in use than there is"
 
 
 def test_addresses() -> None:

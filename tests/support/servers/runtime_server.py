@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 import grpc  # type: ignore[import-untyped,unused-ignore]
 
@@ -47,6 +47,8 @@ class FakeRuntime:
 
     Attributes:
         asked: names of the metrics that were asked for.
+        is_silent: nothing is answered any more.
+        is_broken: which metrics there are is answered still, but not what they are.
         address: ``127.0.0.1:PORT``.
     """
 
@@ -54,11 +56,12 @@ class FakeRuntime:
         self.values, self.collectives = values, collectives
         self.asked: list[str] = []
         self.is_silent = False
+        self.is_broken: Literal["", "silent", "refuses", "garbled"] = ""
         self.over = threading.Event()
         self._server = grpc.server(ThreadPoolExecutor(8))
         handlers = {
             "GetRuntimeMetric": grpc.unary_unary_rpc_method_handler(
-                self._metric, RuntimeMetricRequest.FromString, RuntimeMetricResponse.SerializeToString
+                self._metric, RuntimeMetricRequest.FromString, self._serialized
             ),
             "ListSupportedMetrics": grpc.unary_unary_rpc_method_handler(
                 self._supported, SupportedMetricsRequest.FromString, SupportedMetricsResponse.SerializeToString
@@ -83,10 +86,15 @@ class FakeRuntime:
         names = [*self.values, *([COLLECTIVES] if self.collectives else [])]
         return SupportedMetricsResponse(supported_metric=[{"metric_name": name} for name in names])
 
+    def _serialized(self, response: RuntimeMetricResponse) -> bytes:
+        return b"\xff\xff no message" if self.is_broken == "garbled" else response.SerializeToString()
+
     def _metric(self, request: RuntimeMetricRequest, context: Any) -> RuntimeMetricResponse:
         self.asked.append(request.metric_name)
-        if self.is_silent:
+        if self.is_silent or self.is_broken == "silent":
             self.over.wait(5)
+        if self.is_broken == "refuses":
+            context.abort(grpc.StatusCode.INTERNAL, "the chips are being reset")
         response = RuntimeMetricResponse()
         response.metric.name = request.metric_name
         if request.metric_name == COLLECTIVES and self.collectives:

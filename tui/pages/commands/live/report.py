@@ -23,9 +23,10 @@ def json(pair: ReadingPair, _: TextLook, limit: int) -> str:
 
 
 def markdown(pair: ReadingPair, _: TextLook, limit: int) -> str:
-    """The sentence, and a row a device."""
+    """The sentence, who did not answer, and a row a device."""
     devices = Section(DEVICES, pair.reading.devices, "Devices", limit)
-    return joined([escaped(headline(pair.reading)), *devices.markdown()])
+    silent = [escaped(f"{address}: {reason}.") for address, reason in pair.reading.silent.items()]
+    return joined([escaped(headline(pair.reading)), *silent, *devices.markdown()])
 
 
 def text(pair: ReadingPair, _: TextLook, __: int) -> str:
