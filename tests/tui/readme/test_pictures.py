@@ -52,6 +52,7 @@ KEYS = {
     "overview": [],
     "step": ["l", "enter"],
     "finding": ["enter"],
+    "what-if": ["space", *"jjjjj"],
     "latencies": ["v"],
     "input-pipeline": ["2", "h"],
     "op-profile": ["3", "j", "l", "j", "j", "j"],

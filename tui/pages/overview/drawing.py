@@ -205,13 +205,16 @@ def _device_rule(page: Overview, pen: Pen, height: int | None, cursor: int | Non
     title = "Time on the host's CPU" if on_host else "Device time"
     if page.account is not None:
         title = "Where a step goes"
+    stands_out = what_if.left is not None
     if what_if.left is not None:
         phrase = sentence(what_if.left, pen.glyphs)
         phrase = phrase if len(phrase) + len(title) + 6 <= room else change(what_if.left, pen.glyphs)
     if cursor is not None and height is not None and height < TALL:
         shown = shown_bars(page.account, height)
         phrase = _named(shown[min(cursor, len(shown) - 1)], page, what_if, pen) if shown else phrase
-    return (*pen.at(room).rule(title, phrase), *badge)
+        stands_out = bool(shown)
+    rule = pen.at(room).rule(title, phrase)
+    return (*((text, "strong" if stands_out and text == phrase else key) for text, key in rule), *badge)
 
 
 def _named(bar: Bar, page: Overview, what_if: WhatIf, pen: Pen) -> str:

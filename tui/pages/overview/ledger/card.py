@@ -72,9 +72,6 @@ def _of_one(of: OwnerTime, account: StepAccount, pen: Pen) -> list[Line]:
         pen.fit([]),
         *pen.labelled(rows),
     ]
-    for kind, accounts in (("step", account.steps), ("core", account.cores)):
-        if len(accounts) > 1:
-            lines += [pen.fit([]), *_most_of(of.owner, kind, accounts, pen)]
     if of.owner == "loss" and account.losses:
         lines += [pen.fit([]), _cells("why", "a step", "share", pen)]
         lost = sum(loss.time_ps for loss in account.losses) or 1.0
@@ -82,7 +79,11 @@ def _of_one(of: OwnerTime, account: StepAccount, pen: Pen) -> list[Line]:
             _row(CAUSE_TITLES[loss.cause], loss.time_ps, percent(100 * loss.time_ps / lost), pen)
             for loss in account.losses
         ]
-    return [*lines, pen.fit([]), *_ops(of.owner, account, pen)]
+    lines += [pen.fit([]), *_ops(of.owner, account, pen)]
+    for kind, accounts in (("step", account.steps), ("core", account.cores)):
+        if len(accounts) > 1:
+            lines += [pen.fit([]), *_most_of(of.owner, kind, accounts, pen)]
+    return lines
 
 
 def _most_of(owner: Owner, kind: str, accounts: Sequence[Account], pen: Pen) -> list[Line]:

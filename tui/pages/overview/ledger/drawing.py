@@ -229,6 +229,8 @@ def between_line(account: StepAccount, pen: Pen, what_if: WhatIf = AS_IT_IS) -> 
     words = f"{duration(between, ascii_only)} more lie between a step and the next, most of it {owner}"
     every = f"a step every {duration(account.period_ps, ascii_only)}"
     if what_if.left is not None:
-        words = f"With the time between them there is {every}"
-        every = f"without these every {duration(what_if.left.mean_period_ps, ascii_only)}"
+        then = duration(what_if.left.mean_period_ps, ascii_only)
+        return pen.wrap(
+            f"With the time between steps there is {every}, without these one every {then}.", "text", [(" ", "text")]
+        )
     return pen.wrap(f"{words}: {every}.", "text", [(" ", "text")])
