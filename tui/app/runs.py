@@ -244,7 +244,7 @@ class Comparisons:
             how = self._options
             reading = partial(open_session, scheduler=how.scheduler, cache=how.cache, cache_bytes=how.cache_bytes)
             sessions = [reading(run, lambda _: None, job.is_set) for run in (before, after)]
-            diff: Diff | ProfileError = compare(sessions[0], sessions[1], is_cancelled=job.is_set)
+            diff: Diff | ProfileError = compare(sessions[0], sessions[1])
         except ProfileError as error:
             diff = error
         except Cancelled:

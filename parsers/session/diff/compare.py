@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
 
@@ -14,8 +14,6 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import module_name
-from tpuprof.parsers.hosts.plan import decoding_threads
-from tpuprof.parsers.hosts.progress import Meter, OnProgress
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.common import why_no_ops
 from tpuprof.parsers.pages.ops.ops import OpsPage
@@ -24,7 +22,7 @@ from tpuprof.parsers.session.diff import model, noise
 from tpuprof.parsers.session.diff.cautions import cautions, different_programs
 from tpuprof.parsers.session.diff.groups import categories, classes, kinds, op_changes, op_groups
 from tpuprof.parsers.session.diff.match import matched
-from tpuprof.parsers.session.diff.measure import BatchedTimes, measure_steps, measure_whole
+from tpuprof.parsers.session.diff.measure import STEPS_OF_HOST, BatchedTimes, StepsSummary, measure_steps, measure_whole
 from tpuprof.parsers.session.diff.memory import modules_memory
 from tpuprof.parsers.session.diff.model import (
     UNKNOWN_CHANGE,
@@ -37,7 +35,7 @@ from tpuprof.parsers.session.diff.model import (
 from tpuprof.parsers.session.diff.noise import Bounds, typical_bounds, within
 from tpuprof.parsers.session.diff.phases import PhaseSide, phases
 from tpuprof.parsers.session.diff.settings import about_settings, setting_changes, settings_of
-from tpuprof.parsers.session.pages import MEMORY, OPS, OVERVIEW, SUMMARIES
+from tpuprof.parsers.session.pages import MEMORY, OPS, OVERVIEW
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.session.software import NOT_RECORDED
 
@@ -60,25 +58,21 @@ def compare(
     before: Session,
     after: Session,
     host: str | None = None,
-    on_progress: OnProgress = lambda _: None,
-    is_cancelled: Callable[[], bool] = lambda: False,
 ) -> Diff:
     """Compares two runs.
 
     Args:
         before, after: sessions of A and B; it uses again what they have decoded.
         host: compares one host of each run; None compares all.
-        on_progress: called on the decoding threads while the ops of steps are read, after the sessions' own progress.
-        is_cancelled: called meanwhile.
 
     Raises:
         ProfileError: a run cannot be read (exit code 4), or has no such host (3).
-        Cancelled: `is_cancelled`, or that of a session, said so.
+        Cancelled: the `is_cancelled` of a session said so.
     """
     sides = [_Run.of(session, host) for session in (before, after)]
     basis = _basis(sides)
     bounds = typical_bounds(sides[0].step_ps, sides[1].step_ps) if basis == "step" else (None, None)
-    times = [_measured(run, basis, of, on_progress, is_cancelled) for run, of in zip(sides, bounds, strict=True)]
+    times = [_measured(run, basis, of) for run, of in zip(sides, bounds, strict=True)]
     return _diff(sides, basis, bounds, times, host)
 
 
@@ -92,7 +86,7 @@ class _Run:
     session: Session
     page: Overview
     ops: OpsPage
-    summaries: tuple[HostSummary, ...]
+    summaries: tuple[StepsSummary, ...]
     files: dict[str, HostFile]
     step_ps: Floats
     busiest: str
@@ -100,8 +94,8 @@ class _Run:
 
     @classmethod
     def of(cls, session: Session, host: str | None) -> _Run:
+        summaries = tuple(session.reduced(STEPS_OF_HOST, host).summaries)  # the pages are made of them
         page, ops = session.page(OVERVIEW, host), session.page(OPS, host)
-        summaries = session.page(SUMMARIES, host)
         step_ps = np.array([step.duration_ps for step in page.steps], np.float64)
         files = {file.label: file for file in session.run.hosts}
         busiest, runs = _busiest(summaries)
@@ -137,14 +131,10 @@ def _basis(runs: Sequence[_Run]) -> Basis:
     return "module run" if all(run.runs and len(run.ops) for run in runs) else "capture"
 
 
-def _measured(
-    run: _Run, basis: Basis, bounds: Bounds | None, on_progress: OnProgress, is_cancelled: Callable[[], bool]
-) -> BatchedTimes:
+def _measured(run: _Run, basis: Basis, bounds: Bounds | None) -> BatchedTimes:
     if bounds is None:
         return measure_whole(run.ops, run.summaries, run.runs if basis == "module run" else 1)
-    hosts = [run.files[summary.host] for summary in run.summaries if summary.steps is not None]
-    meter = Meter(hosts, on_progress, is_cancelled)
-    return measure_steps(run.ops, run.summaries, run.files, bounds, meter, decoding_threads(), run.session.cache)
+    return measure_steps(run.ops, run.summaries, bounds)
 
 
 # --- the comparison ------------------------------------------------------------------------------------------------

@@ -1,37 +1,37 @@
 """What one run adds to a comparison: the time of each op in the run's steps, by batch of steps.
 
 Sums over the whole capture would be wrong: an op that runs before the first step, or in a step that the capture cut
-into, has time there but no step. So it decodes the op events of every core once more, and adds up those that start in a
-typical step by op and batch. The rest of a step is idle time.
+into, has time there but no step. So it keeps the time of each op in each step out of the pass over the ops that gives
+the host's summary, and adds up that of the typical steps by op and batch. The rest of a step is idle time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from dataclasses import fields
 from functools import partial
-from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Floats, Int64s, place
+from tpuprof.parsers.base.intervals import Floats, Int64s, place, positions
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import module_name
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
-from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
-from tpuprof.parsers.hosts.cache import HostCache
-from tpuprof.parsers.hosts.plan import on_threads
-from tpuprof.parsers.hosts.progress import Meter
-from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.ops.core.ops import OPS_LINE, core_ops
-from tpuprof.parsers.ops.device import device_ordinal, is_tensor_core
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
+from tpuprof.parsers.hosts.core_summary import OfCore
+from tpuprof.parsers.hosts.op_summary import of_core
+from tpuprof.parsers.hosts.reduction import Reduction
+from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST, HostSummary, needed_bytes, summarise
+from tpuprof.parsers.ops.core.sums import CoreSums
+from tpuprof.parsers.ops.device import device_ordinal
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.session.diff.noise import MOST_BATCHES, Bounds, MeanEstimate, estimate, within
-from tpuprof.parsers.session.files import opened
 from tpuprof.parsers.steps.aligned import AlignedSteps
+from tpuprof.parsers.steps.spans.markers import CoreSteps
 
 OpKey = tuple[int, int, str]
 """Program id and symbol id of an op, or program id and name of one without ids: what `merge_tables` goes by."""
@@ -155,50 +155,32 @@ def _add_runs(
         np.add.at(time, batch[batch >= 0], module.duration_ps[batch >= 0].astype(np.float64) * cores)
 
 
-def measure_steps(
-    page: OpsPage,
-    summaries: Sequence[HostSummary],
-    files: Mapping[str, HostFile],
-    bounds: Bounds,
-    meter: Meter,
-    workers: int = 1,
-    cache: HostCache | None = None,
-) -> BatchedTimes:
+def measure_steps(page: OpsPage, summaries: Sequence[StepsSummary], bounds: Bounds) -> BatchedTimes:
     """The times of a run by typical step.
 
     Args:
         summaries: the run's hosts; those without steps take no part.
-        files: the hosts' files, by the host's name.
         bounds: how long a typical step takes on its slowest core.
-        meter: receives the progress on the files of the hosts that take part, in their order.
-        cache: where the times of a host are kept from one comparison to the next.
-
-    Raises:
-        ProfileError: a file can't be read any more.
-        Cancelled: as `meter` says.
     """
     ops, of_row = listed_ops(page)
     known = {key: int(of_row[row]) for row, key in enumerate(_keys(page.table))}
-    hosts = [(summary.host, summary.steps) for summary in summaries if summary.steps is not None]
+    hosts = [(summary, summary.steps) for summary in summaries if summary.steps is not None]
     chosen = [np.flatnonzero(within(grid.longest_ps.astype(np.float64), bounds)) for _, grid in hosts]
     number = max(1, min((min(len(steps), MOST_BATCHES) for steps in chosen if len(steps)), default=1))
     wide = 2 * number  # batches of typical steps, then those of the odd ones
     time, count = np.zeros((len(ops), wide)), np.zeros((len(ops), wide))
     whole, units = np.zeros(wide), np.zeros(wide)
     runs: dict[str, tuple[Floats, Floats]] = {}
-    of_host = {summary.host: summary for summary in summaries}
-    for number_of_host, ((name, grid), typical) in enumerate(zip(hosts, chosen, strict=True)):
-        parts = _Parts(_batches(len(grid), typical, number), wide)
-        units += len(grid.core_names) * np.bincount(parts.batch, minlength=wide)
-        whole += np.bincount(parts.batch, grid.duration_ps.sum(axis=0).astype(np.float64), minlength=wide)
-        _add_runs(runs, of_host[name], partial(_batch_of, grid, parts.batch), wide)
-        meter.begin(number_of_host)
-        for keys, core_time, core_count in _kept_cores(files[name], grid, parts, meter, workers, cache):
-            rows = [known[key] for key in keys]
-            np.add.at(time, rows, core_time)
-            np.add.at(count, rows, core_count)
-    if cache is not None:
-        cache.trim()
+    for (summary, grid), typical in zip(hosts, chosen, strict=True):
+        batch = _batches(len(grid), typical, number)
+        units += len(grid.core_names) * np.bincount(batch, minlength=wide)
+        whole += np.bincount(batch, grid.duration_ps.sum(axis=0).astype(np.float64), minlength=wide)
+        _add_runs(runs, summary, partial(_batch_of, grid, batch), wide)
+        of_ops = np.array([known[key] for key in _keys(summary.table)], np.int64) * wide
+        for core in summary.op_steps:
+            key = of_ops[core.row] + batch[core.step]
+            time += np.bincount(key, core.self_ps, time.size).reshape(time.shape)
+            count += np.bincount(key, core.count, count.size).reshape(count.shape)
 
     def measured(batches: slice, every: BatchedTimes | None) -> BatchedTimes:
         each = count[:, batches].sum(axis=1) / max(1.0, float(units[batches].sum()))
@@ -233,52 +215,68 @@ def _keys(table: OpTable) -> tuple[OpKey, ...]:
     )
 
 
+# --- what a host adds
+
+
 @dataclass(frozen=True, slots=True)
-class _Parts:
-    """The batch of each step of a host's grid, int64, and how many batches there are."""
+class OpSteps:
+    """Ops of one core by step; integers of the smallest types.
 
-    batch: Int64s
-    number: int
+    Attributes:
+        row: int[n], the op in the host's table; step: int[n]. A step and op may have several entries, which add up.
+        self_ps, count: int[n], self time and occurrences.
+    """
 
-
-_CoreTimes = tuple[tuple[OpKey, ...], Int64s, Int64s]
-
-
-def _kept_cores(
-    file: HostFile, grid: AlignedSteps, parts: _Parts, meter: Meter, workers: int, cache: HostCache | None
-) -> Sequence[_CoreTimes]:
-    """`_cores`, from the cache where it has them for these steps and batches."""
-    if cache is None:
-        return _cores(file, grid, parts, meter, workers)
-    slot = cache.slot((file,), f"times of steps {crc32(parts.batch.tobytes()):08x} in {parts.number} batches")
-    known = cache.get(slot)
-    if isinstance(known, tuple):
-        return known
-    times = tuple(_cores(file, grid, parts, meter, workers))
-    cache.put(slot, times)
-    return times
+    row: NDArray[np.signedinteger]
+    step: NDArray[np.signedinteger]
+    self_ps: NDArray[np.signedinteger]
+    count: NDArray[np.signedinteger]
 
 
-def _cores(file: HostFile, grid: AlignedSteps, parts: _Parts, meter: Meter, workers: int) -> list[_CoreTimes]:
-    """For each core of a host's steps its ops, and their time and occurrences by batch, int64[ops, batches]."""
-    ordinals = {int(name.rpartition(":")[2]): index for index, name in enumerate(grid.core_names)}
-    with closing(opened(file)) as trace:
-        every = [plane for plane in trace.planes if is_tensor_core(plane)]
-        meter.opened(sum(line.size for plane in every for line in plane.lines if line.name == OPS_LINE))
+@dataclass(frozen=True, slots=True)
+class StepsSummary(HostSummary):
+    """What all pages of a profile need of one host, and the ops by step of each core that has the host's steps."""
 
-        def work(index: int) -> _CoreTimes:
-            core = ordinals[device_ordinal(every[index])]
-            return _core_times(every[index], grid.core_start_ps[core], grid.core_end_ps[core], parts, meter.chunk)
-
-        chosen = [index for index, plane in enumerate(every) if device_ordinal(plane) in ordinals]
-        return on_threads(work, chosen, workers)
+    op_steps: tuple[OpSteps, ...]
 
 
-def _core_times(plane: Plane, begin: Int64s, end: Int64s, parts: _Parts, on_chunk: ChunkDone) -> _CoreTimes:
-    ops = core_ops(plane, on_chunk)
-    step = place(ops.event_start_ps, begin, end)
-    inside = np.flatnonzero(step >= 0)
-    cell = ops.events.key[inside].astype(np.int64) * parts.number + parts.batch[step[inside]]
-    rows, number = len(ops.table), parts.number
-    time = sum_by_key(cell, ops.events.self_ps[inside], rows * number).reshape(rows, number)
-    return _keys(ops.table), time, np.bincount(cell, minlength=rows * number).astype(np.int64).reshape(rows, number)
+def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, threads: int) -> StepsSummary:
+    cores: dict[str, tuple[Int64s, tuple[OpKey, ...], OpSteps]] = {}
+
+    def take(plane: Plane, steps: CoreSteps, sums: CoreSums) -> None:
+        of = sums.cells
+        ops = OpSteps(*map(_narrow, (of.row, of.step, of.self_ps, of.count)))
+        cores[f"{file.host}:{device_ordinal(plane)}"] = steps.start_ps, _keys(sums.table), ops
+
+    summary = summarise(trace, file.host, on_chunk, threads, OfCore(None, take))
+    number = {key: row for row, key in enumerate(_keys(summary.table))}
+    op_steps = []
+    for name, start in _starts(summary.steps):
+        own_start, keys, ops = cores.pop(name)
+        rows = _narrow(np.array([number[key] for key in keys], np.int64))
+        op_steps.append(_renumbered(ops, positions(own_start, start), rows))
+    known = {field.name: getattr(summary, field.name) for field in fields(summary)}
+    return of_core(StepsSummary(**known, op_steps=tuple(op_steps)), file.core)
+
+
+STEPS_OF_HOST = Reduction("steps", StepsSummary, needed_bytes, _reduce, tables=("table",), includes=SUMMARY_OF_HOST)
+"""What all pages need of a host, and its ops by step."""
+
+
+def _starts(grid: AlignedSteps | None) -> list[tuple[str, Int64s]]:
+    """The cores that have a host's steps, and when each begins them."""
+    return [] if grid is None else list(zip(grid.core_names, grid.core_start_ps, strict=True))
+
+
+def _renumbered(ops: OpSteps, steps: Int64s, rows: NDArray[np.signedinteger]) -> OpSteps:
+    """Ops with other numbers for steps and rows, without those of steps below 0."""
+    if int(steps.min(initial=0)) < 0:
+        kept = np.flatnonzero(steps[ops.step] >= 0)
+        ops = OpSteps(ops.row[kept], ops.step[kept], ops.self_ps[kept], ops.count[kept])
+    return OpSteps(rows[ops.row], _narrow(np.maximum(steps, 0))[ops.step], ops.self_ps, ops.count)
+
+
+def _narrow(values: Int64s) -> NDArray[np.signedinteger]:
+    """The same numbers, none negative, in the smallest type."""
+    most = int(values.max(initial=0))
+    return values.astype(next(kind for kind in (np.int16, np.int32, np.int64) if most <= np.iinfo(kind).max))

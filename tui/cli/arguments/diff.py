@@ -34,8 +34,7 @@ def diff_parser() -> UsageParser:
     parser.add_argument("--run-b", metavar="RUN", help="name of B's run, or its beginning (default: the newest)")
     parser.add_argument("--host", metavar="HOST", help="one host of both only (default: all merged)")
     options.add_core(parser)
-    workers = "read the hosts on the workers of a Dask cluster, host:port, all but the ops of steps; same paths there"
-    options.add_reading(parser, workers)
+    options.add_reading(parser)
     options.add_report(parser, parser, FORMATS)
     rows = "ops in the report; 0: all that changed, in json and csv all (default: 20 in md, else 0)"
     parser.add_argument("--limit", type=options.whole_number, default=0, metavar="N", help=rows)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,11 +15,18 @@ from hypothesis import strategies as st
 from tests.demo.make_profile import write_profile
 from tests.demo.profile.hlo_module import Module
 from tests.demo.profile.timeline import DemoSpec
+from tests.parsers.hosts.test_cache import later
 from tests.parsers.session.diff.build import MS, US, Program, check_identity, diff_of, op, space_of, written
 from tests.support.build import session_at
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.op_class import OP_CLASSES
+from tpuprof.parsers.files.logdir import HostFile
+from tpuprof.parsers.hosts import cache as cache_module
+from tpuprof.parsers.hosts import reader as reader_module
+from tpuprof.parsers.hosts.cache import HostCache
+from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE
 from tpuprof.parsers.hosts.progress import Progress
+from tpuprof.parsers.hosts.reduction import Reduction, reduce_host
 from tpuprof.parsers.memory.model import HBM
 from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.model import Change, Diff
@@ -241,16 +249,46 @@ def test_memory_of_the_main_programs(tmp_path: Path) -> None:
 
 
 def test_sessions_progress_and_cancelling(tmp_path: Path) -> None:
-    one, other = session_at(written(tmp_path, "a", BASE, BASE)), session_at(written(tmp_path, "b", BASE))
+    paths = written(tmp_path, "a", BASE, BASE), written(tmp_path, "b", BASE)
     seen: list[Progress] = []
-    compare(one, other, on_progress=seen.append)
+    one, other = (session_at(path, on_progress=seen.append) for path in paths)
+    compare(one, other)
     assert {item.host for item in seen} == {"host0", "host1"}
     assert all(0 <= item.bytes_done <= item.bytes_total for item in seen)
     with pytest.raises(Cancelled):
-        compare(one, other, is_cancelled=lambda: True)
+        compare(session_at(paths[0], is_cancelled=lambda: True), other)
     with pytest.raises(ProfileError, match="no host nowhere"):
         compare(one, other, "nowhere")
     assert compare(one, other, "host0").warnings == ()
+
+
+def test_each_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[str] = []
+
+    def counted(reduction: Reduction[Any, Any], file: HostFile, *rest: Any) -> object:
+        reads.append(f"{reduction.name} {file.host}")
+        return reduce_host(reduction, file, *rest)
+
+    monkeypatch.setattr(reader_module, "reduce_host", counted)
+    assert diff_of(tmp_path, BASE, BASE).basis == "step"
+    assert reads == ["steps host0"] * 2
+
+
+def test_the_same_in_processes_and_out_of_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(cache_module, "LEAST_BYTES", 1)
+    monkeypatch.setenv(WORKERS_VARIABLE, "1")
+    paths = [written(tmp_path, name, BASE, BASE) for name in "ab"]
+
+    def compared(**options: Any) -> Diff:
+        return compare(session_at(paths[0], **options), session_at(paths[1], **options))
+
+    alone = compared()
+    monkeypatch.setenv(WORKERS_VARIABLE, "2")
+    pooled = compared(cache=HostCache(later))
+    monkeypatch.setattr(reader_module, "reduce_host", None)
+    recalled = compared(cache=HostCache(later))
+    assert repr(alone) == repr(pooled) == repr(recalled)
 
 
 # --- what holds for any two runs -----------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ def _compared(args: argparse.Namespace, config: Config, before: Run, after: Run)
         before, after = (run.of_core(args.core, args.host) for run in (before, after))
     with decoding_shown() as on_progress:
         sessions = [session_of(run, args, config, on_progress) for run in (before, after)]
-        return compare(sessions[0], sessions[1], args.host, on_progress)
+        return compare(sessions[0], sessions[1], args.host)
 
 
 # --- writing
