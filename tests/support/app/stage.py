@@ -266,16 +266,18 @@ async def on_stage(app: TpuprofApp, width: int = 80, height: int = 24) -> AsyncI
 
 async def settled(pilot: Pilot[None]) -> None:
     """Waits until no worker runs and every message is handled."""
+    app = pilot.app
     await pilot.pause()
-    await pilot.app.workers.wait_for_complete()
-    await pilot.pause()
-    await pilot.pause()
-    if isinstance(pilot.app, TpuprofApp):
-        while ops_tab(pilot.app).card_is_late:
-            await asyncio.sleep(0.01)
-            await pilot.pause()
-        await pilot.app.workers.wait_for_complete()  # what the card wanted
+    while any(not worker.is_finished for worker in app.workers) or card_is_late(app):
+        await app.workers.wait_for_complete()
+        await asyncio.sleep(0.01 if card_is_late(app) else 0)
         await pilot.pause()
+
+
+def card_is_late(app: App[Any]) -> bool:
+    """Whether the ops tab, where it is there, waits for the cursor to rest before it shows a card."""
+    tab = app.main.tabs.get("op-profile") if isinstance(app, TpuprofApp) else None
+    return isinstance(tab, OpsTab) and tab.card_is_late
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
