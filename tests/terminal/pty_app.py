@@ -89,9 +89,10 @@ class PtyApp:
             os.close(self._terminal)
 
     def resize(self, width: int, height: int, tell: bool = True) -> None:
-        """Changes the terminal's size."""
+        """Changes the terminal's size; told of it, an app draws anew, and `settle` waits for that."""
         fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
         if tell:
+            self._has_answered = False
             self._screen.resize(height, width)
             os.kill(self.process, signal.SIGWINCH)
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.made.oom import MESSAGE
 from tests.terminal.pty_app import START, PtyApp
+from tpuprof.tui.terminal.ending import ENDING
 
 BEGIN_BYTES = 20_000
 MOVE_BYTES = 1_000
@@ -25,16 +26,22 @@ def log(tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(("width", "height"), [(60, 15), (80, 24), (120, 40)])
-def test_a_log_opens_on_the_screen_and_leaves_the_terminal_as_it_was(log: str, width: int, height: int) -> None:
-    with PtyApp("oom", log, width=width, height=height) as app:
-        app.wait_for_text(VERDICT).wait_for_text("models.py:53")
-        begun = app.settle()
-        assert begun <= BEGIN_BYTES
+def test_a_log_opens_on_the_screen_and_leaves_the_terminal_as_it_was(log: str) -> None:
+    with PtyApp("oom", log, width=120, height=40) as app:
+        before = 0
+        for width, height in ((120, 40), (80, 24), (60, 15)):
+            if before:
+                app.resize(width, height)
+            app.wait_for(lambda at: at.lines[-1].rstrip().endswith("q quit"))
+            app.wait_for_text(VERDICT).wait_for_text("models.py:53")
+            assert app.settle() - before <= BEGIN_BYTES
+            app.press("j")
+            moved = app.settle()
+            app.press("k")
+            before = app.settle()
+            assert 0 < before - moved <= MOVE_BYTES
         app.press("j")
-        assert 0 < app.settle() - begun <= MOVE_BYTES
-        app.resize(100, 30)
-        app.wait_for(lambda at: at.lines[29].rstrip().endswith("q quit"))
+        app.settle()
         app.press("\r")
         app.wait_for_text("fusion.806")
         app.press("Q")
@@ -42,13 +49,12 @@ def test_a_log_opens_on_the_screen_and_leaves_the_terminal_as_it_was(log: str, w
         assert b"\x1b[?1049l" in app.written
 
 
-@pytest.mark.parametrize("end", ["q", "\x03"])
-def test_a_pipe_is_read_to_its_end_and_keys_come_from_the_terminal(log: str, end: str) -> None:
+def test_a_pipe_is_read_to_its_end_and_keys_come_from_the_terminal(log: str) -> None:
     with piped(f"cat {log} | {{ run; }} oom -") as app:
         app.wait_for_text(VERDICT)
         app.press("j")
         app.wait_for(lambda at: any(line.startswith("▸ 2") for line in at.lines))
-        app.press(end)
+        app.press("\x03")
         assert app.wait_for_exit() == 0
 
 
@@ -84,12 +90,15 @@ def test_the_editor_opens_at_the_source_line(log: str, tmp_path: Path, monkeypat
         assert app.wait_for_exit() == 0
 
 
-def test_being_terminated_restores_the_terminal(log: str) -> None:
+@pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
+def test_a_signal_ends_the_app_and_restores_the_terminal(log: str, number: signal.Signals) -> None:
+    """Any app does: all run under `ended_by_signals`; `test_terminal.py` ends the one that decodes, at any moment."""
     with PtyApp("oom", log, width=80, height=24) as app:
         app.wait_for_text(VERDICT)
-        os.kill(app.process, signal.SIGTERM)
-        app.wait_for_exit()
-        assert b"\x1b[?1049l" in app.written
+        assert not app.is_restored
+        os.kill(app.process, number)
+        assert app.wait_for_exit() == 128 + number
+        assert app.is_restored
 
 
 def test_no_colours_and_ascii(log: str) -> None:

@@ -18,8 +18,9 @@ from pathlib import Path
 import pytest
 
 from tests.terminal.pty_app import DEADLINE_SECONDS, START, PtyApp
-from tpuprof.tui.terminal.ending import ENDING
 
+SIZES = ((80, 24), (120, 40))
+"""What an app of the usual size is resized to, one after the other."""
 LEAVES_SCREEN = b"\x1b[?1049l"
 SHOWS_CURSOR = b"\x1b[?25h"
 
@@ -38,22 +39,13 @@ def demo(width: int = 120, height: int = 40, **environ: str) -> PtyApp:
     return app.wait_for(lambda at: "Top ops" in at.text and "dot_general" in at.text)
 
 
-@pytest.mark.parametrize("key", ["q", "Q", "\x03", "\x11"])
-def test_leaving_restores_the_terminal(key: str) -> None:
-    with demo(80, 24) as app:
-        app.press(key)
-        assert app.wait_for_exit() == 0
-        assert LEAVES_SCREEN in app.written
-        assert app.written.rindex(SHOWS_CURSOR) > app.written.index(b"\x1b[?25l")
-
-
-@pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
-def test_a_signal_ends_the_app_and_restores_the_terminal(number: signal.Signals) -> None:
-    with demo(80, 24) as app:
-        assert not app.is_restored
-        os.kill(app.process, number)
-        assert app.wait_for_exit() == 128 + number
-        assert app.is_restored
+def leave(app: PtyApp, key: str) -> None:
+    """Leaves the app by a key; the terminal is then as it was."""
+    assert not app.is_restored
+    app.press(key)
+    assert app.wait_for_exit() == 0
+    assert LEAVES_SCREEN in app.written and app.is_restored
+    assert app.written.rindex(SHOWS_CURSOR) > app.written.index(b"\x1b[?25l")
 
 
 @pytest.mark.parametrize("seed", range(int(os.environ.get("TPUPROF_KILLS", "4"))))
@@ -108,16 +100,16 @@ def test_a_pattern_that_never_ends_leaves_the_keys_alive() -> None:
         assert app.is_restored
 
 
-@pytest.mark.parametrize("key", ["", "y", "r"])
-def test_no_secret_of_an_address_reaches_screen_title_or_disk(key: str, tmp_path: Path) -> None:
+def test_no_secret_of_an_address_reaches_screen_title_or_disk(tmp_path: Path) -> None:
     """Not what is drawn, nor a title (OSC 0 to 2) or a clipboard (OSC 52), nor a file that is kept or logged to."""
     pytest.importorskip("aiohttp", reason="aiohttp is not installed: pip install 'tpuprof-tui[remote]'")
     url = "http://user:hunter2@127.0.0.1:9/host.xplane.pb?token=hunter2&X-Amz-Signature=hunter2"
     with PtyApp(url, width=80, height=24, environ={"HOME": str(tmp_path), "PYTHONASYNCIODEBUG": "1"}) as app:
         app.wait_for_text("http://127.0.0.1:9/host.xplane.pb?")
         app.wait_for_text("Nothing to show")
-        app.press(key or "?")
-        app.settle()
+        for key in "yr?":
+            app.press(key)
+            app.settle()
         app.press("Q")
         app.wait_for_exit()
         assert b"hunter2" not in app.written
@@ -198,40 +190,44 @@ def test_bytes_on_the_wire_stay_within_budget() -> None:
         assert 0 < app.settle() - start - moved - loaded - left <= TAB_BYTES
 
 
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
-def test_a_step_in_a_table_repaints_two_lines_and_the_card_when_the_cursor_rests(width: int, height: int) -> None:
-    with demo(width, height) as app:
+def test_a_step_in_a_table_repaints_two_lines_and_the_card_when_the_cursor_rests() -> None:
+    with demo() as app:
         app.press("3")
         app.wait_for_text("[Profile]")
         app.press("v")
         app.wait_for_text("[HLO ops]")
-        app.press("j")
-        before = app.settle()
-        app.press("jjjjjjjj")  # at once: the card is drawn after the last one
-        assert 0 < app.settle() - before <= 8 * ROW_BYTES + CARD_BYTES
+        for width, height in SIZES:
+            app.resize(width, height)
+            app.press("j")
+            before = app.settle()
+            app.press("jjjjjjjj")  # at once: the card is drawn after the last one
+            assert 0 < app.settle() - before <= 8 * ROW_BYTES + CARD_BYTES
 
 
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
-def test_the_timeline_repaints_only_what_changes(width: int, height: int) -> None:
-    with demo(width, height) as app:
+def test_the_timeline_repaints_only_what_changes() -> None:
+    with demo() as app:
         app.press("4")
         app.wait_for_text("XLA Ops")
         app.wait_for_text("[ ] step")
-        written = app.settle()
-        app.press("]")
-        stepped = app.settle()
-        assert 0 < stepped - written <= FRAME_BYTES * width * height
-        app.press("lll")  # the cursor, and what is under it
-        moved = app.settle()
-        assert 0 < moved - stepped <= 3 * MOVE_BYTES
-        app.press("j")
-        assert 0 < app.settle() - moved <= 2 * MOVE_BYTES
+        for width, height in SIZES:
+            app.resize(width, height)
+            app.press("j")
+            written = app.settle()
+            app.press("]")
+            stepped = app.settle()
+            assert 0 < stepped - written <= FRAME_BYTES * width * height
+            app.press("lll")  # the cursor, and what is under it
+            moved = app.settle()
+            assert 0 < moved - stepped <= 3 * MOVE_BYTES
+            app.press("j")
+            assert 0 < app.settle() - moved <= 2 * MOVE_BYTES
 
 
 def test_an_idle_screen_writes_nothing() -> None:
     with demo(80, 24) as app:
         before = app.settle()
         assert app.settle(1.5) == before
+        leave(app, "q")
 
 
 def test_ascii_where_the_locale_is_not_utf8() -> None:
@@ -241,6 +237,7 @@ def test_ascii_where_the_locale_is_not_utf8() -> None:
         app.press("?")
         app.wait_for_text("Help")
         assert app.text.isascii()
+        leave(app, "Q")
 
 
 def test_no_colour_writes_no_colour() -> None:
@@ -249,6 +246,7 @@ def test_no_colour_writes_no_colour() -> None:
         colours = (b"\x1b[38;", b"\x1b[48;", b";38;5;", b";48;5;", b";38;2;", b";48;2;")
         assert not any(code in app.written for code in colours)
         assert "RRR" in app.text and "LLL" in app.text  # the owners are spelt
+        leave(app, "\x03")
 
 
 def test_sixteen_colours_write_no_others() -> None:
@@ -257,6 +255,7 @@ def test_sixteen_colours_write_no_others() -> None:
         assert b"38;5;" not in app.written
         assert b"38;2;" not in app.written
         assert b"\x1b[" in app.written
+        leave(app, "\x11")
 
 
 def test_resizing_draws_for_the_new_size_and_keeps_the_cursor() -> None:
@@ -311,11 +310,12 @@ def test_without_a_terminal_the_report_is_printed() -> None:
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
-def test_the_real_run_is_on_the_screen(shared: Path, width: int, height: int) -> None:
-    with PtyApp(str(shared / "profiles/tpu-v6e-inference"), width=width, height=height) as app:
-        app.wait_for_text("copy-done.4")
-        app.settle()
-        for words in ("TPU v6 Lite", "MODULE RUN", "784.3 ms", "86.5%", "13.4%", "100 runs of jit_f", "24.7%"):
-            assert words in app.text
-        assert "SIMULATED" not in app.text
+def test_the_real_run_is_on_the_screen(shared: Path) -> None:
+    with PtyApp(str(shared / "profiles/tpu-v6e-inference")) as app:
+        for width, height in SIZES:
+            app.resize(width, height)
+            app.wait_for_text("copy-done.4")
+            app.settle()
+            for words in ("TPU v6 Lite", "MODULE RUN", "784.3 ms", "86.5%", "13.4%", "100 runs of jit_f", "24.7%"):
+                assert words in app.text
+            assert "SIMULATED" not in app.text
