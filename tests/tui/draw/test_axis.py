@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wcwidth import wcwidth
 
+from tests import EXAMPLES
 from tests.support.golden import check_golden
 from tpuprof.parsers.timeline.model import StepSpan
 from tpuprof.parsers.timeline.windows import cell_edges
@@ -38,7 +39,7 @@ def spans() -> st.SearchStrategy[int]:
     )
 
 
-@settings(max_examples=400)
+@settings(max_examples=4 * EXAMPLES)
 @given(st.integers(-(10**15), 10**16), spans(), st.integers(-(10**14), 10**14), st.integers(40, 200))
 def test_ticks_are_round_and_their_labels_exact(start: int, span: int, base: int, cells: int) -> None:
     made = ticks(start, start + span, base, cells, ascii_only=True)
@@ -58,7 +59,7 @@ def test_ticks_are_round_and_their_labels_exact(start: int, span: int, base: int
     assert all(len(label.lstrip("-")) <= 11 for label in made.labels)
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * EXAMPLES)
 @given(st.integers(0, 10**14), spans(), st.integers(20, 200), st.sampled_from([BLOCK, ASCII]), st.booleans())
 def test_labels_stand_apart(start: int, span: int, cells: int, glyphs: Glyphs, with_offset: bool) -> None:
     span = max(span, cells)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tests.support.golden import check_golden, check_lines
 from tpuprof.tui.draw.loglog import LEAST, MARKER, roofline_plot
 from tpuprof.tui.draw.loglog_scene import DECADES, LEFT, TOP, Axes, Point, Roof, scene_of
@@ -86,7 +87,7 @@ SETS = st.sampled_from([BLOCK, PLAIN, ASCII])
 
 
 @given(POINTS, ROOFS, st.one_of(st.none(), ANY), st.integers(0, 130), st.integers(0, 30), SETS, st.integers(-1, 12))
-@settings(max_examples=400)
+@settings(max_examples=4 * EXAMPLES)
 def test_every_frame_has_exactly_the_size_asked_for(
     points: list[Point], roofs: list[Roof], peak: float | None, width: int, height: int, glyphs: Glyphs, cursor: int
 ) -> None:
@@ -100,7 +101,7 @@ METRICS = st.lists(st.tuples(st.floats(-3, 5), st.floats(6, 15), st.floats(0, 1)
 
 
 @given(METRICS, st.integers(24, 130), st.integers(6, 40), st.sampled_from([BLOCK, ASCII]))
-@settings(max_examples=150)
+@settings(max_examples=2 * EXAMPLES)
 def test_the_heaviest_point_of_every_cell_shows_where_the_axes_say(
     metrics: list[tuple[float, float, float]], width: int, height: int, glyphs: Glyphs
 ) -> None:
@@ -146,7 +147,7 @@ def dots_of(rows: list[str]) -> set[tuple[int, int]]:
 
 
 @given(st.floats(0, 1), st.integers(24, 130), st.integers(6, 60), st.sampled_from([None, PEAK]))
-@settings(max_examples=150)
+@settings(max_examples=2 * EXAMPLES)
 def test_a_point_on_the_roof_lies_on_its_line(along: float, width: int, height: int, peak: float | None) -> None:
     axes = scene_of([], [HBM], peak, width, height).axes
     log_x = axes.x_low + along * (axes.x_high - axes.x_low)
@@ -162,7 +163,6 @@ def test_a_point_on_the_roof_lies_on_its_line(along: float, width: int, height: 
 
 
 @given(st.integers(24, 130), st.integers(6, 60), st.sampled_from([BLOCK, ASCII]))
-@settings(max_examples=60)
 def test_a_roof_has_no_gaps(width: int, height: int, glyphs: Glyphs) -> None:
     unnamed = Roof("", HBM.bytes_per_second)
     rows = [row[LEFT:] for row in cells(roofline_plot([], [unnamed], PEAK, Pen(width, glyphs), height))[TOP:-2]]
@@ -218,7 +218,7 @@ def test_a_point_above_everything_is_an_arrow_up() -> None:
 
 
 @given(METRICS, st.integers(24, 130), st.integers(6, 40), SETS, st.data())
-@settings(max_examples=120)
+@settings(max_examples=2 * EXAMPLES)
 def test_the_cursor_is_always_visible(
     metrics: list[tuple[float, float, float]], width: int, height: int, glyphs: Glyphs, data: st.DataObject
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.made.big_table import big_page
@@ -36,7 +36,6 @@ def test_a_row_asks_each_shown_column_once() -> None:
     assert len(shown) == (80 - 1) // 7
 
 
-@settings(max_examples=60)
 @given(st.integers(20, 220), st.integers(0, 40), st.integers(0, 299), st.booleans(), st.sampled_from([BLOCK, ASCII]))
 def test_lines_are_exactly_as_wide_as_asked(width: int, shift: int, row: int, selected: bool, glyphs: object) -> None:
     assert glyphs in (BLOCK, ASCII)

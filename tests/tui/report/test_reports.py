@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.documents import EVIL, csv_rows
@@ -185,7 +185,6 @@ def test_hostile_names_come_out_harmless() -> None:
 
 
 @given(st.text(max_size=30))
-@settings(max_examples=60)
 def test_any_name_keeps_the_shape_of_every_format(name: str) -> None:
     page = hostile_overview(name)
     run = replace(run_of((name,)), name=name)

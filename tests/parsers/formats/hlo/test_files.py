@@ -259,7 +259,7 @@ def test_a_pipe_does_not_hold_the_reader_up(tmp_path: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_mangled_files_are_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from((whole().SerializeToString(), module_alone(), snapshot())))
     body = bytearray(kind)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tests.parsers.steps.test_times import Op, ops_of, steps_of, sums_of
 from tpuprof.parsers.base.intervals import Int64s, Intervals, union
 from tpuprof.parsers.ops.device import Peaks
@@ -58,7 +59,7 @@ def one_after_the_other(draw: st.DrawFn, most: int, least: int = 0) -> list[Span
 
 
 @given(one_after_the_other(5, 1), one_after_the_other(8), st.data(), SPANS, SPANS, SPANS, SPANS, SPANS, st.booleans())
-@settings(max_examples=150)
+@settings(max_examples=2 * EXAMPLES)
 def test_every_moment_has_the_owner_that_the_definitions_give_it(
     steps: list[Span],
     ops: list[Span],

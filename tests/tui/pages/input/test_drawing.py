@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tests.support.golden import check_golden, check_lines, frame
 from tests.support.made.input_pages import INPUT_PAGES, apart_page, input_bound_page
 from tpuprof.parsers.pages.input.input import stages_of
@@ -56,7 +57,7 @@ def test_a_frame_with_both_cursors() -> None:
     st.integers(-1, 7),
     st.integers(-1, 5),
 )
-@settings(max_examples=120)
+@settings(max_examples=2 * EXAMPLES)
 def test_every_line_is_exactly_as_wide_as_asked(
     name: str, width: int, height: int | None, glyphs: Glyphs, op: int, step: int
 ) -> None:
@@ -72,7 +73,6 @@ def test_every_line_is_exactly_as_wide_as_asked(
 
 
 @given(st.text(max_size=60))
-@settings(max_examples=100)
 def test_names_from_a_profile_cannot_break_the_screen(name: str) -> None:
     page = input_bound_page()
     ops = tuple(replace(op, name=name) for op in page.ops)
@@ -125,7 +125,6 @@ def test_rows_follow_the_cursor() -> None:
     st.sampled_from([BLOCK, PLAIN, ASCII]),
     st.data(),
 )
-@settings(max_examples=80)
 def test_columns_grow_with_the_waiting(
     spec: list[tuple[float, float]], width: int, height: int, glyphs: Glyphs, data: st.DataObject
 ) -> None:

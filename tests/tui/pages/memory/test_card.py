@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.memory.modules.build import GIB, MIB, space_of, training_space
@@ -48,7 +48,6 @@ def test_a_group_card() -> None:
     check_golden(GOLDEN / "memory-card-group.txt", text(group_card(page, group, Pen(60, ASCII))))
 
 
-@settings(max_examples=100)
 @given(st.text(max_size=80), st.integers(24, 120), st.sampled_from([BLOCK, ASCII]), st.integers(-3, 12))
 def test_no_text_of_a_module_breaks_a_card(words: str, width: int, glyphs: Glyphs, dies: int) -> None:
     buffer = Buffer(
@@ -124,7 +123,6 @@ def test_the_map_shows_each_buffer_in_its_place_and_what_is_free() -> None:
     assert lines[1][10:15] == " " * 5
 
 
-@settings(max_examples=60)
 @given(st.integers(1, 40), st.integers(1, 60), st.integers(1, 12), st.integers(1, 2), st.data())
 def test_every_cell_shows_what_lies_there(
     points: int, columns: int, lines: int, steps: int, data: st.DataObject

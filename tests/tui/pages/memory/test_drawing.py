@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tests.parsers.memory.modules.build import GIB, MIB, space_of, training_space, without_trace
 from tests.support.golden import check_golden, check_lines, frame
 from tpuprof.parsers.memory.model import Buffer, Category, SpaceMemory
@@ -112,7 +113,7 @@ def spaces(draw: st.DrawFn) -> SpaceMemory:
     return space_of(buffers, points, capacity=capacity)
 
 
-@settings(max_examples=150)
+@settings(max_examples=2 * EXAMPLES)
 @given(
     spaces(),
     st.integers(60, 220),
@@ -152,7 +153,6 @@ def test_every_page_fills_the_screen_exactly(
         assert AXIS + composed.columns == width
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 42), st.sampled_from([(60, 12), (80, 20), (120, 36), (200, 46)]))
 def test_the_cursor_is_on_its_row(row: int, size: tuple[int, int]) -> None:
     page = training_space()
@@ -346,7 +346,6 @@ def test_the_map_is_painted_once() -> None:
     assert again.lines != first.lines
 
 
-@settings(max_examples=60)
 @given(spaces(), st.sampled_from(ORDERS), st.integers(0, 900))
 def test_the_list_holds_what_is_in_memory_in_order(page: SpaceMemory, order: Order, point: int) -> None:
     point = min(point, page.points - 1)
@@ -363,7 +362,6 @@ def test_the_list_holds_what_is_in_memory_in_order(page: SpaceMemory, order: Ord
         assert (np.diff(page.live_ranges.born[rows]) >= 0).all()
 
 
-@settings(max_examples=60)
 @given(spaces(), st.sampled_from(["source", "scope", "category"]), st.sampled_from(ORDERS))
 def test_groups_part_what_is_in_memory(page: SpaceMemory, grouping: Grouping, order: Order) -> None:
     listed = memory_list(page, at_peak(page, sort=order, grouping=grouping))

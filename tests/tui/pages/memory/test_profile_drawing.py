@@ -11,6 +11,7 @@ from hypothesis import given as for_all
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tests.parsers.memory.allocators.made import GIB, MIB, MS, given, host_space, profiles_of, training_space
 from tests.support.golden import check_golden, check_lines, frame
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -93,7 +94,7 @@ def test_frames_without_allocators(size: str) -> None:
     st.integers(-2, 60),
     st.integers(-2, 60),
 )
-@settings(max_examples=120)
+@settings(max_examples=2 * EXAMPLES)
 def test_every_line_is_as_wide_and_the_page_as_high_as_asked(
     width: int, height: int, glyphs: Glyphs, allocator: int, cursor: int | None, row: int, top: int
 ) -> None:
@@ -145,7 +146,6 @@ def test_a_column_shows_the_most_of_what_was_in_use_in_it() -> None:
 
 
 @for_all(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 100)), min_size=1, max_size=80), st.integers(1, 40))
-@settings(max_examples=100)
 def test_columns_are_what_a_walk_over_the_events_finds(events: list[tuple[int, int]], cells: int) -> None:
     events = sorted(events, key=lambda one: one[0])
     made = [given(time, addr=at, **sizes(0, heap, 0)) for at, (time, heap) in enumerate(events)]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tests.support.build import present
 from tests.support.golden import check_golden, check_lines, frame
 from tests.support.made.pages import MS, device_less_overview, inference_overview, training_overview
@@ -60,7 +61,7 @@ def test_frames(page: str, glyphs: str, size: str) -> None:
     st.integers(-1, 9),
     st.integers(-1, 98),
 )
-@settings(max_examples=120)
+@settings(max_examples=2 * EXAMPLES)
 def test_every_line_is_exactly_as_wide_as_asked(
     name: str, width: int, height: int | None, glyphs: Glyphs, op: int, step: int
 ) -> None:
@@ -73,7 +74,7 @@ def test_every_line_is_exactly_as_wide_as_asked(
 
 
 @given(st.text(max_size=60))
-@settings(max_examples=150)
+@settings(max_examples=2 * EXAMPLES)
 def test_names_from_a_profile_cannot_break_the_screen(name: str) -> None:
     page = training_overview()
     ops = tuple(dataclasses.replace(op, name=name, hlo_category=name) for op in page.top_ops)
@@ -109,7 +110,6 @@ def test_a_small_bar_keeps_its_width_and_shows_what_is_not_zero(share: float, wi
     st.sampled_from([BLOCK, PLAIN, ASCII]),
     st.data(),
 )
-@settings(max_examples=80)
 def test_step_graph_columns_grow_with_the_steps(
     spec: list[tuple[int, ...]], width: int, height: int, glyphs: Glyphs, data: st.DataObject
 ) -> None:

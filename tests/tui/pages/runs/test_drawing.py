@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import EXAMPLES
 from tests.support.golden import check_golden, check_lines, frame
 from tests.support.made.runs import NOW, RUNS, facts_of, known
 from tpuprof.parsers.files.logdir import Run, newest_first
@@ -109,7 +110,7 @@ def test_ages(seconds: float, words: str) -> None:
 texts = st.text(max_size=40)
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * EXAMPLES)
 @given(
     st.lists(st.tuples(texts, texts, st.none() | st.integers(0, 2**62), st.lists(texts, max_size=3)), max_size=5),
     st.integers(20, 220),

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wcwidth import wcwidth
 
+from tests import EXAMPLES
 from tests.parsers.timeline.build import track
 from tests.support.golden import check_golden
 from tpuprof.parsers.base.op_class import OpClass
@@ -101,7 +102,6 @@ def test_odd_values_of_a_counter(odd: list[float]) -> None:
         assert range_label(counter, glyphs)
 
 
-@settings(max_examples=100)
 @given(
     st.lists(st.integers(0, 300), min_size=1, max_size=30).map(sorted),
     st.integers(-50, 300),
@@ -150,7 +150,6 @@ def test_what_is_lost_is_hatched_on_the_minimap() -> None:
     assert plain(minimap_line(window, ASCII, view=(0, 300), lost_from_ps=1000)).endswith("/" * 10)
 
 
-@settings(max_examples=100)
 @given(st.integers(1, 60), st.integers(-200, 1200), st.integers(1, 1500), st.sampled_from(LOOKS))
 def test_minimaps_are_as_wide_as_asked(cells: int, start: int, span: int, glyphs: Glyphs) -> None:
     window = track_window(BUSY, cell_edges(0, 1000, cells))
@@ -160,7 +159,7 @@ def test_minimaps_are_as_wide_as_asked(cells: int, start: int, span: int, glyphs
 # --- gutter
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * EXAMPLES)
 @given(
     st.sampled_from(["section", "track", "lane", "graph"]),
     TEXTS,
@@ -218,7 +217,7 @@ ANY_FACTS = st.builds(
 MARKS = st.lists(st.integers(-(2**63), 2**63), max_size=2)
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * EXAMPLES)
 @given(st.data(), st.integers(1, 200), st.integers(0, 8), st.sampled_from(LOOKS))
 def test_panes_have_the_size_asked_for(data: st.DataObject, width: int, height: int, glyphs: Glyphs) -> None:
     facts = data.draw(ANY_FACTS)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, tpu_plane
@@ -246,7 +246,6 @@ def overlapping(timeline: Timeline, start: int, end: int, derived: bool = False)
 
 
 @given(st.integers(0, 450), st.integers(1, 450))
-@settings(max_examples=40)
 def test_the_events_of_an_interval(tmp_path_factory: pytest.TempPathFactory, begin: int, size: int) -> None:
     timeline = written(small_profile(), tmp_path_factory.mktemp("one"))
     start, end = begin * US, (begin + size) * US

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rich.color import Color
 from wcwidth import wcwidth
 
+from tests import EXAMPLES
 from tests.parsers.timeline.build import LaneEvent, loose_events, nested_events, track
 from tests.support.golden import check_golden
 from tpuprof.parsers.base.intervals import Int64s
@@ -102,7 +103,7 @@ def inside(item: Track, edges: Int64s) -> Iterator[tuple[int, int, int]]:
 # --- every line
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * EXAMPLES)
 @given(lanes(), windows(), st.sampled_from(LOOKS), st.booleans(), st.data())
 def test_lines_are_as_wide_as_the_window_and_every_cell_has_a_style(
     item: Track, edges: Int64s, glyphs: Glyphs, is_neutral: bool, data: st.DataObject
@@ -126,7 +127,7 @@ def test_lines_are_as_wide_as_the_window_and_every_cell_has_a_style(
             assert all(segment.style is not None and segment.style.bgcolor is not None for segment in strip)
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * EXAMPLES)
 @given(lanes(), windows(), st.sampled_from(LOOKS))
 def test_every_event_in_the_window_can_be_seen(item: Track, edges: Int64s, glyphs: Glyphs) -> None:
     """So zooming never loses an event."""
@@ -138,7 +139,7 @@ def test_every_event_in_the_window_can_be_seen(item: Track, edges: Int64s, glyph
         assert is_blank(cells[at]), "where nothing ran there is nothing"
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * EXAMPLES)
 @given(
     st.one_of(nested_events(), loose_events()).map(track),
     st.integers(-5, 60),
@@ -157,7 +158,7 @@ def test_a_folded_track_shows_where_any_lane_has_events(
 # --- slices
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * EXAMPLES)
 @given(lanes(), windows())
 def test_slices_do_not_overlap_and_stand_in_order(item: Track, edges: Int64s) -> None:
     window = lane_window(item, 0, edges)
@@ -181,7 +182,7 @@ def painted(sign: int, ink: int, ground: int) -> float:
     return part * (ink != PAGE) + (1 - part) * (ground != PAGE)
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * EXAMPLES)
 @given(lanes(), windows())
 def test_what_is_painted_is_what_is_covered(item: Track, edges: Int64s) -> None:
     window = lane_window(item, 0, edges)
@@ -202,7 +203,7 @@ def test_what_is_painted_is_what_is_covered(item: Track, edges: Int64s) -> None:
             assert abs(part - max(share, 1 / 4)) <= 1 / 4 + 1e-9
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * EXAMPLES)
 @given(lanes(), windows())
 def test_gaps_between_slices_do_not_vanish(item: Track, edges: Int64s) -> None:
     """From a quarter of a cell on."""
@@ -220,7 +221,7 @@ def test_gaps_between_slices_do_not_vanish(item: Track, edges: Int64s) -> None:
         assert (cells.ground[first : last + 1] == PAGE).any() or (cells.ink[first : last + 1] == PAGE).any()
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * EXAMPLES)
 @given(lanes(), windows(), st.sampled_from(LOOKS), st.data())
 def test_what_is_selected_or_found_has_a_cell_of_its_colour(
     item: Track, edges: Int64s, glyphs: Glyphs, data: st.DataObject

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder
@@ -115,20 +115,17 @@ def test_hostile_names_come_out_harmless() -> None:
 
 
 @given(st.sampled_from(sorted(PAGES)), st.integers(40, 200), st.sampled_from([BLOCK, PLAIN, ASCII]))
-@settings(max_examples=60)
 def test_every_line_is_as_wide_as_asked(name: str, width: int, glyphs: Glyphs) -> None:
     check_lines(compose(PAGES[name](), Pen(width, glyphs), None, Cursor()).lines, width, glyphs)
 
 
 @given(st.text(max_size=40), st.sampled_from([BLOCK, ASCII]))
-@settings(max_examples=60)
 def test_any_name_keeps_every_line_as_wide(name: str, glyphs: Glyphs) -> None:
     page = replace(hostile(name), source="requests")
     check_lines(compose(page, Pen(80, glyphs), None, Cursor()).lines, 80, glyphs)
 
 
 @given(st.floats(1, 1e12), st.floats(0, 1), st.floats(0, 1))
-@settings(max_examples=60)
 def test_bars_show_every_part(total: float, host: float, device: float) -> None:
     page = of_requests()
     parts = (total * host, total * (1 - host) * device, total * (1 - host) * (1 - device))
