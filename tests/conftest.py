@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,9 @@ settings.register_profile(
 )
 settings.load_profile("any machine")
 """Examples may take as long as they take: no test depends on how fast the machine is, or on who else uses it."""
+
+sys.dont_write_bytecode = False
+"""Collecting tests compiles them, with what they assert, in each worker: a second run finds them compiled."""
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 """As the command line does: threads that wait for each other's small products take the time of all tests."""
