@@ -131,7 +131,7 @@ def waterfall(
         taken = what_if.takes(bar.names)
         ps = -bar.time_ps if taken else bar.left_ps
         fraction = ps / step_ps if step_ps else 0.0
-        note = "taken away" if taken else _note(bar, account, pen)
+        note = _note(bar, account, pen) if not taken else "taken away" if _note_width(pen) else ""
         lines.append(
             _row(_Row(bar.label, filled, at, "dim" if taken else bar.style, ps, fraction, note), index == cursor, pen)
         )
@@ -144,7 +144,7 @@ def _whole(account: StepAccount, what_if: WhatIf, cells: int, hole: int, pen: Pe
     if what_if.left is None:
         return _Row("measured", cells, 0, "dim", account.step_ps, 1.0, "", hole)
     then = what_if.left.mean_step_ps
-    note = f"measured: {duration(account.step_ps, pen.glyphs.is_ascii)}"
+    note = f"measured: {duration(account.step_ps, pen.glyphs.is_ascii)}" if _note_width(pen) else ""
     return _Row("without these", cells, 0, "dim", then, then / account.step_ps, note, hole)
 
 
