@@ -8,10 +8,9 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
 from tpuprof.parsers.memory.model import CATEGORIES, Buffer, Category
 from tpuprof.tui.draw.buffers.sizes import binary_size
+from tpuprof.tui.draw.card import Card
 from tpuprof.tui.draw.format import UNKNOWN, count
-from tpuprof.tui.draw.layout import label_span
-from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Line, StyleKey
+from tpuprof.tui.draw.spans import StyleKey
 
 CATEGORY = "cat."  # heading of the column of categories
 CATEGORY_WORDS = dict(zip(CATEGORIES, ("arg", "out", "thread", "const", "temp", "scoped"), strict=True))
@@ -41,7 +40,7 @@ def short_shape(shape: str | None) -> str:
     return _LAYOUT.sub("", shape[:_SHORT_SHAPE]) if shape else UNKNOWN
 
 
-LABEL, NAMED = 10, 5  # cells of a label, with the blank behind it; callers, or buffers of a group, that a card names
+NAMED = 5  # callers, or buffers of a group, that a card names
 
 CATEGORY_PHRASES: dict[Category, str] = {
     **dict(zip(CATEGORIES, CATEGORIES, strict=True)),
@@ -49,11 +48,6 @@ CATEGORY_PHRASES: dict[Category, str] = {
     "scoped": "scoped to one instruction",
 }
 """Categories as a phrase, as all cards of buffers write them."""
-
-
-def entry(label: str, text: str, pen: Pen, key: StyleKey = "text") -> list[Line]:
-    """A fact under its label, over as many lines as it takes."""
-    return pen.wrap(text, key, [label_span(label, LABEL)])
 
 
 def padding_words(shape: Shape) -> str | None:
@@ -73,17 +67,15 @@ def padding_words(shape: Shape) -> str | None:
     return f"{tile} has {counted(missing, 'more dimension')} than the array" if missing > 0 else None
 
 
-def padding_entry(buffer: Buffer, key: StyleKey, pen: Pen) -> list[Line]:
+def padding_entry(card: Card, buffer: Buffer, key: StyleKey) -> None:
     """What padding adds to a buffer that has some, and which dimensions are padded."""
     elements, expansion = binary_size(buffer.unpadded_bytes), expansion_words(buffer.expansion)
-    words = f"{binary_size(buffer.padding_bytes)}: {elements} of elements take {expansion}"
-    lines = entry("padding", words, pen, key)
+    card.entry("padding", f"{binary_size(buffer.padding_bytes)}: {elements} of elements take {expansion}", key)
     shape = parse_shape(buffer.shape) if buffer.shape else None
-    why = None if shape is None else padding_words(shape)
-    return lines + (entry("", why, pen, key) if why else [])
+    card.known("", None if shape is None else padding_words(shape), key)
 
 
-def alike_entry(others: int, total_bytes: int, where: str, pen: Pen, more: str = "") -> list[Line]:
+def alike_entry(card: Card, others: int, total_bytes: int, where: str, more: str = "") -> None:
     """How many other buffers have its shape, and what they take with it.
 
     Args:
@@ -91,19 +83,19 @@ def alike_entry(others: int, total_bytes: int, where: str, pen: Pen, more: str =
         more: words before their number.
     """
     if not others:
-        return entry("alike", f"no other buffer of this shape {where}", pen, "dim")
-    words = f"{more}{counted(others, 'other')} of this shape {where}, {binary_size(total_bytes)} together"
-    return entry("alike", words, pen)
+        card.entry("alike", f"no other buffer of this shape {where}", "dim")
+    else:
+        words = f"{more}{counted(others, 'other')} of this shape {where}, {binary_size(total_bytes)} together"
+        card.entry("alike", words)
 
 
-def source_entry(buffer: Buffer, pen: Pen) -> list[Line]:
+def source_entry(card: Card, buffer: Buffer) -> None:
     """The line of code that a buffer comes from, and what called it."""
     if not buffer.source and not buffer.stack:
-        return []
+        return
     first = buffer.source or buffer.stack[0]
-    lines = entry("source", first, pen)
+    card.entry("source", first)
     callers = [frame for frame in buffer.stack if frame.partition(" ")[0] != first]
     more = [f"and {len(callers) - NAMED} more"] if len(callers) > NAMED else []
     for place, frame in enumerate([*callers[:NAMED], *more]):
-        lines += entry("" if place else "called", frame, pen, "dim")
-    return lines
+        card.entry("" if place else "called", frame, "dim")

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import field
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.source_lines import SourceExcerpt
 from tpuprof.parsers.ops.roofline import AT_THE_PEAK, Rates, above_peak
 from tpuprof.parsers.ops.streams.attribution import kernel_name
 from tpuprof.parsers.pages.ops.framework_types import above_peak_of_ops, most_above
-from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
+from tpuprof.tui.draw.bars import small_bar
+from tpuprof.tui.draw.card import Card
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, intensity, share, size
 from tpuprof.tui.draw.layout import cut_middle, label_span
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.pages.ops.fields.common import bandwidth_style, flops_style, short_program
 from tpuprof.tui.pages.ops.fields.common import used as used_words
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
@@ -28,7 +27,6 @@ from tpuprof.tui.report.fields import row_words
 from tpuprof.tui.report.units import GFLOPS
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.base.op_class import OpClass
     from tpuprof.parsers.formats.hlo.modules import Instruction
     from tpuprof.parsers.formats.hlo.shapes import Shape
     from tpuprof.parsers.ops.device import Peaks
@@ -59,29 +57,6 @@ _MOST_SHAPES, _MOST_STACKS = 4, 8
 _SCOPE = 60
 
 
-@dataclass(slots=True)
-class _Card:
-    """A card while it is written; texts of the profile are made fit for cells here."""
-
-    pen: Pen
-    lines: list[Line] = field(default_factory=list)
-
-    def head(self, name: str, words: Sequence[str], kind: OpClass | None = None) -> None:
-        """A name, and below it what it is, with the letter of its class."""
-        self.lines += self.pen.wrap(name, "strong")
-        letter: list[Span] = [(f"{CLASS_LETTER[kind]} ", CLASS_STYLE[kind])] if kind is not None else []
-        self.lines.append(self.pen.fit([*letter, (f" {self.pen.glyphs.dot} ".join(words), "dim")]))
-
-    def entry(self, label: str, text: str, key: StyleKey = "text") -> None:
-        """A paragraph with its label before it."""
-        self.lines += self.pen.entry(label, text, key, LABEL)
-
-    def known(self, label: str, text: str | None) -> None:
-        """The same of a text of the profile, where there is one."""
-        if text:
-            self.entry(label, text)
-
-
 def op_card(
     page: OpsPage,
     details: OpDetails,
@@ -94,7 +69,7 @@ def op_card(
 
     Of a custom call, `uses` is what it and its scopes use of the units.
     """
-    card, row, table = _Card(pen), details.row, page.table
+    card, row, table = Card(pen, LABEL), details.row, page.table
     kind, program = page.op_class[row], short_program(page.program[row], pen.glyphs)
     card.head(table.name[row], (table.category[row] or "category unknown", kind, program), kind)
     if op_count > 1:
@@ -132,7 +107,7 @@ def op_card(
 
 def group_card(page: OpProfilePage, tree: OpTree, node: int, pen: Pen) -> list[Line]:
     """A program, category, scope or group of duplicates: its time, its rates, and what of it takes longest."""
-    card = _Card(pen)
+    card = Card(pen, LABEL)
     kind = {"root": "all ops", "duplicates": "copies of one op"}.get(tree.kind[node], tree.kind[node])
     card.head(tree.name[node], (kind, f"{count(tree.child_count(node))} inside"))
     card.entry("time", f"{duration(int(tree.time_ps[node]))}, {share(float(tree.time_fraction[node]))} of all")
@@ -153,7 +128,7 @@ def group_card(page: OpProfilePage, tree: OpTree, node: int, pen: Pen) -> list[L
 
 def line_card(page: SourcesPage, row: int, excerpt: SourceExcerpt | None, pen: Pen) -> list[Line]:
     """What the card of a line of code has beside that of any group: the code, and the calls that led there."""
-    card = _Card(pen)
+    card = Card(pen, LABEL)
     bound, reached = page.rates.bound_name(row), float(page.rates.efficiency[row])
     if math.isfinite(reached):
         card.entry("roof", f"{used_words(reached)} of what {bound} allows")
@@ -179,7 +154,7 @@ def line_card(page: SourcesPage, row: int, excerpt: SourceExcerpt | None, pen: P
 
 def instruction_card(instruction: Instruction, pen: Pen) -> list[Line]:
     """An instruction inside a fusion, which has no time of its own."""
-    card = _Card(pen)
+    card = Card(pen, LABEL)
     card.head(instruction.name, (instruction.opcode,))
     card.entry("time", "part of the fusion's; the profile times fusions whole")
     card.known("op", instruction.framework_op)
@@ -190,7 +165,7 @@ def instruction_card(instruction: Instruction, pen: Pen) -> list[Line]:
 
 def framework_card(page: FrameworkOpsPage, ops: OpsPage, row: int, pen: Pen, op_count: int = 1) -> list[Line]:
     """A framework op, or a type of so many: its time, its rates, and the HLO op that takes most of it."""
-    card, side = _Card(pen), "host" if page.is_host[row] or ops.runs_on == "host thread" else "device"
+    card, side = Card(pen, LABEL), "host" if page.is_host[row] or ops.runs_on == "host thread" else "device"
     card.head(page.name[row], (page.type[row] or "type unknown", side), page.op_class[row])
     time = f"{duration(int(page.self_ps[row]))} self, {share(float(page.self_fraction[row]))} of the {side}"
     card.entry("time", f"{time}; {count(int(page.occurrences[row]))} occurrences")
@@ -210,7 +185,7 @@ def framework_card(page: FrameworkOpsPage, ops: OpsPage, row: int, pen: Pen, op_
 
 def kernel_card(page: KernelsPage, row: int, pen: Pen) -> list[Line]:
     """A GPU kernel: its time, what launched it and how."""
-    card, kernel = _Card(pen), page.kernels[row]
+    card, kernel = Card(pen, LABEL), page.kernels[row]
     card.head(cut_middle(kernel_name(kernel.name), pen.width, pen.glyphs), ("kernel",))
     number, total = kernel.occurrences, kernel.total_ps
     time = f"{count(number)} {pen.glyphs.times} {duration(total / number)} = {duration(total)}"
@@ -232,7 +207,7 @@ def kernel_card(page: KernelsPage, row: int, pen: Pen) -> list[Line]:
     return card.lines
 
 
-def _units(card: _Card, uses: Sequence[KernelRow]) -> None:
+def _units(card: Card, uses: Sequence[KernelRow]) -> None:
     """What a custom call uses of the units by the compiler's count, as a whole, then by scope: the most used first."""
     for scope, of_scope in groupby(uses, lambda row: row.use.scope):
         rows = sorted(of_scope, key=lambda row: -(row.share or 0.0))
@@ -247,7 +222,7 @@ def _units(card: _Card, uses: Sequence[KernelRow]) -> None:
 # --- parts ---------------------------------------------------------------------------------------------------------
 
 
-def _resources(card: _Card, rates: Rates, row: int, peaks: Peaks) -> None:
+def _resources(card: Card, rates: Rates, row: int, peaks: Peaks) -> None:
     """FLOP/s, HBM and on-chip bandwidth against their peaks, a bar each."""
     flops, top = (GFLOPS.words(rate, False) for rate in (float(rates.flops_per_second[row]), peaks.flops_per_second))
     used = float(rates.flops_utilization[row])
@@ -262,7 +237,7 @@ def _resources(card: _Card, rates: Rates, row: int, peaks: Peaks) -> None:
             card.lines.append(_meter(card, label, words, used, bandwidth_style(used)))
 
 
-def _meter(card: _Card, label: str, words: str, used: float, key: StyleKey) -> Line:
+def _meter(card: Card, label: str, words: str, used: float, key: StyleKey) -> Line:
     shown = used_words(used).rstrip("!")
     spans: list[Span] = [label_span(label, LABEL), (f"{words:<18}", "text"), (f"{shown:>6} ", key)]
     room = min(12, card.pen.width - sum(len(text) for text, _ in spans) - 1)
@@ -272,7 +247,7 @@ def _meter(card: _Card, label: str, words: str, used: float, key: StyleKey) -> L
     return card.pen.fit(spans)
 
 
-def _verdict(card: _Card, page: OpsPage, row: int) -> None:
+def _verdict(card: Card, page: OpsPage, row: int) -> None:
     """What bounds the op, and how much of its time is below the roof."""
     bound, efficiency = page.rates.bound_name(row), float(page.rates.efficiency[row])
     if bound == "unknown":
@@ -286,13 +261,13 @@ def _verdict(card: _Card, page: OpsPage, row: int) -> None:
     _above(card, above_peak(page.table, page.rates, [row])[0])
 
 
-def _above(card: _Card, why: str | None) -> None:
+def _above(card: Card, why: str | None) -> None:
     """Why a utilization is above 1, where it is."""
     if why is not None:
         card.entry(">100%", why, "warn")
 
 
-def _core(card: _Card, page: OpsPage, row: int) -> None:
+def _core(card: Card, page: OpsPage, row: int) -> None:
     """What ran the op and for whom, and the flags and the energy that HLO stats have of it."""
     keys = ("core_type", "remat", "outside_compilation", "autotuned", "energy_joules")
     core, remat, outside, tuned, energy = row_words(HLO_OPS, keys, page, row, card.pen.glyphs.is_ascii)
@@ -302,7 +277,7 @@ def _core(card: _Card, page: OpsPage, row: int) -> None:
     card.entry("core", words)
 
 
-def _matrix(card: _Card, details: OpDetails) -> None:
+def _matrix(card: Card, details: OpDetails) -> None:
     """What share of the matrix unit the op's dots and convolutions can use, the worst one first."""
     known = [(work.share, work) for work in details.matrix if work.share is not None]
     if not known:
@@ -323,7 +298,7 @@ def _padded(plain: int | None, padded: int | None, glyphs: Glyphs) -> str:
     return count(plain) if plain == padded else f"{count(plain)}{glyphs.arrow}{count(padded)}"
 
 
-def _padding(card: _Card, details: OpDetails) -> None:
+def _padding(card: Card, details: OpDetails) -> None:
     """The shapes that tiling makes larger: from what to what, and how much."""
     padded = details.padded
     for index, note in enumerate(padded[:_MOST_SHAPES]):
@@ -344,7 +319,7 @@ def _padding_words(shape: Shape, expansion: float, glyphs: Glyphs) -> str:
     return f"{expansion:.2f}{glyphs.times} {shape.element_type}[{changed}] tile {tile}: {sizes}"
 
 
-def _source(card: _Card, details: OpDetails, excerpt: SourceExcerpt | None) -> None:
+def _source(card: Card, details: OpDetails, excerpt: SourceExcerpt | None) -> None:
     if not details.source and not details.source_stack:
         return
     card.entry("source", details.source or details.source_stack[-1])

@@ -10,10 +10,10 @@ import numpy as np
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.session.diff.model import Diff, MatchedBy, OpChange, OpGroupChange
 from tpuprof.parsers.session.diff.noise import CONFIDENCE, MOST_BATCHES
-from tpuprof.tui.draw.bars import CLASS_STYLE
+from tpuprof.tui.draw.card import Card
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import CLASS_LETTER, Line
+from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.diff.changes import ChangeRow
 from tpuprof.tui.pages.commands.diff.drawing import changed
 from tpuprof.tui.pages.commands.diff.verdict import verdict
@@ -31,65 +31,58 @@ _MATCHED: dict[MatchedBy, str] = {
 }
 
 
-def card(diff: Diff, row: ChangeRow, pen: Pen) -> list[Line]:
+def change_card(diff: Diff, row: ChangeRow, pen: Pen) -> list[Line]:
     """Everything about a row."""
-    if row.texts is not None:
-        return _setting(row, row.texts, pen)
+    card = Card(pen, LABEL)
+    card.head(row.name)
+    if row.texts is not None:  # a setting, with its whole values
+        card.entry("change", MARKS[row.change.mark].word)
+        card.entry("kind", row.note)
+        for side, text in zip("AB", row.texts, strict=True):
+            card.entry(side, text or "not told")
+        return card.lines
     change, is_ascii, share = row.change, pen.glyphs.is_ascii, relative(row.change)
     size = signed(change.delta, row.kind, is_ascii) + (f" ({share})" if share and row.kind != "percent" else "")
-    rows = [("change", f"{MARKS[change.mark].word}  {size}")]
+    card.entry("change", f"{MARKS[change.mark].word}  {size}")
     for name, value in (("A", change.before), ("B", change.after)):
-        rows.append((name, side_figure(change, value, row.kind, is_ascii, "not there")))
+        card.entry(name, side_figure(change, value, row.kind, is_ascii, "not there"))
     if row.kind == "time":
-        rows.append(("noise", "unknown" if change.noise is None else noise_time(change, is_ascii)))
-        rows.append(("per", f"{per_unit(diff)}, on the mean core"))
-    if row.note and row.op is None:
-        rows.append(("note", row.note))
-    lines = [*pen.wrap(row.name, "strong"), *pen.labelled(rows, LABEL)]
+        card.entry("noise", "unknown" if change.noise is None else noise_time(change, is_ascii))
+        card.entry("per", f"{per_unit(diff)}, on the mean core")
+    card.known("note", row.note if row.op is None else None)
     if row.group is not None:
-        lines += _clones(diff, row.group, pen)
-    return lines if row.op is None else lines + _op(diff, row.op, pen)
+        _write_clones(card, diff, row.group)
+    if row.op is not None:
+        _write_op(card, diff, row.op)
+    return card.lines
 
 
-def _setting(row: ChangeRow, texts: tuple[str | None, str | None], pen: Pen) -> list[Line]:
-    """A setting with its whole values."""
-    rows = [("change", MARKS[row.change.mark].word), ("kind", row.note)]
-    rows += [(side, (text or "not told")) for side, text in zip("AB", texts, strict=True)]
-    return [*pen.wrap(row.name, "strong"), *pen.labelled(rows, LABEL)]
-
-
-def _clones(diff: Diff, group: OpGroupChange, pen: Pen) -> list[Line]:
+def _write_clones(card: Card, diff: Diff, group: OpGroupChange) -> None:
     """Which ops a group adds up, those with the largest changes, and whose texts are below."""
     changes = [diff.ops[number] for number in group.members]
     counts = Counter(MARKS[op.time.mark].word for op in changes)
     words = ", ".join(f"{number:,} {word}" for word, number in counts.most_common())
-    rows = [("clones", f"{len(changes):,}, each by itself: {words}; texts are those of one of them")]
+    card.entry("clones", f"{len(changes):,}, each by itself: {words}; texts are those of one of them")
     for number, op in enumerate(changes[:_MOST_CLONES]):
-        size = f"{signed(op.time.delta, 'time', pen.glyphs.is_ascii)} {relative(op.time)}".rstrip()
-        rows.append(("" if number else "largest", f"{size}  {op.name}"))
-    return pen.labelled(rows, LABEL)
+        size = f"{signed(op.time.delta, 'time', card.pen.glyphs.is_ascii)} {relative(op.time)}".rstrip()
+        card.entry("" if number else "largest", f"{size}  {op.name}")
 
 
-def _op(diff: Diff, op: OpChange, pen: Pen) -> list[Line]:
-    category = op.category or "category unknown"
-    words = f"{category} {pen.glyphs.dot} {op.op_class} {pen.glyphs.dot} {op.program}"
-    head = pen.fit([(f"{CLASS_LETTER[op.op_class]} ", CLASS_STYLE[op.op_class]), (words, "dim")])
+def _write_op(card: Card, diff: Diff, op: OpChange) -> None:
+    card.kind((op.category or "category unknown", op.op_class, op.program), op.op_class)
     known = [f"{value:.6g}" for value in (op.count.before, op.count.after) if value is not None]
-    number = known[0] if len(set(known)) == 1 else f" {pen.glyphs.arrow} ".join(known)
-    rows = [("runs", f"{number} {'time' if number == '1' else 'times'} {per_unit(diff)}")]
-    if op.old_name:
-        rows.append(("in A", op.old_name))
-    if _MATCHED[op.matched_by]:
-        rows.append(("matched", _MATCHED[op.matched_by]))
-    elif op.time.mark == "same":
-        rows.append(("note", "it runs outside of the typical steps only"))
-    if op.framework_op:
-        rows.append(("op", op.framework_op))
-    rows += [(f"source{label}", text) for label, text in _of_both(diff, op, _source)]
-    lines = [head, *pen.labelled(rows, LABEL)]
+    number = known[0] if len(set(known)) == 1 else f" {card.pen.glyphs.arrow} ".join(known)
+    card.entry("runs", f"{number} {'time' if number == '1' else 'times'} {per_unit(diff)}")
+    card.known("in A", op.old_name)
+    card.known("matched", _MATCHED[op.matched_by])
+    if op.time.mark == "same" and not _MATCHED[op.matched_by]:
+        card.entry("note", "it runs outside of the typical steps only")
+    card.known("op", op.framework_op)
+    for label, text in _of_both(diff, op, _source):
+        card.entry(f"source{label}", text)
     for label, text in _of_both(diff, op, OpTable.expression):
-        lines += [pen.fit([]), *pen.labelled([(f"HLO{label}", text)], LABEL)]
-    return lines
+        card.lines.append(card.pen.fit([]))
+        card.entry(f"HLO{label}", text)
 
 
 def _source(table: OpTable, row: int) -> str:
@@ -155,22 +148,18 @@ OF_CARDS = (
 
 def meaning_lines(diff: Diff, pen: Pen) -> list[Line]:
     """What the figures mean, and what is unknown."""
-
-    def heading(title: str) -> Line:
-        return pen.fit([(title, "title")])
-
-    blank, lines = pen.fit([]), [heading("What the figures mean")]
-    for words in _MEANING:
-        lines += pen.wrap(words, "text")
+    card = Card(pen)
+    card.title("What the figures mean")
+    card.say(*_MEANING)
     notes = [(name, note) for name, side in (("A", diff.before), ("B", diff.after)) for note in side.warnings]
     if notes or diff.warnings:
-        lines += [blank, heading("Notes")]
+        card.title("Notes")
         for sentence in diff.warnings:
-            lines += pen.wrap(sentence, "text", [("! ", "warn")])
+            card.lines += pen.wrap(sentence, "text", [("! ", "warn")])
         for name, note in notes:
-            lines += pen.wrap(note, "text", [(f"{name} ", "dim")])
+            card.lines += pen.wrap(note, "text", [(f"{name} ", "dim")])
     if diff.unknown:
-        lines += [blank, heading("What is not known")]
+        card.title("What is not known")
         for key, why in diff.unknown.items():
-            lines += pen.wrap(why, "text", [(f"{key}: ", "dim")])
-    return lines
+            card.lines += pen.wrap(why, "text", [(f"{key}: ", "dim")])
+    return card.lines

@@ -12,7 +12,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.diff import changes
 from tpuprof.tui.pages.commands.diff.changes import ChangeRow, ViewName
-from tpuprof.tui.pages.commands.diff.details import OF_CARDS, card, meaning_lines, summary
+from tpuprof.tui.pages.commands.diff.details import OF_CARDS, change_card, meaning_lines, summary
 from tpuprof.tui.pages.commands.diff.drawing import DiffView, compose, is_sortable, shown
 from tpuprof.tui.pages.commands.diff.drawing import head_line as drawn_head
 from tpuprof.tui.terminal.theme import AnyLine
@@ -115,7 +115,7 @@ class DiffScreen(PageScreen[ChangeRow]):
         if self.row is not None and self.row.phase is not None:
             self.view = self.view.anew(name="ops", phase=self.row.name)
         elif self.row is not None:
-            self.open(TextPopup(self.look, "Change", partial(card, self._part, self.row), meanings(*OF_CARDS)))
+            self.open(TextPopup(self.look, "Change", partial(change_card, self._part, self.row), meanings(*OF_CARDS)))
 
     def _phase(self, by: int) -> None:
         """The next program by itself, or all together."""

@@ -11,7 +11,7 @@ from tpuprof.parsers.formats.pprof.messages import Frame
 from tpuprof.parsers.memory.live_arrays import Allocation, By, is_library, short_device
 from tpuprof.parsers.session.diff.live_arrays import GroupChange, LiveArraysDiff
 from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.buffers.words import entry
+from tpuprof.tui.draw.card import Card
 from tpuprof.tui.draw.format import count, percent
 from tpuprof.tui.draw.layout import cut_begin
 from tpuprof.tui.draw.pen import Pen
@@ -29,37 +29,35 @@ _MOST_FRAMES = 200
 excerpt_of = cache(source_excerpt)
 
 
-def card(content: Content, row: Row, by: By, pen: Pen) -> list[Line]:
+def group_card(content: Content, row: Row, by: By, pen: Pen) -> list[Line]:
     """Everything about a row."""
     group, page = changes.group_of(row), changes.page_of(content, row)
-    lines = pen.wrap(group_name(group, by), "strong")
+    card = Card(pen)
+    card.head(group_name(group, by))
     if isinstance(row, GroupChange):
-        lines += _change(row, pen)
+        _write_change(card, row)
     else:
         share = percent(percent_of(group.total.size_bytes, page.total.size_bytes))
-        lines += entry("size", f"{binary_size(group.total.size_bytes)}, {share} of all", pen, "strong")
-        lines += entry("count", count(group.total.count), pen)
-    lines += entry("kind", group.kind or "unknown: the file does not say", pen)
-    if group.devices:
-        lines += entry("devices", ", ".join(group.devices), pen)
+        card.entry("size", f"{binary_size(group.total.size_bytes)}, {share} of all", "strong")
+        card.entry("count", count(group.total.count))
+    card.entry("kind", group.kind or "unknown: the file does not say")
+    card.known("devices", ", ".join(group.devices))
     members = [page.allocations[member] for member in group.members]
     if len(members) > 1:
-        lines += [pen.fit([]), pen.fit([("By stack, size and device", "title")])]
-        lines += [_member_line(one, pen) for one in members[:_MOST_LISTED]]
-        if len(members) > _MOST_LISTED:
-            lines.append(pen.fit([(f"and {len(members) - _MOST_LISTED:,} more", "dim")]))
+        card.title("By stack, size and device")
+        card.lines += [_member_line(one, pen) for one in members[:_MOST_LISTED]]
+        card.more(len(members) - _MOST_LISTED)
     largest = " of the largest" if len(members) > 1 else ""
-    lines += [pen.fit([]), pen.fit([(f"The stack{largest}, the innermost call first", "title")])]
-    return lines + stack_lines(members[0], pen)
+    card.title(f"The stack{largest}, the innermost call first")
+    return card.lines + stack_lines(members[0], pen)
 
 
-def _change(row: GroupChange, pen: Pen) -> list[Line]:
-    lines: list[Line] = []
+def _write_change(card: Card, row: GroupChange) -> None:
     for label, group in (("before", row.before), ("after", row.after)):
         words = "none" if group is None else f"{binary_size(group.total.size_bytes)} in {count(group.total.count)}"
-        lines += entry(label, words, pen)
+        card.entry(label, words)
     words = f"{changes.signed_size(row.size_change)}, {changes.signed_count(row.count_change)} in count"
-    return lines + entry("change", words, pen, changes.change_style(row.size_change or row.count_change))
+    card.entry("change", words, changes.change_style(row.size_change or row.count_change))
 
 
 def _member_line(one: Allocation, pen: Pen) -> Line:
@@ -122,13 +120,13 @@ _COMPARED = (
 def meaning_lines(content: Content, pen: Pen) -> list[Line]:
     """What the columns and the numbers mean."""
     is_diff = isinstance(content, LiveArraysDiff)
-    lines = [pen.fit([("What the columns mean", "title")])]
+    card = Card(pen)
+    card.title("What the columns mean")
     for title, words in help_rows(changes.CHANGES if is_diff else GROUPS, changes.sorts(content)[0]):
-        lines += pen.wrap(words, "text", [(f"{title:<10}", "strong")])
-    lines += [pen.fit([]), pen.fit([("What the numbers mean", "title")])]
-    for words in (*_MEANING, *(_COMPARED if is_diff else ())):
-        lines += pen.wrap(words, "text")
-    return lines
+        card.lines += pen.wrap(words, "text", [(f"{title:<10}", "strong")])
+    card.title("What the numbers mean")
+    card.say(*_MEANING, *(_COMPARED if is_diff else ()))
+    return card.lines
 
 
 def summary(content: Content, rows: Sequence[Row]) -> str:

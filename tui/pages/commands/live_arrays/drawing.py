@@ -19,7 +19,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.commands.live_arrays import changes
-from tpuprof.tui.pages.commands.live_arrays.card import card
+from tpuprof.tui.pages.commands.live_arrays.card import group_card
 from tpuprof.tui.pages.commands.live_arrays.changes import Content, Row
 from tpuprof.tui.pages.commands.live_arrays.fields import BY_TITLES, GROUPS, GroupRows
 from tpuprof.tui.report.fields import Table, is_descending, order, screen_columns
@@ -115,7 +115,7 @@ def compose(content: Content, view: LiveArraysView, listed: ListedArrays, pen: P
     left = pen.width * 11 // 20 if with_card else pen.width
     table = table_lines(content, view, listed, range(first, min(len(rows), first + room)), pen.at(left))
     if with_card:
-        drawn = card(content, rows[view.cursor], view.by, pen.at(pen.width - left - 3))
+        drawn = group_card(content, rows[view.cursor], view.by, pen.at(pen.width - left - 3))
         shown = pen.at(pen.width - left - 3).shortened(drawn, room + 1)
         table = hstack((table, gutter_lines(room + 1, pen.glyphs), shown), (left, 3, pen.width - left - 3))
     lines += table

@@ -12,7 +12,7 @@ from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.live_arrays import drawing
-from tpuprof.tui.pages.commands.live_arrays.card import card, excerpt_of, meaning_lines, summary
+from tpuprof.tui.pages.commands.live_arrays.card import excerpt_of, group_card, meaning_lines, summary
 from tpuprof.tui.pages.commands.live_arrays.changes import Content, Row, group_of, sorts
 from tpuprof.tui.pages.commands.live_arrays.drawing import ListedArrays, LiveArraysView
 from tpuprof.tui.pages.commands.live_arrays.fields import BY_WORDS
@@ -95,7 +95,9 @@ class LiveArraysScreen(PageScreen[Row]):
     def enter(self) -> None:
         """The whole stack, and all else of the row under the cursor."""
         if self.row is not None:
-            self.open(TextPopup(self.look, "Live arrays", partial(card, self.content, self.row, self.view.by), ABOUT))
+            self.open(
+                TextPopup(self.look, "Live arrays", partial(group_card, self.content, self.row, self.view.by), ABOUT)
+            )
 
     def _show(self, words: str, **changes: object) -> None:
         self.view, self.flash = self.view.anew(**changes), words

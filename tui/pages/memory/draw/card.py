@@ -9,7 +9,8 @@ from tpuprof.parsers.memory.model import Buffer, SpaceMemory
 from tpuprof.parsers.memory.modules.groups import BufferGroup
 from tpuprof.tui.draw.buffers import words as buffer_words
 from tpuprof.tui.draw.buffers.sizes import binary_size
-from tpuprof.tui.draw.buffers.words import LABEL, NAMED, PADDED, WASTED, entry, expansion_style
+from tpuprof.tui.draw.buffers.words import NAMED, PADDED, WASTED, expansion_style
+from tpuprof.tui.draw.card import Card
 from tpuprof.tui.draw.format import UNKNOWN, count, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey
@@ -26,61 +27,60 @@ def buffer_card(page: SpaceMemory, row: int, pen: Pen, point: int) -> list[Line]
         row: of `page.live_ranges`.
         point: where to count buffers of the same shape; where the buffer is not in memory then, the peak or its birth.
     """
-    buffer = page.buffers[row]
-    opcode = buffer.opcode or "opcode unknown"
-    kind = f"{buffer_words.CATEGORY_PHRASES[buffer.category]} {pen.glyphs.dot} {opcode}"
-    lines = [*pen.wrap(buffer.name, "strong"), pen.fit([(kind, "dim")])]
-    lines += _sizes(page, buffer, pen)
-    if buffer.shape:
-        lines += entry("shape", buffer.shape, pen, "strong")
-    lines += _alike(page, row, buffer, _counted_at(page, row, point), pen)
-    if buffer.framework_op:
-        lines += entry("op", buffer.framework_op.rstrip(":"), pen)
-    lines += buffer_words.source_entry(buffer, pen)
-    lines += _stay_lines(page, int(page.live_ranges.born[row]), int(page.live_ranges.dies[row]), pen)
-    return lines + _place(page, row, buffer, pen)
+    card, buffer = Card(pen), page.buffers[row]
+    card.head(buffer.name, (buffer_words.CATEGORY_PHRASES[buffer.category], buffer.opcode or "opcode unknown"))
+    _sizes(card, page, buffer)
+    card.known("shape", buffer.shape, "strong")
+    _alike(card, page, row, buffer, _counted_at(page, row, point))
+    card.known("op", (buffer.framework_op or "").rstrip(":"))
+    buffer_words.source_entry(card, buffer)
+    _stay(card, page, int(page.live_ranges.born[row]), int(page.live_ranges.dies[row]))
+    _place(card, page, row, buffer)
+    return card.lines
 
 
 def group_card(page: SpaceMemory, group: BufferGroup, pen: Pen) -> list[Line]:
     """A group: its size, its padding, when any of it is in memory, and its largest buffers."""
     live_ranges, rows = page.live_ranges, group.rows
     number = len(rows)
-    lines = [*pen.wrap(group.name, "strong"), pen.fit([(counted(number, "buffer"), "dim")])]
-    lines += _size_entry(page, group.size_bytes, pen)
+    card = Card(pen)
+    card.head(group.name, (counted(number, "buffer"),))
+    _size_entry(card, page, group.size_bytes)
     if group.padding_bytes > 0:
         elements = group.size_bytes - group.padding_bytes
         style = expansion_style(group.size_bytes / elements if elements > 0 else WASTED)
         style = "dim" if group.padding_bytes < SMALL * page.peak_bytes else style
-        lines += entry("padding", f"{binary_size(group.padding_bytes)} of that", pen, style)
+        card.entry("padding", f"{binary_size(group.padding_bytes)} of that", style)
     else:
-        lines += entry("padding", "none", pen, "dim")
-    lines += _stay_lines(page, int(live_ranges.born[rows].min()), int(live_ranges.dies[rows].max()), pen)
+        card.entry("padding", "none", "dim")
+    _stay(card, page, int(live_ranges.born[rows].min()), int(live_ranges.dies[rows].max()))
     largest = rows[np.argsort(-live_ranges.size_bytes[rows], kind="stable")[:NAMED]]
     for place, row in enumerate(largest.tolist()):
         buffer = page.buffers[row]
         size = binary_size(int(live_ranges.size_bytes[row]))
         words = f"{size} {buffer_words.short_shape(buffer.shape)} {buffer.name}"
-        lines += entry("" if place else "largest", words, pen)
+        card.entry("" if place else "largest", words)
     if number > NAMED:
-        lines += entry("", f"and {count(number - NAMED)} more", pen, "dim")
-    return lines
+        card.entry("", f"and {count(number - NAMED)} more", "dim")
+    return card.lines
 
 
-def _sizes(page: SpaceMemory, buffer: Buffer, pen: Pen) -> list[Line]:
+def _sizes(card: Card, page: SpaceMemory, buffer: Buffer) -> None:
     """What it takes, of that the elements, and what padding adds."""
-    lines = _size_entry(page, buffer.size_bytes, pen)
+    _size_entry(card, page, buffer.size_bytes)
     padding, expansion = buffer.padding_bytes, buffer.expansion
     if not padding:
         why = "unknown: the size of its elements is not known" if padding is None else "none"
-        return lines + entry("padding", why, pen, "dim")
+        card.entry("padding", why, "dim")
+        return
     is_little = expansion is None or expansion < PADDED or padding < SMALL * page.peak_bytes
     key: StyleKey = "text" if is_little else expansion_style(expansion)
-    return lines + buffer_words.padding_entry(buffer, key, pen)
+    buffer_words.padding_entry(card, buffer, key)
 
 
-def _size_entry(page: SpaceMemory, size_bytes: int, pen: Pen) -> list[Line]:
+def _size_entry(card: Card, page: SpaceMemory, size_bytes: int) -> None:
     share = percent(100 * size_bytes / page.peak_bytes) if page.peak_bytes > 0 else UNKNOWN
-    return entry("size", f"{binary_size(size_bytes)}, as much as {share} of the peak", pen, "strong")
+    card.entry("size", f"{binary_size(size_bytes)}, as much as {share} of the peak", "strong")
 
 
 def _counted_at(page: SpaceMemory, row: int, point: int) -> int:
@@ -91,37 +91,39 @@ def _counted_at(page: SpaceMemory, row: int, point: int) -> int:
     )
 
 
-def _alike(page: SpaceMemory, row: int, buffer: Buffer, point: int, pen: Pen) -> list[Line]:
+def _alike(card: Card, page: SpaceMemory, row: int, buffer: Buffer, point: int) -> None:
     if not buffer.shape:
-        return []
+        return
     live_ranges, rows = page.live_ranges, page.at(point)
     same = rows[(live_ranges.size_bytes[rows] == live_ranges.size_bytes[row]) & (rows != row)]
     number = sum(page.buffers[other].shape == buffer.shape for other in same[:COMPARED].tolist())
     where = "at the peak" if point == page.peak_position else f"at point {count(point)}"
     more = "more than " if len(same) > COMPARED else ""
-    return buffer_words.alike_entry(number, int(live_ranges.size_bytes[row]) * (number + 1), where, pen, more)
+    buffer_words.alike_entry(card, number, int(live_ranges.size_bytes[row]) * (number + 1), where, more)
 
 
-def _stay_lines(page: SpaceMemory, born: int, dies: int, pen: Pen) -> list[Line]:
+def _stay(card: Card, page: SpaceMemory, born: int, dies: int) -> None:
     """When it comes, when it goes, and how much of the program that is."""
     if page.points == 1:
-        return entry("in memory", "throughout; the module has no heap trace of what is not", pen, "dim")
+        card.entry("in memory", "throughout; the module has no heap trace of what is not", "dim")
+        return
     if born <= 0 and dies >= page.points:
-        return entry("in memory", "throughout the program", pen)
+        card.entry("in memory", "throughout the program")
+        return
     first, last = max(born, 0), min(dies, page.points)
     length = max(0, last - first)
     words = f"{count(length)} of {count(page.points)} points, {percent(100 * length / page.points, 0)}"
-    lines = entry("in memory", words, pen)
-    room = min(_BAR * 2, pen.width - LABEL - 1)
+    card.entry("in memory", words)
+    pen, room = card.pen, min(_BAR * 2, card.pen.width - card.label - 1)
     if room >= _BAR:  # a small picture of where in the program it is in memory
         before = min(room - 1, int(first / page.points * room))
         cells = min(max(1, round((last / page.points - first / page.points) * room)), room - before)
         light = "." if pen.glyphs.is_ascii else pen.glyphs.horizontal
         bar: list[Span] = [(light * before, "rule"), (pen.glyphs.full * cells, "class.compute")]
-        lines.append(pen.fit([(" " * LABEL, "text"), *bar, (light * (room - before - cells), "rule")]))
+        card.lines.append(pen.fit([(" " * card.label, "text"), *bar, (light * (room - before - cells), "rule")]))
     came, gone = "at the program's beginning", "stays to the program's end"
-    lines += entry("born", _event_words(page, first) if first else came, pen)
-    return lines + entry("dies", gone if dies >= page.points else _event_words(page, last), pen)
+    card.entry("born", _event_words(page, first) if first else came)
+    card.entry("dies", gone if dies >= page.points else _event_words(page, last))
 
 
 def _event_words(page: SpaceMemory, point: int) -> str:
@@ -130,13 +132,12 @@ def _event_words(page: SpaceMemory, point: int) -> str:
     return (f"point {count(point)}" + (f", with {name}" if name else "")) if point > 0 else ""
 
 
-def _place(page: SpaceMemory, row: int, buffer: Buffer, pen: Pen) -> list[Line]:
+def _place(card: Card, page: SpaceMemory, row: int, buffer: Buffer) -> None:
     allocation, offset = int(page.live_ranges.allocation[row]), buffer.offset_bytes
     kind = f" ({buffer.allocation_type})" if buffer.allocation_type else ""
     words = f"{allocation}{kind}" if allocation >= 0 else f"unknown{kind}"
     if offset is not None:
         words += f", from {binary_size(offset)} on" if offset > 0 else ", from its beginning on"
-    lines = entry("allocated", words, pen)
-    if buffer.logical_buffer is not None:
-        lines += entry("buffer", str(buffer.logical_buffer), pen, "dim")
-    return lines + (entry("label", buffer.label, pen, "dim") if buffer.label else [])
+    card.entry("allocated", words)
+    card.known("buffer", None if buffer.logical_buffer is None else str(buffer.logical_buffer), "dim")
+    card.known("label", buffer.label, "dim")

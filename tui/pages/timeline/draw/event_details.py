@@ -14,6 +14,7 @@ from tpuprof.parsers.formats.xspace.metadata import StatValue
 from tpuprof.parsers.timeline.details import EventStats, op_facts, read_event_stats, self_time
 from tpuprof.parsers.timeline.model import EventId, Timeline, Track
 from tpuprof.parsers.timeline.read.flows import Flow
+from tpuprof.tui.draw.card import Card
 from tpuprof.tui.draw.format import count, duration, percent, size
 from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.pen import Pen
@@ -56,40 +57,35 @@ def event_lines(
         flows: what leads to it or from it.
         excerpt: lines of its source, where the file is on this machine.
     """
-    track, index, blank = timeline.track(event), event[2], pen.fit([])
+    card, track, index = Card(pen), timeline.track(event), event[2]
     where = _place(timeline, event) + (f", lane {track.lane_of(index)}" * (track.depth > 1))
-    lines = [*pen.wrap(track.label(index)[:_LONGEST], "strong"), blank]
-    lines += _rows([("on", where), *_times(timeline, track, index, pen.glyphs)], pen)
+    card.head(track.label(index)[:_LONGEST])
+    card.lines.append(pen.fit([]))
+    _write(card, [("on", where), *_times(timeline, track, index, pen.glyphs)])
     for flow in flows[:_MOST_FLOWS]:
         label = timeline.track((flow.section, flow.track)).label(flow.event)[:_NAME_SEEN]
         words = f"{flow.kind}: {label} on {_place(timeline, (flow.section, flow.track))}"
-        lines += pen.wrap(words, "text", [("> " if flow.direction == "out" else "< ", "key")])
-    lines += _more(len(flows) - _MOST_FLOWS, pen)
+        card.lines += pen.wrap(words, "text", [("> " if flow.direction == "out" else "< ", "key")])
+    card.more(len(flows) - _MOST_FLOWS)
     if excerpt is not None:
-        lines += [blank, *pen.wrap(excerpt.path[:_LONGEST], "title")]
-        lines += pen.excerpt(excerpt)
+        card.lines += [pen.fit([]), *pen.wrap(excerpt.path[:_LONGEST], "title"), *pen.excerpt(excerpt)]
     if isinstance(stats, str):
-        return [*lines, blank, *pen.wrap(stats, "warn")]
+        return [*card.lines, pen.fit([]), *pen.wrap(stats, "warn")]
     for title, pairs in (("Stats of the event", stats.of_event), ("Stats of its metadata", stats.of_metadata)):
         if pairs:
-            lines += [blank, pen.fit([(title, "title")])]
-            lines += _rows([(name, _value(name, value)) for name, value in pairs[:_MOST_STATS]], pen)
-            lines += _more(len(pairs) - _MOST_STATS, pen)
+            card.title(title)
+            _write(card, [(name, _value(name, value)) for name, value in pairs[:_MOST_STATS]])
+            card.more(len(pairs) - _MOST_STATS)
     text = track.names.long_name(int(track.key[index]))
     if text:
-        title = "HLO text" if track.kind in ("ops", "async") else "Name"
-        lines += [blank, pen.fit([(title, "title")]), *pen.wrap(text[:_LONGEST], "text")]
-    return lines
+        card.title("HLO text" if track.kind in ("ops", "async") else "Name")
+        card.say(text[:_LONGEST])
+    return card.lines
 
 
 def _place(timeline: Timeline, place: tuple[int, ...]) -> str:
     """Which track of which section."""
     return f"{timeline.sections[place[0]].title[:_NAME_SEEN]}, {timeline.track(place).name[:_NAME_SEEN]}"
-
-
-def _more(number: int, pen: Pen) -> list[Line]:
-    """How many are left out, if any."""
-    return [pen.fit([(f"and {number:,} more", "dim")])] if number > 0 else []
 
 
 def _times(timeline: Timeline, track: Track, index: int, glyphs: Glyphs) -> list[tuple[str, str]]:
@@ -116,15 +112,13 @@ def _times(timeline: Timeline, track: Track, index: int, glyphs: Glyphs) -> list
     return rows
 
 
-def _rows(rows: Sequence[tuple[str, str]], pen: Pen) -> list[Line]:
+def _write(card: Card, rows: Sequence[tuple[str, str]]) -> None:
     """Names and values; a long value goes on below itself."""
-    lines: list[Line] = []
     for name, value in rows:
-        label = cut_middle(name[:_NAME_SEEN], max(_LABEL, pen.width // 2), pen.glyphs)
+        label = cut_middle(name[:_NAME_SEEN], max(_LABEL, card.pen.width // 2), card.pen.glyphs)
         for part in value.splitlines() or ("",):
-            lines += pen.wrap(part, "text", [(f"{label:<{_LABEL}} ", "dim")])
+            card.lines += card.pen.wrap(part, "text", [(f"{label:<{_LABEL}} ", "dim")])
             label = ""
-    return lines
 
 
 def _value(name: str, value: StatValue) -> str:

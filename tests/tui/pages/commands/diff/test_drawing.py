@@ -16,7 +16,7 @@ from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, Line, plain
 from tpuprof.tui.pages.commands.diff.changes import SORTS, VIEWS, Sort, ViewName, entries
-from tpuprof.tui.pages.commands.diff.details import card, meaning_lines, summary
+from tpuprof.tui.pages.commands.diff.details import change_card, meaning_lines, summary
 from tpuprof.tui.pages.commands.diff.drawing import (
     DiffView,
     compose,
@@ -68,7 +68,7 @@ def test_golden_of_the_views(diff: Diff, name: ViewName) -> None:
 def test_golden_of_clones(clones: Diff, width: int) -> None:
     together = frame(clones, DiffView(hides_same=False), width, 12).lines
     apart = frame(clones, DiffView(hides_same=False, apart=True), width, 12).lines
-    of_group = card(clones, entries(clones, "ops")[0], Pen(width, BLOCK))
+    of_group = change_card(clones, entries(clones, "ops")[0], Pen(width, BLOCK))
     check_golden(GOLDEN / f"diff-clones-{width}.txt", text([*together, *apart, *of_group]))
 
 
@@ -209,14 +209,14 @@ def test_filter_and_hiding(diff: Diff) -> None:
 
 def test_the_card_of_an_op(diff: Diff) -> None:
     rows = {row.name: row for row in entries(diff, "ops")}
-    words = text(card(diff, rows["fusion.52"], Pen(76, BLOCK)))
+    words = text(change_card(diff, rows["fusion.52"], Pen(76, BLOCK)))
     for part in ("+2.00 ms (+22.2%)", "in A     fusion.41", "numbered it anew", "jit(step)/norm/mul", "HLO A", "HLO B"):
         assert part in words
-    new = text(card(diff, rows["all-gather.3"], Pen(76, BLOCK)))
+    new = text(change_card(diff, rows["all-gather.3"], Pen(76, BLOCK)))
     assert "A        not there" in new and "HLO B    %all-gather.3 = " in new and "HLO A" not in new
-    same = text(card(diff, rows["all-reduce.9"], Pen(76, BLOCK)))
+    same = text(change_card(diff, rows["all-reduce.9"], Pen(76, BLOCK)))
     assert "HLO      %all-reduce.9" in same and "1 time a step" in same
-    assert "noise" in text(card(diff, entries(diff, "time")[0], Pen(60, ASCII)))
+    assert "noise" in text(change_card(diff, entries(diff, "time")[0], Pen(60, ASCII)))
 
 
 def test_the_summary_is_short_and_plain(diff: Diff) -> None:
@@ -232,7 +232,7 @@ def test_names_are_hostile(tmp_path: Path) -> None:
         assert "\x1b" not in text(frame(found, DiffView(name=name, hides_same=False), 120, 40).lines)
     assert "\x1b" not in verdict(found) and "\x1b" not in summary(found)
     row = next(row for row in entries(found, "ops") if row.name == evil)
-    assert "\x1b" not in text(card(found, row, Pen(80, BLOCK)))
+    assert "\x1b" not in text(change_card(found, row, Pen(80, BLOCK)))
 
 
 def test_help_has_the_cautions(tmp_path: Path, diff: Diff) -> None:

@@ -9,11 +9,12 @@ from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.triage import Triage
 from tpuprof.tui.draw.buffers import words
 from tpuprof.tui.draw.buffers.sizes import binary_size, limit_size
-from tpuprof.tui.draw.buffers.words import PADDED, entry, expansion_words, short_shape
+from tpuprof.tui.draw.buffers.words import PADDED, expansion_words, short_shape
+from tpuprof.tui.draw.card import Card
 from tpuprof.tui.draw.format import percent
 from tpuprof.tui.draw.layout import clean, cut_begin
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import ASCII, Line, StyleKey, plain
+from tpuprof.tui.draw.spans import ASCII, Line, plain
 from tpuprof.tui.pages.commands.oom.draw.bars import KIND_WORDS, verdict_line
 from tpuprof.tui.pages.commands.oom.draw.table import BufferRow, instruction_of, place_of
 from tpuprof.tui.pages.commands.oom.fields import CALLED
@@ -29,51 +30,55 @@ def buffer_card(triage: Triage, row: BufferRow, pen: Pen, excerpt: SourceExcerpt
     """
     buffers = triage.need.buffers
     buffer = buffers[row.buffers[0]]
-    lines: list[Line] = []
+    card = Card(pen)
     if len(row.buffers) > 1:
-        lines += pen.wrap(row.title, "strong")
-        lines += _listed(triage, row.buffers, pen)
-        lines += [pen.fit([]), pen.fit([("The largest of them", "title")])]
-    kind = [words.CATEGORY_PHRASES[buffer.category], buffer.opcode]
-    facts = f" {pen.glyphs.dot} ".join(word for word in kind if word)
-    lines += pen.wrap(instruction_of(buffer) or short_shape(buffer.shape), "strong")
-    lines.append(pen.fit([(facts, "dim")]))
+        card.head(row.title)
+        _list(card, triage, row.buffers)
+        card.title("The largest of them")
+    kind = (words.CATEGORY_PHRASES[buffer.category], buffer.opcode)
+    card.head(instruction_of(buffer) or short_shape(buffer.shape), [*filter(None, kind)])
     whole = "peak" if triage.kind == "module" else "need"
     size = binary_size(buffer.size_bytes)
     if triage.wanted_bytes:
         size += f", as much as {percent(100 * buffer.size_bytes / triage.wanted_bytes)} of the {whole}"
-    lines += entry("size", size, pen, "strong")
-    lines += _padding(buffer, pen)
-    lines += _entries({"shape": buffer.shape}, pen, "strong")
+    card.entry("size", size, "strong")
+    _write_padding(card, buffer)
+    card.known("shape", buffer.shape, "strong")
     alike = [other.size_bytes for other in buffers if buffer.shape and other.shape == buffer.shape]
     if alike:  # layers kept for the backward pass, mostly
         where = "at the peak" if triage.kind == "module" else "in the list"
-        lines += words.alike_entry(len(alike) - 1, sum(alike), where, pen)
-    op = (buffer.framework_op or "").rstrip(":")
-    lines += _entries({"op": op, "op type": buffer.operator}, pen)
-    lines += words.source_entry(buffer, pen)
-    lines += pen.excerpt(excerpt) if excerpt is not None else []
+        words.alike_entry(card, len(alike) - 1, sum(alike), where)
+    card.known("op", (buffer.framework_op or "").rstrip(":"))
+    card.known("op type", buffer.operator)
+    words.source_entry(card, buffer)
+    card.lines += pen.excerpt(excerpt) if excerpt is not None else []
     place = [buffer.allocation_type] if buffer.allocation_type else []
     if buffer.offset_bytes is not None:
         place.append(f"from {binary_size(buffer.offset_bytes) if buffer.offset_bytes else 'its beginning'} on")
-    lines += _entries({"allocated": ", ".join(place), "tag": _short(buffer.tag)}, pen)
-    lines += _entries({"label": _short(buffer.label)}, pen, "dim")
+    card.known("allocated", ", ".join(place))
+    card.known("tag", _short(buffer.tag))
+    card.known("label", _short(buffer.label), "dim")
     for number, advice in enumerate(triage.advice, 1):
         if row.buffers[0] in advice.buffers:
             saving = f"saves {binary_size(advice.saving_bytes)} (estimate): " if advice.saving_bytes else ""
-            lines += entry(f"advice {number}", f"{saving}{advice.how or advice.sentence}", pen, "good")
-    return lines
+            card.entry(f"advice {number}", f"{saving}{advice.how or advice.sentence}", "good")
+    return card.lines
 
 
 def advice_card(triage: Triage, index: int, pen: Pen) -> list[Line]:
     """All of one piece of advice, and the buffers that it is about."""
     advice = triage.advice[index]
+    card = Card(pen)
+    card.head(advice.sentence)
     saving = f"{binary_size(advice.saving_bytes)}, an estimate" if advice.saving_bytes else "can't be estimated"
-    facts = {"saves": saving, "how": advice.how, "sum": advice.arithmetic, "source": advice.source}
-    lines = pen.wrap(advice.sentence, "strong") + _entries(facts, pen)
+    card.entry("saves", saving)
+    card.known("how", advice.how)
+    card.known("sum", advice.arithmetic)
+    card.known("source", advice.source)
     if advice.buffers:
-        lines += [pen.fit([]), pen.fit([("The buffers", "title")])]
-    return lines + _listed(triage, advice.buffers, pen)
+        card.title("The buffers")
+    _list(card, triage, advice.buffers)
+    return card.lines
 
 
 def summary(triage: Triage) -> str:
@@ -96,33 +101,27 @@ def summary(triage: Triage) -> str:
     return clean(" | ".join(" ".join(line[: 2 * SUMMARY_WIDTH].split()) for line in lines[:12]))
 
 
-def _entries(facts: Mapping[str, str | None], pen: Pen, key: StyleKey = "text") -> list[Line]:
-    """Those facts, each under its label, of which there is something to say."""
-    return [line for label, text in facts.items() if text for line in entry(label, text, pen, key)]
-
-
-def _padding(buffer: Buffer, pen: Pen) -> list[Line]:
+def _write_padding(card: Card, buffer: Buffer) -> None:
     """What padding adds, and which dimensions are padded."""
     expansion, padding = buffer.expansion, buffer.padding_bytes
     if padding is None:
-        return entry("padding", "unknown: the size of its elements is not known", pen, "dim")
-    if expansion is None or not padding:
-        return entry("padding", "none", pen, "dim")
-    return words.padding_entry(buffer, words.expansion_style(expansion) if expansion >= PADDED else "text", pen)
+        card.entry("padding", "unknown: the size of its elements is not known", "dim")
+    elif expansion is None or not padding:
+        card.entry("padding", "none", "dim")
+    else:
+        words.padding_entry(card, buffer, words.expansion_style(expansion) if expansion >= PADDED else "text")
 
 
-def _listed(triage: Triage, indices: tuple[int, ...], pen: Pen) -> list[Line]:
-    lines = []
+def _list(card: Card, triage: Triage, indices: tuple[int, ...]) -> None:
+    pen = card.pen
     for index in indices[:_MOST_LISTED]:
         buffer = triage.need.buffers[index]
         head = f"{pen.text(short_shape(buffer.shape))}  "
         op = buffer.framework_op or instruction_of(buffer)
         size = f"{binary_size(buffer.size_bytes):>9}  "
         text = head + cut_begin(op, max(0, pen.width - len(size) - len(head)), pen.glyphs)
-        lines.append(pen.fit([(size, "strong"), (text, "text")]))
-    if len(indices) > _MOST_LISTED:
-        lines.append(pen.fit([(f"and {len(indices) - _MOST_LISTED} more", "dim")]))
-    return lines
+        card.lines.append(pen.fit([(size, "strong"), (text, "text")]))
+    card.more(len(indices) - _MOST_LISTED)
 
 
 def _short(text: str | None) -> str | None:
@@ -154,14 +153,13 @@ _MEANING = (
 
 def meaning_lines(triage: Triage, pen: Pen) -> list[Line]:
     """What the numbers mean, and what is unknown."""
-    lines = [pen.fit([("What the numbers mean", "title")])]
-    for sentence in (_NEEDS_OF_MODULE if triage.kind == "module" else _NEEDS, *_MEANING):
-        lines += pen.wrap(sentence, "text")
+    card = Card(pen)
+    card.title("What the numbers mean")
+    card.say(_NEEDS_OF_MODULE if triage.kind == "module" else _NEEDS, *_MEANING)
     if triage.unknown:
-        lines += [pen.fit([]), pen.fit([("What is not known", "title")])]
-        for why, names in _by_reason(triage.unknown).items():
-            lines += pen.wrap(f"{', '.join(names)}: {why}", "text")
-    return lines
+        card.title("What is not known")
+        card.say(*(f"{', '.join(names)}: {why}" for why, names in _by_reason(triage.unknown).items()))
+    return card.lines
 
 
 def _by_reason(unknown: Mapping[str, str]) -> Mapping[str, Iterable[str]]:
