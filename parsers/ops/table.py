@@ -92,10 +92,9 @@ class OpTable:
         if not with_flops.any():  # as on GPUs
             types = {full: parse_framework_op(full).type for full in set(self.framework_op) if full}
         of_framework = (types.get(full, "") for full in self.framework_op)
-        decisive = (
-            name if category and depends_on_name(category) else ""
-            for category, name in zip(self.category, self.name, strict=True)
-        )
+        by_name = {category for category in set(self.category) if category and depends_on_name(category)}
+        pairs = zip(self.category, self.name, strict=True)
+        decisive = (name if category in by_name else "" for category, name in pairs)
         kinds = list(zip(self.category, decisive, with_flops.tolist(), of_framework, strict=True))
         known = {kind: op_class(*kind) for kind in set(kinds)}  # there are few
         return tuple([known[kind] for kind in kinds])

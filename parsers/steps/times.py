@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, covered, distinct, place
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, covered, distinct, numbered, place
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
@@ -22,7 +22,7 @@ from tpuprof.parsers.ops.roofline import WORK_COUNT, feeds, work_of
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
 from tpuprof.parsers.steps.accounts.core import CoreAccount, core_account
-from tpuprof.parsers.steps.accounts.owners import Modules
+from tpuprof.parsers.steps.accounts.owners import OWNERS, Modules, op_owners
 from tpuprof.parsers.steps.spans.markers import CoreSteps
 
 COMPUTE, INFEED, OUTFEED, HOST_TRANSFER, MEGACORE, ASYNC_DONE, SPARSE_CORE_WAIT = range(7)
@@ -123,17 +123,19 @@ def core_step_times(
     table, cells = sums.table, sums.cells
     parts = np.array([_PARTS.get(category or "", COMPUTE) for category in table.category], np.int64)
     classes = np.array([OP_CLASSES.index(name) for name in table.classes()], np.int64)
-    part_ps = _by_step(cells, parts, PART_COUNT + 1, len(steps))
-    class_ps = _by_step(cells, classes, len(OP_CLASSES), len(steps))
+    owners = op_owners(table, peaks or Peaks(), modules)
+    collectives, column = _collectives(table, classes == OP_CLASSES.index("collective"))
+    kind = numbered(parts, classes, owners.owner, column)
+    by_kind = np.ascontiguousarray(cells.by_kind(kind, int(kind.max(initial=0)) + 1, len(steps)).T)
+    class_ps = _together(by_kind, kind, classes, len(OP_CLASSES))
     class_ps[:, OP_CLASSES.index("idle")] = np.maximum(steps.duration_ps - class_ps.sum(axis=1), 0)
-    collectives, collective_ps = _collectives(cells, table, classes == OP_CLASSES.index("collective"), len(steps))
     work = work_of(table)
     both = work_by_step(
         cells, table, np.concatenate([work, np.where(feeds(table)[:, None], work, np.nan)], 1), len(steps)
     )
     return CoreStepTimes(
         steps=steps,
-        part_ps=_with_sparse_core_wait(part_ps),
+        part_ps=_with_sparse_core_wait(_together(by_kind, kind, parts, PART_COUNT + 1)),
         class_ps=class_ps,
         input_ps=np.minimum(_idle_within(steps, waits, sums.busy), class_ps[:, OP_CLASSES.index("idle")]),
         op_count=sum_by_key(cells.step, cells.count, len(steps)),
@@ -143,30 +145,37 @@ def core_step_times(
         all_reduce_id=sums.all_reduce_id,
         all_reduce_ps=sums.all_reduce_ps,
         collective_names=collectives,
-        collective_ps=collective_ps,
+        collective_ps=_together(by_kind, kind, column, len(collectives)),
         slow_ops=_slow_ops(steps, sums),
-        account=core_account(steps, sums, peaks or Peaks(), causes or IdleCauses(), modules),
+        account=core_account(
+            steps, sums, owners, _together(by_kind, kind, owners.owner, len(OWNERS)), causes or IdleCauses()
+        ),
     )
 
 
-def _by_step(cells: StepCells, kind: Int64s, kinds: int, steps: int) -> Int64s:
-    """int64[steps, kinds]: self time by step and by the kind of each op."""
-    return sum_by_key(cells.step * kinds + kind[cells.row], cells.self_ps, steps * kinds).reshape(steps, kinds)
+def _together(by_kind: Int64s, kind: Int64s, group: Int64s, groups: int) -> Int64s:
+    """int64[steps, groups]: times by step and kind added up by the group of each op; below 0 it is in none.
+
+    Args:
+        by_kind: int64[kinds, steps]; kind, group: int64[ops]. All ops of a kind are of one group.
+    """
+    out = np.zeros((groups, by_kind.shape[1]), np.int64)
+    of_kind = dict(zip(kind.tolist(), group.tolist(), strict=True))
+    for each, of in of_kind.items():
+        if of >= 0:
+            out[of] += by_kind[each]
+    return np.ascontiguousarray(out.T)
 
 
-def _collectives(cells: StepCells, table: OpTable, are_collective: Bools, steps: int) -> tuple[tuple[str, ...], Int64s]:
-    """See `CoreStepTimes.collective_names`."""
+def _collectives(table: OpTable, are_collective: Bools) -> tuple[tuple[str, ...], Int64s]:
+    """See `CoreStepTimes.collective_names`, and the column of each op there; -1 for ops that are none."""
     rows = np.flatnonzero(are_collective)
     rows = rows[np.argsort(-table.self_ps[rows], kind="stable")]
     named = rows[:MOST_COLLECTIVES]
     column = np.full(len(table), -1, np.int64)
     column[rows] = len(named)
     column[named] = np.arange(len(named))
-    chosen = column[cells.row] >= 0
-    count = len(named) + (len(rows) > len(named))
-    key = cells.step[chosen] * max(count, 1) + column[cells.row[chosen]]
-    times = sum_by_key(key, cells.self_ps[chosen], steps * count).reshape(steps, count)
-    return (*(table.name[row] for row in named.tolist()), *[""] * (len(rows) > len(named))), times
+    return (*(table.name[row] for row in named.tolist()), *[""] * (len(rows) > len(named))), column
 
 
 def device_durations(start_ps: Int64s, end_ps: Int64s, times: Int64s, device_times: Int64s | None) -> Int64s:
@@ -251,13 +260,14 @@ def work_by_step(cells: StepCells, table: OpTable, work: Floats, steps: int) -> 
     """
     known = np.isfinite(work)
     once = np.where(known, work, 0.0) / np.maximum(table.occurrences, 1)[:, None]
+    columns, out = np.flatnonzero(known.any(axis=0)), np.full((steps, work.shape[1]), np.nan)
     if steps * len(table) <= _DENSE * len(cells.step):
         # a product of matrices instead of a pass over all cells for each column
         place_of_cell = cells.step * len(table) + cells.row
         count = np.bincount(place_of_cell, cells.count, steps * len(table)).reshape(steps, len(table))
-        return np.where(count @ known > 0, count @ once, np.nan)
-    out = np.full((steps, work.shape[1]), np.nan)
-    for column in np.flatnonzero(known.any(axis=0)).tolist():
+        out[:, columns] = np.where(count @ known[:, columns] > 0, count @ once[:, columns], np.nan)
+        return out
+    for column in columns.tolist():
         chosen = known[cells.row, column] & (cells.count > 0)
         step, row = cells.step[chosen], cells.row[chosen]
         sums = np.bincount(step, once[row, column] * cells.count[chosen], minlength=steps)

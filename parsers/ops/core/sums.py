@@ -57,6 +57,15 @@ class StepCells:
     self_ps: Int64s
     count: Int64s
 
+    def by_kind(self, kind: Int64s, kinds: int, steps: int) -> Int64s:
+        """int64[steps, kinds]: self time by step and by the kind of each op.
+
+        Args:
+            kind: int64[ops].
+        """
+        key = self.step * kinds + kind[self.row]
+        return sum_by_key(key, self.self_ps, steps * kinds).reshape(steps, kinds)
+
 
 @dataclass(frozen=True, slots=True)
 class OpSums:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, Intervals, covered, distinct, no_ints, place
+from tpuprof.parsers.base.intervals import Int64s, Intervals, covered, distinct, place
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.core.sums import CoreSums
-from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
-from tpuprof.parsers.steps.accounts.owners import OWNERS, Modules, op_owners, owner_index
+from tpuprof.parsers.steps.accounts.owners import OWNERS, OpOwners, owner_index
 from tpuprof.parsers.steps.spans.markers import CoreSteps
 
 
@@ -33,33 +32,37 @@ class CoreAccount:
 
 
 def core_account(
-    steps: CoreSteps, sums: CoreSums, peaks: Peaks, causes: IdleCauses, modules: Modules = tuple
+    steps: CoreSteps, sums: CoreSums, owners: OpOwners, by_owner: Int64s, causes: IdleCauses
 ) -> CoreAccount:
     """Divides the time of a core's steps, and the time between them.
 
     Args:
         sums: the core's ops, with cells of these steps.
-        modules: see `op_owners`.
+        owners: of the core's ops.
+        by_owner: int64[steps, len(OWNERS)], the self time of the ops that start in each step.
     """
-    of_op = op_owners(sums.table, peaks, modules)
-    cells, kinds, count = sums.cells, len(OWNERS), len(steps)
-    of_ops = sum_by_key(cells.step * kinds + of_op.owner[cells.row], np.maximum(cells.self_ps, 0), count * kinds)
-    of_ops = of_ops.reshape(count, kinds)
-    loss = owner_index("loss")
-    at_roof = np.bincount(cells.step, cells.self_ps * of_op.ideal[cells.row], minlength=count)
-    of_ops[:, owner_index("ideal")] = np.minimum(np.rint(at_roof).astype(np.int64), of_ops[:, loss])
-    of_ops[:, loss] -= of_ops[:, owner_index("ideal")]
+    cells, count = sums.cells, len(steps)
+    at_roof = np.bincount(cells.step, cells.self_ps * owners.ideal[cells.row], minlength=count)
+    of_ops, loss, ideal = by_owner.copy(), owner_index("loss"), owner_index("ideal")
+    of_ops[:, ideal] = np.minimum(np.rint(at_roof).astype(np.int64), of_ops[:, loss])
+    of_ops[:, loss] -= of_ops[:, ideal]
     between = np.append(steps.start_ps[1:] - steps.end_ps[:-1], np.zeros(min(count, 1), np.int64))
     between = np.maximum(between, 0)
     owner_ps = within_steps(of_ops, np.maximum(steps.duration_ps, 0), between)
-    owner_ps += idle_by_owner(
-        (steps.start_ps, steps.end_ps), steps.duration_ps - owner_ps.sum(axis=1), sums.busy, causes
+    ran = np.diff(covered(np.stack([steps.end_ps, steps.end_ps + between], axis=1).ravel(), *sums.busy))[::2]
+    spans = _interleaved(steps.start_ps, steps.end_ps), _interleaved(steps.end_ps, steps.end_ps + between)
+    idle_ps = idle_by_owner(
+        spans, _interleaved(steps.duration_ps - owner_ps.sum(axis=1), between - ran), sums.busy, causes
     )
-    gaps = steps.end_ps, steps.end_ps + between
-    ran = np.diff(covered(np.stack(gaps, axis=1).ravel(), *sums.busy))[::2] if count else no_ints()
-    between_ps = idle_by_owner(gaps, between - ran, sums.busy, causes)
+    owner_ps += idle_ps[::2]
+    between_ps = idle_ps[1::2]
     between_ps[:, owner_index("uncounted")] += ran
     return CoreAccount(owner_ps, between_ps)
+
+
+def _interleaved(of_steps: Int64s, of_gaps: Int64s) -> Int64s:
+    """int64[2 * steps]: what is of each step, and then of the time up to the next one."""
+    return np.stack([of_steps, of_gaps], axis=1).ravel()
 
 
 def within_steps(of_ops: Int64s, duration_ps: Int64s, between_ps: Int64s) -> Int64s:

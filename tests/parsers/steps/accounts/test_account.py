@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from tests import EXAMPLES
 from tests.parsers.steps.test_times import Op, ops_of, steps_of, sums_of
 from tpuprof.parsers.base.intervals import Int64s, Intervals, union
+from tpuprof.parsers.ops.core.sums import CoreSums
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
 from tpuprof.parsers.steps.accounts.core import CoreAccount, core_account, within_steps
-from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
+from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, op_owners, owner_index
+from tpuprof.parsers.steps.spans.markers import CoreSteps
 
 Span = tuple[int, int]
 
@@ -38,7 +40,12 @@ def intervals(spans: Sequence[Span]) -> Intervals:
 
 def account(steps: Sequence[Span], ops: Sequence[Op], causes: IdleCauses, peaks: Peaks | None = None) -> CoreAccount:
     of = steps_of(*steps)
-    return core_account(of, sums_of(ops_of(ops), of.start_ps, of.end_ps)[1], peaks or Peaks(), causes)
+    return account_of(of, sums_of(ops_of(ops), of.start_ps, of.end_ps)[1], peaks or Peaks(), causes)
+
+
+def account_of(steps: CoreSteps, sums: CoreSums, peaks: Peaks, causes: IdleCauses) -> CoreAccount:
+    owners = op_owners(sums.table, peaks)
+    return core_account(steps, sums, owners, sums.cells.by_kind(owners.owner, len(OWNERS), len(steps)), causes)
 
 
 def times(row: Int64s) -> dict[str, int]:
@@ -161,7 +168,7 @@ def test_computing_ops_are_ideal_as_far_as_their_work_takes_at_the_peaks(flops: 
     traffic = np.full_like(table.traffic, np.nan)
     traffic[:, 0] = size
     sums = replace(sums, table=replace(table, flops=np.array([flops]), traffic=traffic))
-    found = core_account(of, sums, Peaks(flops_per_second=1e12, hbm=1e12), IdleCauses())
+    found = account_of(of, sums, Peaks(flops_per_second=1e12, hbm=1e12), IdleCauses())
     assert times(found.owner_ps[0]) == {
         name: ps for name, ps in (("loss", 100 - ideal), ("between_ops", 20), ("ideal", ideal)) if ps
     }
