@@ -235,7 +235,8 @@ class CurrentRun:
         searched = self.logdir.searched if self.logdir else ()
         failed = Failed(news.error, searched, len(self.logdir.runs) if self.logdir else 0)
         tabs, name = self._context.tabs, self._context.tab_name
-        if name == FIRST or not self.has_overview:
+        is_more = self.has_overview and tabs[name].is_whole and tabs[name].wanted in self._asked.pages
+        if not is_more and (name == FIRST or not self.has_overview):
             self._show(failed)
             self._context.show_tab(FIRST)
         elif tabs[name].is_whole:

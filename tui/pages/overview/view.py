@@ -225,7 +225,8 @@ class OverviewTab(StepGraphTab[Overview]):
             return step_details(place.index, page, pen)
         if place.panel == "owners" and page.account is not None:
             bar = self._bars(page)[place.index]
-            return bar_details(bar, page.account, jump_words(place_of(bar, page.account), page), pen)
+            jump = jump_words(place_of(bar, page.account), page)
+            return bar_details(bar, page.account, jump, pen)
         if place.panel == "findings":
             return finding_details(page.findings[place.index], page, pen)
         if module := self._module(page, place.index):
@@ -336,11 +337,12 @@ class OverviewTab(StepGraphTab[Overview]):
             self._show_left(AS_IT_IS)
             return "The step as it is"
         self.redraw()
+        words = f"Without {taken_words(self._what_if.owners)}"
         if self._ledger is None:
             self.post_message(PageWanted())
-        else:
-            self._compute_left()
-        return f"Without {taken_words(self._what_if.owners)}"
+            return f"{words}: the account of each core and step is being read"
+        self._compute_left()
+        return words
 
     @property
     def wanted(self) -> str:

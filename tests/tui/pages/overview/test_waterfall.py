@@ -14,6 +14,7 @@ from tests.support.build import present
 from tests.support.golden import check_lines
 from tests.support.golden import frame as text_of
 from tests.support.made.pages import MS, training_account, training_ledger, training_overview, two_findings
+from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.pages.overview.ledger import StepAccount, owners_without
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.owner_ops import OwnerOp, OwnerOps
@@ -27,7 +28,7 @@ from tpuprof.tui.pages.overview.fields import sections
 from tpuprof.tui.pages.overview.ledger.bars import Bar, bars
 from tpuprof.tui.pages.overview.ledger.card import bar_details, bar_line, place_of
 from tpuprof.tui.pages.overview.ledger.drawing import owner_parts, stacked_bar, waterfall
-from tpuprof.tui.pages.overview.ledger.what_if import WhatIf
+from tpuprof.tui.pages.overview.ledger.what_if import AS_IT_IS, WhatIf
 from tpuprof.tui.widgets.step_graph_tab import PanelItem
 
 LOSS = OwnerOps(
@@ -233,6 +234,18 @@ async def test_the_key_says_why_where_a_reason_is_about_a_part_of_an_owner_or_on
         assert "a part of an owner's time" in await after(pilot, "space")
         assert "No part of a step is compiling" in await after(pilot, "j", "space")
         assert overview_tab(app)._what_if.owners == frozenset()
+
+
+async def test_an_account_that_cannot_be_read_is_told_and_the_step_stays_as_it_is() -> None:
+    pages = WithLedger(page_with_ops())
+
+    def fail(_: str | None) -> Ledger:
+        raise ProfileError("corrupt", "The file has changed.", "")
+
+    pages.made[LEDGER] = fail
+    async with scene(make_app(pages)) as (app, pilot):
+        assert "The file has changed." in await after(pilot, "space")
+        assert overview_tab(app)._what_if == AS_IT_IS and "STEP TIME" in frame(app)
 
 
 async def test_another_page_is_shown_as_it_is() -> None:
