@@ -1,7 +1,7 @@
 """The time that findings divide among themselves: that of a mean step, or of the whole capture without steps.
 
-Step times are means over cores. So the classes of a step add up, and no finding counts a wait twice: the time that one
-core waits for another is in the other's time as well. Time by op is that in steps, where the profile has any.
+It is that of the account (`parsers.steps.ledger`): time by core, step and owner, of which each finding claims a part
+(`claims`). Times are means over cores and steps. Time by op is that in steps, where the profile has any.
 """
 
 from __future__ import annotations
@@ -11,12 +11,23 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, is_among
 from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import sentence_name, share, tail, time
+from tpuprof.parsers.pages.findings.claims import (
+    OF_OPS,
+    Claim,
+    Rows,
+    after,
+    everything,
+    filled,
+    mean_of,
+    of_ops,
+    spread,
+    taken,
+)
 from tpuprof.parsers.pages.findings.finding import (
     ADVICE,
     NEVER_SEEN,
@@ -25,66 +36,48 @@ from tpuprof.parsers.pages.findings.finding import (
     Finding,
     FindingKind,
     JumpTarget,
+    OwnerClaim,
 )
-from tpuprof.parsers.steps.accounts.owners import OpOwners, op_owners
+from tpuprof.parsers.steps.accounts.owners import OWNERS, OpOwners, Owner, op_owners, owner_index
 from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.ledger import Ledger
-from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED
 
-Rows = NDArray[np.intp]
-
-IDLE = OP_CLASSES.index("idle")
+IDLE: tuple[Owner, ...] = ("host", "dispatch", "between_ops")
+"""Who has the time in which no op runs, where a core waits neither for input or the compiler nor for other cores."""
 
 
 @dataclass(frozen=True, slots=True)
-class StepTimes:
-    """Times of the complete steps; damaged figures are cut to what a step can hold.
+class Steps:
+    """The complete steps that the time is of: the account has their time, the grid what else is known of them."""
 
-    Attributes:
-        grid: the steps that the times are of.
-        longest_ps: float64[steps], duration on the slowest core.
-        class_ps: float64[cores, steps, len(OP_CLASSES)], time by class. Idle time is below 0 where an op reaches into
-            the next step, whose idle time is larger by as much.
-        input_ps: float64[cores, steps], waiting for input; it is part of class host (infeed ops) or of idle.
-        host_transfer_ps: float64[cores, steps], time in ops that send to the host or receive from it.
-    """
-
+    account: Ledger
     grid: AlignedSteps
-    longest_ps: Floats
-    class_ps: Floats
-    input_ps: Floats
-    host_transfer_ps: Floats
 
     def __len__(self) -> int:
-        return len(self.longest_ps)
-
-    def of(self, *classes: OpClass) -> Floats:
-        """float64[cores, steps]: time in some classes."""
-        total: Floats = self.class_ps[:, :, [OP_CLASSES.index(name) for name in classes]].sum(axis=2)
-        return total
+        return len(self.account)
 
     @property
-    def gaps(self) -> Floats:
-        """float64[cores, steps]: idle time that is not waiting for input; below 0 as in `class_ps`."""
-        return self.of("idle") - self.input_ps if self.grid.input_source == "host" else self.of("idle")
+    def core_count(self) -> int:
+        """How many cores share the steps."""
+        return len(self.account.owner_ps)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those of the steps."""
+        return self.account.names
+
+    @property
+    def longest_ps(self) -> Floats:
+        """float64[steps]: duration on the slowest core."""
+        return self.account.step_ps.astype(np.float64)
+
+    def of(self, *owners: Owner) -> Floats:
+        """float64[cores, steps]: the time of some owners."""
+        return self.account.of(*owners).astype(np.float64)
 
     def core(self, index: int) -> str:
         """Name of a core."""
-        return self.grid.core_names[index] if index < len(self.grid.core_names) else str(index)
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A finding about a cause, and the time that it costs elsewhere; no other finding counts that time.
-
-    Attributes:
-        finding: the finding; None where there is none.
-        collective_ps, idle_ps: time that cores wait because of it, by class, as means over all cores.
-    """
-
-    finding: Finding | None = None
-    collective_ps: float = 0.0
-    idle_ps: float = 0.0
+        return self.account.core_names[index] if index < len(self.account.core_names) else str(index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,48 +86,104 @@ class Budget:
 
     Attributes:
         evidence: what is known of the program.
-        whole_ps: mean step time (slowest core of each step) with the idle time up to the next one, or a core's mean
-            time in the capture. Above 0.
-        between_ps: the mean idle time between a step and the next; it is part of `whole_ps` and of class idle.
-        class_ps: mean time by class, over cores and steps.
+        whole_ps: what shares are of: the mean step time (slowest core of each step), with the time up to the next step
+            where steps lie apart, or a core's mean time in the capture. Above 0.
+        between_ps: the mean time between a step and the next where steps lie apart, else 0; it is part of `whole_ps`.
+        whole_cells: float64[cores, steps, len(OWNERS)], the account; its mean is `whole_ps`. A step's cells have the
+            time up to the next step too where steps lie apart. Of a capture without steps, one core and one step.
+        cells: the part of them that no finding claims yet.
         steps: the single steps; None where the time is of the capture.
-        op_time_ps: float64[ops], self time of the table's ops: in steps where there are any, else in the capture.
-        rows: rows of the op table by class, most of that time first; with steps only ops that ran in them.
-        scale: factor from that time to time in the budget, by class.
+        op_time_ps: float64[ops], self time of the table's ops, as a mean over cores, and steps where there are any.
+        rows: rows of the op table by class, most of that time first; with steps only ops that ran in them; without
+            those that a finding claims.
         owners: whose the time of each op is.
     """
 
     evidence: Evidence
     whole_ps: float
-    class_ps: Mapping[OpClass, float]
-    steps: StepTimes | None
+    between_ps: float
+    whole_cells: Floats
+    cells: Floats
+    steps: Steps | None
     op_time_ps: Floats
     rows: Mapping[OpClass, Rows]
-    scale: Mapping[OpClass, float]
     owners: OpOwners
-    between_ps: float = 0.0
 
     @property
     def per(self) -> Literal["step", "capture"]:
         """What the time is of."""
         return "capture" if self.steps is None else "step"
 
-    def op_ps(self, rows: Rows, op_class: OpClass) -> Floats:
-        """float64[rows]: time of some ops of a class in the budget."""
-        of_class: Floats = self.op_time_ps[rows] * self.scale[op_class]
-        return of_class
+    # --- what there is -------------------------------------------------------------------------------------------
+
+    def op_ps(self, rows: Rows) -> Floats:
+        """float64[rows]: time of some ops in the budget."""
+        times: Floats = self.op_time_ps[rows]
+        return times
 
     def ops(self, *classes: OpClass) -> tuple[Rows, Floats]:
         """The rows of some classes, one class behind the other, and float64[rows], their time in the budget."""
-        parts = [(self.rows[name], self.op_ps(self.rows[name], name)) for name in classes]
-        rows, times = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return rows, times
+        rows = np.concatenate([self.rows[name] for name in classes])
+        return rows, self.op_ps(rows)
 
     def losing_ops(self) -> tuple[Rows, Floats]:
         """The same of computing ops whose work is counted: those that may take longer than at their roof."""
         rows, times = self.ops("compute", "vector")
         loses = self.owners.are("loss")[rows]
         return rows[loses], times[loses]
+
+    @property
+    def computing_ps(self) -> float:
+        """The time of ops that compute: what transfers could hide behind."""
+        whole = mean_of(self.whole_cells)
+        return float(sum(whole[owner_index(owner)] for owner in ("loss", "ideal", "uncounted")))
+
+    def left(self, *owners: Owner) -> float:
+        """The time of some owners that no finding claims yet, as a mean over cores and steps."""
+        return float(mean_of(self.cells)[[owner_index(owner) for owner in owners]].sum())
+
+    def claimed(self, *owners: Owner) -> float:
+        """The time of some owners that findings claim already."""
+        whole = mean_of(self.whole_cells)[[owner_index(owner) for owner in owners]].sum()
+        return max(0.0, float(whole) - self.left(*owners))
+
+    # --- claims --------------------------------------------------------------------------------------------------
+
+    def take(self, owners: Sequence[Owner], wanted_ps: Floats) -> Claim:
+        """Claims what is wanted of some owners on each core in each step; see `claims.taken`."""
+        return Claim.of_cells(taken(self.cells, owners, wanted_ps))
+
+    def fill(self, owners: Sequence[Owner], wanted_ps: Floats) -> Claim:
+        """The same, from a core's other steps where one has too little; see `claims.filled`."""
+        return Claim.of_cells(filled(self.cells, owners, wanted_ps))
+
+    def take_all(self, *owners: Owner) -> Claim:
+        """Claims all that some owners have left."""
+        return Claim.of_cells(everything(self.cells, owners))
+
+    def take_mean(self, owners: Sequence[Owner], mean_ps: float) -> Claim:
+        """Claims an amount of some owners' time wherever it is; see `claims.spread`."""
+        return Claim.of_cells(spread(self.cells, owners, mean_ps))
+
+    def take_ops(self, rows: Rows, saved_ps: Floats, goes_away: bool = False) -> Claim:
+        """Claims a part of some ops' time; nothing of those that a finding is about already.
+
+        Args:
+            saved_ps: float64[rows], the part of each.
+            goes_away: whether work or bytes of these ops can go away, so that time at their roof can as well.
+        """
+        free = is_among(rows, np.concatenate(list(self.rows.values())))
+        times, saved_ps = self.op_ps(rows), np.where(free, saved_ps, 0.0)
+        ideal_ps = times * self.owners.ideal[rows]
+        return of_ops(self.cells, rows, self.owners.owner[rows], ideal_ps, times, saved_ps, goes_away)
+
+    def after(self, *claims: Claim) -> Budget:
+        """What some claims leave."""
+        rows = np.concatenate([each.rows for each in claims])
+        kept = {name: of[~is_among(of, rows)] for name, of in self.rows.items()} if len(rows) else self.rows
+        return replace(self, cells=after(self.cells, *claims), rows=kept)
+
+    # --- words ---------------------------------------------------------------------------------------------------
 
     def amount(self, ps: float) -> str:
         """A time with its share: ``3.10 ms a step (12.3%)``."""
@@ -180,62 +229,75 @@ class Budget:
             place,
         )
 
-    def without(self, rows: Rows) -> Budget:
-        """The same without some ops, because a finding counts their time."""
-        return replace(self, rows={name: of[~is_among(of, rows)] for name, of in self.rows.items()})
+
+_NAMED = 0.01
+"""Time at the roof is named in a finding's basis from this share of its worth on."""
+
+
+def with_claim(finding: Finding, claim: Claim) -> Finding:
+    """A finding with what it claims, and with a word on the part of that in which ops are at their roof."""
+    claims = tuple(OwnerClaim(owner, ps) for owner, ps in zip(OWNERS, claim.owner_ps.tolist(), strict=True) if ps > 0)
+    at_roof, basis = claim.of("ideal"), finding.basis
+    if at_roof >= _NAMED * claim.worth_ps:
+        basis += f" {time(at_roof)} of it is time at the roof, which only less work or fewer bytes can save."
+    return replace(finding, claims=claims, basis=basis)
 
 
 def budget(evidence: Evidence, account: Ledger | None) -> Budget | None:
-    """Adds up the time to divide; None where there is none.
+    """The time to divide; None where there is none.
 
     Args:
         account: of the evidence's steps; None without any.
     """
-    table, steps = evidence.table, None if evidence.grid is None else _step_times(evidence.grid)
-    classes = np.array([OP_CLASSES.index(name) for name in table.classes()], np.int64)
+    table, grid = evidence.table, evidence.grid
+    owners = op_owners(table, evidence.peaks, lambda: evidence.modules)
     self_ps = np.maximum(table.self_ps.astype(np.float64), 0.0)
-    between = 0.0
-    if steps is not None:
-        parts = steps.class_ps.shape[0] * len(steps)
-        whole = float(steps.longest_ps.mean())
-        class_ps = np.maximum(steps.class_ps.mean(axis=1), 0.0).mean(axis=0)
-        if account is not None:
-            between = account.mean_whole_ps - account.mean_step_ps
-            whole, class_ps[IDLE] = whole + between, class_ps[IDLE] + between
+    steps = Steps(account, grid) if account is not None and grid is not None else None
+    if steps is not None and steps.account.mean_whole_ps > 0:
+        cells, parts = _cells(steps.account), steps.core_count * len(steps)
+        whole, between = steps.account.mean_whole_ps, steps.account.mean_whole_ps - steps.account.mean_step_ps
         in_steps = np.maximum(table.in_steps_ps.astype(np.float64), 0.0)
         ran = table.occurrences >= len(steps) / 2  # what ran before the steps only is not part of them
         self_ps = in_steps if in_steps.any() else np.where(ran, self_ps, 0.0)
-        most = class_ps  # the capture is more than the steps, so ops get at most their class's time
+        most = steps.account.mean_ps  # the capture is more than the steps, so ops get at most their owner's time
     elif evidence.core_count > 0 and evidence.total_ps > 0:
-        parts = evidence.core_count
+        steps, parts, between = None, evidence.core_count, 0.0
         whole = float(evidence.total_ps) / parts
-        class_ps = np.bincount(classes, self_ps, minlength=len(OP_CLASSES)) / parts
-        class_ps[IDLE] = max(0.0, whole - float(class_ps.sum()))
-        most = np.full(len(OP_CLASSES), np.inf)
+        cells, most = _of_capture(evidence, owners, self_ps / parts, whole), np.full(len(OWNERS), np.inf)
     else:
         return None
+    op_time_ps = np.zeros(len(table))
+    for owner in OWNERS:
+        mine = owners.are(owner)
+        together = float(self_ps[mine].sum())
+        limit = float(most[[owner_index(each) for each in OF_OPS.get(owner, (owner,))]].sum())
+        op_time_ps[mine] = self_ps[mine] * (min(1 / parts, limit / together) if together > 0 else 0.0)
     order = np.argsort(-self_ps, kind="stable")
     order = order[self_ps[order] > 0]
+    classes = np.array([OP_CLASSES.index(name) for name in table.classes()], np.int64)
     rows = {name: order[classes[order] == index] for index, name in enumerate(OP_CLASSES)}
-    scale = {
-        name: min(1 / parts, float(limit) / float(self_ps[rows[name]].sum())) if len(rows[name]) else 0.0
-        for name, limit in zip(OP_CLASSES, most, strict=True)
-    }
-    classes_ps = dict(zip(OP_CLASSES, class_ps.tolist(), strict=True))
-    owners = op_owners(table, evidence.peaks, lambda: evidence.modules)
-    return Budget(evidence, whole, classes_ps, steps, self_ps, rows, scale, owners, between)
+    return Budget(evidence, whole, between, cells, cells, steps, op_time_ps, rows, owners)
 
 
-def _step_times(grid: AlignedSteps) -> StepTimes | None:
-    if not len(grid) or not len(grid.duration_ps):
-        return None
-    duration = np.maximum(grid.duration_ps.astype(np.float64), 0.0)
-    longest = duration.max(axis=0)
-    if not longest.sum() > 0:
-        return None
-    most = duration.sum(axis=1)[:, None, None]  # an op may be longer than the step in which it starts
-    class_ps = np.clip(grid.class_ps.astype(np.float64), 0.0, most)
-    class_ps[:, :, IDLE] = duration - np.delete(class_ps, IDLE, axis=2).sum(axis=2)
-    parts = np.clip(grid.part_ps.astype(np.float64), 0.0, most)
-    waits = parts[:, :, INFEED] if grid.input_source is not None else np.zeros_like(duration)
-    return StepTimes(grid, longest, class_ps, waits, parts[:, :, HOST_TRANSFER])
+def _cells(account: Ledger) -> Floats:
+    """float64[cores, steps, len(OWNERS)]: the account, of which shares are: its mean over cores and steps is the whole.
+
+    Time between steps is that of the step before it where steps lie apart. There is one such time fewer than steps.
+    """
+    cells = account.owner_ps.astype(np.float64)
+    if account.steps_lie_apart:
+        cells += account.between_ps * (len(account) / max(len(account) - 1, 1))
+    return cells
+
+
+def _of_capture(evidence: Evidence, owners: OpOwners, op_ps: Floats, whole: float) -> Floats:
+    """float64[1, 1, len(OWNERS)]: the account of a capture without steps.
+
+    Ops are their owners'; the rest is between ops, whatever else is known of it.
+    """
+    ideal: Floats = np.bincount(owners.owner, op_ps * owners.ideal, len(OWNERS)).astype(np.float64)
+    out: Floats = np.bincount(owners.owner, op_ps, len(OWNERS)).astype(np.float64) - ideal
+    out[owner_index("ideal")] += ideal.sum()
+    out *= min(1.0, whole / max(float(out.sum()), 1.0))  # ops of a damaged profile may take longer than there is time
+    out[owner_index("between_ops")] += max(0.0, whole - float(out.sum()))
+    return out[None, None]

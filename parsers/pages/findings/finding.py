@@ -132,6 +132,14 @@ class JumpTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnerClaim:
+    """Time of an owner in the account that a finding is about: a mean over cores, and steps where there are any."""
+
+    owner: Owner
+    time_ps: float
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One reason why the program is slow, or one thing to know before looking for reasons.
 
@@ -150,6 +158,8 @@ class Finding:
         evidence: sentences with figures.
         advice: a sentence on what to try.
         place: where to look.
+        claims: whose time in the account it is about, in the order of `OWNERS`; they add up to `worth_ps`, and no two
+            findings claim the same time. Empty where `worth_ps` is None.
     """
 
     kind: FindingKind
@@ -163,6 +173,7 @@ class Finding:
     evidence: tuple[str, ...]
     advice: str
     place: JumpTarget
+    claims: tuple[OwnerClaim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-import numpy as np
-
-from tpuprof.parsers.base.intervals import is_among
-from tpuprof.parsers.pages.findings.budget import Budget, budget
+from tpuprof.parsers.pages.findings.budget import Budget, budget, with_claim
 from tpuprof.parsers.pages.findings.capture import memory_nearly_full, no_device_events
 from tpuprof.parsers.pages.findings.cores.collectives import (
     across_slices,
@@ -21,7 +18,7 @@ from tpuprof.parsers.pages.findings.cores.slow_steps import slow_steps
 from tpuprof.parsers.pages.findings.finding import KINDS, Evidence, Finding, FindingKind
 from tpuprof.parsers.pages.findings.idle.waiting import compiling, idle_gaps, waiting_for_input
 from tpuprof.parsers.pages.findings.ops.bandwidth import latency_bound, memory_bound
-from tpuprof.parsers.pages.findings.ops.groups import OpFinding
+from tpuprof.parsers.pages.findings.ops.groups import Claimed
 from tpuprof.parsers.pages.findings.ops.intermediates import scores_in_hbm, unfused
 from tpuprof.parsers.pages.findings.ops.kernels import LEADS, slow_kernels, uncounted_kernels
 from tpuprof.parsers.pages.findings.ops.loops import recomputation, tiny_loops
@@ -52,33 +49,13 @@ def findings(evidence: Evidence) -> tuple[Finding, ...]:
 
 
 def findings_of(evidence: Evidence, whole: Budget | None, products: Products | None) -> tuple[Finding, ...]:
-    """The same where the time to divide and the matrix products are known already.
-
-    Time that belongs to two of them counts for the one that says more about its cause: input, compiling and a late core
-    before idle time and collectives, and all of them before slow steps. An op's time is in one finding.
-    """
+    """The same where the time to divide and the matrix products are known already."""
     of_capture = [found for found in (no_device_events(evidence), memory_nearly_full(evidence)) if found is not None]
     if whole is None:
         return tuple(of_capture)
-    claims = [waiting_for_input(whole), compiling(whole), late_host(whole), slow_core(whole)]
-    for look in (imbalance, pipeline_bubbles):
-        claims.append(look(whole, sum(claim.collective_ps for claim in claims)))
-    if all(claim.finding is None for claim in claims[3:]):  # what one of these explains is no straggler's fault
-        claims.append(straggling(whole))
-    claims.append(at_barriers(whole, sum(claim.idle_ps for claim in claims)))
-    sparse, waits = sparse_core_waits(whole, sum(claim.collective_ps for claim in claims))
-    claims.append(sparse)
-    rest = whole.without(waits)
-    candidates = [
-        *(claim.finding for claim in claims),
-        exposed_collectives(rest, sum(claim.collective_ps for claim in claims)),
-        idle_gaps(rest, sum(claim.idle_ps for claim in claims)),
-        *_of_ops(rest, products),
-    ]
-    known = [finding for finding in candidates if finding is not None]
-    counted: set[FindingKind] = {"collective"} if any(claim.collective_ps for claim in claims) else set()
-    slow = slow_steps(whole, frozenset(finding.kind for finding in known) | counted)
-    known += [slow] if slow is not None else []
+    known, left = _claiming(whole, products)
+    without_reason = unexplained(left)
+    known += [without_reason] if without_reason is not None else []
     known.sort(key=lambda finding: (-(finding.worth_ps or 0), KINDS.index(finding.kind)))
     uncounted, ps = uncounted_kernels(whole)
     where = [] if uncounted is None else [uncounted]
@@ -87,43 +64,44 @@ def findings_of(evidence: Evidence, whole: Budget | None, products: Products | N
     return (*(where if leads else []), *known, *([] if leads else where), *of_capture)
 
 
-def _of_ops(whole: Budget, products: Products | None) -> Iterator[Finding | None]:
-    """Findings about ops; one takes the time of its ops from those behind it.
+_Look = Callable[[Budget], Claimed | list[Claimed]]
+
+
+def _claiming(left: Budget, products: Products | None) -> tuple[list[Finding], Budget]:
+    """Findings that claim time, one after the other, and what they leave.
+
+    Time that belongs to two of them is that of the one that says more about its cause: input, compiling and a late core
+    come before idle time and collectives, and all of them before slow steps. An op is in one finding.
 
     Args:
         products: the large matrix products; None where the profile does not hold them.
     """
-    offloaded = in_host_memory(whole)
-    across, rows = across_slices(whole)
-    yield across
-    carried = 0.0 if across is None else across.worth_ps or 0.0
-    printing, printed = debug_prints(whole.without(rows))
-    yield printing
-    carried += float(whole.op_ps(printed[is_among(printed, whole.rows["host"])], "host").sum())
-    yield host_offload(whole.without(np.concatenate([rows, printed])), offloaded, carried)
-    ahead: list[_Look] = [lambda rest: copy_waits(rest, offloaded), tiny_loops, repeated_casts, recomputation]
+    offloaded = in_host_memory(left)
+    ahead: list[_Look] = [waiting_for_input, compiling, late_host, slow_core, imbalance, pipeline_bubbles, straggling]
+    ahead += [at_barriers, sparse_core_waits, across_slices, exposed_collectives, idle_gaps, debug_prints]
+    ahead += [lambda rest: host_offload(rest, offloaded), lambda rest: copy_waits(rest, offloaded)]
+    ahead += [tiny_loops, repeated_casts, recomputation]
     if products is not None:
         ahead.append(lambda rest: scores_in_hbm(rest, products))
         ahead.append(lambda rest: few_rows(rest, products))
         ahead.append(lambda rest: needless_precision(rest, products))
         ahead.append(lambda rest: padded_products(rest, products))
     ahead += [slow_kernels, latency_bound, vector_work]
-    behind: list[_Look] = [lambda rest: layout_copies(rest, offloaded), shuffles, memory_bound]
-    rest = whole.without(printed)
-    for look in (*map(_alone, ahead), unfused, *map(_alone, behind)):
-        for finding, rows in look(rest):
+    behind: list[_Look] = [lambda rest: layout_copies(rest, offloaded), shuffles, memory_bound, slow_steps]
+    found: list[Finding] = []
+    for look in (*ahead, unfused, *behind):
+        if look is straggling and any(each.kind in _NO_STRAGGLER for each in found):
+            continue
+        one_or_more = look(left)
+        for finding, claim in one_or_more if isinstance(one_or_more, list) else [one_or_more]:
             if finding is not None:
-                rest = rest.without(rows)
-                yield finding
-    yield unexplained(rest)
+                found.append(with_claim(finding, claim))
+                left = left.after(claim)
+    return found, left
 
 
-_Look = Callable[[Budget], OpFinding]
-
-
-def _alone(look: _Look) -> Callable[[Budget], tuple[OpFinding, ...]]:
-    """What finds one thing at most, like what finds several."""
-    return lambda rest: (look(rest),)
+_NO_STRAGGLER: tuple[FindingKind, ...] = ("slow-core", "imbalance", "pipeline")
+"""What one of these explains is no straggler's fault."""
 
 
 _BY_STEP: tuple[FindingKind, ...] = ("straggler", "slow-core", "imbalance", "pipeline", "slow-step", "compilation")

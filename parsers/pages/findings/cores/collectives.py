@@ -12,17 +12,20 @@ from dataclasses import replace
 
 import numpy as np
 
+from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, short, size, time
 from tpuprof.parsers.ops.device import kind_by_name
-from tpuprof.parsers.pages.findings.budget import Budget, Claim, Rows
-from tpuprof.parsers.pages.findings.cores.same_ops import BUSY, uneven_op
+from tpuprof.parsers.pages.findings.budget import Budget
+from tpuprof.parsers.pages.findings.claims import COLLECTIVE, Rows
+from tpuprof.parsers.pages.findings.cores.same_ops import BUSY_OWNERS, uneven_op
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.findings.ops.groups import (
+    NOTHING,
+    Claimed,
     CloneGroup,
-    OpFinding,
     groups_of,
     module_of,
     named,
@@ -31,6 +34,7 @@ from tpuprof.parsers.pages.findings.ops.groups import (
 )
 from tpuprof.parsers.pages.findings.ops.kernels import uncounted_kernels
 from tpuprof.parsers.pages.findings.when import When, when
+from tpuprof.parsers.steps.ledger import collective_waits
 
 LEAST_COLLECTIVE = 0.05
 """Every program waits a little for other cores; less than this share is rarely worth hiding. It is of the
@@ -56,12 +60,14 @@ class CollectiveWaits:
         ps: mean time over cores, a step.
         waiting_ps: the part of it in which a core waits for another; 0 where that is unknown.
         is_known: whether that is known.
+        wait_ps: float64[cores, steps], the same on each core in each step; None where that is unknown.
     """
 
     rows: Rows
     ps: float
     waiting_ps: float = 0.0
     is_known: bool = False
+    wait_ps: Floats | None = None
 
     @property
     def transfer_ps(self) -> float:
@@ -75,16 +81,15 @@ def waits_in(budget: Budget, pattern: re.Pattern[str] | None = None) -> Collecti
     rows = budget.rows["collective"]
     if pattern is not None:
         rows = np.array([row for row in rows.tolist() if pattern.search(_kind(budget, row))], np.intp)
-    ps = float(budget.op_ps(rows, "collective").sum())
-    if steps is None or len(steps.class_ps) < 2:
+    ps = float(budget.op_ps(rows).sum())
+    if steps is None or steps.core_count < 2:
         return CollectiveWaits(rows, ps)
     mine = {table.name[row] for row in rows.tolist()}
     columns = [at for at, name in enumerate(steps.grid.collective_names) if name in mine]
     if not columns:
         return CollectiveWaits(rows, ps)
-    times = np.maximum(steps.grid.collective_ps[:, :, columns], 0).astype(np.float64)
-    waiting = float((times - times.min(axis=0)).sum()) / times.shape[0] / times.shape[1]
-    return CollectiveWaits(rows, ps, min(waiting, ps), True)
+    wait_ps = collective_waits(steps.grid.collective_ps[:, :, columns]).astype(np.float64)
+    return CollectiveWaits(rows, ps, min(float(wait_ps.mean()), ps), True, wait_ps)
 
 
 def _kind(budget: Budget, row: int) -> str:
@@ -92,15 +97,12 @@ def _kind(budget: Budget, row: int) -> str:
     return kind_by_name(budget.evidence.table.category[row] or "", budget.evidence.table.name[row])
 
 
-def exposed_collectives(budget: Budget, claimed_ps: float) -> Finding | None:
-    """Collectives on the line of ops, during which nothing else ran on the core.
-
-    Args:
-        claimed_ps: collective time that other findings count.
-    """
-    worth = budget.class_ps["collective"] - claimed_ps
+def exposed_collectives(budget: Budget) -> Claimed:
+    """Collectives on the line of ops, during which nothing else ran on the core."""
+    claim, claimed_ps = budget.take_all(*COLLECTIVE), budget.claimed(*COLLECTIVE)
+    worth = claim.worth_ps
     if worth < LEAST_COLLECTIVE * (budget.whole_ps - uncounted_kernels(budget)[1]):
-        return None
+        return NOTHING
     rows, table = budget.rows["collective"], budget.evidence.table
     waits, kinds = waits_in(budget), _kinds(budget, rows)
     timing = None if claimed_ps >= 1 else _when_exposed(budget)
@@ -115,26 +117,27 @@ def exposed_collectives(budget: Budget, claimed_ps: float) -> Finding | None:
             title = f"Exposed collectives: {_in_short(group.name)}, and more"
     title += timing.after if timing is not None and timing.is_regular else ""
     rest = f"; {time(claimed_ps)} of waiting that other findings count is left out" if claimed_ps >= 1 else ""
-    return budget.finding(
+    finding = budget.finding(
         "collective",
         title,
         worth,
         f"Mean self time of collective ops (waits for asynchronous ones included) on the cores' line of ops{rest}.",
         [
-            f"Cores do nothing but collectives for {budget.amount(budget.class_ps['collective'])}.",
+            f"Cores do nothing but collectives for {budget.amount(worth + claimed_ps)}.",
             timing.sentence("they take longer than elsewhere by") if timing is not None and timing.is_regular else "",
             *_largest(budget, rows, kinds),
             arrival(waits),
         ],
         place,
     )
+    return finding, claim
 
 
 def _when_exposed(budget: Budget) -> When | None:
     """In which steps collectives take longer than in the others."""
     if budget.steps is None:
         return None
-    times = budget.steps.of("collective").mean(axis=0)
+    times = budget.steps.of(*COLLECTIVE).mean(axis=0)
     return when(np.maximum(times - times.min(), 0.0), budget.steps.grid.names, LEAST_COLLECTIVE * budget.whole_ps)
 
 
@@ -172,7 +175,7 @@ def _kinds(budget: Budget, rows: Rows) -> list[CloneGroup]:
         count = max(sum("-done" not in table.name[row] for row in rows_of), 1)
         what = short(table.name[rows_of[0]]) if len(rows_of) == 1 else counted(count, kind)
         name = f"{what} of the {of} pass" if of in ("forward", "backward") else what
-        groups.append(CloneGroup(chosen, float(budget.op_ps(chosen, "collective").sum()), name))
+        groups.append(CloneGroup(chosen, float(budget.op_ps(chosen).sum()), name))
     return sorted(groups, key=lambda group: -group.ps)
 
 
@@ -183,7 +186,7 @@ def _largest(budget: Budget, rows: Rows, kinds: Sequence[CloneGroup]) -> Iterato
         yield f"Most of it: {', '.join(f'{group.name} {budget.amount(group.ps)}' for group in kinds[:3])}."
     name = sentence_name(budget.evidence.table.name[rows[0]])
     which = "The largest of " + counted(len(rows), "op") if len(rows) > 1 else "The only op"
-    yield budget.largest(int(rows[0]), float(budget.op_ps(rows[:1], "collective")[0]), which)
+    yield budget.largest(int(rows[0]), float(budget.op_ps(rows[:1])[0]), which)
     if "-done" in name:
         yield f"{name} waits for a transfer that runs by itself: there is too little to compute meanwhile."
 
@@ -191,23 +194,23 @@ def _largest(budget: Budget, rows: Rows, kinds: Sequence[CloneGroup]) -> Iterato
 # --- causes --------------------------------------------------------------------------------------------------------
 
 
-def imbalance(budget: Budget, claimed_ps: float) -> Claim:
+def imbalance(budget: Budget) -> Claimed:
     """Cores that wait for others because these have more to compute, as with uneven experts or a causal mask.
 
     They wait in all-to-alls, or in sends along a ring where the busiest core waits least. Then they wait for it in the
     other collectives too.
-
-    Args:
-        claimed_ps: waiting in collectives that other findings count.
     """
     steps, along = budget.steps, _uneven_along(budget)
     waits, kind = waits_in(budget, _TO_ALL), "All-to-alls"
     if along is not None and along.waiting_ps > waits.waiting_ps:
         waits, kind = along, "Collectives"
-    worth = waits.waiting_ps - claimed_ps
-    if steps is None or worth < LEAST_WAITING * budget.whole_ps or worth < _MOSTLY * waits.ps:
-        return Claim()
-    busy = steps.of(*BUSY)
+    if steps is None or waits.wait_ps is None:
+        return NOTHING
+    claim = budget.take(COLLECTIVE, waits.wait_ps)
+    worth = claim.worth_ps
+    if worth < LEAST_WAITING * budget.whole_ps or worth < _MOSTLY * waits.ps:
+        return NOTHING
+    busy = steps.of(*BUSY_OWNERS)
     most, mean = busy.max(axis=0), busy.mean(axis=0)
     core = steps.core(int(busy.mean(axis=1).argmax()))
     name = budget.evidence.table.name[waits.rows[0]]
@@ -222,11 +225,11 @@ def imbalance(budget: Budget, claimed_ps: float) -> Claim:
             f"The busiest core of a step computes {time(float(most.mean()))}, the mean {time(float(mean.mean()))}; "
             f"most often it is {short(core)}." if worth > 0 else "",
             uneven_op(budget),
-            budget.largest(int(waits.rows[0]), float(budget.op_ps(waits.rows[:1], "collective")[0])),
+            budget.largest(int(waits.rows[0]), float(budget.op_ps(waits.rows[:1])[0])),
         ],
         JumpTarget("timeline", name),
     )  # fmt: skip
-    return Claim(finding, collective_ps=worth)
+    return finding, claim
 
 
 def _uneven_along(budget: Budget) -> CollectiveWaits | None:
@@ -237,11 +240,12 @@ def _uneven_along(budget: Budget) -> CollectiveWaits | None:
     waits, steps = waits_in(budget, _ALONG), budget.steps
     if steps is None or not waits.is_known:
         return None
-    by_core, busy = steps.of("collective").mean(axis=1), steps.of(*BUSY).mean(axis=1)
-    uneven = float(by_core.mean() - by_core.min())
+    times = steps.of(*COLLECTIVE)
+    by_core, busy = times.mean(axis=1), steps.of(*BUSY_OWNERS).mean(axis=1)
     if by_core.argmin() != busy.argmax() or waits.ps < _MOSTLY * float(by_core.mean()):
         return None
-    return replace(waits, ps=float(by_core.mean()), waiting_ps=uneven)
+    wait_ps = np.maximum(times - times[by_core.argmin()], 0.0)
+    return replace(waits, ps=float(by_core.mean()), waiting_ps=float(wait_ps.mean()), wait_ps=wait_ps)
 
 
 def _together(budget: Budget, rows: Rows) -> str:
@@ -249,23 +253,20 @@ def _together(budget: Budget, rows: Rows) -> str:
     return kinds[0].name if len(kinds) == 1 else counted(len(rows), _kind(budget, int(rows[0])))
 
 
-def pipeline_bubbles(budget: Budget, claimed_ps: float) -> Claim:
-    """Stages of a pipeline that wait for what the stage before or behind them sends.
-
-    Args:
-        claimed_ps: waiting in collectives that other findings count.
-    """
+def pipeline_bubbles(budget: Budget) -> Claimed:
+    """Stages of a pipeline that wait for what the stage before or behind them sends."""
     table, steps = budget.evidence.table, budget.steps
     rows = np.array([row for row in budget.rows["collective"].tolist() if _ALONG.search(_kind(budget, row))], np.intp)
-    if steps is None or len(steps.class_ps) < 2 or not len(rows):
-        return Claim()
-    times = budget.op_ps(rows, "collective")
+    if steps is None or steps.core_count < 2 or not len(rows):
+        return NOTHING
+    times = budget.op_ps(rows)
     # stages wait at different times, and all of them some time: the shortest transfer of any is that of each
     transfer = times * np.minimum(1.0, table.minimum_ps[rows] * table.occurrences[rows] / table.self_ps[rows])
-    worth = float((times - transfer).sum()) - claimed_ps
+    claim = budget.take_mean(COLLECTIVE, float((times - transfer).sum()) - budget.claimed(*COLLECTIVE))
+    worth = claim.worth_ps
     if worth < LEAST_WAITING * budget.whole_ps or worth < _MOSTLY * float(times.sum()):
-        return Claim()
-    waits = steps.of("collective").mean(axis=1)
+        return NOTHING
+    waits = steps.of(*COLLECTIVE).mean(axis=1)
     longest, least = steps.core(int(waits.argmax())), steps.core(int(waits.argmin()))
     finding = budget.finding(
         "pipeline",
@@ -281,13 +282,13 @@ def pipeline_bubbles(budget: Budget, claimed_ps: float) -> Claim:
         ],
         JumpTarget("timeline", table.name[rows[0]]),
     )
-    return Claim(finding, collective_ps=worth)
+    return finding, claim
 
 
 # --- other slices --------------------------------------------------------------------------------------------------
 
 
-def across_slices(budget: Budget) -> OpFinding:
+def across_slices(budget: Budget) -> Claimed:
     """Collectives between slices, which the hosts carry over the data centre's network: sends and receives.
 
     The compiler names the runtime that carries them (``xla_megascale_runtime``); without HLO their framework op does.
@@ -295,7 +296,7 @@ def across_slices(budget: Budget) -> OpFinding:
     known = budget.evidence
     sent = budget.rows["host"].tolist()
     rows = np.array([row for row in sent if known.table.is_across_slices(row, lambda: known.modules)], np.intp)
-    times = budget.op_ps(rows, "host")
+    times = budget.op_ps(rows)
 
     def make(groups: list[CloneGroup], worth: float) -> Finding | None:
         first = groups[0]
@@ -314,7 +315,7 @@ def across_slices(budget: Budget) -> OpFinding:
             JumpTarget("timeline", known.table.name[first.first]),
         )
 
-    return op_finding(budget, rows, times, times, make)
+    return op_finding(budget, rows, times, make)
 
 
 # --- SparseCores ---------------------------------------------------------------------------------------------------
@@ -328,29 +329,24 @@ _ON_SPARSE_CORES = re.compile(
 _WAITING_CLASSES: tuple[OpClass, ...] = ("collective", "vector", "copy", "unknown", "host")
 
 
-def sparse_core_waits(budget: Budget, claimed_ps: float) -> tuple[Claim, Rows]:
+def sparse_core_waits(budget: Budget) -> Claimed:
     """Time in which TensorCores wait for the end of work on a SparseCore, and the ops in which they do.
 
     These are the ends of asynchronous ops (category ``async-done``) that have a collective's name, by which XProf
     recognises them too, or whose start began a run on a SparseCore.
-
-    Args:
-        claimed_ps: collective time that other findings count.
     """
     table = budget.evidence.table
     if "async-done" not in table.category:
-        return Claim(), np.zeros(0, np.intp)
+        return NOTHING
     rows, times = budget.ops(*_WAITING_CLASSES)
     chosen = np.array(
         [table.category[row] == "async-done" and _offloaded(budget, row) for row in rows.tolist()], np.bool_
     )
     rows, times = rows[chosen], times[chosen]
-    of_collectives = min(
-        float(times[: int(chosen[: len(budget.rows[_WAITING_CLASSES[0]])].sum())].sum()), budget.class_ps["collective"]
-    )
-    worth = float(times.sum()) - of_collectives + max(0.0, of_collectives - claimed_ps)
+    claim = budget.take_ops(rows, times, goes_away=True)
+    worth = claim.worth_ps
     if worth < LEAST_OFFLOADED * budget.whole_ps or not len(rows):
-        return Claim(), np.zeros(0, np.intp)
+        return NOTHING
     groups = groups_of(table, rows, times)
     first, memory = groups[0].first, budget.evidence.memory
     room = ""
@@ -374,7 +370,7 @@ def sparse_core_waits(budget: Budget, claimed_ps: float) -> tuple[Claim, Rows]:
         ],
         JumpTarget("timeline", table.name[first]),
     )
-    return Claim(finding, max(0.0, of_collectives - claimed_ps)), rows
+    return finding, claim
 
 
 def _offloaded(budget: Budget, row: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -12,12 +12,14 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, share, short, time
 from tpuprof.parsers.ops.host.activity import IdleTime
-from tpuprof.parsers.pages.findings.budget import Budget, Claim, Rows, StepTimes
-from tpuprof.parsers.pages.findings.cores.same_ops import BUSY, SLOWER, SlowerCore, slower_core
-from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
+from tpuprof.parsers.pages.findings.budget import IDLE, Budget, Steps
+from tpuprof.parsers.pages.findings.claims import COLLECTIVE, NO_CLAIM, Claim, Rows, filled
+from tpuprof.parsers.pages.findings.cores.same_ops import BUSY_OWNERS, SLOWER, SlowerCore, slower_core
+from tpuprof.parsers.pages.findings.finding import JumpTarget
 from tpuprof.parsers.pages.findings.idle.meanwhile import main_activity
+from tpuprof.parsers.pages.findings.ops.groups import NOTHING, Claimed
 from tpuprof.parsers.pages.findings.when import When, when
-from tpuprof.parsers.steps.accounts.owners import owner_index
+from tpuprof.parsers.steps.accounts.owners import WAITS, Owner
 
 BUSIER = 1.05
 """A core is late when it computes this much longer than the median of the others: single steps vary by 1-2 %."""
@@ -83,6 +85,7 @@ class _Late:
         label: their name in sentences.
         rows: indices of the cores.
         late: bool[steps], in which steps they are late; when: the same in words.
+        excess_ps: float64[steps], by how much; below 0 where they are early.
         own_ps, others_ps: float64[steps], how long they compute (or are idle), and the median of the others.
         collective_ps, idle_ps: how much longer the others are in collectives, and idle, in a mean step.
         worth_ps: how much longer the others wait than they, at most how much longer they compute, in a mean step.
@@ -91,6 +94,7 @@ class _Late:
     label: str
     rows: Rows
     late: Bools
+    excess_ps: Floats
     when: When
     own_ps: Floats
     others_ps: Floats
@@ -103,22 +107,25 @@ class _Late:
         """How many times as long as the others they take in the steps in which they are late."""
         return float(self.own_ps[self.late].mean() / max(float(self.others_ps[self.late].mean()), 1.0))
 
-    def step(self, steps: StepTimes) -> JumpTarget:
+    def step(self, steps: Steps) -> JumpTarget:
         """The step in which they are latest."""
-        return JumpTarget("timeline", steps.grid.names[int((self.own_ps - self.others_ps).argmax())])
+        return JumpTarget("timeline", steps.names[int((self.own_ps - self.others_ps).argmax())])
 
 
-def slow_core(budget: Budget) -> Claim:
+def slow_core(budget: Budget) -> Claimed:
     """A core that is slower than the others at the same ops, while these wait for it: its chip is slow."""
     slower, steps = slower_core(budget), budget.steps
     late = _latest(budget, slower)
     if steps is None or slower is None or late is None or late.rows.tolist() != [slower.core]:
-        return Claim()
+        return NOTHING
+    claim = _claim(budget, late, BUSY_OWNERS)
+    if claim.worth_ps < _LEAST_WAIT * budget.whole_ps:
+        return NOTHING
     of_it = slower.factor - 1 if not late.when.is_regular else late.factor - 1
     finding = budget.finding(
         "slow-core",
         f"{late.label} is {share(of_it)} slower than the others at the same ops{late.when.after}",
-        late.worth_ps,
+        claim.worth_ps,
         _LONGER,
         [
             *_sentences(late, steps),
@@ -127,47 +134,58 @@ def slow_core(budget: Budget) -> Claim:
         late.step(steps),
         is_estimate=True,
     )
-    return _claim(steps, finding, late)
+    return finding, claim
 
 
 _LONGER = "Time by which its ops, collectives aside, take longer than the others' median, as far as those wait for it."
 
 
-def straggling(budget: Budget) -> Claim:
+def straggling(budget: Budget) -> Claimed:
     """A core, or all cores of a host, that computes longer than the others while these wait for it."""
     late, steps = _latest(budget, slower_core(budget)), budget.steps
     if steps is None or late is None or not float(late.others_ps.mean()) > 0:  # the others have another task
-        return Claim()
-    excess = {kind: -float(RankedTimes(steps.of(kind)).longer(late.rows).mean()) for kind in BUSY}
-    most = max(BUSY, key=lambda kind: excess[kind])
+        return NOTHING
+    claim = _claim(budget, late, BUSY_OWNERS)
+    if claim.worth_ps < _LEAST_WAIT * budget.whole_ps:
+        return NOTHING
+    excess = {owner: -float(RankedTimes(steps.of(owner)).longer(late.rows).mean()) for owner in BUSY_OWNERS}
+    most = max(BUSY_OWNERS, key=lambda owner: excess[owner])
     finding = budget.finding(
         "straggler",
         f"{late.label} computes {share(late.factor - 1)} longer than the others{late.when.after}",
-        late.worth_ps,
+        claim.worth_ps,
         _LONGER,
         [
             *_sentences(late, steps),
-            f"It has most more of {most} ops, {time(excess[most])} a step." if excess[most] > 0 else "",
+            f"Most of that is time {_TIME[most]}, {time(excess[most])} a step." if excess[most] > 0 else "",
         ],
         late.step(steps),
         is_estimate=True,
     )
-    return _claim(steps, finding, late)
+    return finding, claim
+
+
+_TIME: Mapping[Owner, str] = {
+    "loss": "below the roof of its ops",
+    "ideal": "at the roof of its ops",
+    "uncounted": "in ops of unknown work",
+    "copy": "in copies",
+}
 
 
 def _latest(budget: Budget, slower: SlowerCore | None) -> _Late | None:
     """The cores that compute longer than the others, as far as it matters; a slower core is late from less on."""
     steps = budget.steps
-    if steps is None or len(steps) < _LEAST_STEPS or len(steps.class_ps) < 2:
+    if steps is None or len(steps) < _LEAST_STEPS or steps.core_count < 2:
         return None
-    busy = steps.of(*BUSY)
+    busy = steps.of(*BUSY_OWNERS)
     late = _Waits(steps, busy, BUSIER).latest()
     if late is None and slower is not None:
         late = _Waits(steps, busy, SLOWER).latest()
     return None if late is None or late.worth_ps < _LEAST_WAIT * budget.whole_ps else late
 
 
-def _sentences(late: _Late, steps: StepTimes) -> Iterator[str]:
+def _sentences(late: _Late, steps: Steps) -> Iterator[str]:
     """How long late cores compute in the steps in which they are late, and what the others do meanwhile."""
     yield late.when.sentence("it is later than the others by")
     yield (
@@ -178,22 +196,37 @@ def _sentences(late: _Late, steps: StepTimes) -> Iterator[str]:
     yield f"The others are {time(late.collective_ps)} longer in collectives, {time(late.idle_ps)} longer idle."
 
 
-def _claim(steps: StepTimes, finding: Finding | None, late: _Late, own_idle_ps: float = 0.0) -> Claim:
-    """What a finding about late cores takes from others: what the others wait, as a mean over all cores."""
-    worth = late.worth_ps * (1 - len(late.rows) / len(steps.class_ps))
-    in_collectives = worth * late.collective_ps / max(late.collective_ps + late.idle_ps, 1.0)
-    own = own_idle_ps * len(late.rows) / len(steps.class_ps)
-    return Claim(finding, in_collectives, worth - in_collectives + own)
+def _claim(budget: Budget, late: _Late, owners: Sequence[Owner]) -> Claim:
+    """What late cores have more than the others, and what these wait for them: about the same on each core.
+
+    Args:
+        owners: of what late cores have more.
+
+    Returns:
+        Nothing where the others wait for less than half as long: something else has their time.
+    """
+    more = np.where(late.late, np.maximum(late.excess_ps, 0.0), 0.0)
+    more *= late.worth_ps / float(more.mean())
+    mine = np.zeros((len(budget.cells), 1, 1))
+    mine[late.rows] = 1.0
+    cells = budget.cells * late.late[:, None]
+    theirs = filled(cells * (1.0 - mine), (*WAITS, *IDLE), more)
+    if float(theirs.sum()) < _MOSTLY * float(more.sum()) * (len(cells) - len(late.rows)):
+        return NO_CLAIM
+    return Claim.of_cells(theirs + filled(cells * mine, owners, more))
 
 
-def late_host(budget: Budget) -> Claim:
+def late_host(budget: Budget) -> Claimed:
     """A host whose cores get their work later than those of the others, which wait for them in collectives."""
     steps = budget.steps
-    if steps is None or len(steps) < _LEAST_STEPS or len(distinct(steps.grid.hosts)) < 2:
-        return Claim()
-    late = _Waits(steps, _without_compiling(steps), 1.0, _LEAST_WAIT * budget.whole_ps).latest(whole_hosts=True)
+    if steps is None or len(steps) < _LEAST_STEPS or len(distinct(steps.account.hosts)) < 2:
+        return NOTHING
+    late = _Waits(steps, steps.of(*IDLE), 1.0, _LEAST_WAIT * budget.whole_ps).latest(whole_hosts=True)
     if late is None or late.worth_ps < LEAST_LATE * budget.whole_ps or late.collective_ps < late.idle_ps:
-        return Claim()
+        return NOTHING
+    claim = _claim(budget, late, IDLE)
+    if claim.worth_ps < LEAST_LATE * budget.whole_ps:
+        return NOTHING
     label = late.label if late.label.startswith("Host") else f"The host of {late.label.lower()}"
     host = steps.core(int(late.rows[0])).rpartition(":")[0]
     gaps = budget.evidence.host_gaps.get(host, IdleTime())
@@ -205,7 +238,7 @@ def late_host(budget: Budget) -> Claim:
     finding = budget.finding(
         "host",
         title,
-        late.worth_ps,
+        claim.worth_ps,
         "Time by which its cores are idle longer than the others' median, as far as those wait for it in collectives.",
         [
             late.when.sentence("its cores are idle longer than the others by"),
@@ -221,19 +254,12 @@ def late_host(budget: Budget) -> Claim:
         ],
         late.step(steps),
     )
-    return _claim(steps, finding, late, late.worth_ps)
+    return finding, claim
 
 
-def _without_compiling(steps: StepTimes) -> Floats:
-    """float64[cores, steps]: idle time in which the host neither fed the core nor compiled."""
-    compiled = steps.grid.owner_ps[: len(steps.class_ps), :, owner_index("compile")]
-    gaps: Floats = steps.gaps - compiled
-    return gaps
-
-
-def _hosts(steps: StepTimes, late: Rows) -> Iterator[tuple[str, Rows]]:
+def _hosts(steps: Steps, late: Rows) -> Iterator[tuple[str, Rows]]:
     """Label and cores of each host with several cores that may all be late; a host with one is late as that core."""
-    hosts = steps.grid.hosts[: len(steps.class_ps)]
+    hosts = steps.account.hosts
     cores, late_cores = np.bincount(hosts), np.bincount(hosts[late], minlength=int(hosts.max()) + 1)
     for host in np.flatnonzero((cores > 1) & (cores == late_cores) & (cores < len(hosts))).tolist():
         rows = np.flatnonzero(hosts == host)
@@ -248,21 +274,21 @@ class _Waits:
         factor, more_ps: by how much more than the others' median.
     """
 
-    def __init__(self, steps: StepTimes, own: Floats, factor: float, more_ps: float = 0.0) -> None:
+    def __init__(self, steps: Steps, own: Floats, factor: float, more_ps: float = 0.0) -> None:
         self.steps, self.factor, self.more_ps = steps, factor, more_ps
         self.own = RankedTimes(own)
 
     @cached_property
     def collective(self) -> RankedTimes:
-        return RankedTimes(self.steps.of("collective"))
+        return RankedTimes(self.steps.of(*COLLECTIVE))
 
     @cached_property
     def idle(self) -> RankedTimes:
-        return RankedTimes(self.steps.gaps)
+        return RankedTimes(self.steps.of("barrier", *IDLE))
 
     def maybe_late(self) -> Rows:
         """The cores that may be late: compared with the least that the median of the others can be."""
-        hosts = self.steps.grid.hosts[: len(self.own.values)]
+        hosts = self.steps.account.hosts
         fewest = len(hosts) - np.maximum(1, np.bincount(hosts)[hosts])  # others of a core, or of its whole host
         least = self.own.ordered[np.maximum(0, fewest - 1) // 2]
         late = self.own.values >= self.factor * least + self.more_ps
@@ -282,11 +308,11 @@ class _Waits:
         """
         maybe = self.maybe_late()
         candidates = list(filter(None, (self._late(*cores) for cores in _hosts(self.steps, maybe))))
-        hosts = self.steps.grid.hosts
+        hosts = self.steps.account.hosts
         if not candidates and not (whole_hosts and len(distinct(hosts)) < len(hosts)):
             cores = [(f"Core {short(self.steps.core(core))}", np.array([core])) for core in maybe.tolist()]
             candidates = list(filter(None, (self._late(*core) for core in cores)))
-            if not 0 < len(candidates) <= max(1, len(self.steps.class_ps) // _FEW):
+            if not 0 < len(candidates) <= max(1, self.steps.core_count // _FEW):
                 return None
         return max(candidates, key=lambda late: late.worth_ps, default=None)
 
@@ -297,7 +323,7 @@ class _Waits:
         excess = -self.own.longer(rows)
         if not late.any():
             return None
-        timing = when(np.where(late, excess, 0.0), self.steps.grid.names, _LEAST_WAIT * float(excess[late].mean()))
+        timing = when(np.where(late, excess, 0.0), self.steps.names, _LEAST_WAIT * float(excess[late].mean()))
         theirs = float(excess[late].sum()) / max(self.lateness, 1.0)
         is_theirs = theirs >= _MOST or (timing.is_regular and theirs > _MOSTLY)
         if late.sum() < _MOST * len(late) and (late.sum() < _LEAST_STEPS or not is_theirs):
@@ -308,7 +334,7 @@ class _Waits:
             return None  # nobody waits for it: it may have another task
         in_collectives, in_gaps = max(0.0, float(collective.mean())), max(0.0, float(idle.mean()))
         worth = float(min(excess.mean(), lost.mean()))
-        return _Late(label, rows, late, timing, own.mean(axis=0), others, in_collectives, in_gaps, worth)
+        return _Late(label, rows, late, excess, timing, own.mean(axis=0), others, in_collectives, in_gaps, worth)
 
 
 # --- barriers ------------------------------------------------------------------------------------------------------
@@ -320,23 +346,17 @@ _LATE = 0.5
 """A core that waits less than this share of the mean is what the others wait for."""
 
 
-def at_barriers(budget: Budget, claimed_ps: float) -> Claim:
-    """Time in which cores wait for one another at barriers (`barrier-cores`), which is idle time of theirs.
-
-    Args:
-        claimed_ps: idle time that other findings count.
-    """
+def at_barriers(budget: Budget) -> Claimed:
+    """Time in which cores wait for one another at barriers (`barrier-cores`), in which they run no op."""
     waits, steps = budget.evidence.barriers, budget.steps
     if len(waits) < 2:
-        return Claim()
-    idle = budget.class_ps["idle"]
-    if steps is not None:
-        idle = float(steps.gaps.mean()) + budget.between_ps
+        return NOTHING
     parts = 1 if steps is None else len(steps)
     mean = sum(waits.values()) / len(waits) / parts
-    worth = min(mean, idle - claimed_ps)
+    claim = budget.take_mean(("barrier",) if steps is not None else ("between_ops",), mean)
+    worth = claim.worth_ps
     if worth < LEAST_BARRIER * budget.whole_ps:
-        return Claim()
+        return NOTHING
     least, most = min(waits, key=waits.__getitem__), max(waits, key=waits.__getitem__)
     late = waits[least] / parts < _LATE * mean
     title = f"Cores wait for core {least} at barriers" if late else "Cores wait for each other at barriers"
@@ -347,8 +367,8 @@ def at_barriers(budget: Budget, claimed_ps: float) -> Claim:
         "barrier",
         title,
         worth,
-        "Mean over cores of the time in barrier-cores events, up to the idle time that no other finding counts.",
+        "Mean over cores of the time in barrier-cores events, up to the time at barriers that no other finding counts.",
         [f"No op runs while cores wait at barriers, {budget.amount(worth)}.", spread],
         JumpTarget("timeline"),
     )
-    return Claim(finding, 0.0, worth)
+    return finding, claim

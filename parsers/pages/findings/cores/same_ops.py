@@ -8,10 +8,15 @@ from tpuprof.parsers.base.intervals import Floats, medians
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import sentence_name, time
-from tpuprof.parsers.pages.findings.budget import Budget, Rows
+from tpuprof.parsers.pages.findings.budget import Budget
+from tpuprof.parsers.pages.findings.claims import COMPUTING, Rows
+from tpuprof.parsers.steps.accounts.owners import Owner
 
 BUSY: tuple[OpClass, ...] = ("compute", "vector", "copy", "unknown")
 """What a core does by itself: it waits for no other core in it."""
+
+BUSY_OWNERS: tuple[Owner, ...] = (*COMPUTING, "uncounted", "copy")
+"""Who has the time of these ops in the account."""
 
 SLOWER = 1.02
 """A core is slower than the others from this multiple on, if it is so at ops that take nearly all of the time."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Floats, median
-from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.intervals import Bools, Floats, median, medians
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import multiple, sentence_name, short, time
-from tpuprof.parsers.pages.findings.budget import Budget, StepTimes
-from tpuprof.parsers.pages.findings.finding import Finding, FindingKind, JumpTarget
+from tpuprof.parsers.pages.findings.budget import Budget, Steps
+from tpuprof.parsers.pages.findings.claims import Claim
+from tpuprof.parsers.pages.findings.finding import JumpTarget
+from tpuprof.parsers.pages.findings.ops.groups import NOTHING, Claimed
 from tpuprof.parsers.pages.findings.when import when
+from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, Owner
 from tpuprof.parsers.steps.times import SLOW_STEP, SlowOp
 
 FEW = 0.2
@@ -30,56 +34,39 @@ _MOST_NAMED = 3
 _MOSTLY, _HARDLY = 0.5, 0.1  # shares of what a slow step takes longer, and of a module's time there
 _LONGEST_NAME = 40
 
-_PARTS: dict[str, tuple[OpClass | None, tuple[FindingKind, ...]]] = {
-    "waiting for input": (None, ("input",)),
-    "idle time": (None, ("idle", "host", "serving", "compilation")),
-    "collectives": ("collective", ("collective", "straggler", "slow-core", "imbalance", "pipeline")),
-    "copies": ("copy", ("copy", "copy-wait", "host-offload")),
-    "host transfers": ("host", ("host-offload", "dcn")),
-    "matrix ops": ("compute", ()),
-    "vector ops": ("vector", ()),
-    "other ops": ("unknown", ()),
-}
-"""The parts of a step: the class of their ops, and the findings that count them."""
 
-
-def slow_steps(budget: Budget, others: frozenset[FindingKind]) -> Finding | None:
-    """A few steps take much longer than the median, for a reason that no other finding has.
-
-    Args:
-        others: kinds of the other findings; the excess that they count is left to them.
-    """
+def slow_steps(budget: Budget) -> Claimed:
+    """A few steps take much longer than the median: what no other finding claims of that, and whose time it is."""
     steps = budget.steps
     if steps is None or len(steps) < LEAST_STEPS:
-        return None
+        return NOTHING
     usual = median(steps.longest_ps)
     excess = _excess(steps, usual)
     longer = excess >= (SLOW_STEP - 1) * usual
-    more = {name: values - median(values) for name, values in _parts(steps).items()}
-    above = {name: np.maximum(values, 0.0) for name, values in more.items()}
-    all_of_it = sum(above.values(), 0.0)
-    left = sum((above[name] for name, (_, kinds) in _PARTS.items() if not others & set(kinds)), 0.0)
-    unclaimed = np.where(longer & (all_of_it > 0), excess * left / np.maximum(all_of_it, 1.0), 0.0)
+    more, left = _above_median(budget.whole_cells), np.maximum(_above_median(budget.cells), 0.0)
+    all_of_it = np.maximum(more, 0.0).sum(axis=1)
+    unclaimed = np.where(longer & (all_of_it > 0), excess * left.sum(axis=1) / np.maximum(all_of_it, 1.0), 0.0)
     slow = longer & (unclaimed >= (SLOW_STEP - 1) * usual)  # others may be slow for what other findings count
     unclaimed = np.where(slow, unclaimed, 0.0)
-    timing = when(unclaimed, steps.grid.names, 1.0)
+    timing = when(unclaimed, steps.names, 1.0)
     are_few = slow.sum() <= max(1.0, FEW * len(slow))
     serves = bool(budget.evidence.serves)  # prefill between runs of decode is what it is for
     if usual <= 0 or not slow.any() or not (are_few or (timing.period >= LEAST_PERIOD and not serves)):
-        return None
-    worth = float(unclaimed.sum()) / len(slow)
+        return NOTHING
+    claim = _claim(budget, left, unclaimed)
+    worth = claim.worth_ps
     if worth < LEAST_WORTH * budget.whole_ps:
-        return None
+        return NOTHING
     worst = int(np.argmax(unclaimed))
-    name, taken, more_there = steps.grid.names[worst], float(steps.longest_ps[worst]), float(excess[worst])
+    name, taken, more_there = steps.names[worst], float(steps.longest_ps[worst]), float(excess[worst])
     which, factor = f"Step {short(name)}", taken / usual
     if timing.period:
         which, factor = timing.first, float(steps.longest_ps[slow].mean()) / usual
     module = _module(budget, slow, float(unclaimed[slow].mean()))
     rest = float(excess[longer].sum()) / len(slow) - worth
     without = f"; {time(rest)} a step that other findings count is left out" if rest > LEAST_WORTH * usual else ""
-    of_worst = {part: float(values[worst]) for part, values in more.items()}
-    return budget.finding(
+    of_worst: dict[Owner, float] = dict(zip(OWNERS, more[worst].tolist(), strict=True))
+    finding = budget.finding(
         "slow-step",
         f"{which} takes {multiple(factor)} times the median{f': it runs {short(module)}' if module else ' step'}",
         worth,
@@ -92,8 +79,28 @@ def slow_steps(budget: Budget, others: frozenset[FindingKind]) -> Finding | None
             _differs(of_worst, more_there),
             _ops(steps.grid.slow_ops, name, more_there),
         ],
-        JumpTarget("input" if max(of_worst, key=of_worst.__getitem__) == "waiting for input" else "timeline", name),
+        JumpTarget("input" if max(of_worst, key=of_worst.__getitem__) == "input" else "timeline", name),
     )
+    return finding, claim
+
+
+def _above_median(cells: Floats) -> Floats:
+    """float64[steps, len(OWNERS)]: by how much each owner has more than in the median step, mean over cores."""
+    by_step: Floats = cells.mean(axis=0)
+    return by_step - medians(by_step)
+
+
+def _claim(budget: Budget, above_ps: Floats, wanted_ps: Floats) -> Claim:
+    """Takes from each step what it has more than the median step, each core and owner alike.
+
+    Args:
+        above_ps: float64[steps, len(OWNERS)], what each step has more of what no finding claims.
+        wanted_ps: float64[steps], how much to take of each step.
+    """
+    by_step, together = budget.cells.mean(axis=0), above_ps.sum(axis=1)
+    part = np.divide(wanted_ps, together, out=np.zeros(len(together)), where=together > 0)
+    of_cell = np.divide(above_ps * part[:, None], by_step, out=np.zeros_like(by_step), where=by_step > 0)
+    return Claim.of_cells(budget.cells * np.minimum(of_cell, 1.0))
 
 
 def _module(budget: Budget, slow: Bools, more_ps: float) -> str:
@@ -117,7 +124,7 @@ def _module(budget: Budget, slow: Bools, more_ps: float) -> str:
     return found
 
 
-def _excess(steps: StepTimes, usual: float) -> Floats:
+def _excess(steps: Steps, usual: float) -> Floats:
     """float64[steps]: how much longer than the median each step takes.
 
     Inferred steps go from one start of a module to the next, and a module may start more or less early before the one
@@ -131,22 +138,13 @@ def _excess(steps: StepTimes, usual: float) -> Floats:
     return excess + shorter_neighbours
 
 
-def _parts(steps: StepTimes) -> dict[str, Floats]:
-    """float64[steps] for each of `_PARTS`: means over cores."""
-    parts = {name: steps.of(of).mean(axis=0) for name, (of, _) in _PARTS.items() if of is not None}
-    parts |= {"waiting for input": steps.input_ps.mean(axis=0), "idle time": steps.gaps.mean(axis=0)}
-    if steps.grid.input_source == "infeed":
-        parts["host transfers"] = np.maximum(parts["host transfers"] - parts["waiting for input"], 0.0)
-    return {name: parts[name] for name in _PARTS}
-
-
-def _differs(more: dict[str, float], excess: float) -> str:
-    """A sentence on the parts that exceed those of the median step most."""
-    named = sorted((name for name in more if more[name] >= _NAMED * excess), key=lambda name: -more[name])
+def _differs(more: Mapping[Owner, float], excess: float) -> str:
+    """A sentence on the owners of whose time a step has most more than the median step."""
+    named = sorted((owner for owner in more if more[owner] >= _NAMED * excess), key=lambda owner: -more[owner])
     if not named:
         return "No kind of op explains it: the cores differ in what they do longer."
-    words = [f"{time(more[name])} more of {name}" for name in named[:_MOST_NAMED]]
-    return f"It takes {time(excess)} longer than the median step: {', '.join(words)}."
+    words = [f"{OWNER_TITLES[owner]} {time(more[owner])}" for owner in named[:_MOST_NAMED]]
+    return f"It takes {time(excess)} longer than the median step, by owner: {', '.join(words)}."
 
 
 def _ops(slow_ops: tuple[SlowOp, ...], step: str, excess: float) -> str:

@@ -6,15 +6,17 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats, median, overlap, union
+from tpuprof.parsers.base.intervals import Floats, median
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, share, short, time
 from tpuprof.parsers.ops.host.activity import Compilation, IdleTime, is_of_program
-from tpuprof.parsers.pages.findings.budget import Budget, Claim, StepTimes
-from tpuprof.parsers.pages.findings.finding import Finding, FindingKind, JumpTarget
+from tpuprof.parsers.pages.findings.budget import IDLE, Budget, Steps
+from tpuprof.parsers.pages.findings.claims import Claim, taken, together
+from tpuprof.parsers.pages.findings.finding import FindingKind, JumpTarget
 from tpuprof.parsers.pages.findings.idle.meanwhile import EXPLAINS, working
+from tpuprof.parsers.pages.findings.ops.groups import NOTHING, Claimed
 from tpuprof.parsers.pages.findings.when import When, when
-from tpuprof.parsers.steps.accounts.owners import owner_index
+from tpuprof.parsers.steps.accounts.owners import WAITS
 from tpuprof.parsers.steps.requests.serving import answers_requests
 
 LEAST_INPUT = 0.05
@@ -46,33 +48,33 @@ _HARDLY = 0.05  # share of the gaps below which a further activity is not worth 
 _FAR = 1 << 60
 
 
-def waiting_for_input(budget: Budget) -> Claim:
+def waiting_for_input(budget: Budget) -> Claimed:
     """The device waits for input often, or in a regular pattern.
 
     Where cores wait for different times, the mean counts, and the time that the others wait for the last one.
     """
     steps = budget.steps
     if steps is None:
-        return Claim(_infeed_of_capture(budget))
-    collective, idle = _for_the_last(steps, steps.input_ps)
-    waits = steps.input_ps.mean(axis=0) + collective + idle
-    worth = float(waits.mean())
-    timing = when(waits, steps.grid.names, LEAST_INPUT * budget.whole_ps)
+        return _infeed_of_capture(budget)
+    own, others = budget.take_all("input"), _for_the_last(budget, steps.of("input"))
+    claim = together(own, others)
+    waits, worth = claim.cells.sum(axis=2).mean(axis=0), claim.worth_ps
+    timing = when(waits, steps.names, LEAST_INPUT * budget.whole_ps)
     if worth < (LEAST_PATTERN if timing.period else LEAST_INPUT) * budget.whole_ps:
-        return Claim()
+        return NOTHING
     most = int(waits.argmax())
-    longest, name = float(waits[most]), steps.grid.names[most]
+    longest, name = float(waits[most]), steps.names[most]
     is_host = steps.grid.input_source == "host"
     measured = "idle device time while the host waited for input or sent it" if is_host else "time in infeed ops"
     worst = f"; {time(longest)} in step {name}" if longest >= _STANDS_OUT * worth else ""
-    mean = "mean over steps" if len(steps.input_ps) < 2 else "mean over cores and steps"
-    for_others = float(collective.mean() + idle.mean())
-    others = f", and what they wait for the last of them ({time(for_others)})" if for_others >= 1 else ""
+    mean = "mean over steps" if steps.core_count < 2 else "mean over cores and steps"
+    for_last = others.worth_ps
+    more = f", and what they wait for the last of them ({time(for_last)})" if for_last >= 1 else ""
     finding = budget.finding(
         "input",
         _input_title(waits, timing),
         worth,
-        f"Mean over cores and complete steps of {measured}{others}.",
+        f"Mean over cores and complete steps of {measured}{more}.",
         [
             f"The device waits for input {budget.amount(worth)}, {mean}{worst}.",
             timing.sentence("the device waits for") if timing.is_regular else "",
@@ -82,23 +84,25 @@ def waiting_for_input(budget: Budget) -> Claim:
         JumpTarget("input", name),
         is_estimate=is_host,
     )
-    return Claim(finding, float(collective.mean()), float(idle.mean()))
+    return finding, claim
 
 
-def _for_the_last(steps: StepTimes, own_ps: Floats) -> tuple[Floats, Floats]:
-    """float64[steps], twice: time in collectives, and idle time, of waiting for the core that has most of something.
+def _for_the_last(budget: Budget, own_ps: Floats) -> Claim:
+    """What cores wait for the one that has most of something in each step: up to how much more of it that core has.
 
-    These are means over cores of how much more they have than that core, up to how much more of its cause that has.
+    They wait in collectives, at barriers and behind the end of their step, or they are idle longer than that core.
 
     Args:
-        own_ps: float64[cores, steps], the cause's time, such as waiting for input; it is part of idle time or of input.
+        own_ps: float64[cores, steps], the time of what delays a core, such as waiting for input.
     """
-    last, every = own_ps.argmax(axis=0), np.arange(len(steps))
-    longer = own_ps[last, every] - own_ps.mean(axis=0)
-    collective, gaps = steps.of("collective"), steps.gaps
-    in_collectives = np.clip(collective.mean(axis=0) - collective[last, every], 0.0, longer)
-    in_gaps = np.clip(gaps.mean(axis=0) - gaps[last, every], 0.0, longer - in_collectives)
-    return in_collectives, in_gaps
+    last = own_ps.argmax(axis=0)[None]
+    longer = np.take_along_axis(own_ps, last, axis=0) - own_ps
+    waits = taken(budget.cells, WAITS, longer)
+    if budget.steps is None:
+        return Claim.of_cells(waits)
+    idle = budget.steps.of(*IDLE)
+    more = np.minimum(longer - waits.sum(axis=2), idle - np.take_along_axis(idle, last, axis=0))
+    return Claim.of_cells(waits + taken(budget.cells, IDLE, more))
 
 
 def _input_title(waits: Floats, timing: When) -> str:
@@ -111,22 +115,23 @@ def _input_title(waits: Floats, timing: When) -> str:
     return f"Steps wait for input{timing.after}"
 
 
-def _worst_core(steps: StepTimes, budget: Budget) -> str:
-    means = steps.input_ps.mean(axis=1)
+def _worst_core(steps: Steps, budget: Budget) -> str:
+    means = steps.of("input").mean(axis=1)
     worst = int(means.argmax())
     if len(means) < 2 or means[worst] < _STANDS_OUT * means.mean():
         return ""
     return f"Core {steps.core(worst)} waits most, {budget.amount(float(means[worst]))}."
 
 
-def _infeed_of_capture(budget: Budget) -> Finding | None:
+def _infeed_of_capture(budget: Budget) -> Claimed:
     """Waiting for input in a capture without steps, which only infeed ops show."""
     table = budget.evidence.table
     rows = np.array([row for row in budget.rows["host"] if table.category[row] == "infeed"], np.intp)
-    worth = float(budget.op_ps(rows, "host").sum())
+    claim = budget.take_ops(rows, budget.op_ps(rows))
+    worth = claim.worth_ps
     if worth < LEAST_INPUT * budget.whole_ps:
-        return None
-    return budget.finding(
+        return NOTHING
+    finding = budget.finding(
         "input",
         "The device waits for input",
         worth,
@@ -134,28 +139,23 @@ def _infeed_of_capture(budget: Budget) -> Finding | None:
         [f"Infeed ops take {budget.amount(worth)}, most of all {sentence_name(table.name[rows[0]])}."],
         JumpTarget("input"),
     )
+    return finding, claim
 
 
-def idle_gaps(budget: Budget, claimed_ps: float) -> Finding | None:
-    """Gaps between ops that are not waiting for input.
-
-    Args:
-        claimed_ps: idle time that other findings count.
-    """
+def idle_gaps(budget: Budget) -> Claimed:
+    """Gaps between ops in which a core waits neither for input nor for other cores."""
     steps, gaps = budget.steps, budget.evidence.gaps or IdleTime()
-    idle = inside = budget.class_ps["idle"]
-    step, means, idlest, without_input = None, "Mean over cores", "", ""
-    if steps is not None:
-        of_cores = np.maximum(steps.gaps.sum(axis=1), 0.0)
-        idle = float(of_cores.mean()) / len(steps) + budget.between_ps
-        inside = float(of_cores.max()) + budget.between_ps * len(steps)
-        by_step = steps.gaps.mean(axis=0)
-        step, means = steps.grid.names[int(by_step.argmax())], "Mean over cores and complete steps"
-        idlest = _idlest(by_step, step)
-        without_input = " and without waiting for input" if steps.grid.input_source == "host" else ""
-    worth = idle - claimed_ps
+    claim, claimed_ps = budget.take_all(*IDLE, "compile"), budget.claimed(*IDLE, "compile")
+    worth = claim.worth_ps
     if worth < LEAST_IDLE * budget.whole_ps:
-        return None
+        return NOTHING
+    inside = worth + claimed_ps
+    step, means, idlest = None, "Mean over cores", ""
+    if steps is not None:
+        inside = float(steps.of(*IDLE).sum(axis=1).max()) + budget.between_ps * len(steps)
+        by_step = steps.of(*IDLE).mean(axis=0)
+        step, means = steps.names[int(by_step.argmax())], "Mean over cores and complete steps"
+        idlest = _idlest(by_step, step)
     inside = max(1.0, inside)
     everything, longest = float(gaps.gap_ps or inside), gaps.longest[1] - gaps.longest[0]
     if max(everything, longest) > _ELSEWHERE * inside:
@@ -174,11 +174,11 @@ def idle_gaps(budget: Budget, claimed_ps: float) -> Finding | None:
     if timing is not None and timing.words:
         title = title.replace("Device idle", f"{timing.first} the device is idle")
     other = "" if claimed_ps < 1 else f"; {time(claimed_ps)} that other findings count is left out"
-    return budget.finding(
+    finding = budget.finding(
         kind,
         title,
         worth,
-        f"{means} of time without any op{without_input}{other}.",
+        f"{means} of time without any op, waits for input and for other cores aside{other}.",
         [
             f"Between its ops the device is idle for {budget.amount(worth)}, other than for input.",
             f"{time(budget.between_ps)} of it lies between a step and the next." if budget.between_ps else "",
@@ -192,6 +192,7 @@ def idle_gaps(budget: Budget, claimed_ps: float) -> Finding | None:
         ],
         place,
     )
+    return finding, claim
 
 
 _UNEXPLAINED = "Device idle between its ops"
@@ -210,10 +211,10 @@ def _where_in_runs(gaps: IdleTime, everything: float) -> str:
 _NEARLY_ALL = 0.99
 
 
-def _when_idle(steps: StepTimes) -> When:
+def _when_idle(steps: Steps) -> When:
     """In which steps the device is idle."""
-    gaps = np.maximum(steps.gaps.mean(axis=0), 0.0)
-    return when(gaps, steps.grid.names, float(gaps.mean()))
+    gaps = steps.of(*IDLE).mean(axis=0)
+    return when(gaps, steps.names, float(gaps.mean()))
 
 
 def _phases(serves: Sequence[tuple[str, int, float]]) -> str:
@@ -257,26 +258,25 @@ def _meanwhile(gaps: IdleTime, everything: float) -> Iterator[str]:
         yield "The host's threads only wait, so its events do not say why."
 
 
-def compiling(budget: Budget) -> Claim:
+def compiling(budget: Budget) -> Claimed:
     """Programs that the host compiled between the first complete step and the last while the device was idle."""
     stalls, steps = _stalls(budget.evidence.compilations), budget.steps
-    inside, parts = sum(stall.idle_ps for stall in stalls), 1
     if steps is not None:
-        first, parts = steps.grid.start_ps, len(steps)
+        first = steps.grid.start_ps
         last = first + np.clip(steps.longest_ps, 0, _FAR).astype(np.int64)
         stalls = [stall for stall in stalls if first.min() <= stall.start_ps < last.max()]
-        spans = union(first, last)
-        begins, ends = (np.array([getattr(stall, name) for stall in stalls]) for name in ("start_ps", "end_ps"))
-        shared = overlap(begins, ends, *spans).tolist()
-        inside = sum(min(stall.idle_ps, of_steps) for stall, of_steps in zip(stalls, shared, strict=True))
+        claim = together(budget.take_all("compile"), _for_the_last(budget, steps.of("compile")))
     idle = sum(stall.idle_ps for stall in stalls)
-    if not stalls or idle / parts < LEAST_COMPILING * budget.whole_ps:
-        return Claim()
+    if steps is None:
+        claim = budget.take_mean(("between_ops",), idle)
+    worth = claim.worth_ps
+    if not stalls or worth < LEAST_COMPILING * budget.whole_ps:
+        return NOTHING
     worst = max(stalls, key=lambda stall: stall.idle_ps)
     took = sum(stall.duration_ps for stall in stalls)
-    where, divided, step = "capture", "", None
+    where, step = "capture", None
     if steps is not None:
-        where, divided, step = "steps", ", divided by the number of steps", _step_at(worst.start_ps, steps)
+        where, step = "steps", _step_at(worst.start_ps, steps)
     timing = None if steps is None else _when_compiling(stalls, steps)
     times = counted(len(stalls), "time")
     title = f"The host compiles during the {where} ({times})"
@@ -285,8 +285,9 @@ def compiling(budget: Budget) -> Claim:
     finding = budget.finding(
         "compilation",
         title,
-        idle / parts,
-        f"Time without any op on any core while the host traced, lowered or compiled a program{divided}.",
+        worth,
+        "Time without any op while the host traced, lowered or compiled a program"
+        + (", and what other cores wait meanwhile, mean over cores and steps." if steps is not None else "."),
         [
             f"{counted(len(stalls), 'compilation')} took {time(took)}; meanwhile the device was idle for {time(idle)}.",
             f"The worst is {sentence_name(worst.name)}, {time(worst.duration_ps)}"
@@ -296,20 +297,16 @@ def compiling(budget: Budget) -> Claim:
         ],
         JumpTarget("timeline", step),
     )
-    others = 0.0
-    if steps is not None:  # cores of other hosts wait in collectives for those that have no program to run
-        compiled = steps.grid.owner_ps[: len(steps.class_ps), :, owner_index("compile")].astype(np.float64)
-        others = float(_for_the_last(steps, compiled)[0].mean())
-    return Claim(finding, others, min(inside / parts, budget.class_ps["idle"]))
+    return finding, claim
 
 
-def _when_compiling(stalls: Sequence[Compilation], steps: StepTimes) -> When:
+def _when_compiling(stalls: Sequence[Compilation], steps: Steps) -> When:
     """In which steps the host compiles."""
     idle = np.zeros(len(steps))
     for stall in stalls:
         inside = (steps.grid.start_ps <= stall.start_ps) & (stall.start_ps < steps.grid.start_ps + steps.longest_ps)
         idle[int(inside.argmax())] += stall.idle_ps * inside.any()
-    return when(idle, steps.grid.names, LEAST_COMPILING * float(steps.longest_ps.mean()))
+    return when(idle, steps.names, LEAST_COMPILING * float(steps.longest_ps.mean()))
 
 
 def _stalls(compilations: Sequence[Compilation]) -> list[Compilation]:
@@ -334,7 +331,7 @@ def _stalls(compilations: Sequence[Compilation]) -> list[Compilation]:
     return stalls
 
 
-def _step_at(time_ps: int, steps: StepTimes) -> str | None:
+def _step_at(time_ps: int, steps: Steps) -> str | None:
     """The first step that holds a time."""
     inside = (steps.grid.start_ps <= time_ps) & (time_ps < steps.grid.start_ps + steps.longest_ps)
-    return steps.grid.names[int(inside.argmax())] if inside.any() else None
+    return steps.names[int(inside.argmax())] if inside.any() else None

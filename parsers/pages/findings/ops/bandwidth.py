@@ -19,8 +19,8 @@ from tpuprof.parsers.pages.findings.ops.groups import (
     HBM,
     LEAST_WORTH,
     NOTHING,
+    Claimed,
     CloneGroup,
-    OpFinding,
     capped,
     groups_of,
     module_of,
@@ -47,7 +47,7 @@ _MOST_READ = 24  # ops whose text is read for types
 _OF_OPTIMIZER = re.compile(r"adam|optim|opt_state|apply_updates|sgd|momentum|lamb|adafactor|shampoo", re.IGNORECASE)
 
 
-def memory_bound(budget: Budget) -> OpFinding:
+def memory_bound(budget: Budget) -> Claimed:
     """Ops without matrix products that run near HBM's peak bandwidth, against what the best of them reach."""
     table, rates, rows = budget.evidence.table, budget.evidence.rates, budget.rows["vector"]
     if budget.evidence.peaks.hbm is None or not len(rows):
@@ -56,18 +56,20 @@ def memory_bound(budget: Budget) -> OpFinding:
     bound = rates.bound_by[rows] == BOUNDS.index("HBM")
     chosen = bound & (np.nan_to_num(used) >= SATURATED) & ~holds_ops(table)[rows]
     rows, used = rows[chosen], np.minimum(used[chosen], 1.0)
-    op_ps = budget.op_ps(rows, "vector")
+    op_ps = budget.op_ps(rows)
     together = float(op_ps.sum())
     if together < LEAST_MEMORY_BOUND * budget.whole_ps:
         return NOTHING
     best = reached(budget, rows, used, op_ps)
-    above = float((op_ps * np.maximum(1 - used / best, 0.0)).sum())
-    halved = _halved(table, op_ps * np.minimum(used / best, 1.0), rows.tolist())
-    worth = max(above, halved)
+    above = op_ps * np.maximum(1 - used / best, 0.0)
+    fewer = _halved(table, op_ps * np.minimum(used / best, 1.0), rows.tolist())
+    moves_fewer = float(fewer.sum()) > float(above.sum())
+    claim = budget.take_ops(rows, fewer if moves_fewer else above, moves_fewer)
+    worth, halved = claim.worth_ps, float(fewer.sum())
     if worth < LEAST_WORTH * budget.whole_ps:
         return NOTHING
     basis = f"Time that these ops take above what they would at {share(best)} of HBM's peak, as large ones can."
-    if halved > above:
+    if moves_fewer:
         basis = "Half of the time that HBM needs for the f32 bytes of these ops, at the rate that they reach."
     rate = float((op_ps * used).sum()) / together
     groups = groups_of(table, rows, op_ps)
@@ -88,7 +90,7 @@ def memory_bound(budget: Budget) -> OpFinding:
         JumpTarget("op-profile", table.name[first]),
         is_estimate=True,
     )
-    return finding, rows
+    return finding, claim.about(rows)
 
 
 def _bytes_words(moved: float, occurrences: int) -> str:
@@ -98,13 +100,13 @@ def _bytes_words(moved: float, occurrences: int) -> str:
     return f"It moves {size(moved / occurrences)} to and from HBM each time."
 
 
-def _halved(table: OpTable, hbm_ps: Floats, rows: list[int]) -> float:
-    """Time for HBM traffic that bf16 would save in the largest ops whose large arrays are mostly f32.
+def _halved(table: OpTable, hbm_ps: Floats, rows: list[int]) -> Floats:
+    """float64[rows]: time for HBM traffic that bf16 would save in the largest ops whose large arrays are mostly f32.
 
     The optimizer's state is left out: it needs its 32 bits.
     """
-    saved = 0.0
-    for row, ps in zip(rows[:_MOST_READ], hbm_ps.tolist(), strict=False):
+    saved = np.zeros(len(rows))
+    for at, (row, ps) in enumerate(zip(rows[:_MOST_READ], hbm_ps.tolist(), strict=False)):
         if _OF_OPTIMIZER.search(table.framework_op[row]):
             continue
         arrays = [shape for shape in op_shapes(table, row) if shape.memory_space == _HBM]
@@ -112,7 +114,7 @@ def _halved(table: OpTable, hbm_ps: Floats, rows: list[int]) -> float:
         sizes = [shape.padded_bytes or 0 for shape in arrays if shape.element_type == "f32"]
         floats = math.fsum(array for array in sizes if array >= _LARGE)
         if everything > 0 and floats >= _FLOATS * everything:
-            saved += ps * floats / everything / 2
+            saved[at] = ps * floats / everything / 2
     return saved
 
 
@@ -131,7 +133,7 @@ PICKS = re.compile(r"gather|scatter|dynamic[-_](update[-_])?slice|take|embedding
 _PICKING = frozenset({b"gather", b"scatter", b"dynamic-slice", b"dynamic-update-slice", b"sort"})
 
 
-def latency_bound(budget: Budget) -> OpFinding:
+def latency_bound(budget: Budget) -> Claimed:
     """Gathers, scatters and dynamic slices at a few percent of HBM's bandwidth: single accesses hold them up."""
     table, rates = budget.evidence.table, budget.evidence.rates
     rows, times = budget.ops("vector", "copy")
@@ -162,7 +164,7 @@ def latency_bound(budget: Budget) -> OpFinding:
             is_estimate=True,
         )
 
-    return op_finding(budget, rows, saved, times, make)
+    return op_finding(budget, rows, saved, make)
 
 
 def _picks(budget: Budget, row: int) -> bool:

@@ -17,7 +17,8 @@ from tpuprof.parsers.ops.frames import call_stack, own_call
 from tpuprof.parsers.ops.framework_op import parse_framework_op, pass_of
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.table import OpTable, clone_keys, without_number
-from tpuprof.parsers.pages.findings.budget import Budget, Rows
+from tpuprof.parsers.pages.findings.budget import Budget
+from tpuprof.parsers.pages.findings.claims import NO_CLAIM, Claim, Rows
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding
 
 HBM = TRAFFIC.index("hbm")
@@ -35,10 +36,10 @@ _COMPARED = 0.001  # share of the time from which on an op shows what its kind r
 
 _JIT = re.compile(r"jit\(([^()]+)\)")
 
-OpFinding = tuple[Finding | None, Rows]
-"""A finding, and the ops whose time it counts."""
+Claimed = tuple[Finding | None, Claim]
+"""A finding, and the time that it claims."""
 
-NOTHING: OpFinding = (None, np.zeros(0, np.intp))
+NOTHING: Claimed = (None, NO_CLAIM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,23 +170,26 @@ def reached(budget: Budget, rows: Rows, used: Floats, times: Floats) -> float:
 
 
 def op_finding(
-    budget: Budget, rows: Rows, saved: Floats, times: Floats, make: Callable[[list[CloneGroup], float], Finding | None]
-) -> OpFinding:
+    budget: Budget,
+    rows: Rows,
+    saved: Floats,
+    make: Callable[[list[CloneGroup], float], Finding | None],
+    goes_away: bool = False,
+) -> Claimed:
     """A finding on ops that could be faster, if they are worth it together.
 
     Args:
         saved: float64[rows], time that each could save.
-        times: float64[rows], the time of each in the budget.
         make: makes it of the groups, the one that saves most first, and of what they save together.
+        goes_away: see `Budget.take_ops`.
     """
-    chosen = np.flatnonzero(saved > 0)
-    worth = float(saved[chosen].sum())
-    if worth < LEAST_WORTH * budget.whole_ps or not len(chosen):
+    claim = budget.take_ops(rows, saved, goes_away)
+    worth = claim.worth_ps
+    if worth < LEAST_WORTH * budget.whole_ps or not len(claim.rows):
         return NOTHING
-    groups = groups_of(budget.evidence.table, rows[chosen], saved[chosen])
-    own = dict(zip(rows.tolist(), times.tolist(), strict=True))
-    whole = [CloneGroup(group.rows, sum(own[row] for row in group.rows.tolist()), group.name) for group in groups]
-    return make(whole, worth), rows[chosen]
+    groups = groups_of(budget.evidence.table, claim.rows, claim.op_ps)
+    whole = [CloneGroup(group.rows, float(budget.op_ps(group.rows).sum()), group.name) for group in groups]
+    return make(whole, worth), claim
 
 
 def named(groups: Sequence[CloneGroup], most: int = 3) -> str:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, size
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import shape_of_proto
 from tpuprof.parsers.ops.roofline import holds_ops
-from tpuprof.parsers.pages.findings.budget import Budget, Rows
+from tpuprof.parsers.pages.findings.budget import Budget
+from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.findings.ops.arrays import HANDS_ON, Array, Key, ModuleArrays, OpArrays, arrays_of, origin
 from tpuprof.parsers.pages.findings.ops.groups import (
@@ -25,8 +25,8 @@ from tpuprof.parsers.pages.findings.ops.groups import (
     NOTHING,
     REACHED,
     USUAL,
+    Claimed,
     CloneGroup,
-    OpFinding,
     capped,
     code_name,
     named,
@@ -62,7 +62,7 @@ class _Scores:
     bytes: int
 
 
-def scores_in_hbm(budget: Budget, products: Products) -> OpFinding:
+def scores_in_hbm(budget: Budget, products: Products) -> Claimed:
     """Attention that writes its scores to HBM and reads them again.
 
     A batched product of a short contraction writes more than it reads, so that memory holds it up; then come ops on
@@ -106,7 +106,7 @@ def scores_in_hbm(budget: Budget, products: Products) -> OpFinding:
             f"Attention keeps its scores in HBM: {code_name(budget.evidence.table, of_products)}",
             worth,
             f"Time of these ops above what their FLOPs take at {share(USUAL)} of the peak, or their other arrays at "
-            f"{share(REACHED)} of HBM's. The scores need not move at all, so their time at the roof is part of it.",
+            f"{share(REACHED)} of HBM's. The scores need not move at all.",
             [
                 f"{counted(ops, 'op')} on arrays of scores, {size(largest.bytes)} the largest, take "
                 f"{budget.amount(sum(group.ps for group in groups))}: {named(groups)}.",
@@ -117,7 +117,7 @@ def scores_in_hbm(budget: Budget, products: Products) -> OpFinding:
             advice=ADVICE,
         )
 
-    return op_finding(budget, rows, saved, times, make)
+    return op_finding(budget, rows, saved, make, goes_away=True)
 
 
 def _scores_of(products: Products, row: int, ridge: float) -> int:
@@ -196,26 +196,31 @@ _NOT_FUSED = re.compile(r"custom|sort|scatter|gather|convolution|rng|while|condi
 """Categories of ops that the compiler fuses nothing with."""
 
 
-def unfused(budget: Budget) -> tuple[OpFinding, ...]:
+def unfused(budget: Budget) -> list[Claimed]:
     """Memory-bound ops that pass arrays to each other through HBM, or read one array several times: a finding a place.
 
     Fused, they would read once what comes from elsewhere and write once what goes there.
     """
     table, rates, rows = budget.evidence.table, budget.evidence.rates, budget.rows["vector"]
-    times = budget.op_ps(rows, "vector")
+    times = budget.op_ps(rows)
     used = np.nan_to_num(capped(rates.bandwidth_utilization[rows, HBM]))
     chosen = (used >= _LEAST_MOVED) & (times >= _LEAST_OP * budget.whole_ps) & ~holds_ops(table)[rows]
     chosen[chosen] = [not _NOT_FUSED.search(table.category[row] or "custom") for row in rows[chosen].tolist()]
     if not budget.evidence.modules or times[chosen].sum() < LEAST_WORTH * budget.whole_ps or chosen.sum() < 2:
-        return ()
+        return []
     own = dict(zip(rows[chosen].tolist(), times[chosen].tolist(), strict=True))
     of_place: dict[str, list[_Chain]] = {}
     for program in arrays_of(budget, list(own)):
         for chain in _chains(program):
             place = _NUMBER.sub("#", code_name(table, [of.row for of in chain.ops]))
             of_place.setdefault(place, []).append(chain)
-    found = [_of_place(budget, chains, rows, times, own) for chains in of_place.values()]
-    return tuple(one for one in found if one[0] is not None)
+    found: list[Claimed] = []
+    for chains in of_place.values():
+        finding, claim = _of_place(budget, chains, rows, own)
+        if finding is not None:
+            found.append((finding, claim))
+            budget = budget.after(claim)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +237,7 @@ class _Chain:
     shared: tuple[Array, ...]
 
 
-def _of_place(
-    budget: Budget, chains: Sequence[_Chain], rows: Rows, times: Floats, own: Mapping[int, float]
-) -> OpFinding:
+def _of_place(budget: Budget, chains: Sequence[_Chain], rows: Rows, own: Mapping[int, float]) -> Claimed:
     table = budget.evidence.table
     saved: dict[int, float] = {}
     for chain in chains:
@@ -256,7 +259,7 @@ def _of_place(
             f"{code_name(table, members)}",
             worth,
             "Time for writing and reading the arrays between them, and for reading an array again, at the rate of each "
-            "op: these bytes need not move, so that the time at their roof is part of it.",
+            "op: these bytes need not move.",
             [
                 f"They take {budget.amount(sum(group.ps for group in groups))} together: {named(groups)}.",
                 _between_words(budget, first),
@@ -267,7 +270,7 @@ def _of_place(
             is_estimate=True,
         )
 
-    return op_finding(budget, rows, out, times, make)
+    return op_finding(budget, rows, out, make, goes_away=True)
 
 
 def _between_words(budget: Budget, chain: _Chain) -> str:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
-from tpuprof.parsers.base.intervals import is_among
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.words import sentence_name, share, short
 from tpuprof.parsers.ops.device import CUSTOM_CALL
 from tpuprof.parsers.ops.roofline import uncounted
-from tpuprof.parsers.pages.findings.budget import Budget, Rows
+from tpuprof.parsers.pages.findings.budget import Budget
+from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, JumpTarget
 from tpuprof.parsers.pages.findings.ops.groups import (
     HBM,
     NOTHING,
     USUAL,
+    Claimed,
     CloneGroup,
-    OpFinding,
     capped,
     kernel_name,
     op_finding,
@@ -42,7 +40,7 @@ def uncounted_kernels(budget: Budget) -> tuple[Finding | None, float]:
     table = budget.evidence.table
     rows = budget.rows["unknown"]
     rows = rows[uncounted(table)[rows]]
-    times = budget.op_ps(rows, "unknown")
+    times = budget.op_ps(rows)
     together = float(times.sum())
     if together < LEAST_UNCOUNTED * budget.whole_ps:
         return None, together
@@ -83,22 +81,13 @@ def _by_kernel(budget: Budget, rows: Rows) -> list[CloneGroup]:
     for row in rows.tolist():
         members.setdefault(kernel_name(budget.evidence.table, row), []).append(row)
     groups = [
-        CloneGroup(np.array(of, np.intp), sum(times_of(budget, np.array(of, np.intp)).values()), name)
+        CloneGroup(np.array(of, np.intp), float(budget.op_ps(np.array(of, np.intp)).sum()), name)
         for name, of in members.items()
     ]
     return sorted(groups, key=lambda group: -group.ps)
 
 
-def times_of(budget: Budget, rows: Rows) -> Mapping[int, float]:
-    """The time of some ops in the budget, whatever their classes."""
-    out: dict[int, float] = {}
-    for name, of in budget.rows.items():
-        mine = of[is_among(of, rows)]
-        out |= zip(mine.tolist(), budget.op_ps(mine, name).tolist(), strict=True)
-    return out
-
-
-def slow_kernels(budget: Budget) -> OpFinding:
+def slow_kernels(budget: Budget) -> Claimed:
     """Custom calls whose counted work takes far longer than the device needs for it."""
     table, rates = budget.evidence.table, budget.evidence.rates
     candidates = np.concatenate([budget.rows[name] for name in _CLASSES])
@@ -108,8 +97,7 @@ def slow_kernels(budget: Budget) -> OpFinding:
     used = np.stack([capped(rates.flops_utilization[rows]), capped(rates.bandwidth_utilization[rows, HBM])], axis=1)
     # bytes alone, of its operands by the compiler's count, say nothing of a kernel that computes
     best = np.where(np.isfinite(used[:, 0]), np.nan_to_num(used).max(axis=1), np.nan)
-    known = times_of(budget, rows)
-    times = np.array([known[row] for row in rows.tolist()])
+    times = budget.op_ps(rows)
     slow = (best > 0) & (best < SLOW)
     saved = np.where(slow, times * (1 - np.nan_to_num(best) / USUAL), 0.0)
 
@@ -127,13 +115,13 @@ def slow_kernels(budget: Budget) -> OpFinding:
             [
                 f"{sentence_name(name)} takes {budget.amount(first.ps)}, in {_calls(first)}, "
                 f"at {flops} and {bandwidth}.",
-                budget.largest(first.first, known[first.first], "The longest call"),
+                budget.largest(first.first, float(times[at]), "The longest call"),
             ],
             JumpTarget("op-profile", table.name[first.first]),
             is_estimate=True,
         )
 
-    return op_finding(budget, rows, saved, times, make)
+    return op_finding(budget, rows, saved, make)
 
 
 _PEAKS = ("the peak FLOP/s", "HBM's peak")

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import is_among, median
+from tpuprof.parsers.base.intervals import Floats, is_among, median
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import multiple, share, short, size, time
-from tpuprof.parsers.pages.findings.budget import Budget, Rows
+from tpuprof.parsers.pages.findings.budget import Budget
+from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.finding import JumpTarget
 from tpuprof.parsers.pages.findings.ops.groups import (
     HBM,
     NOTHING,
     USUAL,
-    OpFinding,
+    Claimed,
     capped,
     groups_of,
     module_of,
     named,
 )
-from tpuprof.parsers.pages.findings.ops.kernels import times_of
 from tpuprof.parsers.pages.findings.ops.trips import in_loop
 
 LEAST_RECOMPUTED = 0.02
@@ -29,14 +29,14 @@ LEAST_RECOMPUTED = 0.02
 _WORKING: tuple[OpClass, ...] = ("compute", "vector", "copy", "unknown")
 
 
-def recomputation(budget: Budget) -> OpFinding:
+def recomputation(budget: Budget) -> Claimed:
     """What is computed a second time in the backward pass, to save memory."""
     table = budget.evidence.table
     rows = np.concatenate([budget.rows[name] for name in _WORKING])
     rows = rows[np.array([table.is_rematerialized(row) for row in rows.tolist()], np.bool_)]
-    known = times_of(budget, rows)
-    times = np.array([known[row] for row in rows.tolist()])
-    worth = float(times.sum())
+    times = budget.op_ps(rows)
+    claim = budget.take_ops(rows, times, goes_away=True)
+    worth = claim.worth_ps
     if worth < LEAST_RECOMPUTED * budget.whole_ps:
         return NOTHING
     groups = groups_of(table, rows, times)
@@ -54,12 +54,12 @@ def recomputation(budget: Budget) -> OpFinding:
         "Self time of ops that compute again what the forward pass did not keep, by their names and scopes.",
         [
             f"{len(rows):,} ops take {budget.amount(worth)}: {named(groups)}.",
-            f"The largest is {budget.described(groups[0].first)}, {budget.amount(known[groups[0].first])}.",
+            budget.largest(groups[0].first, float(budget.op_ps(groups[0].rows[:1])[0])),
             saves,
         ],
         JumpTarget("op-profile", table.name[groups[0].first]),
     )
-    return finding, rows
+    return finding, claim
 
 
 _ROOM = 0.15  # share of HBM's capacity from which on there is room for more activations
@@ -78,17 +78,25 @@ _MOST_USED = 0.5  # share of the time that the loop's work needs at the roof fro
 
 @dataclass(frozen=True, slots=True)
 class _Loop:
-    """A while of many trips: its row, rows of the ops in it, trips of a run, its time, and that of its work."""
+    """A while of many trips: its row, rows of the ops in it, trips of a run, its time, and that of its work.
+
+    `work_ps` is float64[inside], the time that the work of each op in it would take, `own_ps` the while's own time.
+    """
 
     row: int
     inside: Rows
     trips: float
     ps: float
-    work_ps: float
-    busy_ps: float
+    work_ps: Floats
+    own_ps: float
+
+    @property
+    def rows(self) -> Rows:
+        """Its ops, and itself."""
+        return np.append(self.inside, self.row)
 
 
-def tiny_loops(budget: Budget) -> OpFinding:
+def tiny_loops(budget: Budget) -> Claimed:
     """Loops of hundreds of trips whose ops take microseconds: starting them takes longer than their work."""
     table = budget.evidence.table
     whiles = [row for row in range(len(table)) if table.category[row] == "while" and table.occurrences[row] > 0]
@@ -98,10 +106,14 @@ def tiny_loops(budget: Budget) -> OpFinding:
     for loop in sorted(loops, key=lambda loop: -loop.ps):  # a loop in a loop counts once
         if not any(is_among(loop.inside, other.inside).any() for other in kept):
             kept.append(loop)
-    worth = sum(loop.ps - loop.work_ps for loop in kept)
-    if not kept or worth < LEAST_LOOP * budget.whole_ps:
+    if not kept:
         return NOTHING
-    first = kept[0]
+    rows = np.concatenate([loop.rows for loop in kept])
+    needed = np.concatenate([np.append(loop.work_ps, 0.0) for loop in kept])
+    claim = budget.take_ops(rows, budget.op_ps(rows) - needed)
+    worth, first = claim.worth_ps, kept[0]
+    if worth < LEAST_LOOP * budget.whole_ps:
+        return NOTHING
     mean = float(table.self_ps[first.inside].sum()) / max(1, int(table.occurrences[first.inside].sum()))
     more = f", and {len(kept) - 1} more loops" if len(kept) > 1 else ""
     groups = groups_of(table, first.inside, table.self_ps[first.inside].astype(np.float64))
@@ -113,13 +125,13 @@ def tiny_loops(budget: Budget) -> OpFinding:
         [
             f"{budget.described(first.row)} takes {budget.amount(first.ps)}: {multiple(first.trips)} trips each time, "
             f"{len(first.inside)} ops a trip, {time(mean)} each.",
-            f"Its work would take {time(first.work_ps)}; {time(first.ps - first.busy_ps)} lies between its ops.",
+            f"Its work would take {time(float(first.work_ps.sum()))}; {time(first.own_ps)} lies between its ops.",
             f"Most time goes to {named(groups)}.",
         ],
         JumpTarget("op-profile", table.name[first.row]),
         is_estimate=True,
     )
-    return finding, np.concatenate([np.append(loop.inside, loop.row) for loop in kept])
+    return finding, claim.about(rows)
 
 
 def _loop(budget: Budget, row: int) -> _Loop | None:
@@ -138,10 +150,8 @@ def _loop(budget: Budget, row: int) -> _Loop | None:
     mean = float(table.self_ps[inside].sum()) / max(1, int(table.occurrences[inside].sum()))
     if trips < MANY_TRIPS or mean > TINY_PS:
         return None
-    known = times_of(budget, np.append(inside, row))
     used = np.fmax(capped(rates.flops_utilization[inside]), capped(rates.bandwidth_utilization[inside, HBM]))
-    times = np.array([known.get(other, 0.0) for other in inside.tolist()])
-    work = float((times * np.minimum(np.nan_to_num(used, nan=0.0) / USUAL, 1.0)).sum())
-    busy = float(times.sum())
-    whole = busy + known.get(row, 0.0)
-    return None if work > _MOST_USED * whole else _Loop(row, inside, trips, whole, work, busy)
+    times, own = budget.op_ps(inside), float(budget.op_ps(np.array([row]))[0])
+    work = times * np.minimum(np.nan_to_num(used, nan=0.0) / USUAL, 1.0)
+    whole = float(times.sum()) + own
+    return None if float(work.sum()) > _MOST_USED * whole else _Loop(row, inside, trips, whole, work, own)

@@ -18,7 +18,8 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import share
 from tpuprof.parsers.formats.hlo.matrix import MatrixWork, mxu_side
 from tpuprof.parsers.ops.roofline import BOUNDS, holds_ops
-from tpuprof.parsers.pages.findings.budget import Budget, Rows
+from tpuprof.parsers.pages.findings.budget import Budget
+from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.ops.groups import REACHED
 from tpuprof.parsers.pages.findings.ops.products import Products
 

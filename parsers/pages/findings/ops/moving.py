@@ -15,12 +15,13 @@ from tpuprof.parsers.formats.hlo.shapes import Shape, shapes_in
 from tpuprof.parsers.ops.device import HOST_TRANSFER
 from tpuprof.parsers.ops.roofline import holds_ops
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.pages.findings.budget import Budget, Rows
+from tpuprof.parsers.pages.findings.budget import Budget
+from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.findings.ops.groups import (
     NOTHING,
+    Claimed,
     CloneGroup,
-    OpFinding,
     base_name,
     groups_of,
     module_of,
@@ -59,7 +60,7 @@ def in_host_memory(budget: Budget) -> Rows:
     return copies_of_host_memory(budget.evidence.table, budget.rows["copy"])
 
 
-def layout_copies(budget: Budget, offloaded: Rows) -> OpFinding:
+def layout_copies(budget: Budget, offloaded: Rows) -> Claimed:
     """Ops that only copy data or change its layout.
 
     Args:
@@ -68,8 +69,9 @@ def layout_copies(budget: Budget, offloaded: Rows) -> OpFinding:
     table = budget.evidence.table
     rows = without(_of_categories(table, budget.rows["copy"], _LAYOUT), offloaded)
     rows = rows[np.argsort(-table.self_ps[rows], kind="stable")]
-    op_ps = budget.op_ps(rows, "copy")
-    worth = float(op_ps.sum())
+    op_ps = budget.op_ps(rows)
+    claim = budget.take_ops(rows, op_ps)
+    worth = claim.worth_ps
     if worth < LEAST_COPIES * budget.whole_ps or not len(rows):
         return NOTHING
     first = int(rows[0])
@@ -90,13 +92,13 @@ def layout_copies(budget: Budget, offloaded: Rows) -> OpFinding:
         ],
         JumpTarget("op-profile", table.name[first]),
     )
-    return finding, rows
+    return finding, claim
 
 
 _DONE = re.compile(r"^(copy|slice|dynamic-slice|dynamic-update-slice|async)-done$")
 
 
-def copy_waits(budget: Budget, offloaded: Rows) -> OpFinding:
+def copy_waits(budget: Budget, offloaded: Rows) -> Claimed:
     """Waiting for asynchronous copies between the device's memories, such as prefetches into VMEM.
 
     Args:
@@ -126,7 +128,7 @@ def copy_waits(budget: Budget, offloaded: Rows) -> OpFinding:
             JumpTarget("timeline", table.name[first.first]),
         )
 
-    return op_finding(budget, rows, saved, times, make)
+    return op_finding(budget, rows, saved, make, goes_away=True)
 
 
 def _keeps_layout(table: OpTable, row: int, shapes: tuple[Shape, ...]) -> bool:
@@ -162,23 +164,21 @@ def _text(shape: Shape) -> str:
     return sentence_name(str(shape))
 
 
-def host_offload(budget: Budget, offloaded: Rows, claimed_ps: float) -> Finding | None:
+def host_offload(budget: Budget, offloaded: Rows) -> Claimed:
     """Time on the line of ops in copies to or from the host's memory, and in sends and receives of the host.
 
     Args:
         offloaded: rows of copies to or from the host's memory.
-        claimed_ps: time of host transfers that another finding counts; their ops are not in the budget.
     """
-    table, steps = budget.evidence.table, budget.steps
+    table = budget.evidence.table
     sent_rows = _of_categories(table, budget.rows["host"], HOST_TRANSFER)
-    copy_ps, sent_ps = budget.op_ps(offloaded, "copy"), budget.op_ps(sent_rows, "host")
-    sent = float(sent_ps.sum()) if steps is None else float(steps.host_transfer_ps.mean())
-    sent = max(0.0, sent - claimed_ps)
-    copied = float(copy_ps.sum())
-    worth = sent + copied
+    copy_ps, sent_ps = budget.op_ps(offloaded), budget.op_ps(sent_rows)
+    sent, copied = float(sent_ps.sum()), float(copy_ps.sum())
+    claim = budget.take_ops(np.concatenate([offloaded, sent_rows]), np.concatenate([copy_ps, sent_ps]))
+    worth = claim.worth_ps
     if worth < LEAST_OFFLOAD * budget.whole_ps:
-        return None
-    hides = budget.class_ps["compute"] + budget.class_ps["vector"]
+        return NOTHING
+    hides = budget.computing_ps
     rows, op_ps = np.concatenate([offloaded, sent_rows]), np.concatenate([copy_ps, sent_ps])
     title, place, largest = "Transfers to and from the host stall the device", JumpTarget("timeline"), ""
     if len(rows):
@@ -186,7 +186,7 @@ def host_offload(budget: Budget, offloaded: Rows, claimed_ps: float) -> Finding 
         name = table.name[row]
         title, place = f"Host transfers stall the device: {short(name)}", JumpTarget("timeline", name)
         largest = budget.largest(row, float(op_ps.max()))
-    return budget.finding(
+    finding = budget.finding(
         "host-offload",
         title,
         worth,
@@ -204,6 +204,7 @@ def host_offload(budget: Budget, offloaded: Rows, claimed_ps: float) -> Finding 
         else f"Offload less: what computes in a step takes {time(hides)}, so that running "
         "beside it can hide at most that much of the transfers.",
     )
+    return finding, claim
 
 
 def _rates(budget: Budget, rows: Rows, times: Floats) -> Iterator[str]:
@@ -234,7 +235,7 @@ _DEBUG = re.compile(r"(?:^|/)debug_(?:print|callback)(?=[/:\[.]|$)")
 _CALLS: tuple[OpClass, ...] = ("host", "unknown", "vector", "copy")
 
 
-def debug_prints(budget: Budget) -> OpFinding:
+def debug_prints(budget: Budget) -> Claimed:
     """Time on the line of ops in calls of Python that debug: from 1 % on, as nothing of it is the program's result.
 
     XProf looks for ``debug_print`` in the names of events, and speaks from 5 % of the step on.
@@ -263,7 +264,7 @@ def debug_prints(budget: Budget) -> OpFinding:
             JumpTarget("timeline", table.name[first.first]),
         )
 
-    return op_finding(budget, rows, np.where(is_debug, times, 0.0), times, make)
+    return op_finding(budget, rows, np.where(is_debug, times, 0.0), make, goes_away=True)
 
 
 # --- shuffles ------------------------------------------------------------------------------------------------------
@@ -286,16 +287,17 @@ _FUSED = re.compile(r"^(loop|custom|input) fusion$")
 _LEAST_OP = 2e-4  # share of the time below which an op's fusion is not looked into
 
 
-def shuffles(budget: Budget) -> OpFinding:
+def shuffles(budget: Budget) -> Claimed:
     """Ops that put data elsewhere without computing on it, other than copies into another layout."""
     table = budget.evidence.table
     rows, times = budget.ops(*_SHUFFLING)
     moved = (times >= _LEAST_OP * budget.whole_ps) & ~holds_ops(table)[rows]
     moved[moved] = [_only_moves(budget, row) for row in rows[moved].tolist()]
-    together = float(times[moved].sum())
+    kept, kept_ps = rows[moved], times[moved]
+    claim = budget.take_ops(kept, kept_ps, goes_away=True)
+    together = claim.worth_ps
     if together < LEAST_SHUFFLED * budget.whole_ps:
         return NOTHING
-    kept, kept_ps = rows[moved], times[moved]
     groups = groups_of(table, kept, kept_ps)
     first = groups[0]
     finding = budget.finding(
@@ -309,7 +311,7 @@ def shuffles(budget: Budget) -> OpFinding:
         ],
         JumpTarget("op-profile", table.name[first.first]),
     )
-    return finding, kept
+    return finding, claim
 
 
 _SHUFFLING: tuple[OpClass, ...] = ("vector", "copy")

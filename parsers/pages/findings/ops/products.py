@@ -11,14 +11,15 @@ from tpuprof.parsers.base.intervals import Floats, is_among
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import multiple, share, short
 from tpuprof.parsers.formats.hlo.matrix import MatrixWork, matrix_types, matrix_works, mxu_side
-from tpuprof.parsers.pages.findings.budget import Budget, Rows
+from tpuprof.parsers.pages.findings.budget import Budget
+from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.findings.ops.groups import (
     HBM,
     NOTHING,
     REACHED,
+    Claimed,
     CloneGroup,
-    OpFinding,
     capped,
     module_of,
     named,
@@ -86,7 +87,7 @@ def products_of(budget: Budget) -> Products | None:
     """
     evidence = budget.evidence
     side, rows = mxu_side(evidence.device_type), budget.rows["compute"]
-    times = budget.op_ps(rows, "compute")
+    times = budget.op_ps(rows)
     rows = rows[times >= _LEAST_OP * budget.whole_ps][:_MOST_OPS]
     if side is None or not len(rows) or not evidence.modules:
         return None
@@ -101,7 +102,7 @@ def products_of(budget: Budget) -> Products | None:
         capped(evidence.rates.flops_utilization[rows]),
         capped(evidence.rates.bandwidth_utilization[rows, HBM]),
     )
-    return Products(rows, budget.op_ps(rows, "compute"), tuple(products), used, bandwidth)
+    return Products(rows, budget.op_ps(rows), tuple(products), used, bandwidth)
 
 
 def _product(budget: Budget, row: int, side: int) -> _Product:
@@ -132,7 +133,7 @@ def _speed(products: Products) -> Floats:
     return np.where(speed <= _PLAUSIBLE, np.minimum(speed, 1.0), np.nan)
 
 
-def needless_precision(budget: Budget, products: Products) -> OpFinding:
+def needless_precision(budget: Budget, products: Products) -> Claimed:
     """Products of 32-bit operands, or at a higher precision, that take longer than such in bfloat16 do."""
     wide = np.array(["f32" in product.types for product in products.products], np.bool_)
     if not wide.any():
@@ -169,10 +170,10 @@ def needless_precision(budget: Budget, products: Products) -> OpFinding:
             is_estimate=True,
         )
 
-    return op_finding(budget, products.rows, saved, products.times, make)
+    return op_finding(budget, products.rows, saved, make, goes_away=True)
 
 
-def padded_products(budget: Budget, products: Products) -> OpFinding:
+def padded_products(budget: Budget, products: Products) -> Claimed:
     """Products whose sizes are no multiples of the matrix unit's side, over all of a group."""
     filled, speed = products.filled, _speed(products)
     free = is_among(products.rows, budget.rows["compute"])
@@ -200,7 +201,7 @@ def padded_products(budget: Budget, products: Products) -> OpFinding:
             is_estimate=True,
         )
 
-    return op_finding(budget, products.rows, saved, products.times, make)
+    return op_finding(budget, products.rows, saved, make)
 
 
 def _padded_words(budget: Budget, products: Products, groups: Sequence[CloneGroup]) -> Iterable[str]:
@@ -229,10 +230,10 @@ _MUCH = 4.0
 """FLOPs a byte of HBM traffic from which on an op multiplies each element often, as a product does."""
 
 
-def vector_work(budget: Budget) -> OpFinding:
+def vector_work(budget: Budget) -> Claimed:
     """Products that the vector unit computes: sums of products of broadcast arrays."""
     evidence, rows = budget.evidence, budget.rows["vector"]
-    times = budget.op_ps(rows, "vector")
+    times = budget.op_ps(rows)
     used = capped(evidence.rates.flops_utilization[rows])
     bandwidth = capped(evidence.rates.bandwidth_utilization[rows, HBM])
     intensity = np.nan_to_num(evidence.rates.hbm_intensity[rows], nan=math.inf)
@@ -261,7 +262,7 @@ def vector_work(budget: Budget) -> OpFinding:
             is_estimate=True,
         )
 
-    return op_finding(budget, rows, saved, times, make)
+    return op_finding(budget, rows, saved, make)
 
 
 def _sums_products(budget: Budget, row: int) -> bool:

@@ -17,8 +17,8 @@ from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.findings.ops.arrays import OpArrays, arrays_of
 from tpuprof.parsers.pages.findings.ops.groups import (
     NOTHING,
+    Claimed,
     CloneGroup,
-    OpFinding,
     code_name,
     named,
     op_finding,
@@ -47,7 +47,7 @@ _CAST_ADVICE = (
 )
 
 
-def repeated_casts(budget: Budget) -> OpFinding:
+def repeated_casts(budget: Budget) -> Claimed:
     """Arrays that every trip of a loop casts to a narrower type, although they stay the same."""
     table = budget.evidence.table
     rows, times = budget.ops(*_MOVING)
@@ -76,8 +76,7 @@ def repeated_casts(budget: Budget) -> OpFinding:
             "memory-bound",
             f"Each of {trips[first]:,.0f} trips casts the same weights: {code_name(table, groups[0].rows)}",
             worth,
-            "Time of these casts but for one of each: their bytes need not move again, so that the time at their roof "
-            "is part of it.",
+            "Time of these casts but for one of each: their bytes need not move again.",
             [
                 f"They take {budget.amount(sum(group.ps for group in groups))}: {named(groups)}.",
                 f"{budget.described(first)} casts {size(moved)} in every trip of "
@@ -88,7 +87,7 @@ def repeated_casts(budget: Budget) -> OpFinding:
             advice=_CAST_ADVICE,
         )
 
-    return op_finding(budget, rows, saved, times, make)
+    return op_finding(budget, rows, saved, make, goes_away=True)
 
 
 def _is_cast(module: HloModule, of: OpArrays) -> bool:
@@ -114,7 +113,7 @@ _ROWS_ADVICE = (
 )
 
 
-def few_rows(budget: Budget, products: Products) -> OpFinding:
+def few_rows(budget: Budget, products: Products) -> Claimed:
     """Micro-batches of so few rows that their products wait for the weights, which every trip reads again.
 
     A loop whose trips hold a forward and a backward pass goes over micro-batches. Larger ones have the same FLOPs, and
@@ -172,7 +171,7 @@ def few_rows(budget: Budget, products: Products) -> OpFinding:
             advice=_ROWS_ADVICE,
         )
 
-    return op_finding(budget, products.rows, saved, products.times, make)
+    return op_finding(budget, products.rows, saved, make, goes_away=True)
 
 
 def _holds_both_passes(budget: Budget, loop: Loop) -> bool:

@@ -12,7 +12,8 @@ from tpuprof.parsers.base.intervals import median
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.xspace.walk import text
-from tpuprof.parsers.pages.findings.budget import Budget, Rows
+from tpuprof.parsers.pages.findings.budget import Budget
+from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.ops.arrays import origin
 from tpuprof.parsers.pages.findings.ops.groups import module_of
 

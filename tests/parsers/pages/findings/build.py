@@ -19,7 +19,7 @@ from tpuprof.parsers.ops.roofline import WORK_COUNT, table_rates
 from tpuprof.parsers.ops.table import EMPTY_TABLE, OpTable
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding, FindingKind
 from tpuprof.parsers.pages.findings.why_slow import findings
-from tpuprof.parsers.steps.accounts.owners import OWNERS
+from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, op_owners
 from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.times import HOST_TRANSFER, INFEED, PART_COUNT, SlowOp
@@ -44,8 +44,16 @@ def grid(
     slow_ops: tuple[SlowOp, ...] = (),
     all_reduce: Sequence[Sequence[tuple[int, int, int]]] | None = None,
     collectives: Mapping[str, Times] | None = None,
+    compiling: Times = 0,
+    barriers: Times = 0,
 ) -> AlignedSteps:
-    """Steps one after the other, as long as their classes together; ``all_reduce``: step, id and duration by core."""
+    """Steps one after the other, as long as their classes together.
+
+    Args:
+        all_reduce: step, id and duration by core.
+        collectives: those with a name; all others are one.
+        compiling, barriers: the part of idle time in which the host compiles, and in which cores wait at barriers.
+    """
 
     def cells(times: Times) -> NDArray[np.int64]:
         return np.broadcast_to(np.asarray(times, np.float64) * US, (cores, steps)).astype(np.int64)
@@ -55,8 +63,9 @@ def grid(
     part_ps[:, :, INFEED], part_ps[:, :, HOST_TRANSFER] = cells(waits), cells(host_transfer)
     duration = class_ps.sum(axis=2)
     nothing = np.zeros((cores, steps, WORK_COUNT))
-    named = collectives or {}
-    times = np.stack([cells(of) for of in named.values()], axis=2) if named else np.zeros((cores, steps, 0), np.int64)
+    named = [cells(of) for of in (collectives or {}).values()]
+    rest = np.maximum(cells(classes.get("collective", 0)) - sum(named, np.zeros((cores, steps), np.int64)), 0)
+    times = np.stack([*named, np.maximum(rest, 1) if rest.any() else rest], axis=2)  # the last to come takes part too
     reduces = all_reduce or [[] for _ in range(cores)]
     start = np.append(0, np.cumsum(duration.max(axis=0))[:-1])
     return AlignedSteps(
@@ -69,7 +78,7 @@ def grid(
         duration_ps=duration,
         part_ps=part_ps,
         class_ps=class_ps,
-        owner_ps=_owners(class_ps, part_ps, input_source),
+        owner_ps=_owners(class_ps, part_ps, input_source, {"compile": cells(compiling), "barrier": cells(barriers)}),
         between_ps=np.zeros((cores, steps, len(OWNERS)), np.int64),
         work=nothing,
         feed_work=nothing,
@@ -77,7 +86,7 @@ def grid(
             tuple(np.array([entry[at] for entry in one], np.int64) for at in range(3))  # type: ignore[misc]
             for one in reduces
         ),
-        collective_names=tuple(named),
+        collective_names=(*(collectives or {}), ""),
         collective_ps=times,
         slow_ops=slow_ops,
         core_names=tuple(f"host{core * hosts // cores}:{core}" for core in range(cores)),
@@ -89,17 +98,52 @@ def grid(
     )
 
 
-def _owners(class_ps: NDArray[np.int64], part_ps: NDArray[np.int64], source: InputSource | None) -> NDArray[np.int64]:
-    """The account of these steps, in which computing ops are at their roof."""
+_OWNER_OF: Mapping[str, Owner] = {
+    "compute": "loss",
+    "vector": "loss",
+    "unknown": "uncounted",
+    "copy": "copy",
+    "collective": "collective_transfer",
+    "host": "host_transfer",
+    "idle": "between_ops",
+}
+
+
+def _owners(
+    class_ps: NDArray[np.int64],
+    part_ps: NDArray[np.int64],
+    source: InputSource | None,
+    of_idle: Mapping[Owner, NDArray[np.int64]],
+) -> NDArray[np.int64]:
+    """The account of these steps, in which computing ops are all loss."""
     out = np.zeros((*class_ps.shape[:2], len(OWNERS)), np.int64)
-    owner_of = {"copy": "copy", "collective": "collective_transfer", "host": "host_transfer", "idle": "between_ops"}
     for column, name in enumerate(OP_CLASSES):
-        out[:, :, OWNERS.index(owner_of.get(name, "ideal"))] += class_ps[:, :, column]
+        out[:, :, OWNERS.index(_OWNER_OF[name])] += class_ps[:, :, column]
+    for owner, times in of_idle.items():
+        out[:, :, OWNERS.index(owner)] += times
+        out[:, :, OWNERS.index("between_ops")] -= times
     holder = OWNERS.index("between_ops" if source == "host" else "host_transfer")
     waits = np.minimum(part_ps[:, :, INFEED], out[:, :, holder])
     out[:, :, holder] -= waits
     out[:, :, OWNERS.index("input")] += waits
     return out
+
+
+def _with_ops(steps: AlignedSteps, rows: OpTable) -> AlignedSteps:
+    """The same, the time of each class divided among owners as that of its ops is."""
+    owners, out = op_owners(rows, PEAKS), steps.owner_ps.copy()
+    kinds, self_ps = np.array(rows.classes()), rows.self_ps.astype(np.float64)
+    for name in set(kinds.tolist()) - {"idle"}:
+        holder, ps = OWNERS.index(_OWNER_OF[name]), self_ps * (kinds == name) * ~owners.are("input")
+        if ps.sum():
+            left = np.minimum(steps.class_ps[:, :, OP_CLASSES.index(name)], out[:, :, holder])
+            of_owner = np.bincount(owners.owner, ps * (1 - owners.ideal), len(OWNERS))
+            of_owner[OWNERS.index("ideal")] += float((ps * owners.ideal).sum())
+            parts = np.rint(left[:, :, None] * of_owner / of_owner.sum()).astype(np.int64)
+            parts[:, :, int(of_owner.argmax())] += left - parts.sum(axis=2)
+            out[:, :, holder] -= left
+            out += parts
+    return replace(steps, owner_ps=out)
 
 
 @dataclass(frozen=True)
@@ -173,7 +217,7 @@ def evidence(steps: AlignedSteps | None, ops: Sequence[Op] = (), total: float = 
     """Evidence of steps and ops; the rest by `dataclasses.replace`. ``total``: a core's time in microseconds."""
     rows = table(ops)
     return Evidence(
-        grid=steps,
+        grid=_with_ops(steps, rows) if steps is not None and len(rows) else steps,
         table=rows,
         rates=table_rates(rows, PEAKS),
         peaks=PEAKS,

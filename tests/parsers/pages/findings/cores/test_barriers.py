@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, the
@@ -15,7 +16,7 @@ from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
 
 def waiting(first: float, second: float) -> Evidence:
     """Two cores, ten steps of 100 microseconds, of which they wait so many at barriers."""
-    steps = grid({"compute": 80, "idle": 20})
+    steps = grid({"compute": 80, "idle": 20}, barriers=np.minimum([[first], [second]], 20))
     return replace(evidence(steps), barriers={"host0:0": round(first * US * 10), "host0:1": round(second * US * 10)})
 
 

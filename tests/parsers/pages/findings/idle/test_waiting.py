@@ -70,7 +70,7 @@ def test_what_the_others_wait_for_the_core_with_the_late_input_is_its_and_no_col
         grid({"compute": 80, "host": waits, "collective": rest}, cores=4, waits=waits, input_source="infeed")
     )
     finding = the("input", proof)
-    assert finding.worth_ps == 20 * US  # 5 on average, and 15 that three of four wait in collectives
+    assert finding.worth_ps == pytest.approx(20 * US)  # 5 on average, and 15 that three of four wait in collectives
     assert "and what they wait for the last of them (15.0 µs)" in finding.basis
     assert "Core host0:2 waits most, 20.0 µs a step (20.0%)." in finding.evidence
     assert found("collective", proof) is None
@@ -171,7 +171,8 @@ def compiled(start: float, duration: float, idle: float, name: str = "backend_co
 
 
 def test_compilation_between_steps_costs_what_the_device_was_idle() -> None:
-    steps = grid({"compute": 100, "idle": [0.0, 0, 0, 50, 0, 0, 30, 0, 0, 0]})
+    compiling = [0.0, 0, 0, 40, 0, 0, 30, 0, 0, 0]
+    steps = grid({"compute": 100, "idle": [0.0, 0, 0, 50, 0, 0, 30, 0, 0, 0]}, compiling=compiling)
     compilations = (
         compiled(310, 48, 40),
         compiled(305, 20, 18, "trace_to_jaxpr_dynamic"),  # on another thread, meanwhile
