@@ -7,9 +7,9 @@ from dataclasses import replace
 from tests.insight.cases.scenes import chore
 from tests.insight.cases.shapes.models import decoder, ring
 from tests.insight.cases.shapes.rhythms import EVALUATES, PAUSES, READING, evaluation
-from tests.insight.cases.shapes.shape import Plant, Shape, harmless, throttled
+from tests.insight.cases.shapes.shape import Plant, Shape, harmless, throttled, transposed
 from tests.insight.simulator.code import V4, V5P, V6E
-from tests.insight.simulator.parts import Chain, Kernel, Lookup, Relayouts
+from tests.insight.simulator.parts import Chain, Kernel, Lookup
 from tests.insight.simulator.play import MS, Loop
 from tests.insight.simulator.scene import Scene
 from tests.insight.simulator.stack import Uneven
@@ -127,12 +127,7 @@ RINGS = Shape(
         ),
         "texts-transposed": (
             "2-hosts-v6e",
-            Plant(
-                "copy",
-                ("texts/transpose", "packing.py"),
-                part=Relayouts(count=2, rows=65_536, width=4096, scope="texts/transpose", source="packing.py:9"),
-                into="first",
-            ),
+            transposed("texts/transpose", "packing.py:9", 2, 65_536, 4096, into="first"),
         ),
         "chip-at-90-percent": ("v5p", Plant("slow-core", ("host-0:1", "core 1", "TPU:1"), **throttled(1, 1.11))),
     },

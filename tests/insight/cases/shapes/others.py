@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from tests.insight.cases.scenes import chore
 from tests.insight.cases.shapes.models import convolutions, decoder, denoiser, prefill, recommender, server
-from tests.insight.cases.shapes.shape import Plant, Shape, harmless
+from tests.insight.cases.shapes.shape import Plant, Shape, harmless, slow_kernel, transposed
 from tests.insight.simulator.code import V4, V5E, V5P, V6E
 from tests.insight.simulator.parts import (
     Activations,
     Chain,
-    Kernel,
     Lookup,
     Products,
-    Relayouts,
     Slices,
     TinyLoop,
 )
@@ -50,12 +48,7 @@ VISION = Shape(
         ),
         "images-transposed": (
             "v5e",
-            Plant(
-                "copy",
-                ("nchw_to_nhwc", "layout.py"),
-                part=Relayouts(count=1, rows=50_176, width=512, scope="nchw_to_nhwc/transpose", source="layout.py:5"),
-                into="each",
-            ),
+            transposed("nchw_to_nhwc/transpose", "layout.py:5", 1, 50_176, 512),
         ),
         "images-decoded-slowly": ("v6e", Plant("input", ("input",), loop={"batch_ps": 11 * MS})),
         "images-cropped-on-the-loop": (
@@ -117,15 +110,7 @@ DIFFUSION = Shape(
         ),
         "group-norm-kernel-at-8-percent": (
             "v5e",
-            Plant(
-                "slow-kernel",
-                ("group_norm",),
-                part=Kernel(
-                    0.08, flops=1e9, size=48 << 20, base="group_norm", scope="group_norm/pallas_call",
-                    source="group_norm.py:91",
-                ),
-                into="each",
-            ),
+            slow_kernel("group_norm", 0.08, "group_norm.py:91", 48),
         ),
         "text-attention-in-hbm": (
             "v5e",
@@ -191,11 +176,7 @@ RECOMMENDER = Shape(
         ),
         "features-transposed": (
             "v4",
-            Plant(
-                "copy",
-                ("features/transpose", "crosses.py"),
-                part=Relayouts(count=3, rows=65_536, width=1024, scope="features/transpose", source="crosses.py:20"),
-            ),
+            transposed("features/transpose", "crosses.py:20", 3, 65_536, 1024, into="once"),
         ),
     },
     (("users-row-by-row", "features-transposed"), ("clicks-scattered-row-by-row", "rows-exchanged-late")),
@@ -232,24 +213,11 @@ SERVERS = Shape(
         ),
         "kernel-at-10-percent": (
             "v6e",
-            Plant(
-                "slow-kernel",
-                ("ragged_rope",),
-                part=Kernel(
-                    0.10, flops=1e9, size=24 << 20, base="ragged_rope", scope="ragged_rope/pallas_call",
-                    source="rope.py:90",
-                ),
-                into="each",
-            ),
+            slow_kernel("ragged_rope", 0.10, "rope.py:90", 24),
         ),
         "cache-transposed": (
             "v6e",
-            Plant(
-                "copy",
-                ("cache/swapaxes", "cache.py"),
-                part=Relayouts(count=1, rows=18_432, width=1024, scope="cache/swapaxes", source="cache.py:71"),
-                into="each",
-            ),
+            transposed("cache/swapaxes", "cache.py:71", 1, 18_432, 1024),
         ),
     },
     (("streams-on-the-loop", "pages-copied-one-by-one"), ("kernel-at-10-percent", "cache-transposed")),

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from tests.insight.cases.scenes import chore
 from tests.insight.cases.shapes.models import block, convolutions, decoder, logits, sharded
-from tests.insight.cases.shapes.shape import Plant, Shape, harmless, throttled
+from tests.insight.cases.shapes.shape import Plant, Shape, harmless, slow_kernel, throttled, transposed
 from tests.insight.simulator.code import V4, V5E, V5P, V6E
-from tests.insight.simulator.parts import Kernel, Lookup, Relayouts
+from tests.insight.simulator.parts import Lookup
 from tests.insight.simulator.play import MS, Loop
 from tests.insight.simulator.scene import Scene
 from tests.insight.simulator.stack import Stack
@@ -96,13 +96,7 @@ ONSET = Shape(
         ),
         "kernel-in-all-steps": (
             "2-hosts-v5p",
-            Plant(
-                "slow-kernel",
-                ("gated_scan",),
-                part=Kernel(
-                    0.1, flops=0.6e12, base="gated_scan", scope="gated_scan/pallas_call", source="gated_scan.py:9"
-                ),
-            ),
+            slow_kernel("gated_scan", 0.1, "gated_scan.py:9", 64, flops=0.6e12, into="once"),
         ),
     },
     (("loader-slows-from-step-7", "compiles-in-the-first-step"), ("host-checks-from-step-5", "kernel-in-all-steps")),
@@ -149,12 +143,7 @@ HOSTS = Shape(
         ),
         "images-transposed": (
             "4-hosts-v4",
-            Plant(
-                "copy",
-                ("nchw_to_nhwc", "layout.py"),
-                part=Relayouts(count=3, rows=32_768, width=1024, scope="nchw_to_nhwc/transpose", source="layout.py:5"),
-                into="first",
-            ),
+            transposed("nchw_to_nhwc/transpose", "layout.py:5", 3, 32_768, 1024, into="first"),
         ),
         "host-2-validates-every-2nd-step": (
             "4-hosts-v4",

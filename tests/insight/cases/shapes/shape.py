@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.insight.cases.case import Case, Half, fine
-from tests.insight.simulator.parts import Part
+from tests.insight.simulator.parts import Kernel, Part, Relayouts
 from tests.insight.simulator.play import Chore
 from tests.insight.simulator.scene import Scene
 
@@ -147,3 +147,23 @@ def harmless(**changes: Any) -> Plant:
 def throttled(core: int, factor: float, since: int = 0) -> Mapping[str, Any]:
     """Changes of chips: one core takes so many times as long, from a step on."""
     return {"chips": {"speed": ((core, factor),), "since": since}}
+
+
+def slow_kernel(
+    name: str,
+    reached: float,
+    source: str,
+    mib: int,
+    flops: float = 1e9,
+    into: str = "each",
+    scope: str = "",
+) -> Plant:
+    """A Pallas kernel that reaches a small share of its roof: this many bytes, or FLOPs."""
+    part = Kernel(reached, flops=flops, size=mib << 20, base=name, scope=f"{scope or name}/pallas_call", source=source)
+    return Plant("slow-kernel", (name,), part=part, into=into)
+
+
+def transposed(scope: str, source: str, count: int, rows: int, width: int = 2048, into: str = "each") -> Plant:
+    """Arrays that are copied into another layout."""
+    part = Relayouts(count=count, rows=rows, width=width, scope=scope, source=source)
+    return Plant("copy", (scope, source), part=part, into=into)

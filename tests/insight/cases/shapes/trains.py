@@ -6,9 +6,9 @@ from typing import Any
 
 from tests.insight.cases.scenes import chore
 from tests.insight.cases.shapes.models import decoder, experts, sharded
-from tests.insight.cases.shapes.shape import Plant, Shape, harmless, throttled
+from tests.insight.cases.shapes.shape import Plant, Shape, harmless, slow_kernel, throttled, transposed
 from tests.insight.simulator.code import V4, V5E, V5P, V6E
-from tests.insight.simulator.parts import Chain, Experts, Kernel, Lookup, OnSome, Products, Relayouts
+from tests.insight.simulator.parts import Chain, Experts, Lookup, OnSome, Products
 from tests.insight.simulator.play import MS, Loop
 from tests.insight.simulator.scene import Scene
 from tests.insight.simulator.stack import Beside, Cast, Scores
@@ -77,24 +77,11 @@ UNROLLED = Shape(
     {
         "heads-transposed": (
             "v5e",
-            Plant(
-                "copy",
-                ("attn/swapaxes", "attention.py:66"),
-                part=Relayouts(count=5, rows=16_384, scope="attn/swapaxes", source="attention.py:66"),
-                into="each",
-            ),
+            transposed("attn/swapaxes", "attention.py:66", 5, 16_384),
         ),
         "norm-kernel-at-12-percent": (
             "v5e",
-            Plant(
-                "slow-kernel",
-                ("norm_kernel",),
-                part=Kernel(
-                    0.12, flops=1e9, size=96 << 20, base="norm_kernel", scope="norm_kernel/pallas_call",
-                    source="norm_kernel.py:55",
-                ),
-                into="each",
-            ),
+            slow_kernel("norm_kernel", 0.12, "norm_kernel.py:55", 96),
         ),
         "sums-on-one-core": (
             "v5p",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.insight.cases.scenes import chore
 from tests.insight.cases.shapes.dialects.models import BARE, HAIKU, LARGE, LINEN, Sizes, gathered, reads, trained
 from tests.insight.cases.shapes.rhythms import PAUSES
-from tests.insight.cases.shapes.shape import Plant, Shape, harmless, throttled
+from tests.insight.cases.shapes.shape import Plant, Shape, harmless, slow_kernel, throttled
 from tests.insight.simulator.code import V4, V5E, V5P, V6E
-from tests.insight.simulator.parts import BetweenSlices, Kernel
+from tests.insight.simulator.parts import BetweenSlices
 from tests.insight.simulator.play import MS, Loop
 from tests.insight.simulator.scene import Scene
 from tests.insight.simulator.spelled import Taken, Turned
@@ -82,15 +82,7 @@ ONSET = Shape(
         ),
         "scan-kernel-in-all-steps": (
             "haiku-2-hosts-v4",
-            Plant(
-                "slow-kernel",
-                ("rglru",),
-                part=Kernel(
-                    0.12, flops=0.02e12, size=96 << 20, base="rglru", scope="recurrent/pallas_call",
-                    source="rglru.py:88",
-                ),
-                into="each",
-            ),
+            slow_kernel("rglru", 0.12, "rglru.py:88", 96, flops=0.02e12, scope="recurrent"),
         ),
     },
     (("guards-from-step-6", "scan-kernel-in-all-steps"),),

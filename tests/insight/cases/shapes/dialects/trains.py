@@ -15,7 +15,7 @@ from tests.insight.cases.shapes.dialects.models import (
     sparse,
     trained,
 )
-from tests.insight.cases.shapes.shape import Plant, Shape, throttled
+from tests.insight.cases.shapes.shape import Plant, Shape, slow_kernel, throttled
 from tests.insight.simulator.code import V4, V5E, V5P, V6E
 from tests.insight.simulator.parts import Kernel, OnSome, Products
 from tests.insight.simulator.play import MS, Loop
@@ -82,15 +82,7 @@ UNROLLED = Shape(
         ),
         "alibi-kernel-at-15-percent": (
             "haiku-2-hosts-v6e",
-            Plant(
-                "slow-kernel",
-                ("bias_kernel",),
-                part=Kernel(
-                    0.15, flops=0.5e9, size=160 << 20, base="bias_kernel", scope="alibi/pallas_call",
-                    source="bias_kernel.py:40",
-                ),
-                into="each",
-            ),
+            slow_kernel("bias_kernel", 0.15, "bias_kernel.py:40", 160, flops=0.5e9, scope="alibi"),
         ),
         "auxiliary-loss-of-one-core": (
             "haiku-2-hosts-v6e",
@@ -207,14 +199,7 @@ PIPELINES = Shape(
         ),
         "loss-kernel-at-9-percent": (
             "layerwise-3-hosts-v6e",
-            Plant(
-                "slow-kernel",
-                ("chunked_ce",),
-                part=Kernel(
-                    0.09, flops=0.4e12, size=64 << 20, base="chunked_ce", scope="chunked_ce/pallas_call",
-                    source="chunked_ce.py:120",
-                ),
-            ),
+            slow_kernel("chunked_ce", 0.09, "chunked_ce.py:120", 64, flops=0.4e12, into="once"),
         ),
     },
     (("bubbles-of-6", "loss-kernel-at-9-percent"),),
