@@ -118,8 +118,9 @@ class OverviewTab(StepGraphTab[Overview]):
         ("rests on", "the figures behind a finding, each as it stands on the page that `o` goes to."),
         (
             "a bar",
-            "what the owner is, its time in the mean step, since when or at which rhythm it comes, which steps and "
-            "cores have most of it; then its ops, clones together, by self time over the whole capture and all cores.",
+            "what the owner is, its time in the mean step, since when or at which rhythm it comes, which reasons claim "
+            "how much of it: no two the same time. Then its ops, clones together, by self time over the whole capture "
+            "and all cores, and the steps and cores that have most of it.",
         ),
         (
             "step",
@@ -226,7 +227,7 @@ class OverviewTab(StepGraphTab[Overview]):
         if place.panel == "owners" and page.account is not None:
             bar = self._bars(page)[place.index]
             jump = jump_words(place_of(bar, page.account), page)
-            return bar_details(bar, page.account, jump, pen)
+            return bar_details(bar, page.account, page.findings, jump, pen)
         if place.panel == "findings":
             return finding_details(page.findings[place.index], page, pen)
         if module := self._module(page, place.index):

@@ -15,6 +15,7 @@ from tests.support.golden import check_lines
 from tests.support.golden import frame as text_of
 from tests.support.made.pages import MS, training_account, training_ledger, training_overview, two_findings
 from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.pages.findings.finding import OwnerClaim
 from tpuprof.parsers.pages.overview.ledger import StepAccount, owners_without
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.owner_ops import OwnerOp, OwnerOps
@@ -52,7 +53,7 @@ def bar_of(owner: Owner, account: StepAccount) -> Bar:
 
 def card(owner: Owner, glyphs: Glyphs = BLOCK) -> str:
     account = account_with_ops()
-    return text_of(bar_details(bar_of(owner, account), account, "somewhere", Pen(76, glyphs)))
+    return text_of(bar_details(bar_of(owner, account), account, (), "somewhere", Pen(76, glyphs)))
 
 
 def test_the_card_of_an_owner_has_its_definition_its_time_its_steps_its_cores_and_its_ops() -> None:
@@ -66,6 +67,28 @@ def test_the_card_of_an_owner_has_its_definition_its_time_its_steps_its_cores_an
     rows = [line.split() for line in said.splitlines() if line.startswith(("mlp/", "add.1"))]
     assert rows == [["mlp/dot_general", "(2", "ops)", "300", "ms", "75.0%"], ["add.1", "100", "ms", "25.0%"]]
     assert "Over the whole capture and all cores, between steps too: 3 ops, 400 ms\nbeyond the roof." in said
+
+
+def test_the_card_says_which_reasons_claim_how_much_and_what_none_explains() -> None:
+    account, (first, second) = account_with_ops(), two_findings()
+    reasons = (
+        first,
+        dataclasses.replace(first, claims=(OwnerClaim("loss", 10.0 * MS), OwnerClaim("input", 3.0 * MS))),
+        dataclasses.replace(second, claims=(OwnerClaim("loss", 5.0 * MS),)),
+    )
+    said = text_of(bar_details(bar_of("loss", account), account, reasons, "somewhere", Pen(76, BLOCK)))
+    assert "2 and 3 claim 15.0 ms of 50.0 ms; no reason claims the" in said and "other 35.0 ms" in said
+    rows = [line.split() for line in said.splitlines() if line.startswith(("2  ", "3  "))]
+    assert [row[-3:] for row in rows] == [["10.0", "ms", "20.0%"], ["5.00", "ms", "10.0%"]]
+    assert first.title in said and second.title in said
+    said = text_of(bar_details(bar_of("copy", account), account, reasons, "somewhere", Pen(76, BLOCK)))
+    assert "none claims any of it" in said
+    assert "reasons" not in text_of(
+        bar_details(bar_of("ideal", account), account, reasons, "somewhere", Pen(76, BLOCK))
+    )
+    everything = (dataclasses.replace(first, claims=(OwnerClaim("input", 32.5 * MS),)),)
+    said = text_of(bar_details(bar_of("input", account), account, everything, "somewhere", Pen(76, BLOCK)))
+    assert "1 claims 32.5 ms of 32.5 ms\n" in said and "no reason" not in said
 
 
 def test_an_owner_without_ops_says_so_and_one_of_waits_that_its_ops_count_both() -> None:
@@ -84,7 +107,7 @@ def test_the_smallest_owners_have_a_card_together_that_defines_each() -> None:
     assert [bar.label for bar in shown][-2:] == ["3 others", "at the roof"]
     assert sum(bar.time_ps for bar in shown) == pytest.approx(account.step_ps)
     assert {each.owner for bar in shown for each in bar.owners} == {each.owner for each in account.owners}
-    said = text_of(bar_details(shown[-2], account, "somewhere", Pen(76, BLOCK)))
+    said = text_of(bar_details(shown[-2], account, (), "somewhere", Pen(76, BLOCK)))
     for title in ("copies", "collectives, waiting", "not counted"):
         assert title in said and title in text_of([bar_line(shown[-2], Pen(76, BLOCK))])
     assert "11.0 ms     5.2%" in said and "moving data within the device" in said
@@ -96,7 +119,7 @@ def test_cards_keep_their_width_whatever_ops_are_called(owner: Owner, width: int
     ops = OwnerOps(1, 1.0, (OwnerOp(name, name, 1.0, 1.0),))
     account = dataclasses.replace(account, ops=dict.fromkeys(OWNERS, ops))
     for bar in bars(account):
-        check_lines(bar_details(bar, account, name, Pen(width, glyphs)), width, glyphs)
+        check_lines(bar_details(bar, account, (), name, Pen(width, glyphs)), width, glyphs)
         check_lines([bar_line(bar, Pen(width, glyphs))], width, glyphs)
 
 
