@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fence.form import check_form
 from tests.support.golden import check_golden
 from tpuprof.parsers.session import opening
 from tpuprof.parsers.session.session import Session
@@ -168,6 +169,9 @@ def check(hashes: Path, calls: Sequence[Call], root: Path) -> None:
         for call in calls:
             text, key = said(call, root), " ".join(call)
             found[key] = digest(text)
+            printed, _, errors = text.rpartition("--- 0\n")
+            if printed and not errors:
+                check_form(call, printed)
             if dump:
                 folder = Path(dump) / hashes.stem
                 folder.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,10 @@ from tests.support.golden import check_golden
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Logdir, Run
 from tpuprof.tui.report.page import FORMATS, Format, Report, ReportRequest, TextLook
+from tpuprof.tui.report.text import LEAST_WIDTH
 
 LOOK = TextLook(width=100, ascii_only=False, color=False)
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def _no_session(run: Run) -> Any:
@@ -47,8 +51,8 @@ def check_report(
 ) -> dict[str, Any]:
     """Checks what holds for every report; returns the document that it is as JSON.
 
-    Every format is as it was, text keeps to its width and characters, JSON begins with the keys of every contract,
-    and every null has a reason and every reason a null.
+    Every format is as it was, text keeps to its width and characters, at other widths and in colours too, JSON begins
+    with the keys of every contract, and every null has a reason and every reason a null.
 
     Args:
         name: of the page, in the schema.
@@ -62,6 +66,11 @@ def check_report(
         text = printed(report, content, run, "text", made)
         check_golden(golden.with_name(f"{golden.name}{look}.txt"), text)
         assert max(map(len, text.splitlines())) <= made.width and (text.isascii() or not made.ascii_only)
+    for width, ascii_only, colour in product((LEAST_WIDTH, 80, 110, 200), (False, True), (False, True)):
+        text = printed(report, content, run, "text", TextLook(width, ascii_only, colour))
+        plain = COLOUR.sub("", text)
+        assert max(map(len, plain.splitlines())) <= width and (plain.isascii() or not ascii_only)
+        assert "\x1b" not in plain and (plain != text) == colour
     document: dict[str, Any] = json.loads(printed(report, content, run, "json"), parse_constant=_no_constant)
     assert list(document)[:3] == ["schema", "run", "warnings"] and document["schema"] == f"tpuprof.{name}/1"
     assert set(nulls(document)) == set(document["unknown"])

@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.documents import EVIL
-from tests.support.made.input_pages import INPUT_PAGES, input_bound_page, no_input_page
+from tests.support.made.input_pages import INPUT_PAGES, input_bound_page
 from tests.support.reports import check_harmless, check_report, printed
 from tests.tui.report.test_reports import LOOK, run_of
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.pages.input.input import stages_of
-from tpuprof.parsers.pages.input.model import NO_CORE_WAITS, InputPipelinePage
+from tpuprof.parsers.pages.input.model import InputPipelinePage
 from tpuprof.tui.pages.input.report import REPORT
 from tpuprof.tui.report.page import FORMATS, Format, TextLook
 
@@ -50,49 +50,6 @@ def hostile(name: str) -> InputPipelinePage:
 def test_every_page_is_as_it_was_and_keeps_the_contract(name: str) -> None:
     page = INPUT_PAGES[name]()
     check_report(REPORT, "input", page, run_of(page.hosts), GOLDEN / f"input_{name}", {"": LOOK})
-
-
-def test_the_keys_of_the_contract_are_there() -> None:
-    document = json.loads(printed(REPORT, input_bound_page(), run_of(("demo-vm",)), "json"))
-    device = document["device"]
-    metrics = {"average", "standard_deviation", "minimum", "maximum"}
-    assert metrics <= device["step_time_ms"].keys() and metrics <= device["infeed_percent"].keys()
-    assert device["step_time_ms"]["average"] == 212.0
-    assert device["max_infeed"][3] == {"step": "103", "core": "demo-vm:3"}
-    assert device["max_infeed"][2] == {"step": "102", "core": None}
-    assert document["unknown"]["device.max_infeed[].core"] == NO_CORE_WAITS
-    assert document["breakdown_us"] == {
-        "enqueue": 60_000.0,
-        "demanded_file_read": 4_000.0,
-        "advanced_file_read": 1_020_000.0,
-        "preprocessing": 656_000.0,
-        "unclassified": 0.0,
-    }
-    assert document["bottleneck"]["classification"] == "both"
-    assert document["bottleneck"].keys() == {
-        "classification",
-        "input_percent",
-        "output_percent",
-        "idle_percent",
-        "statement",
-        "next_steps",
-    }
-    keys = {"name", "count", "total_time_ms", "total_time_percent", "self_time_ms", "self_time_percent", "category"}
-    assert len(document["ops"]) == 8
-    assert all(keys <= op.keys() for op in document["ops"])
-    assert [(stage["label"], stage["depth"]) for stage in document["stages"][:3]] == [
-        ("Iterator::Root::Prefetch", 0),
-        ("BatchV2", 1),
-        ("ParallelMapV2", 2),
-    ]
-
-
-def test_without_input_everything_is_null_and_says_why() -> None:
-    document = json.loads(printed(REPORT, no_input_page(), run_of(("demo-vm",)), "json"))
-    assert document["device"]["step_time_ms"] is None and document["device"]["infeed_percent"] is None
-    assert set(document["breakdown_us"].values()) == {None}
-    assert document["ops"] == [] and document["steps"] == []
-    assert "host_tracer_level" in " ".join(document["next_steps"])
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -124,20 +81,3 @@ def test_any_name_keeps_the_shape_of_every_format(name: str) -> None:
     assert all(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 8 for line in table)
     lines = printed(REPORT, page, run, "text", TextLook(90, False, False)).split("\n")
     assert max(map(len, lines)) <= 90
-
-
-@pytest.mark.parametrize("name", INPUT_PAGES)
-@pytest.mark.parametrize("width", [40, 60, 80, 110, 200])
-@pytest.mark.parametrize("ascii_only", [False, True])
-def test_text_keeps_to_its_width_and_characters(name: str, width: int, ascii_only: bool) -> None:
-    page = INPUT_PAGES[name]()
-    text = printed(REPORT, page, run_of(page.hosts), "text", TextLook(width, ascii_only, False))
-    assert max(map(len, text.splitlines())) <= max(width, 60)
-    assert not ascii_only or text.isascii()
-
-
-def test_colours_change_nothing_but_the_colour() -> None:
-    page = input_bound_page()
-    coloured = printed(REPORT, page, run_of(page.hosts), "text", TextLook(100, False, True))
-    assert "\x1b[" in coloured
-    assert "\x1b" not in re.sub(r"\x1b\[[0-9;]*m", "", coloured)

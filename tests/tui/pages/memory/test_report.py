@@ -25,15 +25,6 @@ from tpuprof.tui.report.page import FORMATS, Format, TextLook
 
 GOLDEN = Path(__file__).parent / "golden"
 RUN = Run("run", "/logs/run", (HostFile("host0", "/logs/run/host0.xplane.pb", 1, 0.0, False),), ())
-CONTRACT = {
-    *("module", "memory_space", "capacity_bytes", "peak_bytes", "peak_unpadded_bytes", "peak_position"),
-    *("peak_instruction", "total_allocation_bytes", "arguments_bytes", "outputs_bytes", "temporaries_bytes"),
-    *("constants_bytes", "padding_bytes", "fragmentation", "heap_bytes", "heap_unpadded_bytes", "buffers", "modules"),
-}
-BUFFER_CONTRACT = {
-    *("name", "category", "size_bytes", "unpadded_bytes", "expansion", "padding_bytes", "shape", "framework_op"),
-    *("source", "allocation_type", "offset_bytes", "born", "dies", "at_peak"),
-}
 
 
 def report(
@@ -71,11 +62,8 @@ def test_text_in_ascii() -> None:
     check_golden(GOLDEN / "memory-demo-80-ascii.txt", text)
 
 
-def test_json_keeps_the_contract() -> None:
+def test_the_peak_is_that_of_the_heap_and_the_sum_of_its_buffers() -> None:
     document = parsed()
-    assert document["schema"] == "tpuprof.memory/1"
-    assert set(document) >= CONTRACT
-    assert all(set(buffer) >= BUFFER_CONTRACT for buffer in document["buffers"])
     assert set(nulls(document)) <= set(document["unknown"])
     assert document["peak_bytes"] == max(document["heap_bytes"]) == document["heap_bytes"][document["peak_position"]]
     at_peak = sum(buffer["size_bytes"] for buffer in document["buffers"] if buffer["at_peak"])

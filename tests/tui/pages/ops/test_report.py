@@ -156,23 +156,8 @@ def test_every_null_has_its_own_reason_and_every_reason_a_null(name: str, case: 
     assert NO_REASON not in reasons and NOT_FINITE not in reasons and "" not in reasons
 
 
-def test_the_head_of_each_page() -> None:
-    for name in JSON:
-        found = document(name)
-        assert list(found)[:3] == ["schema", "run", "warnings"]
-        assert found["schema"] == f"tpuprof.{name.removesuffix('.json').replace('_', '-')}/1"
-        assert found["run"] == {"name": RUN.name, "path": RUN.path, "hosts": ["host0"]}
-
-
 def test_the_ops_of_the_contract() -> None:
     found = document("ops.json")
-    assert {"total_time_ps", "idle_time_ps", "ops"} <= set(found)
-    keys = (
-        "name program program_id category framework_op occurrences total_time_ps self_time_ps self_time_percent flops "
-        "model_flops bytes_accessed hbm_bytes gflops_per_second flops_utilization hbm_bandwidth_utilization "
-        "operational_intensity bound_by source shape expression"
-    )
-    assert all(set(keys.split()) <= set(op) for op in found["ops"])
     op = found["ops"][0]
     # two cores, two steps each: four times 40 µs, 50 MFLOP and 30 kB of HBM
     assert (op["name"], op["occurrences"], op["self_time_ps"]) == ("fusion.7", 4, 160_000_000)
@@ -217,8 +202,6 @@ def test_peaks_that_are_missing_are_the_reason() -> None:
 
 def test_the_framework_ops_of_the_contract() -> None:
     found = document("framework_ops.json")
-    keys = "name type side occurrences total_time_ps self_time_ps self_time_percent gflops_per_second"
-    assert all(set(keys.split()) <= set(op) for op in found["ops"])
     device = [op for op in found["ops"] if op["side"] == "device"]
     host = [op for op in found["ops"] if op["side"] == "host"]
     assert [*device, *host] == found["ops"]
@@ -230,12 +213,7 @@ def test_the_framework_ops_of_the_contract() -> None:
 
 def test_the_roofline_of_the_contract() -> None:
     found = document("roofline.json")
-    peaks = "peak_gflops_per_second peak_hbm_gigabytes_per_second peak_vmem_read_gigabytes_per_second ridge_point"
-    assert set(peaks.split()) <= set(found["device"])
     assert found["device"]["ridge_point"] == 100
-    keys = {"operational_intensity", "gflops_per_second", "bound_by", "roofline_efficiency"}
-    for row in (found["program"], found["average_step"], *found["steps"], *found["ops"]):
-        assert keys <= set(row)
     assert [step["name"] for step in found["steps"]] == ["0", "1"]
     assert found["steps"][0]["total_time_ps"] == 200_000_000 and found["step_source"] == "steps"
 
@@ -249,15 +227,8 @@ def test_feeds_that_are_left_out_of_the_roofline_are_in_no_format() -> None:
 
 def test_the_op_profile_of_the_contract() -> None:
     found = document("op_profile.json")
-    keys = (
-        "name category occurrences time_ps time_fraction flops_utilization bandwidth_utilization flops bytes "
-        "wasted_fraction expression framework_op source layout children hidden_children"
-    )
-    memories = {"hbm", "sram_read", "sram_write"}
     for tree in TREES:
         for node in nodes(found[tree]):
-            assert set(keys.split()) <= set(node)
-            assert set(node["bandwidth_utilization"]) == set(node["bytes"]) == memories
             parts = [child["time_ps"] for child in node["children"] if child["kind"] != "instruction"]
             assert not parts or sum(parts) == node["time_ps"]
             has_text = node["kind"] in ("op", "instruction")

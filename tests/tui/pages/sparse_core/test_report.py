@@ -19,7 +19,6 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.pages.ops.sparse_core.host import sparse_host
 from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage, no_sparse_cores, sparse_core_page
 from tpuprof.tui.pages.sparse_core.report import REPORT
-from tpuprof.tui.report.page import TextLook
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -63,13 +62,6 @@ def test_text_has_some_of_many_sparse_cores_and_markdown_all() -> None:
     page = replace(page, sparse_cores=page.sparse_cores * 100)
     assert "+ 368 more" in printed(REPORT, page, run_of(("demo-vm",)), "text", LOOK)
     assert printed(REPORT, page, run_of(("demo-vm",)), "md").count("| demo-vm:1 SparseCore 1 |") == 100
-
-
-@pytest.mark.parametrize("width", [60, 80, 120])
-@pytest.mark.parametrize("name", NAMES)
-def test_text_fits_and_is_ascii_where_it_shall(name: str, width: int) -> None:
-    text = printed(REPORT, made(name), run_of(("demo-vm",)), "text", TextLook(width, ascii_only=True, color=False))
-    assert text.isascii() and max(map(len, text.splitlines())) <= width
 
 
 def test_hostile_names_come_out_harmless() -> None:
