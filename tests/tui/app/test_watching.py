@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from tests.support.app.scene import app_over
 from tests.support.app.stage import check_cells, frame, ops_tab, overview_tab, settled, until
 from tests.support.servers.profiler_server import profile
 from tpuprof.parsers.base.errors import Cancelled
+from tpuprof.parsers.session.session import Session
 from tpuprof.tui.app import watch
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
@@ -150,9 +151,9 @@ async def test_an_open_list_shows_runs_that_come(logdir: Path) -> None:
 async def test_comparing_is_given_up_with_escape(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, seen = threading.Event(), []
 
-    def takes_forever(*_: object, is_cancelled: Callable[[], bool]) -> None:
+    def takes_forever(before: Session, _after: Session) -> None:
         begun.set()
-        while not is_cancelled():
+        while not before.is_cancelled():
             time.sleep(0.005)
         seen.append("ended")
         raise Cancelled
