@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Sequence
 
-from tests.support.documents import nulls
+from tests.support.documents import nulls, parsed
 from tests.support.reports import COLOUR
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.report.text import LEAST_WIDTH
@@ -31,12 +30,8 @@ def check_form(call: Sequence[str], printed: str) -> None:
 
 
 def _check_json(name: str, printed: str, page: str) -> None:
-    document = json.loads(printed, parse_constant=_no_constant)
+    document = parsed(printed)
     assert document["schema"] == f"tpuprof.{page}/1", name
     unknown = document.pop("unknown")
     assert set(nulls(document)) <= set(unknown), f"{name}: a null without a reason"
     assert all(reason.strip() for reason in unknown.values()), f"{name}: an empty reason"
-
-
-def _no_constant(text: str) -> float:
-    raise AssertionError(f"JSON knows no {text}")

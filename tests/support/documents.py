@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -22,6 +23,16 @@ def nulls(value: Any, path: str = "") -> Iterator[str]:
     elif isinstance(value, list):
         for item in value:
             yield from nulls(item, f"{path}[]")
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """A JSON document; a constant that is no JSON, such as NaN, fails."""
+    document: dict[str, Any] = json.loads(text, parse_constant=_no_constant)
+    return document
+
+
+def _no_constant(text: str) -> float:
+    raise AssertionError(f"JSON knows no {text}")
 
 
 def csv_rows(text: str) -> list[dict[str, str]]:

@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from tests.support.documents import EVIL, nulls
+from tests.support.documents import EVIL, nulls, parsed
 from tests.support.golden import check_golden
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Logdir, Run
@@ -71,15 +71,11 @@ def check_report(
         plain = COLOUR.sub("", text)
         assert max(map(len, plain.splitlines())) <= width and (plain.isascii() or not ascii_only)
         assert "\x1b" not in plain and (plain != text) == colour
-    document: dict[str, Any] = json.loads(printed(report, content, run, "json"), parse_constant=_no_constant)
+    document = parsed(printed(report, content, run, "json"))
     assert list(document)[:3] == ["schema", "run", "warnings"] and document["schema"] == f"tpuprof.{name}/1"
     assert set(nulls(document)) == set(document["unknown"])
     assert all(reason.strip() for reason in document["unknown"].values())
     return document
-
-
-def _no_constant(text: str) -> float:
-    raise AssertionError(f"JSON knows no {text}")
 
 
 def check_harmless(report: Report[Any], content: Any, run: Run, look: TextLook = LOOK) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tests.support.build import PlaneBuilder
-from tests.support.documents import EVIL, csv_rows, nulls
+from tests.support.documents import EVIL, csv_rows, nulls, parsed
 from tests.support.golden import check_golden
 from tests.support.made.big_table import big_page, big_table
 from tests.support.made.op_pages import Pages, empty_space, fusions, op_space, pages_of, run_of, small_pages
@@ -85,13 +85,8 @@ CSV = [name for name in REPORTS if name.endswith("csv")]
 MARKDOWN = [name for name in REPORTS if name.endswith("md")]
 
 
-def no_constant(text: str) -> float:
-    raise AssertionError(f"JSON knows no {text}")
-
-
 def document(name: str, pages: Pages | None = None, limit: int = 0) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(REPORTS[name](pages or small_pages(), limit), parse_constant=no_constant)
-    return found
+    return parsed(REPORTS[name](pages or small_pages(), limit))
 
 
 def rows(name: str, pages: Pages | None = None, limit: int = 0) -> list[dict[str, str]]:

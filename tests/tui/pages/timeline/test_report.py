@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, tpu_plane
-from tests.support.documents import EVIL, csv_rows, nulls
+from tests.support.documents import EVIL, csv_rows, nulls, parsed
 from tests.support.golden import check_golden
 from tests.support.reports import asked_of
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
@@ -140,8 +140,7 @@ def text_of(timeline: Timeline, asked: Interval, form: Format, look: TextLook = 
 
 
 def document(timeline: Timeline, asked: Interval = EVERYTHING, limit: int | None = None) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(text_of(timeline, asked, "json", limit=limit))
-    return found
+    return parsed(text_of(timeline, asked, "json", limit=limit))
 
 
 def args_of(timeline: Timeline, name: str) -> list[dict[str, Any]]:

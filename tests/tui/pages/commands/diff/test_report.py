@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import pytest
 from tests.parsers.session.diff.build import MS, US, Program, diff_of, layers, space_of, written
 from tests.parsers.session.diff.test_compare import BASE, steady
 from tests.parsers.session.diff.test_kinship import INFERENCE, TRAINING
-from tests.support.documents import csv_rows, nulls
+from tests.support.documents import csv_rows, nulls, parsed
 from tests.support.golden import check_golden
 from tpuprof.parsers.base.errors import (
     EXIT_NOT_FOUND,
@@ -42,15 +41,6 @@ SLOWER = replace(BASE, steps=steady(("fusion.1", 60 * MS), ("copy.2", 17 * MS), 
 def report(diff: Diff, form: Format, limit: int = 0, judged: Regression | None = None, look: TextLook = LOOK) -> str:
     page = command_named("diff").load_report()
     return page.writers[form](page.read(diff, judged), look, limit)
-
-
-def parsed(text: str) -> Any:
-    """The document; a constant that is no JSON fails."""
-
-    def refuse(constant: str) -> None:
-        raise AssertionError(constant)
-
-    return json.loads(text, parse_constant=refuse)
 
 
 def test_golden_text(diff: Diff) -> None:
