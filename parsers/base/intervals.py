@@ -196,11 +196,16 @@ def intersect(start: Int64s, end: Int64s, other_start: Int64s, other_end: Int64s
     return np.maximum(start[mine], other_start[other]), np.minimum(end[mine], other_end[other])
 
 
-def covered(times: Int64s, start: Int64s, end: Int64s) -> Int64s:
-    """int64[n]: how much time disjoint intervals in order cover before each of `times`."""
+def covered(times: Int64s, start: Int64s, end: Int64s, before: Int64s | None = None) -> Int64s:
+    """int64[n]: how much time disjoint intervals in order cover before each of `times`.
+
+    Args:
+        before: int64[intervals + 1], the time that the intervals before each take, where it is known already.
+    """
     if not len(start):
         return np.zeros(len(times), np.int64)
-    before = np.concatenate([[0], np.cumsum(end - start)])
+    if before is None:
+        before = np.concatenate([[0], np.cumsum(end - start)])
     begun = np.searchsorted(start, times, side="right")  # intervals that began by then
     last = np.maximum(begun - 1, 0)
     unfinished = np.where(begun > 0, np.maximum(end[last] - times, 0), 0)

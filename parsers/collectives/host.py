@@ -201,28 +201,31 @@ def _read_core(
     transfers = Transfers.joined([transfers, shifted])
     numbered = (*ours, *map(_between_slices, slices))
     doing = Doing(transfers, TimeUntil(*events.work), TimeUntil(*events.within))
-    first, last = sums.own_span or (0, 0)
+    windows, whole = (steps.start_ps, steps.end_ps), as_interval(sums.own_span or (0, 0))
+    times = _by_window(windows, transfers, doing, len(numbered))
     return _Core(
         numbered,
         len(transfers),
-        _within((steps.start_ps, steps.end_ps), transfers, doing, len(numbered)),
-        _within(as_interval((first, last)), transfers, doing, len(numbered)),
+        _Windows(windows, times[..., :-1], doing.totals(windows), _strips(windows, doing)),
+        _Windows(whole, times.sum(axis=2, keepdims=True), doing.totals(whole), _strips(whole, doing)),
         slices,
         unpaired + lost,
     )
 
 
-def _within(windows: Intervals, transfers: Transfers, doing: Doing, count: int) -> _Windows:
-    """Sums by window of a core's transfers, of so many collectives."""
+def _by_window(windows: Intervals, transfers: Transfers, doing: Doing, count: int) -> Int64s:
+    """int64[WAITING, count, windows + 1]: sums of a core's transfers; the last ones are of those in no window."""
+    columns = len(windows[0]) + 1
+    window = place(transfers.at_ps, *windows)
+    cell = transfers.op * columns + np.where(window < 0, columns - 1, window)
+    parts = (np.ones(len(transfers), np.int64), *doing.parts)
+    return np.stack([sum_by_key(cell, part, count * columns) for part in parts]).reshape(WAITING, count, columns)
+
+
+def _strips(windows: Intervals, doing: Doing) -> NDArray[np.uint8]:
+    """See `HostCollectives.strips`."""
     steps = len(windows[0])
-    step = place(transfers.at_ps, *windows)
-    inside = np.flatnonzero(step >= 0)
-    cell = transfers.op[inside] * steps + step[inside]
-    parts = (np.ones(len(inside), np.int64), *(part[inside] for part in doing.parts))
-    sums = [sum_by_key(cell, part, count * steps).reshape(count, steps) for part in parts]
-    has_strips = 0 < steps <= MOST_STRIPS
-    strips = doing.strips(windows, CELLS) if has_strips else np.zeros((3, steps, 0), np.uint8)
-    return _Windows(windows, np.stack(sums), doing.totals(windows), strips)
+    return doing.strips(windows, CELLS) if 0 < steps <= MOST_STRIPS else np.zeros((3, steps, 0), np.uint8)
 
 
 def _collectives(

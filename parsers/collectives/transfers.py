@@ -18,9 +18,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, covered, no_ints, ranges
+from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, covered, no_ints
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.timeline.read.async_ops import latest
 
 
@@ -66,14 +65,15 @@ class TimeUntil:
     """
 
     def __init__(self, start: Int64s, end: Int64s, weight: Int64s) -> None:
-        self._sides = [(sign, _Ordered(start[weight == sign], end[weight == sign])) for sign in (1, -1)]
+        adds = weight > 0
+        chosen = [(1, slice(None))] if adds.all() else [(1, adds), (-1, ~adds)]
+        self._sides = [(sign, _Ordered(start[rows], end[rows])) for sign, rows in chosen]
 
     def __call__(self, times: Int64s) -> Int64s:
         """int64[n]: the sum up to each of some instants."""
         sums = np.zeros(len(times), np.int64)
         for sign, intervals in self._sides:
-            if len(intervals.start):
-                sums += sign * intervals.until(times)
+            sums += sign * intervals.until(times)
         return sums
 
 
@@ -81,20 +81,20 @@ class _Ordered:
     """Intervals in order of start, which may overlap; mostly they do not."""
 
     def __init__(self, start: Int64s, end: Int64s) -> None:
-        self.start, self._end = start, end
-        self._are_disjoint = bool((start[1:] >= end[:-1]).all())
+        self._start, self._end = np.ascontiguousarray(start), np.ascontiguousarray(end)
+        self._are_disjoint = bool((self._start[1:] >= self._end[:-1]).all())
         if not self._are_disjoint:
-            self._end = np.sort(end)
-        self._before = np.append(0, np.cumsum(start)), np.append(0, np.cumsum(self._end))
+            self._end = np.sort(self._end)
+        self._before = np.append(0, np.cumsum(self._end - self._start))
 
     def until(self, times: Int64s) -> Int64s:
         """int64[n]: how much of each interval lies before each of some instants, added up."""
-        begun = np.searchsorted(self.start, times, side="left")
         if self._are_disjoint:
-            ended = begun - ((begun > 0) & (self._end[begun - 1] > times))
-        else:
-            ended = np.searchsorted(self._end, times, side="left")
-        out: Int64s = (begun - ended) * times - self._before[0][begun] + self._before[1][ended]
+            return covered(times, self._start, self._end, self._before)
+        begun = np.searchsorted(self._start, times, side="left")
+        ended = np.searchsorted(self._end, times, side="left")
+        starts = np.append(0, np.cumsum(self._start))
+        out: Int64s = self._before[ended] + (begun - ended) * times - starts[begun] + starts[ended]
         return out
 
 
@@ -193,7 +193,12 @@ def sum_in(
     """
     first = np.searchsorted(spans[1], windows[0], side="right")
     last = np.searchsorted(spans[0], windows[1], side="left")
-    window, span = ranges(first, last)
     outer, inner = of_windows or windows, of_spans or spans
-    held = np.minimum(inner[1][span], outer[1][window]) - np.maximum(inner[0][span], outer[0][window])
-    return sum_by_key(window, held, len(first))
+    before = np.append(0, np.cumsum(inner[1] - inner[0]))
+    any_time = np.flatnonzero(last > first)
+    first, last = first[any_time], last[any_time]
+    early = np.maximum(outer[0][any_time] - inner[0][first], 0)  # what the first span has before the window
+    late = np.maximum(inner[1][last - 1] - outer[1][any_time], 0)
+    out = np.zeros(len(windows[0]), np.int64)
+    out[any_time] = before[last] - before[first] - early - late
+    return out

@@ -68,8 +68,8 @@ def traced_events(rows: Int64s, work: Int64s, within: Int64s, row_of: Int64s) ->
         rows, work, within: see `OpPass.outputs`.
         row_of: int64[ids], the row of each metadata id.
     """
-    ids, begins, ends, own, own_start = map(np.ascontiguousarray, rows.T)
-    return TracedEvents(row_of[ids], begins, ends, own, own_start, _columns(work), _columns(within))
+    ids, start, end, own, own_start = rows.T  # no copies: there may be many
+    return TracedEvents(row_of[ids], start, end, own, own_start, _columns(work), _columns(within))
 
 
 def traced_of_events(ops: CoreOps, codes: Codes) -> TracedEvents:
@@ -119,5 +119,5 @@ def _weighted(spans: Sequence[Intervals]) -> Weighted:
 
 
 def _columns(rows: Int64s) -> Weighted:
-    start, end, weight = map(np.ascontiguousarray, rows.T)
+    start, end, weight = rows.T
     return start, end, weight
