@@ -135,14 +135,19 @@ def summarise_core(
 
 
 def _long_gaps(busy: Intervals | None, steps: CoreSteps) -> Intervals:
-    """The gaps between busy intervals, from the first step to the last where there are steps, that matter."""
+    """The gaps between busy intervals, from the first step to the last where there are steps, that matter.
+
+    The first step's time ahead of all ops is one, too: a program that is compiled first begins so.
+    """
     none = no_ints()
-    if busy is None or len(busy[0]) < 2:
+    if busy is None or not len(busy[0]):
         return none, none
     usual = int(np.sort(steps.duration_ps)[len(steps) // 2]) if len(steps) else int(busy[1][-1] - busy[0][0])
     least = max(1, int(_LONG_GAP * usual))
-    start, end = _long(busy[1][:-1], busy[0][1:], least)
-    return _long(*intersect(start, end, steps.start_ps[:1], steps.end_ps[-1:]), least) if len(steps) else (start, end)
+    if not len(steps):
+        return _long(busy[1][:-1], busy[0][1:], least)
+    start, end = _long(np.append(steps.start_ps[:1], busy[1][:-1]), busy[0], least)
+    return _long(*intersect(start, end, steps.start_ps[:1], steps.end_ps[-1:]), least)
 
 
 def _long(start: Int64s, end: Int64s, least: int) -> Intervals:

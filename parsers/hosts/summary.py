@@ -186,8 +186,10 @@ def summarise(
             if (waited := _waited(spans, steps)) is not None
         },
         compilations=()
-        if most is None or side.events is None
-        else compilations(side.events, _shifted(summaries[most].gaps, shift)),
+        if side.events is None
+        else compilations(
+            side.events, (no_ints(), no_ints()) if most is None else _shifted(summaries[most].gaps, shift)
+        ),
         has_step_numbers=side.events is not None and has_step_numbers(side.events),
         memory=fullest_memory(side.events),
         launched=None if side.events is None or len(ops.table) else launches(side.events),

@@ -78,6 +78,12 @@ _NAMES: tuple[tuple[_Role, str], ...] = (
     ("drives", r"PjitFunction\(|ExecuteReplicated|MarkStep|StepMarker|FunctionRun|SessionRun|EagerLocalExecute"),
     ("drives", r"(?:train|test|TraceContext)[^/]*\Z"),
 )
+_OF_WEIGHTS = re.compile(
+    r"\$.*(?:weight|param(?:eter)?s?(?:_|\b)|checkpoint|restore|load_state|state_dict|sync_model|model_sync)",
+    re.IGNORECASE,
+)
+"""Calls that send weights and not input: those of a trainer to its sampler, or out of a checkpoint."""
+
 _ROLES: tuple[_Role, ...] = get_args(_Role)
 _GET_NEXT, _ITERATOR, _TRANSFER, _DRIVES, _MANAGER = range(len(_ROLES))
 _CATEGORIES: tuple[InputCategory, ...] = get_args(InputCategory)
@@ -206,6 +212,7 @@ def _feeding(host: HostEvents) -> Iterator[_Fed]:
     drives = [bool((role_of_id[position] == _DRIVES).any()) for position in places]
     has_stage_ops = len(host.plane.stat_ids((STAGE_ID, STAGE_TYPE))) == 2
     producers = _producers(host)
+    of_weights = host.ids_named(lambda name: _OF_WEIGHTS.match(name, 0, _LONGEST_NAME) is not None)
     for thread, position, is_driver in zip(host.threads, places, drives, strict=True):
         holds_up = is_driver or not any(drives)
         role = role_of_id[position]
@@ -214,7 +221,7 @@ def _feeding(host: HostEvents) -> Iterator[_Fed]:
         stages, is_linked = _stages(thread, producers)
         category[stages] = np.where(is_linked | (not holds_up), _PRODUCE, _WAIT)
         category[role == _GET_NEXT] = _WAIT
-        category[role == _TRANSFER] = _TRANSFERS
+        category[_transfers(thread, role, of_weights)] = _TRANSFERS
         rows = np.flatnonzero(category >= 0)
         if len(rows):
             known = known_id[position[rows]]
@@ -236,6 +243,13 @@ def _iterators(thread: HostThread, role: NDArray[np.int8]) -> Int64s:
     """Events in which a thread asks an iterator for its next element, without those of a `with` block."""
     rows, managers = (np.flatnonzero(role == of) for of in (_ITERATOR, _MANAGER))
     return rows[place(thread.start_ps[rows], *union(thread.start_ps[managers], thread.end_ps[managers])) < 0]
+
+
+def _transfers(thread: HostThread, role: NDArray[np.int8], of_weights: Int64s) -> Int64s:
+    """Events in which a thread sends input to the device: not those inside a call that sends weights."""
+    rows = np.flatnonzero(role == _TRANSFER)
+    around = thread.rows_of(of_weights) if len(of_weights) and len(rows) else no_ints()
+    return rows[place(thread.start_ps[rows], *union(thread.start_ps[around], thread.end_ps[around])) < 0]
 
 
 def _stages(thread: HostThread, producers: NDArray[np.void]) -> tuple[Int64s, Bools]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpuprof.parsers.base.words import share, size
+from tpuprof.parsers.base.words import share, size, time
 from tpuprof.parsers.pages.findings.finding import ADVICE, Evidence, Finding, JumpTarget
 
 NEARLY_FULL = 0.95
@@ -29,13 +29,14 @@ def no_device_events(evidence: Evidence) -> Finding | None:
     )
 
 
-def why_no_device(core_count: int, launched: int | None, host_events: bool) -> str:
+def why_no_device(core_count: int, launched: int | None, host_events: bool, compiling_ps: int = 0) -> str:
     """The title of the finding, and a sentence behind it on each line.
 
     Args:
         core_count: device planes.
         launched: programs that the host launched meanwhile; None where there is no host plane.
         host_events: whether any thread of the host has events.
+        compiling_ps: how long the host traced, lowered and compiled programs meanwhile.
     """
     if core_count:
         title = "The device planes hold no events"
@@ -51,6 +52,8 @@ def why_no_device(core_count: int, launched: int | None, host_events: bool) -> s
         why += "off, or its events were lost, as in captures that are too long for the device's buffer: a few steps do."
     else:
         why = "The host launched no program meanwhile: nothing was to do, perhaps, or another process drives the chip."
+    if compiling_ps > 0:
+        why += f" It compiled for {time(compiling_ps)}: capture later, when the first steps have run."
     return "\n".join((title, planes, why))
 
 

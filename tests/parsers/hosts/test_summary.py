@@ -72,6 +72,10 @@ def test_gaps_are_those_from_the_first_step_to_the_last() -> None:
     assert core.total_ps == 3000 * US
 
 
+def test_the_first_step_begins_with_a_gap_where_no_op_runs_yet() -> None:
+    assert gaps(core_of([(600, 1000), (1000, 2000)], [(0, 1000), (1000, 2000)])) == [(0, 600)]
+
+
 def test_short_gaps_are_none() -> None:
     core = core_of([(0, 5000), (5009, 7000), (7011, 9000), (9700, 9900)], [(0, 10_000)])
     assert gaps(core) == [
@@ -99,9 +103,10 @@ def test_gaps_are_disjoint_idle_and_from_the_first_step_to_the_last(spec: list[t
     steps = [(at * n // (count + 1), at * (n + 1) // (count + 1) - 3 * n) for n in range(count)]
     core = core_of(busy, steps)
     found = [cell for a, b in gaps(core) for cell in range(a, b)]
-    between = set(range(busy[0][0], at)) - {cell for a, b in busy for cell in range(a, b)}
     whole = [step for step in steps if step[0] < step[1]]
-    inside = between & set(range(whole[0][0], whole[-1][1])) if core.step_times.steps else between
+    begins = whole[0][0] if core.step_times.steps else busy[0][0]
+    between = set(range(begins, at)) - {cell for a, b in busy for cell in range(a, b)}
+    inside = between & set(range(begins, whole[-1][1])) if core.step_times.steps else between
     assert found in ([], sorted(inside))
     assert core.gap_ps == len(found) * US
 
@@ -157,7 +162,8 @@ def test_idle_time_without_a_host_plane_names_no_activity() -> None:
     assert (found.idle.gap_ps, found.idle.activities, found.compilations) == (200 * US, (), ())
     host_alone = XSpace()
     add_host(host_alone, [("backend_compile", 0, 10)])
-    assert (summary_of(host_alone).idle, summary_of(host_alone).compilations) == (None, ())
+    alone = summary_of(host_alone)
+    assert alone.idle is None and [(each.name, each.idle_ps) for each in alone.compilations] == [("backend_compile", 0)]
 
 
 def test_compilations_count_the_idle_time_of_the_core_that_is_idle_most() -> None:

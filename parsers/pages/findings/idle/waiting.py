@@ -11,9 +11,9 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, share, short, time
 from tpuprof.parsers.ops.host.activity import Compilation, IdleTime, is_of_program
 from tpuprof.parsers.pages.findings.budget import IDLE, Budget, Steps
-from tpuprof.parsers.pages.findings.claims import Claim, taken, together
+from tpuprof.parsers.pages.findings.claims import NO_CLAIM, Claim, taken, together
 from tpuprof.parsers.pages.findings.finding import FindingKind, JumpTarget
-from tpuprof.parsers.pages.findings.idle.meanwhile import EXPLAINS, working
+from tpuprof.parsers.pages.findings.idle.meanwhile import EXPLAINS, of_launcher, reading, working
 from tpuprof.parsers.pages.findings.ops.groups import NOTHING, Claimed
 from tpuprof.parsers.pages.findings.when import When, when
 from tpuprof.parsers.steps.accounts.owners import WAITS
@@ -146,10 +146,7 @@ def idle_gaps(budget: Budget) -> Claimed:
     """Gaps between ops in which a core waits neither for input nor for other cores."""
     steps, gaps = budget.steps, budget.evidence.gaps or IdleTime()
     claim, claimed_ps = budget.take_all(*IDLE, "compile"), budget.claimed(*IDLE, "compile")
-    worth = claim.worth_ps
-    if worth < LEAST_IDLE * budget.whole_ps:
-        return NOTHING
-    inside = worth + claimed_ps
+    inside = claim.worth_ps + claimed_ps
     step, means, idlest = None, "Mean over cores", ""
     if steps is not None:
         inside = float(steps.of(*IDLE).sum(axis=1).max()) + budget.between_ps * len(steps)
@@ -160,7 +157,14 @@ def idle_gaps(budget: Budget) -> Claimed:
     everything, longest = float(gaps.gap_ps or inside), gaps.longest[1] - gaps.longest[0]
     if max(everything, longest) > _ELSEWHERE * inside:
         gaps = IdleTime()  # what the long gaps outside of the steps are for says nothing here
+    gaps = of_launcher(gaps)
     kind, title, place = _gap_title(gaps, everything, step)
+    result = reading(gaps) if title.startswith(_READS) else None
+    late = NO_CLAIM if result is None or steps is None else _sent_late(budget, steps)
+    claim = together(claim, late)
+    worth = claim.worth_ps
+    if worth < LEAST_IDLE * budget.whole_ps:
+        return NOTHING
     serves = budget.evidence.serves
     between_runs = 2 * gaps.unlaunched_ps >= everything
     if (
@@ -180,7 +184,11 @@ def idle_gaps(budget: Budget) -> Claimed:
         worth,
         f"{means} of time without any op, waits for input and for other cores aside{other}.",
         [
-            f"Between its ops the device is idle for {budget.amount(worth)}, other than for input.",
+            f"Between its ops the device is idle for {budget.amount(worth - late.worth_ps)}, other than for input.",
+            f"For {time(late.worth_ps)} more the host sends input, which it could do ahead." if late.worth_ps else "",
+            ""
+            if result is None
+            else f"It launches a step only after {sentence_name(result.name)}, {counted(result.occurrences, 'time')}.",
             f"{time(budget.between_ps)} of it lies between a step and the next." if budget.between_ps else "",
             f"{counted(gaps.count, 'long gap')} on the core that is idle most, the longest {time(longest)}."
             if gaps.count > 0
@@ -191,10 +199,24 @@ def idle_gaps(budget: Budget) -> Claimed:
             *([_phases(serves)] if serves else []),
         ],
         place,
+        advice=_READ_LATER if result is not None else "",
     )
     return finding, claim
 
 
+def _sent_late(budget: Budget, steps: Steps) -> Claim:
+    """Claims the waits for input that the median step has, if no finding has them.
+
+    A host that launches too late sends input too late as well.
+    """
+    return budget.take(("input",), np.array(median(steps.of("input").mean(axis=0))))
+
+
+_READS = "Device idle after the host reads results"
+_READ_LATER = (
+    "Read results of an earlier step, or of every tenth, so that the next step is launched before this one ends: "
+    "block_until_ready, np.asarray, float() and print of an array hold the launch up."
+)
 _UNEXPLAINED = "Device idle between its ops"
 
 
@@ -231,6 +253,9 @@ def _gap_title(gaps: IdleTime, everything: float, step: str | None) -> tuple[Fin
     if first is not None and first.overlap_ps >= EXPLAINS * everything:
         kind: FindingKind = "host" if is_of_program(first.name) else "idle"
         return kind, f"Device idle while the host runs {short(first.name)}", JumpTarget("timeline", step)
+    result = reading(gaps)
+    if result is not None:
+        return "host", f"{_READS}: {short(result.name)}", JumpTarget("timeline", step)
     return "idle", _UNEXPLAINED, JumpTarget("timeline", step)
 
 
@@ -264,7 +289,8 @@ def compiling(budget: Budget) -> Claimed:
     if steps is not None:
         first = steps.grid.start_ps
         last = first + np.clip(steps.longest_ps, 0, _FAR).astype(np.int64)
-        stalls = [stall for stall in stalls if first.min() <= stall.start_ps < last.max()]
+        clipped = (_clipped(stall, int(first.min()), int(last.max())) for stall in stalls)
+        stalls = [stall for stall in clipped if stall is not None]
         claim = together(budget.take_all("compile"), _for_the_last(budget, steps.of("compile")))
     idle = sum(stall.idle_ps for stall in stalls)
     if steps is None:
@@ -298,6 +324,17 @@ def compiling(budget: Budget) -> Claimed:
         JumpTarget("timeline", step),
     )
     return finding, claim
+
+
+def _clipped(stall: Compilation, begin_ps: int, end_ps: int) -> Compilation | None:
+    """The part of a compilation that lies in a span; None for one outside.
+
+    What began ahead of the steps may cost the first of them.
+    """
+    start, end = max(stall.start_ps, begin_ps), min(stall.end_ps, end_ps)
+    if start >= end:
+        return None
+    return Compilation(stall.name, start, end - start, min(stall.idle_ps, end - start))
 
 
 def _when_compiling(stalls: Sequence[Compilation], steps: Steps) -> When:

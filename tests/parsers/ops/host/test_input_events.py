@@ -151,6 +151,14 @@ def test_an_iterator_holds_up_only_the_thread_that_drives_the_device() -> None:
     assert waits(ahead) == [(0, 300), (310, 320)]  # no thread is seen to drive the device
 
 
+@pytest.mark.parametrize(
+    "call", ["$weights.py:40 push", "$ppo.py:9 sync_weights", "$ckpt.py:2 restore", "$rl.py:1 update_params"]
+)
+def test_weights_that_are_sent_are_no_input(call: str) -> None:
+    assert waits([(call, 0, 100), ("batched_device_put", 10, 90), ("batched_device_put", 110, 120)]) == [(110, 120)]
+    assert waits([("$trainer.py:7 put_batch", 0, 100), ("batched_device_put", 10, 90)]) == [(10, 90)]
+
+
 @pytest.mark.parametrize("name", ["TfrtTpuLoadedExecutable::Execute", "SyncTensorsGraph", "train_step", "FunctionRun"])
 def test_threads_that_drive_the_device(name: str) -> None:
     assert waits([(name, 0, 1)], [("$loader.py:5 __next__", 0, 300)]) == []

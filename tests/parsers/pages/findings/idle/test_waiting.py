@@ -199,6 +199,46 @@ def test_compilation_before_the_first_step_is_no_recompilation() -> None:
     assert found("compilation", with_(evidence(steps), compilations=(compiled(100, 4000, 4000),))) is None
 
 
+def test_compilation_that_began_before_the_steps_costs_the_first_one_what_reaches_into_it() -> None:
+    steps = grid({"compute": 100, "idle": [60.0, *(0,) * 9]})
+    later = replace(steps, start_ps=steps.start_ps + 1000 * US)
+    finding = the("compilation", with_(evidence(later), compilations=(compiled(800, 260, 250),)))
+    assert finding.worth_ps == pytest.approx(6 * US) and finding.place == JumpTarget("timeline", "0")
+
+
+def launching(*activities: tuple[str, str, int, int]) -> IdleTime:
+    """Gaps of 100 us, in ten places, in which threads did something: thread, name, us, times."""
+    named = tuple(Activity(thread, name, us * US, times) for thread, name, us, times in activities)
+    return IdleTime(100 * US, 10, (0, 10 * US), named, unlaunched_ps=100 * US)
+
+
+LOADER = ("loader", "$dataset.py:7 make_batch", 80, 10)
+LAUNCH = ("main", "PjRtCApiLoadedExecutable::Execute", 30, 10)
+
+
+def test_a_host_that_reads_each_result_before_it_launches_is_told_so_and_not_what_a_loader_did() -> None:
+    steps = grid({"compute": 90, "idle": 10})
+    gaps = launching(LOADER, LAUNCH, ("main", "$api.py:3 block_until_ready", 40, 10))
+    finding = the("host", with_(evidence(steps), gaps=gaps))
+    assert finding.title == "Device idle after the host reads results: $api.py:3 block_until_ready"
+    assert finding.evidence[1] == "It launches a step only after $api.py:3 block_until_ready, 10 times."
+    assert "earlier step" in finding.advice and "make_batch" not in "".join(finding.evidence)
+
+
+def test_input_that_such_a_host_sends_late_is_part_of_it() -> None:
+    steps = grid({"compute": 90, "idle": 12}, waits=2, input_source="host")
+    gaps = launching(LAUNCH, ("main", "np.asarray(jax.Array)", 40, 10))
+    proof = with_(evidence(steps), gaps=gaps)
+    assert the("host", proof).worth_ps == 12 * US and "For 2.00 µs more" in the("host", proof).evidence[1]
+    alone = with_(evidence(steps), gaps=launching(("main", "$log.py:3 write", 60, 10), LAUNCH))
+    assert the("host", alone).worth_ps == 10 * US
+
+
+def test_without_a_thread_that_launches_any_thread_may_be_the_reason() -> None:
+    finding = the("host", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=launching(LOADER)))
+    assert finding.title == "Device idle while the host runs $dataset.py:7 make_batch"
+
+
 def test_compilation_counts_without_steps() -> None:
     proof = with_(evidence(None, [Op("fusion", "loop fusion", 1400)]), compilations=(compiled(0, 300, 250),))
     finding = the("compilation", proof)

@@ -1,0 +1,95 @@
+"""Ops that pass arrays to each other through HBM: which could be one, and what that would save."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.parsers.pages.findings.build import Op, evidence, found, grid, modules, the, with_
+from tpuprof.parsers.formats.hlo.parse import read_module_text
+from tpuprof.parsers.pages.findings.budget import budget
+from tpuprof.parsers.pages.findings.finding import Evidence
+from tpuprof.parsers.pages.findings.ops.intermediates import unfused
+
+X, ROW = "f32[8192,4096]{1,0}", "f32[8192]{0}"
+BYTES = 8192 * 4096 * 4
+REDUCE = """%sum (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %s = f32[] add(%a, %b)
+}
+"""
+
+
+def program(*lines: str) -> bytes:
+    """A program of these lines, with an array ``%x`` and what sums up its rows or columns."""
+    inside = "\n".join(f"  {line}" for line in lines)
+    fused = "".join(
+        f"""%{name} (p: {X}) -> {shape} {{
+  %p.{name} = {X} parameter(0)
+  %zero.{name} = f32[] constant(0)
+  ROOT %r.{name} = {shape} reduce(%p.{name}, %zero.{name}), dimensions={{{dimension}}}, to_apply=%sum
+}}
+"""
+        for name, shape, dimension in (("rows", ROW, 1), ("columns", "f32[4096]{0}", 0))
+    )
+    text = f"HloModule jit_step\n{REDUCE}{fused}ENTRY %main (x: {X}) -> {X} {{\n  %x = {X} parameter(0)\n{inside}\n}}\n"
+    return read_module_text("jit_step", text.splitlines()).SerializeToString()
+
+
+def of(proto: bytes, *ops: tuple[str, int], scopes: Sequence[str] = ("loss/log_softmax",)) -> Evidence:
+    """A step of a millisecond in which ops move so many arrays each, at 80 % of HBM's peak."""
+    made = []
+    for number, (name, arrays) in enumerate(ops):
+        us = arrays * BYTES / 1000e9 / 0.8 * 1e6
+        scope = scopes[number % len(scopes)]
+        made.append(Op(name, "loop fusion", us * 20, 20, hbm=arrays * BYTES, scope=f"{scope}/{name}"))
+    time = sum(op.time for op in made) / 20
+    return with_(evidence(grid({"vector": time, "compute": 1000}), made), modules=(modules(proto),))
+
+
+def test_passes_over_one_array_read_it_once_as_one_op() -> None:
+    proto = program(
+        f"%most = {ROW} fusion(%x), kind=kLoop, calls=%rows",
+        f"%total = {ROW} fusion(%x, %most), kind=kLoop, calls=%rows",
+        f"ROOT %shares = {X} subtract(%x, %total)",
+    )
+    finding = the("unfused", of(proto, ("most", 1), ("total", 1), ("shares", 2)))
+    assert finding.title == "3 memory-bound ops read the same arrays: loss/log_softmax"
+    assert finding.worth_ps == pytest.approx(2 * BYTES / 1000e9 / 0.8 * 1e12, rel=1e-3)  # two of three reads
+    assert "3 ops read the same 134.2 MB" in finding.evidence[1]
+
+
+def test_sums_over_columns_have_to_be_whole_before_they_are_used() -> None:
+    proto = program(
+        "%total = f32[4096]{0} fusion(%x), kind=kLoop, calls=%columns",
+        f"ROOT %shares = {X} subtract(%x, %total)",
+    )
+    assert found("unfused", of(proto, ("total", 1), ("shares", 2))) is None
+
+
+def test_what_depends_on_another_op_is_not_fused_over_it() -> None:
+    proto = program(
+        f"%norm = {X} negate(%x)",
+        f'%product = {X} custom-call(%norm), custom_call_target="matmul"',
+        f"ROOT %residual = {X} add(%norm, %product)",
+    )
+    assert found("unfused", of(proto, ("norm", 2), ("residual", 3))) is None
+
+
+def test_chains_of_different_functions_are_different_reasons() -> None:
+    proto = program(
+        f"%one = {X} negate(%x)",
+        f"%two = {X} exponential(%one)",
+        f'%far = {X} custom-call(%two), custom_call_target="matmul"',
+        f"%three = {X} negate(%far)",
+        f"ROOT %four = {X} exponential(%three)",
+    )
+    proof = of(
+        proto, ("one", 2), ("two", 2), ("three", 2), ("four", 2), scopes=("a/rope", "a/rope", "b/gelu", "b/gelu")
+    )
+    whole = budget(proof, None)
+    assert whole is not None
+    titles = [finding.title for finding, _ in unfused(whole) if finding is not None]
+    assert titles == [f"2 memory-bound ops in a row are not fused: {place}" for place in ("a/rope", "b/gelu")]
