@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tpuprof.parsers.pages.findings.budget import Budget, budget, with_claim
 from tpuprof.parsers.pages.findings.capture import memory_nearly_full, no_device_events
@@ -17,6 +17,7 @@ from tpuprof.parsers.pages.findings.cores.late import at_barriers, late_host, sl
 from tpuprof.parsers.pages.findings.cores.slow_steps import slow_steps
 from tpuprof.parsers.pages.findings.finding import KINDS, Evidence, Finding, FindingKind
 from tpuprof.parsers.pages.findings.idle.waiting import compiling, idle_gaps, waiting_for_input
+from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, large_arrays
 from tpuprof.parsers.pages.findings.ops.bandwidth import latency_bound, memory_bound
 from tpuprof.parsers.pages.findings.ops.groups import Claimed
 from tpuprof.parsers.pages.findings.ops.intermediates import scores_in_hbm, unfused
@@ -45,15 +46,19 @@ from tpuprof.parsers.steps.ledger import ledger
 def findings(evidence: Evidence) -> tuple[Finding, ...]:
     """Why the program is slow: what to know first, then those worth most; empty where nothing stands out."""
     whole = budget(evidence, ledger(evidence.grid))
-    return findings_of(evidence, whole, None if whole is None else products_of(whole))
+    if whole is None:
+        return findings_of(evidence, None, None)
+    return findings_of(evidence, whole, products_of(whole), large_arrays(whole))
 
 
-def findings_of(evidence: Evidence, whole: Budget | None, products: Products | None) -> tuple[Finding, ...]:
+def findings_of(
+    evidence: Evidence, whole: Budget | None, products: Products | None, programs: Sequence[ModuleArrays] = ()
+) -> tuple[Finding, ...]:
     """The same where the time to divide and the matrix products are known already."""
     of_capture = [found for found in (no_device_events(evidence), memory_nearly_full(evidence)) if found is not None]
     if whole is None:
         return tuple(of_capture)
-    known, left = _claiming(whole, products)
+    known, left = _claiming(whole, products, programs)
     without_reason = unexplained(left)
     known += [without_reason] if without_reason is not None else []
     known.sort(key=lambda finding: (-(finding.worth_ps or 0), KINDS.index(finding.kind)))
@@ -67,7 +72,9 @@ def findings_of(evidence: Evidence, whole: Budget | None, products: Products | N
 _Look = Callable[[Budget], Claimed | list[Claimed]]
 
 
-def _claiming(left: Budget, products: Products | None) -> tuple[list[Finding], Budget]:
+def _claiming(
+    left: Budget, products: Products | None, programs: Sequence[ModuleArrays]
+) -> tuple[list[Finding], Budget]:
     """Findings that claim time, one after the other, and what they leave.
 
     Time that belongs to two of them is that of the one that says more about its cause: input, compiling and a late core
@@ -75,21 +82,22 @@ def _claiming(left: Budget, products: Products | None) -> tuple[list[Finding], B
 
     Args:
         products: the large matrix products; None where the profile does not hold them.
+        programs: what the large ops read and write.
     """
     offloaded = in_host_memory(left)
     ahead: list[_Look] = [waiting_for_input, compiling, late_host, slow_core, imbalance, pipeline_bubbles, straggling]
     ahead += [at_barriers, sparse_core_waits, across_slices, exposed_collectives, idle_gaps, debug_prints]
     ahead += [lambda rest: host_offload(rest, offloaded), lambda rest: copy_waits(rest, offloaded)]
-    ahead += [tiny_loops, repeated_casts, recomputation]
+    ahead += [tiny_loops, lambda rest: repeated_casts(rest, programs), recomputation]
     if products is not None:
-        ahead.append(lambda rest: scores_in_hbm(rest, products))
-        ahead.append(lambda rest: few_rows(rest, products))
+        ahead.append(lambda rest: scores_in_hbm(rest, products, programs))
+        ahead.append(lambda rest: few_rows(rest, products, programs))
         ahead.append(lambda rest: needless_precision(rest, products))
         ahead.append(lambda rest: padded_products(rest, products))
-    ahead += [slow_kernels, latency_bound, vector_work]
+    ahead += [slow_kernels, latency_bound, vector_work, lambda rest: unfused(rest, programs)]
     behind: list[_Look] = [lambda rest: layout_copies(rest, offloaded), shuffles, memory_bound, slow_steps]
     found: list[Finding] = []
-    for look in (*ahead, unfused, *behind):
+    for look in (*ahead, *behind):
         if look is straggling and any(each.kind in _NO_STRAGGLER for each in found):
             continue
         one_or_more = look(left)

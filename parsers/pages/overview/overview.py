@@ -35,6 +35,7 @@ from tpuprof.parsers.pages.common import NO_DEVICE, device_of, warnings_of, why_
 from tpuprof.parsers.pages.findings.budget import Budget, budget
 from tpuprof.parsers.pages.findings.capture import why_no_device
 from tpuprof.parsers.pages.findings.finding import Evidence
+from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, large_arrays
 from tpuprof.parsers.pages.findings.ops.losses import losses
 from tpuprof.parsers.pages.findings.ops.products import Products, products_of
 from tpuprof.parsers.pages.findings.why_slow import findings, findings_of, undetectable
@@ -84,6 +85,7 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
     steps_account = ledger(common.grid)
     whole = budget(evidence, steps_account)
     products = None if whole is None else products_of(whole)
+    programs = () if whole is None else large_arrays(whole)
     return Overview(
         hosts=tuple(summary.host for summary in summaries),
         environment=environment,
@@ -91,13 +93,13 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         shares=shares,
         steps=steps,
         step_parts=step_parts(steps),
-        findings=findings_of(evidence, whole, products),
+        findings=findings_of(evidence, whole, products, programs),
         undetectable=undetectable(evidence),
         top_ops=top_ops,
         bottleneck=bottleneck_of(steps, table, source, shares, top_ops, unknown, numbered),
         inference=_latencies(summaries, environment.is_training, modules),
         infers=_infers(summaries, environment.is_training, common.grid is not None and common.grid.source == "steps"),
-        account=None if steps_account is None or whole is None else _account(steps_account, whole, products),
+        account=None if steps_account is None or whole is None else _account(steps_account, whole, products, programs),
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
@@ -130,10 +132,10 @@ def _is_generic(summaries: Sequence[HostSummary]) -> bool:
     return any(summary.generic is not None for summary in summaries) and not any(s.core_count for s in summaries)
 
 
-def _account(of: Ledger, whole: Budget, products: Products | None) -> StepAccount:
+def _account(of: Ledger, whole: Budget, products: Products | None, programs: Sequence[ModuleArrays]) -> StepAccount:
     """Where the mean step goes, and why its ops take longer than at their roof."""
     account = step_account(of, whole.evidence.table, whole.evidence.rates, whole.owners, whole.evidence.gaps)
-    return replace(account, losses=losses(whole, products, account.fraction("loss") * account.step_ps))
+    return replace(account, losses=losses(whole, products, account.fraction("loss") * account.step_ps, programs))
 
 
 def _latencies(

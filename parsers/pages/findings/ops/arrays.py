@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from math import prod
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import shape_of_proto
+from tpuprof.parsers.ops.roofline import holds_ops
 from tpuprof.parsers.pages.findings.budget import Budget
 from tpuprof.parsers.pages.findings.ops.groups import module_of
 
@@ -20,6 +21,9 @@ HBM_SPACE = 0
 
 LARGE = 1 << 20
 """Bytes from which on an array matters; smaller ones may well stay on the chip."""
+
+LEAST_OP = 2e-4
+"""An op counts from this share of the time on: one of the layers takes little, all of them much."""
 
 HANDS_ON = frozenset((b"bitcast", b"get-tuple-element", b"copy-done", b"opt-barrier", b"tuple"))
 """Opcodes of what hands an array on and moves no bytes of it."""
@@ -74,26 +78,38 @@ class ModuleArrays:
     module: HloModule
     ops: Mapping[int, OpArrays]
 
+    def of(self, rows: Collection[int]) -> ModuleArrays:
+        """The same of some of the ops alone."""
+        return ModuleArrays(self.module, {number: of for number, of in self.ops.items() if of.row in rows})
 
-def arrays_of(budget: Budget, rows: Sequence[int]) -> Iterator[ModuleArrays]:
-    """What some ops read and write, program by program; ops whose program the profile lacks are left out."""
+
+def large_arrays(budget: Budget) -> tuple[ModuleArrays, ...]:
+    """What the ops that take some time read and write, program by program.
+
+    Ops whose program the profile lacks are left out, and those that only hold others.
+    """
     table = budget.evidence.table
+    rows, times = budget.ops("compute", "vector", "copy")
+    chosen = (times >= LEAST_OP * budget.whole_ps) & ~holds_ops(table)[rows]
     programs: dict[int, list[int]] = {}
-    for row in rows:
+    for row in rows[chosen].tolist():
         programs.setdefault(int(table.program_id[row]), []).append(row)
+    found = []
     for of in programs.values():
         module = module_of(budget.evidence, of[0])
-        if module is None:
-            continue
-        wanted = {proto.id: row for row in of if (proto := module.instruction_proto(table.name[row])) is not None}
-        found: dict[int, OpArrays] = {}
-        for computation in module.proto.hlo_module.computations:
-            for proto in () if computation.is_fusion_computation else computation.instructions:
-                if proto.id in wanted:
-                    found[proto.id] = OpArrays(
-                        wanted[proto.id], proto, computation.id, tuple(_reads(module, proto)), tuple(_writes(proto))
-                    )
-        yield ModuleArrays(module, found)
+        if module is not None:
+            found.append(ModuleArrays(module, dict(_ops(module, {table.name[row]: row for row in of}))))
+    return tuple(found)
+
+
+def _ops(module: HloModule, row_of: Mapping[str, int]) -> Iterator[tuple[int, OpArrays]]:
+    protos = (module.instruction_proto(name) for name in row_of)
+    wanted = {proto.id: row for proto, row in zip(protos, row_of.values(), strict=True) if proto is not None}
+    for computation in module.proto.hlo_module.computations:
+        for proto in () if computation.is_fusion_computation else computation.instructions:
+            if proto.id in wanted:
+                arrays = tuple(_reads(module, proto)), tuple(_writes(proto))
+                yield proto.id, OpArrays(wanted[proto.id], proto, computation.id, *arrays)
 
 
 def origin(module: HloModule, number: int) -> Key | None:

@@ -18,7 +18,7 @@ from tpuprof.parsers.ops.roofline import holds_ops
 from tpuprof.parsers.pages.findings.budget import Budget
 from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
-from tpuprof.parsers.pages.findings.ops.arrays import HANDS_ON, Array, Key, ModuleArrays, OpArrays, arrays_of, origin
+from tpuprof.parsers.pages.findings.ops.arrays import HANDS_ON, LEAST_OP, Array, Key, ModuleArrays, OpArrays, origin
 from tpuprof.parsers.pages.findings.ops.groups import (
     HBM,
     LEAST_WORTH,
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
 
 _NUMBER = re.compile(r"\d+")
-
-_LEAST_OP = 2e-4
-"""An op counts from this share of the time on: one of the layers takes little, all of them much."""
 
 _LONGER = 4
 """Both sides of an array of scores are so many times as long as the contraction that makes it, at least: a result that
@@ -62,7 +59,7 @@ class _Scores:
     bytes: int
 
 
-def scores_in_hbm(budget: Budget, products: Products) -> Claimed:
+def scores_in_hbm(budget: Budget, products: Products, programs: Sequence[ModuleArrays]) -> Claimed:
     """Attention that writes its scores to HBM and reads them again.
 
     A batched product of a short contraction writes more than it reads, so that memory holds it up; then come ops on
@@ -70,19 +67,19 @@ def scores_in_hbm(budget: Budget, products: Products) -> Claimed:
 
     Args:
         products: the large matrix products.
+        programs: what the large ops read and write.
     """
     ridge, rates = budget.evidence.peaks.ridge_point, budget.evidence.rates
     made = {row: count for row in products.rows.tolist() if ridge and (count := _scores_of(products, row, ridge))}
     rows, times = budget.ops("compute", "vector", "copy")
-    chosen = (times >= _LEAST_OP * budget.whole_ps) & ~holds_ops(budget.evidence.table)[rows]
-    own = dict(zip(rows[chosen].tolist(), times[chosen].tolist(), strict=True))
+    own = dict(zip(rows.tolist(), times.tolist(), strict=True))
     made = {row: count for row, count in made.items() if row in own}
     if not made:
         return NOTHING
     batched = {row for row in products.rows.tolist() if _is_batched(products, row)}
     others = {row for row in products.rows.tolist() if row not in batched}
-    programs = arrays_of(budget, [row for row in own if row not in others])
-    found = [each for program in programs for each in _of_program(program, made, batched)]
+    free = own.keys() - others
+    found = [each for program in programs for each in _of_program(program.of(free), made, batched)]
     if not found:
         return NOTHING
     flops = np.nan_to_num(capped(rates.flops_utilization))
@@ -196,22 +193,25 @@ _NOT_FUSED = re.compile(r"custom|sort|scatter|gather|convolution|rng|while|condi
 """Categories of ops that the compiler fuses nothing with."""
 
 
-def unfused(budget: Budget) -> list[Claimed]:
+def unfused(budget: Budget, programs: Sequence[ModuleArrays]) -> list[Claimed]:
     """Memory-bound ops that pass arrays to each other through HBM, or read one array several times: a finding a place.
 
     Fused, they would read once what comes from elsewhere and write once what goes there.
+
+    Args:
+        programs: what the large ops read and write.
     """
     table, rates, rows = budget.evidence.table, budget.evidence.rates, budget.rows["vector"]
     times = budget.op_ps(rows)
     used = np.nan_to_num(capped(rates.bandwidth_utilization[rows, HBM]))
-    chosen = (used >= _LEAST_MOVED) & (times >= _LEAST_OP * budget.whole_ps) & ~holds_ops(table)[rows]
+    chosen = (used >= _LEAST_MOVED) & (times >= LEAST_OP * budget.whole_ps) & ~holds_ops(table)[rows]
     chosen[chosen] = [not _NOT_FUSED.search(table.category[row] or "custom") for row in rows[chosen].tolist()]
-    if not budget.evidence.modules or times[chosen].sum() < LEAST_WORTH * budget.whole_ps or chosen.sum() < 2:
+    if not programs or times[chosen].sum() < LEAST_WORTH * budget.whole_ps or chosen.sum() < 2:
         return []
     own = dict(zip(rows[chosen].tolist(), times[chosen].tolist(), strict=True))
     of_place: dict[str, list[_Chain]] = {}
-    for program in arrays_of(budget, list(own)):
-        for chain in _chains(program):
+    for program in programs:
+        for chain in _chains(program.of(own.keys())):
             place = _NUMBER.sub("#", code_name(table, [of.row for of in chain.ops]))
             of_place.setdefault(place, []).append(chain)
     found: list[Claimed] = []

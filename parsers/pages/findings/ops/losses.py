@@ -1,14 +1,17 @@
 """Why computing ops take longer than at their roof: the loss of a step by cause.
 
-Each op's loss is divided once, by the first cause that explains it: a loop's own time, matrices that do not fill the
-matrix unit, passes at a higher precision, accesses one after the other, random bits, and what no op reaches. The rest
-is unexplained.
+Each op's loss is divided once, by the first cause that explains it: a loop's own time, bytes that need not move,
+matrices that do not fill the matrix unit, passes at a higher precision, accesses one after the other, random bits, and
+what no op reaches. The rest is unexplained.
+
+Bytes that need not move cost more than an op loses: without them its roof is another one. Here only the loss counts,
+against the roof that it has; the worth of a finding about them holds the time at that roof as well.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -20,11 +23,16 @@ from tpuprof.parsers.formats.hlo.matrix import MatrixWork, mxu_side
 from tpuprof.parsers.ops.roofline import BOUNDS, holds_ops
 from tpuprof.parsers.pages.findings.budget import Budget
 from tpuprof.parsers.pages.findings.claims import Rows
-from tpuprof.parsers.pages.findings.ops.groups import REACHED
+from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays
+from tpuprof.parsers.pages.findings.ops.groups import REACHED, Claimed
+from tpuprof.parsers.pages.findings.ops.intermediates import scores_in_hbm, unfused
 from tpuprof.parsers.pages.findings.ops.products import Products
+from tpuprof.parsers.pages.findings.ops.repeated import few_rows, repeated_casts
 
 LossCause = Literal[
     "loops",
+    "repeated",
+    "intermediates",
     "small_dimensions",
     "padding",
     "precision",
@@ -40,6 +48,10 @@ CAUSES: tuple[LossCause, ...] = get_args(LossCause)
 
 CAUSE_WORDS: Mapping[LossCause, str] = {
     "loops": "the own time of loops, calls and conditionals, which do no work themselves",
+    "repeated": "what every trip of a loop does again: casts of the same weights, and products that read their weights "
+    "for the few rows of a micro-batch",
+    "intermediates": "ops that pass arrays to each other through HBM, which one op would keep on the chip: scores of "
+    "attention, memory-bound ops in a row, several passes over one array",
     "small_dimensions": "matrix products of which a dimension is smaller than the side of the matrix unit",
     "padding": "matrix products whose dimensions are no multiples of the sides of the matrix unit's tiles",
     "precision": "matrix products in several passes, for a higher precision",
@@ -52,6 +64,8 @@ CAUSE_WORDS: Mapping[LossCause, str] = {
 
 CAUSE_TITLES: Mapping[LossCause, str] = {
     "loops": "loops",
+    "repeated": "repeated in loops",
+    "intermediates": "arrays between ops",
     "small_dimensions": "small dimensions",
     "padding": "padding",
     "precision": "precision",
@@ -82,17 +96,21 @@ class Loss:
     ops: int
 
 
-def losses(whole: Budget, products: Products | None, total_ps: float) -> tuple[Loss, ...]:
+def losses(
+    whole: Budget, products: Products | None, total_ps: float, programs: Sequence[ModuleArrays] = ()
+) -> tuple[Loss, ...]:
     """The loss of a step by cause, the largest first; together they are the loss that the account has.
 
     Args:
         products: the large matrix products; None where the profile does not hold them.
         total_ps: the loss of the mean step, which the account has. Times by op give its shares alone.
+        programs: what the large ops read and write.
     """
     if not total_ps > 0:
         return ()
     rows, times = whole.losing_ops()
-    by_cause = _by_cause(whole, products, rows, times, times * (1.0 - whole.owners.ideal[rows]))
+    avoidable = _avoidable(whole, products, programs)
+    by_cause = _by_cause(whole, products, rows, times, times * (1.0 - whole.owners.ideal[rows]), avoidable)
     together = float(by_cause.sum())
     scale = total_ps / together if together > 0 else 0.0
     found = [
@@ -108,7 +126,26 @@ def losses(whole: Budget, products: Products | None, total_ps: float) -> tuple[L
     return tuple(sorted(found, key=lambda loss: -loss.time_ps))
 
 
-def _by_cause(whole: Budget, products: Products | None, rows: Rows, times: Floats, lost: Floats) -> Floats:
+def _avoidable(
+    whole: Budget, products: Products | None, programs: Sequence[ModuleArrays]
+) -> dict[LossCause, frozenset[int]]:
+    """Rows of the ops that move bytes that need not move, by cause."""
+    repeated, between = [repeated_casts(whole, programs)], [*unfused(whole, programs)]
+    if products is not None:
+        repeated.append(few_rows(whole, products, programs))
+        between.append(scores_in_hbm(whole, products, programs))
+    found: dict[LossCause, list[Claimed]] = {"repeated": repeated, "intermediates": between}
+    return {cause: frozenset(row for _, claim in of for row in claim.rows.tolist()) for cause, of in found.items()}
+
+
+def _by_cause(
+    whole: Budget,
+    products: Products | None,
+    rows: Rows,
+    times: Floats,
+    lost: Floats,
+    avoidable: Mapping[LossCause, frozenset[int]],
+) -> Floats:
     """float64[causes, rows]: each op's loss by cause."""
     out, rest, table = np.zeros((len(CAUSES), len(rows))), lost.copy(), whole.evidence.table
 
@@ -119,6 +156,8 @@ def _by_cause(whole: Budget, products: Products | None, rows: Rows, times: Float
 
     categories = [table.category[row] or "" for row in rows.tolist()]
     claim("loops", np.where(holds_ops(table)[rows], lost, 0.0))
+    for cause, ops in avoidable.items():
+        claim(cause, np.where([row in ops for row in rows.tolist()], rest, 0.0))
     for cause, extra in _of_products(whole, products, rows, times).items():
         claim(cause, extra)
     claim("latency", np.where([bool(_LATENCY.search(category)) for category in categories], rest, 0.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -14,7 +15,7 @@ from tpuprof.parsers.formats.hlo.shapes import element_bits
 from tpuprof.parsers.ops.framework_op import pass_of
 from tpuprof.parsers.pages.findings.budget import Budget
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
-from tpuprof.parsers.pages.findings.ops.arrays import OpArrays, arrays_of
+from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, OpArrays
 from tpuprof.parsers.pages.findings.ops.groups import (
     NOTHING,
     Claimed,
@@ -26,8 +27,6 @@ from tpuprof.parsers.pages.findings.ops.groups import (
 )
 from tpuprof.parsers.pages.findings.ops.products import Products
 from tpuprof.parsers.pages.findings.ops.trips import LEAST_LOOP, Loop, loops_of
-
-_LEAST_OP = 2e-4  # share of the time from which on an op counts
 
 # --- casts
 
@@ -47,17 +46,17 @@ _CAST_ADVICE = (
 )
 
 
-def repeated_casts(budget: Budget) -> Claimed:
-    """Arrays that every trip of a loop casts to a narrower type, although they stay the same."""
+def repeated_casts(budget: Budget, programs: Sequence[ModuleArrays]) -> Claimed:
+    """Arrays that every trip of a loop casts to a narrower type, although they stay the same.
+
+    Args:
+        programs: what the large ops read and write.
+    """
     table = budget.evidence.table
     rows, times = budget.ops(*_MOVING)
-    own = {row: ps for row, ps in zip(rows.tolist(), times.tolist(), strict=True) if ps >= _LEAST_OP * budget.whole_ps}
-    cast = {
-        of.row: of
-        for program in arrays_of(budget, list(own))
-        for of in program.ops.values()
-        if _is_cast(program.module, of)
-    }
+    own = dict(zip(rows.tolist(), times.tolist(), strict=True))
+    parts = [program.of(own.keys()) for program in programs]
+    cast = {of.row: of for part in parts for of in part.ops.values() if _is_cast(part.module, of)}
     if sum(own[row] for row in cast) < LEAST_LOOP * budget.whole_ps:
         return NOTHING
     trips = dict.fromkeys(cast, 1.0)
@@ -113,7 +112,7 @@ _ROWS_ADVICE = (
 )
 
 
-def few_rows(budget: Budget, products: Products) -> Claimed:
+def few_rows(budget: Budget, products: Products, programs: Sequence[ModuleArrays]) -> Claimed:
     """Micro-batches of so few rows that their products wait for the weights, which every trip reads again.
 
     A loop whose trips hold a forward and a backward pass goes over micro-batches. Larger ones have the same FLOPs, and
@@ -121,6 +120,7 @@ def few_rows(budget: Budget, products: Products) -> Claimed:
 
     Args:
         products: the large matrix products.
+        programs: what the large ops read and write.
     """
     table = budget.evidence.table
     loops = [loop for loop in loops_of(budget) if _holds_both_passes(budget, loop)]
@@ -132,9 +132,9 @@ def few_rows(budget: Budget, products: Products) -> Claimed:
     best = reached(budget, products.rows, products.used, products.times)
     fastest = reached(budget, products.rows, products.bandwidth, products.times)
     saved, fewest = np.zeros(len(products.rows)), {}
+    arrays = {of.row: of for program in programs for of in program.ops.values()}
     for loop in loops:
         mine = [row for row in loop.inside.tolist() if row in free and row in products.rows]
-        arrays = {of.row: of for program in arrays_of(budget, mine) for of in program.ops.values()}
         for row in mine:
             at = products.at(row)
             sizes = _sizes(products, at)

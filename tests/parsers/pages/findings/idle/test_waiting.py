@@ -200,7 +200,7 @@ def test_compilation_before_the_first_step_is_no_recompilation() -> None:
 
 
 def test_compilation_that_began_before_the_steps_costs_the_first_one_what_reaches_into_it() -> None:
-    steps = grid({"compute": 100, "idle": [60.0, *(0,) * 9]})
+    steps = grid({"compute": 100, "idle": [60.0, *(0,) * 9]}, compiling=[60.0, *(0,) * 9])
     later = replace(steps, start_ps=steps.start_ps + 1000 * US)
     finding = the("compilation", with_(evidence(later), compilations=(compiled(800, 260, 250),)))
     assert finding.worth_ps == pytest.approx(6 * US) and finding.place == JumpTarget("timeline", "0")

@@ -8,9 +8,8 @@ import pytest
 
 from tests.parsers.pages.findings.build import Op, evidence, found, grid, modules, the, with_
 from tpuprof.parsers.formats.hlo.parse import read_module_text
-from tpuprof.parsers.pages.findings.budget import budget
 from tpuprof.parsers.pages.findings.finding import Evidence
-from tpuprof.parsers.pages.findings.ops.intermediates import unfused
+from tpuprof.parsers.pages.findings.why_slow import findings
 
 X, ROW = "f32[8192,4096]{1,0}", "f32[8192]{0}"
 BYTES = 8192 * 4096 * 4
@@ -89,7 +88,5 @@ def test_chains_of_different_functions_are_different_reasons() -> None:
     proof = of(
         proto, ("one", 2), ("two", 2), ("three", 2), ("four", 2), scopes=("a/rope", "a/rope", "b/gelu", "b/gelu")
     )
-    whole = budget(proof, None)
-    assert whole is not None
-    titles = [finding.title for finding, _ in unfused(whole) if finding is not None]
+    titles = [finding.title for finding in findings(proof) if finding.kind == "unfused"]
     assert titles == [f"2 memory-bound ops in a row are not fused: {place}" for place in ("a/rope", "b/gelu")]
