@@ -51,6 +51,8 @@ class Buffer:
         dies: the first point at which it is not any more; one more than the last point for what stays.
         at_peak: whether it is in memory at the peak.
         logical_buffer: its id in the module's buffer assignment.
+        slices: of how many slices a loop fills it, its leading dimension; `framework_op` and `source` are then of what
+            computes a slice. None where no loop does, or that is unknown.
         operator, tag, label: an out-of-memory text's ``op_type``, ``Tag`` and ``XLA label``.
     """
 
@@ -72,6 +74,7 @@ class Buffer:
     operator: str | None = None
     tag: str | None = None
     label: str | None = None
+    slices: int | None = None
 
     @property
     def padding_bytes(self) -> int | None:

@@ -18,6 +18,7 @@ from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.memory import model
 from tpuprof.parsers.memory.model import (
     CATEGORIES,
+    HBM,
     Buffer,
     LiveRanges,
     ModuleLabel,
@@ -26,9 +27,12 @@ from tpuprof.parsers.memory.model import (
     space_name,
 )
 from tpuprof.parsers.memory.modules.assignment import LARGEST_BYTES, Assignment, read_assignment
+from tpuprof.parsers.memory.modules.fillers import Fillers
 from tpuprof.parsers.memory.modules.heap import peak_bytes, space_heap
 
 _HINT = "Profile the program on a TPU, or open a file that XLA wrote with its buffer assignment (*.hlo_proto.pb)."
+_EMPTY = ("custom-call", "broadcast")  # set aside empty or zero, to be filled by a loop
+_NOTABLE = 0.01  # of the peak: a difference below it needs no word
 _SCOPED = b"used_scoped_memory_configs"
 
 
@@ -82,10 +86,31 @@ def space_memory(hlo: HloModule, label: ModuleLabel, space: int, capacity: model
         heap_unpadded_bytes=heap.heap_unpadded_bytes,
         instructions=names,
         live_ranges=heap.live_ranges,
-        buffers=_Described(assignment, heap.live_ranges, peak),
-        warnings=assignment.warnings + heap.warnings,
+        buffers=_Described(assignment, heap.live_ranges, peak, Fillers(hlo, assignment.buffers)),
+        warnings=assignment.warnings + heap.warnings + (_other_peak(assignment, most) if space == HBM else ()),
     )
     return replace(result, unknown=_reasons(result))
+
+
+def _other_peak(assignment: Assignment, peak: int) -> tuple[str, ...]:
+    """A sentence where `memory_analysis()` of JAX gives another peak of HBM.
+
+    That takes the heap trace with the highest peak, whichever memory it is of, and adds all that lasts in HBM. With few
+    temporaries in HBM the trace is VMEM's.
+    """
+    columns = assignment.allocations
+    in_hbm = columns.space == HBM
+    lasting = int(columns.size_bytes[in_hbm & columns.is_lasting].sum())
+    spaces = np.unique(columns.space[columns.is_temporary & ~in_hbm]).tolist()
+    others = {place: peak_bytes(assignment, place) for place in spaces}
+    most = max(others, key=lambda place: others[place], default=HBM)
+    if most == HBM or others[most] <= peak - lasting or others[most] < _NOTABLE * peak:
+        return ()
+    return (
+        f"JAX's memory_analysis() gives {lasting + others[most]:,} bytes as this module's peak: it adds the "
+        f"{others[most]:,} bytes that are in {space_name(most)} at once to what lasts in HBM. The peak here is HBM's "
+        "alone, as the compiler's limit counts it.",
+    )
 
 
 def module_peaks(hlo: HloModule, label: ModuleLabel) -> ModulePeaks:
@@ -131,6 +156,7 @@ class _Described:
     assignment: Assignment
     live_ranges: LiveRanges
     peak: int
+    fillers: Fillers
 
     def __len__(self) -> int:
         return len(self.live_ranges)
@@ -159,7 +185,17 @@ class _Described:
             at_peak=born <= self.peak < dies,
             logical_buffer=buffer if known >= 0 else None,
         )
-        return self.assignment.describe(known, stay)
+        described = self.assignment.describe(known, stay)
+        if known < 0 or category != "temporary" or (described.framework_op and described.opcode not in _EMPTY):
+            return described
+        filler = self.fillers.of(known)
+        if filler is None:
+            return described
+        made = filler.instruction
+        op = text(made.metadata.op_name) or described.framework_op
+        hlo = self.assignment.hlo
+        source, stack = hlo.source(made) or described.source, hlo.stack(made) or described.stack
+        return replace(described, framework_op=op, source=source, stack=stack, slices=filler.slices)
 
 
 def _scoped(hlo: HloModule, space: int) -> tuple[int | None, str | None]:

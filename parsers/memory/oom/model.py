@@ -6,11 +6,25 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal
 
+from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.model import Buffer
 
 OomKind = Literal["compile", "load", "runtime"]
 """When memory ran out: compiling a program, loading it onto the device, or allocating while programs run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """What a compiled module has in memory over the whole program.
+
+    Attributes:
+        heap_bytes: int64[points], as in `SpaceMemory`.
+        elsewhere: the largest buffers that are not in memory at the peak.
+    """
+
+    heap_bytes: Int64s = field(compare=False)
+    elsewhere: tuple[Buffer, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +53,7 @@ class OomReport:
         tensor_core_bytes, sparse_core_bytes: the parts of `used_bytes` where an error counts them by core.
         log: the name of its log, where several were read; the first of those that have it.
         dump: the file of the compiler's dump that the figures and all buffers are from; None where they are the text's.
+        moments: the whole program, by that dump.
     """
 
     kind: OomKind
@@ -75,6 +90,7 @@ class OomReport:
     sparse_core_bytes: int | None = None
     log: str | None = None
     dump: str | None = None
+    moments: Moments | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +118,38 @@ AdviceKind = Literal[
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """A change to a program.
+
+    Attributes:
+        key: names it, as in `Toggle`; besides ``limit``, the kernel's own limit, and ``shard``.
+        target: the new batch, the divisor of blocks, the limit in bytes, the number of chips; None where it has none.
+    """
+
+    key: str
+    target: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The cheapest combination of changes that fits, or the one that comes nearest.
+
+    Attributes:
+        changes: in the order of the sentence.
+        used_bytes: the need after them, an estimate.
+        fits: whether that is less than there is.
+        sentence: all of it in one line.
+        costs: what the changes cost when the program runs, a phrase each.
+    """
+
+    changes: tuple[Change, ...]
+    used_bytes: int
+    fits: bool
+    sentence: str
+    costs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Advice:
     """One thing to do, with its arithmetic; an estimate always.
 
@@ -111,6 +159,9 @@ class Advice:
         arithmetic: where the saving comes from: ``64 x 4 x 2048 x 2048 x 4 B = 4.00 GiB; at 2 B: 2.00 GiB``.
         source: ``file:line`` of the code that it is about; None where unknown.
         buffers: indices into the buffers that it is about, the largest first.
+        least_bytes: what it saves at least, where the compiler decides how much; None where `saving_bytes` is meant to
+            be that.
+        change: what it amounts to; None where that is not one change of the program.
     """
 
     kind: AdviceKind
@@ -120,6 +171,8 @@ class Advice:
     arithmetic: str
     source: str | None
     buffers: tuple[int, ...]
+    change: Change | None = None
+    least_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +192,7 @@ class Need:
         exceeded_bytes: by how much the need is too large, as an error says it.
         is_scoped_limit: whether `capacity_bytes` is the compiler's limit for scoped memory, which a flag can raise,
             and not what the chip has.
+        moments: the whole program, where a compiled module says it.
     """
 
     memory_space: str
@@ -157,6 +211,7 @@ class Need:
     free_bytes: int | None = None
     exceeded_bytes: int | None = None
     is_scoped_limit: bool = False
+    moments: Moments | None = None
 
     @property
     def over_bytes(self) -> int | None:

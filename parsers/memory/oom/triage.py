@@ -14,9 +14,11 @@ import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.model import CATEGORIES, SPACE_NAMES, Category, SpaceMemory, space_name
+from tpuprof.parsers.memory.oom.account import MemoryAccount, account
 from tpuprof.parsers.memory.oom.advice.advice import advise, saved_alone, toggles, what_if
-from tpuprof.parsers.memory.oom.dumps import MOST_BUFFERS
-from tpuprof.parsers.memory.oom.model import Advice, Need, OomKind, OomReport, Toggle, WhatIfEstimate
+from tpuprof.parsers.memory.oom.advice.plan import plan
+from tpuprof.parsers.memory.oom.dumps import MOST_BUFFERS, largest_at, moments_of
+from tpuprof.parsers.memory.oom.model import Advice, Need, OomKind, OomReport, Plan, Toggle, WhatIfEstimate
 
 NeedPartName = (
     Literal["reserved", "arguments", "outputs", "program", "temporaries", "scoped", "global", "overlays", "constants"]
@@ -67,6 +69,8 @@ class Triage:
         reserved_bytes: kept by the system beside the need and the capacity; None where unknown or a part.
         requested_bytes, free_bytes, exceeded_bytes: as in `Need`.
         advice, toggles: what to do, the most worthwhile first, and what can be tried in the order of its advice.
+        plan: the cheapest combination that fits; None where nothing is too large, or nothing known of the buffers.
+        account: whose the bytes are; None where the need is unknown.
         count, code, device, is_cut: as in `OomReport`.
         notes: what else to know, a sentence each.
         unknown: figure to why it is None.
@@ -91,6 +95,8 @@ class Triage:
     is_cut: bool = False
     notes: tuple[str, ...] = ()
     unknown: Mapping[str, str] = field(default_factory=dict)
+    plan: Plan | None = None
+    account: MemoryAccount | None = None
 
     @property
     def space(self) -> str:
@@ -200,6 +206,8 @@ def triage_of_report(report: OomReport, where: str) -> Triage:
         is_cut=report.is_cut,
         notes=() if need.buffers or report.kind != "compile" or need.memory_space != "hbm" else (NO_BUFFERS,),
         unknown=report.unknown,
+        plan=plan(need),
+        account=account(need),
     )
 
 
@@ -231,6 +239,8 @@ def triage_of_memory(page: SpaceMemory) -> Triage:
         toggles=toggles,
         notes=page.warnings,
         unknown=page.unknown,
+        plan=plan(need),
+        account=account(need),
     )
 
 
@@ -307,6 +317,7 @@ def need_of_report(report: OomReport) -> Need:
         requested_bytes=report.requested_bytes,
         free_bytes=report.free_bytes,
         exceeded_bytes=report.exceeded_bytes,
+        moments=report.moments,
         is_scoped_limit="scoped" in report.sentence.lower() and "limit" in report.sentence.lower(),
     )
 
@@ -320,7 +331,7 @@ def need_of_memory(page: SpaceMemory, point: int | None = None) -> Need:
     position = min(max(page.peak_position if point is None else point, 0), page.points - 1)
     rows = page.at(position)
     sizes = page.live_ranges.size_bytes[rows]
-    largest = rows[np.argsort(-sizes, kind="stable")[:MOST_BUFFERS]]
+    largest = largest_at(page, position)
     temporary = np.isin(page.live_ranges.category[rows], _TEMPORARY)
     return Need(
         memory_space=space_name(page.space).lower(),
@@ -331,7 +342,8 @@ def need_of_memory(page: SpaceMemory, point: int | None = None) -> Need:
         aliased_bytes=page.aliased_bytes,
         temporaries_bytes=int(sizes[temporary].sum()),
         fragmentation_bytes=max(0, page.total_allocation_bytes - page.peak_bytes),
-        buffers=tuple(page.buffers[int(row)] for row in largest),
+        buffers=tuple(page.buffers[row] for row in largest),
         is_whole=len(largest) == len(rows),
+        moments=moments_of(page, position) if position == page.peak_position else None,
         program=page.module.name,
     )

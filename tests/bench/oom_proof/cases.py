@@ -40,7 +40,7 @@ _MIXTURE: Mapping[str, Knob] = {
     "checkpoint": 0, "gradients": "float32", "params": "float32", "state": "float32", "donate": 1,
 }  # fmt: skip
 _VIT: Mapping[str, Knob] = {
-    "kind": "vit", "width": 768, "hidden": 3072, "heads": 12, "layers": 4, "pixels": 512, "batch": 224,
+    "kind": "vit", "width": 768, "hidden": 3072, "heads": 12, "layers": 4, "pixels": 512, "batch": 512,
     "dtype": "float32", "checkpoint": 0, "donate": 1,
 }  # fmt: skip
 _UNET: Mapping[str, Knob] = {

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpuprof.parsers.memory.oom.advice import words
+from tpuprof.parsers.memory.oom.advice.moments import Cuts
 from tpuprof.parsers.memory.oom.advice.roles import BufferFacts, NeedFacts, by_type
 from tpuprof.parsers.memory.oom.advice.rule import (
     AdviceText,
     ChangeOrder,
-    Cuts,
     change,
     gone,
     halved,
@@ -24,6 +24,9 @@ from tpuprof.parsers.memory.oom.advice.rule import (
 from tpuprof.parsers.memory.oom.advice.words import amount, shapes_of, size_of, summed
 
 CHUNKS = 8  # pieces that the loss is split into for the estimate
+_MOSTLY = 0.9
+_LEAST_NARROWER = 0.7  # share of what halving saves: the compiler keeps some of it in bf16 already
+_LEAST_CHUNKS = 0.4  # and of the loss in chunks: what is beside the logits then decides
 _ELEMENT_BYTES = {"f32": 4, "bf16": 2, "f16": 2, "f64": 8, "s32": 4, "u32": 4, "s8": 1, "u8": 1, "pred": 1}
 
 
@@ -58,6 +61,7 @@ def loss(facts: NeedFacts, items: Sequence[BufferFacts], saving: int) -> AdviceT
         f"compute the loss in chunks of tokens (a scan with jax.checkpoint), here 1/{CHUNKS} at a time",
         f"{summed(items)}; 1/{CHUNKS} stays: {amount(size_of(items) - saving)}",
         f"or bf16 alone -{amount(narrow)}" if narrow else "",
+        least=_LEAST_CHUNKS,
     )
 
 
@@ -66,12 +70,14 @@ def _remat_cuts(facts: NeedFacts) -> Cuts:
 
     Buffers of one shape from several layers belong together. What stays of m of them in L layers is what one layer has,
     ceil(m / L); of the shape of the layers' inputs one a layer more. That shape is taken to be the smallest one of
-    three dimensions, (batch, sequence, features). What `jax.checkpoint` is at work on already is left alone.
+    three dimensions, (batch, sequence, features), or of two. What `jax.checkpoint` is at work on already is left alone.
     """
     computed = facts.of("activation", "attention")
     at_work = ("transpose(", "checkpoint", "remat")
     groups = by_type(item for item in computed if not any(word in item.op for word in at_work))
-    row_bytes = {key: _ELEMENT_BYTES.get(key[0], 4) * key[1][-1] for key in groups if len(key[1]) == 3}
+    floats = [key for key in groups if groups[key][0].is_float]
+    ranked = [key for key in floats if len(key[1]) == 3] or [key for key in floats if len(key[1]) == 2]
+    row_bytes = {key: _ELEMENT_BYTES.get(key[0], 4) * key[1][-1] for key in ranked}
     inputs = min(row_bytes, key=lambda key: (row_bytes[key], key), default=None)
     cuts: dict[int, int] = {}
     for key, items in groups.items():
@@ -106,7 +112,17 @@ def remat(facts: NeedFacts, cut: Sequence[BufferFacts], saving: int) -> AdviceTe
         f"jax.checkpoint around {where}: backward computes them again, one layer at a time",
         f"{amount(whole)} in {len(items)} buffers; {amount(whole - saving)} stays: inputs, and one layer at work",
         items=items,
+        least=_least_remat(items),
     )
+
+
+def _least_remat(items: Sequence[BufferFacts]) -> float:
+    """The share that is sure. What a scan keeps is one array, and goes. Of layers that are written out the compiler
+    keeps what it wants to, and where it computes things again by itself already, nothing may be left to save.
+    """
+    if size_of([item for item in items if item.stack > 1]) >= _MOSTLY * size_of(items):
+        return 1.0
+    return 0.0 if any(".remat" in item.buffer.name for item in items) else 0.5
 
 
 def _equal(facts: NeedFacts) -> list[BufferFacts]:
@@ -149,6 +165,7 @@ def bf16(_: NeedFacts, items: Sequence[BufferFacts], saving: int) -> AdviceText:
         f"{'arrays' if plain else 'activations'} in f32: {shapes_of(items)}",
         "compute and keep them in bf16, sum and normalise in f32",
         f"{_worked_out(items[0]) if len(items) == 1 else whole}; {left}",
+        least=_LEAST_NARROWER,
     )
 
 

@@ -7,10 +7,11 @@ up to a multiple of 128, so 32 take what 64 do, see `rule`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from tpuprof.parsers.memory.oom.advice.roles import BufferFacts, NeedFacts
-from tpuprof.parsers.memory.oom.advice.rule import AdviceText, ChangeOrder, Cuts, change, less, resized, rounding
+from tpuprof.parsers.memory.oom.advice.moments import Cuts, lowered
+from tpuprof.parsers.memory.oom.advice.roles import BufferFacts, NeedFacts, leads
+from tpuprof.parsers.memory.oom.advice.rule import AdviceText, ChangeOrder, change, less, resized, rounding
 from tpuprof.parsers.memory.oom.advice.words import amount, in_buffers, size_of
 
 _ROWS = 8  # a batch that is smaller is rounded down to a multiple of this where that leaves one: 8 rows make a tile
@@ -19,17 +20,34 @@ _MOST_TIMES = 1 << 10  # a batch that is larger by more than this is not looked 
 
 def batch_items(facts: NeedFacts) -> list[BufferFacts]:
     """What leads with the batch, the largest first; of arguments those of integers, which weights are not."""
-    items = facts.of("attention", "loss", "activation", "backward", "forward", "copy", "parameter")
-    return [
-        item
-        for item in items
-        if len(item.dims) > 1 and item.dims[0] == facts.batch and not (item.role == "parameter" and item.is_float)
-    ]
+    items = facts.of("attention", "loss", "activation", "backward", "forward", "copy", "parameter", "other")
+    lengths = {item.dims[1] for item in items if len(item.dims) > 2 and item.dims[0] == facts.batch}
+    tokens = frozenset(length * (facts.batch or 0) for length in lengths if length > _ROWS)
+    weights = frozenset(item.dims for item in facts.of("parameter", "optimizer", "gradient", "weight copy"))
+    return [item for item in items if _grows(item, facts.batch, tokens, weights)]
+
+
+def _grows(item: BufferFacts, batch: int | None, tokens: Collection[int], weights: Collection[tuple[int, ...]]) -> bool:
+    """Whether it leads with the batch, with all tokens, or with the tokens of each expert."""
+    dims = item.dims
+    if len(dims) < 2 or batch is None or (item.role == "parameter" and item.is_float):
+        return False
+    if dims[0] == batch:
+        return item.role != "other"
+    return dims not in weights and item.is_float and item.role != "parameter" and leads(dims, batch, tokens)
 
 
 def batch_axis(item: BufferFacts) -> int:
     """The axis that is the batch, of an array that leads with it or with the layers."""
     return 0 if item.stack == 1 else 1
+
+
+def at_batch(item: BufferFacts, batch: int, length: int) -> int:
+    """Bytes of an array that grows with the batch, once that has another length."""
+    axis = batch_axis(item)
+    if item.dims[0] == batch:
+        return resized(item, axis, length)
+    return -(-item.size * length // batch)  # what leads with all tokens is long enough for tiles not to matter
 
 
 def fitting_batch(facts: NeedFacts) -> int | None:
@@ -41,6 +59,8 @@ def fitting_batch(facts: NeedFacts) -> int | None:
     there = sum(size * count for (size, _), count in alike.items()) - over
 
     def fits(length: int) -> bool:
+        if facts.everywhere is not None:
+            return facts.need.over_bytes is not None and lowered(facts, _at(facts.everywhere, length)) >= over
         return sum(how.scaled(size, length) * count for (size, how), count in alike.items()) <= there
 
     low, high = (0, batch) if over > 0 else (batch, batch * _MOST_TIMES)
@@ -48,6 +68,12 @@ def fitting_batch(facts: NeedFacts) -> int | None:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low or None
+
+
+def _at(facts: NeedFacts, length: int) -> dict[int, int]:
+    """What a batch of another length leaves, or makes, of what leads with it."""
+    batch = facts.batch or 1
+    return {item.index: at_batch(item, batch, length) for item in batch_items(facts)}
 
 
 def smaller_batch(facts: NeedFacts) -> int | None:
@@ -63,11 +89,21 @@ def batch_cuts(facts: NeedFacts) -> Cuts:
     smaller = smaller_batch(facts)
     if smaller is None:
         return {}
-    return less(facts, {item.index: resized(item, batch_axis(item), smaller) for item in batch_items(facts)})
+    return less(facts, _at(facts, smaller))
+
+
+def _cuts_everywhere(facts: NeedFacts) -> Cuts:
+    smaller, everywhere = smaller_batch(facts), facts.everywhere or facts
+    return {} if smaller is None else less(everywhere, _at(everywhere, smaller))
 
 
 @change(
-    "batch", "batch", ChangeOrder.BATCH, lambda facts, _: f"batch {facts.batch} -> {smaller_batch(facts)}", batch_cuts
+    "batch",
+    "batch",
+    ChangeOrder.BATCH,
+    lambda facts, _: f"batch {facts.batch} -> {smaller_batch(facts)}",
+    batch_cuts,
+    _cuts_everywhere,
 )
 def batch(facts: NeedFacts, _: Sequence[BufferFacts], __: int) -> AdviceText:
     """A smaller batch; where the program fits also how large it may be."""
@@ -85,7 +121,7 @@ def batch(facts: NeedFacts, _: Sequence[BufferFacts], __: int) -> AdviceText:
     elif over is not None and fitting is not None and length < fitting < length * _MOST_TIMES - 1:
         how = f"up to {fitting} fit by arithmetic; {how}"
         arithmetic += f"; {amount(-over)} are free"
-    return AdviceText(sentence, how, arithmetic, items=items)
+    return AdviceText(sentence, how, arithmetic, items=items, target=smaller)
 
 
 def _worked_out(items: Sequence[BufferFacts], cuts: Cuts, batch: int, smaller: int) -> str:

@@ -19,11 +19,11 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.shapes import Shape, round_up
 from tpuprof.parsers.memory.oom.advice import words
 from tpuprof.parsers.memory.oom.advice.batch import batch_axis
+from tpuprof.parsers.memory.oom.advice.moments import Cuts
 from tpuprof.parsers.memory.oom.advice.roles import BufferFacts, NeedFacts, largest_first
 from tpuprof.parsers.memory.oom.advice.rule import (
     AdviceText,
     ChangeOrder,
-    Cuts,
     Rule,
     advice_of,
     bare,
@@ -209,7 +209,7 @@ def _padding_words(items: Sequence[BufferFacts], best: _Arranged, saving: int) -
     elements = sum(item.buffer.unpadded_bytes or 0 for item in items)
     left = "unpadded" if whole - saving <= elements else "rearranged"
     arithmetic = f"{grown}; {words.times(len(items), sizes)} = {amount(whole)}, {left} {amount(whole - saving)}"
-    return AdviceText(sentence, best.how(shape), arithmetic)
+    return AdviceText(sentence, best.how(shape), arithmetic, key="padding")
 
 
 def _chosen_words(items: Sequence[BufferFacts], is_batch: bool, length: int, padded: int, waste: int) -> AdviceText:

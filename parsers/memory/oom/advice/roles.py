@@ -16,9 +16,10 @@ A role that the evidence does not carry is ``other``, and nothing is advised for
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -37,6 +38,7 @@ the compiler's own of something that leads with the batch."""
 Type = tuple[str, tuple[int, ...]]
 """An array's element type and its dimensions."""
 
+_MOST_COPIES = 4  # times that a token is in what mixtures of experts gather, with room to spare
 LONG = 256  # from this length on two equal last dimensions are those of attention, not of heads or of a small matrix
 VOCABULARY = 4096  # a last dimension from this size on may be a vocabulary where the op is one of the loss
 LARGE_VOCABULARY = 30_000  # from here on it is taken for one without an op that says so
@@ -49,6 +51,7 @@ _OPTIMIZER = re.compile(
     r"|trace|slots?)(?![A-Za-z])",
     re.IGNORECASE,
 )
+_WEIGHTS = re.compile(r"param|weight|kernel|bias|scale|embed|state|cache|opt_|momentum", re.IGNORECASE)
 _STATISTICS = re.compile(r"batch_?stats|running_|moving_", re.IGNORECASE)
 _OPTIMIZER_SCOPE = re.compile(r"(?:^|/)(?:adam\w*|sgd|lion|adafactor|optimi[sz]er\w*|opt_?update\w*)/", re.IGNORECASE)
 _LABEL = re.compile(r"%?[\w.\-]{1,200} = (?:[a-z0-9]{1,12}\[\S{1,400} )?([a-z][a-z0-9\-]{0,60})\(([^()]{0,400})")
@@ -130,6 +133,7 @@ class NeedFacts:
         layers: how many layers the ops name, or a scan stacks; 0 where neither.
         listed_bytes: all buffers together.
         stacks: leading dimensions that are a scan's iterations.
+        everywhere: the same of all the program's buffers, those at the peak first; None where only those are known.
     """
 
     need: Need
@@ -138,6 +142,7 @@ class NeedFacts:
     layers: int
     listed_bytes: int
     stacks: frozenset[int]
+    everywhere: NeedFacts | None = None
 
     @property
     def whole_bytes(self) -> int:
@@ -164,6 +169,14 @@ def by_type(items: Iterable[BufferFacts]) -> dict[Type, list[BufferFacts]]:
 
 def read(need: Need) -> NeedFacts:
     """Reads every buffer of a need; time grows with their number alone."""
+    facts = _read(need)
+    if need.moments is None:
+        return facts
+    every = _read(replace(need, buffers=(*need.buffers, *need.moments.elsewhere)))
+    return replace(facts, everywhere=replace(every, batch=facts.batch, layers=facts.layers))
+
+
+def _read(need: Need) -> NeedFacts:
     shapes = {buffer.shape: parse_shape(buffer.shape) for buffer in need.buffers if buffer.shape}
     items = [_item(index, buffer, shapes.get(buffer.shape or "")) for index, buffer in enumerate(need.buffers)]
     stacks = _stacks(items)
@@ -209,6 +222,8 @@ def _layer(op: str) -> str:
 
 def _zero_filled(item: BufferFacts) -> bool:
     """Whether it starts as zeros or as nothing, to be filled by a loop."""
+    if item.buffer.slices is not None and "/while" in item.op:
+        return True
     if item.opcode == "broadcast":
         return not item.operands or item.operands.lstrip("%").startswith("constant")
     return item.opcode == "custom-call" and item.op_name.startswith("broadcast")
@@ -230,11 +245,15 @@ def _stacks(items: Sequence[BufferFacts]) -> frozenset[int]:
         if len(item.dims) > 2 and (_is_weight_copy(item) or item.buffer.category == "parameter")
     }
     sizes |= {size for size, count in Counter(dims[0] for dims in shapes).items() if count > 1}
-    return frozenset(size for size in sizes if size > 1)
+    inputs = {item.dims[0] for item in items if item.buffer.category == "parameter" and item.dims and not item.is_float}
+    return frozenset(size for size in sizes - inputs if size > 1)
 
 
 def _stacked(item: BufferFacts, stacks: Iterable[int]) -> BufferFacts:
     """Takes the layers off the dimensions of what a scan collects."""
+    slices = item.buffer.slices
+    if slices is not None and "/while" in item.op and item.dims[:1] == (slices,) and slices > 1 and len(item.dims) > 1:
+        return replace(item, dims=item.dims[1:], stack=slices)
     filled = _zero_filled(item) or "dynamic_update" in item.op
     if not (item.is_temporary and filled and len(item.dims) > 2 and item.dims[0] in stacks):
         return item
@@ -312,13 +331,46 @@ def _is_loss(item: BufferFacts, backward: bool) -> bool:
 
 
 def _batch(items: Sequence[BufferFacts]) -> int | None:
-    """The leading dimension that most bytes share, of what the passes make; None without two that do."""
+    """The leading dimension that most bytes share, of what the passes make; None without two that do.
+
+    Where an input has such a dimension, the others are none: experts lead too.
+    """
+    computed = [
+        item
+        for item in items
+        if item.role in ("attention", "loss", "activation", "backward", "forward") and len(item.dims) > 1
+    ]
+    inputs = {dims[0]: math.prod(dims[:2]) for dims in _inputs(items)}
+    growing = {
+        length: sum(item.size for item in computed if leads(item.dims, length, (tokens,)))
+        for length, tokens in inputs.items()
+    }
+    if growing and max(growing.values()):
+        return max(growing, key=lambda length: (growing[length], -length))
     sizes: dict[int, list[int]] = {}
-    for item in items:
-        if item.role in ("attention", "loss", "activation", "backward", "forward") and len(item.dims) > 1:
-            sizes.setdefault(item.dims[0], []).append(item.size)
+    for item in computed:
+        sizes.setdefault(item.dims[0], []).append(item.size)
     batch = max(sizes, key=lambda length: (sum(sizes[length]), -length), default=1)
     return batch if batch > 1 and len(sizes[batch]) > 1 else None
+
+
+def leads(dims: Sequence[int], batch: int, tokens: Collection[int]) -> bool:
+    """Whether an array leads with the batch, with all tokens, or with experts and the tokens of each."""
+    if dims[0] == batch:
+        return True
+    whole = dims[0] * dims[1] if len(dims) > 2 else dims[0]
+    return any(length <= whole <= _MOST_COPIES * length and whole % length == 0 for length in tokens if length > batch)
+
+
+def _inputs(items: Sequence[BufferFacts]) -> list[tuple[int, ...]]:
+    """Dimensions of arguments that are no weights: of integers, or of a shape and a name of their own."""
+    arguments = [item for item in items if item.buffer.category == "parameter" and len(item.dims) > 1]
+    counts = Counter(item.dims for item in items if item.role in ("parameter", "optimizer", "gradient", "weight copy"))
+    return [
+        item.dims
+        for item in arguments
+        if not item.is_float or (counts[item.dims] == 1 and not _WEIGHTS.search(item.op or item.buffer.name))
+    ]
 
 
 def _unnamed(item: BufferFacts, batch: int | None, weights: frozenset[tuple[int, ...]]) -> BufferFacts:

@@ -11,16 +11,16 @@ bytes: 128 of float32, 256 of bfloat16.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from enum import IntEnum
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.shapes import round_up
+from tpuprof.parsers.memory.oom.advice.moments import Cuts, saved
 from tpuprof.parsers.memory.oom.advice.roles import BufferFacts, NeedFacts, largest_first
-from tpuprof.parsers.memory.oom.model import Advice, AdviceKind
-
-Cuts = Mapping[int, int]
-"""Index of a buffer to the bytes that are left of it, at most its size; a buffer that is not in it stays."""
+from tpuprof.parsers.memory.oom.advice.words import amount
+from tpuprof.parsers.memory.oom.model import Advice, AdviceKind, Change
 
 Title = Callable[[NeedFacts, Sequence[BufferFacts]], str]
 """What to call a change, by the buffers that it is about, the largest first."""
@@ -29,6 +29,9 @@ LEAST_SHARE = 0.01  # of the need: advice that saves less is not worth a line
 LEAST_BYTES = 1 << 20  # nor is one that saves less than this: what needs next to nothing needs no advice
 FITS = "fits with this alone"
 _MOSTLY_LISTED = 0.9
+_COMPUTED = ("attention", "loss", "remat", "bf16", "batch")  # changes of what the passes compute
+_MUCH_AGAIN, _LEAST_RECOMPUTED = 0.1, 0.5  # of the need; of a saving, where the compiler may keep more once it has room
+_ELSEWHERE = 0.02  # of a saving: from here on it is said that another moment becomes the peak
 
 _SHORTEST = 256  # elements of bfloat16 that a short array of one axis is rounded up to
 # rows that are packed into one of 4 bytes; fewer than that make no tile
@@ -54,6 +57,7 @@ class Rule:
         key, kind: of its toggles; the key names them.
         changes: how many can be tried at most; 0 where it is unknown what the advice would save.
         cuts, title: what each of them leaves, and what people call it.
+        everywhere: what each of them leaves of all the program's buffers, `NeedFacts.everywhere`; as `cuts` by default.
         stage: when they are applied.
     """
 
@@ -64,6 +68,13 @@ class Rule:
     cuts: Callable[[NeedFacts], Sequence[Cuts]] = lambda _: ()
     title: Title = lambda *_: ""
     stage: ChangeOrder = ChangeOrder.STATE
+    everywhere: Callable[[NeedFacts], Sequence[Cuts]] | None = None
+
+    def cuts_everywhere(self, facts: NeedFacts) -> Sequence[Cuts]:
+        """What each change leaves of all the program's buffers, as far as they are known."""
+        if self.everywhere is None or facts.everywhere is None:
+            return self.cuts(facts.everywhere or facts)
+        return self.everywhere(facts)
 
     @property
     def toggles(self) -> tuple[str, ...]:
@@ -78,6 +89,9 @@ class AdviceText:
     Attributes:
         instead: what else can be done about the same buffers, with another saving.
         items: what it is about, where that is more than its change leaves less of.
+        least: share of the saving that is to be had at least, where the compiler decides.
+        target: of the change, see `Change`.
+        key: of the change, where it is not the rule's.
     """
 
     sentence: str
@@ -85,10 +99,18 @@ class AdviceText:
     arithmetic: str
     instead: str = ""
     items: Sequence[BufferFacts] = ()
+    target: int | None = None
+    key: str = ""
+    least: float = 1.0
 
 
 def change(
-    key: str, kind: AdviceKind, stage: ChangeOrder, title: str | Title, cuts: Callable[[NeedFacts], Cuts]
+    key: str,
+    kind: AdviceKind,
+    stage: ChangeOrder,
+    title: str | Title,
+    cuts: Callable[[NeedFacts], Cuts],
+    everywhere: Callable[[NeedFacts], Cuts] | None = None,
 ) -> Callable[[Callable[[NeedFacts, list[BufferFacts], int], AdviceText]], Rule]:
     """Makes a rule about one change out of its words, which it says where the change saves enough.
 
@@ -101,10 +123,19 @@ def change(
             saving, items = saving_of(facts, left), items_of(facts, left)
             if not worth_it(facts, saving):
                 return []
-            return [advice_of(facts, kind, saving, words(facts, items, saving), items)]
+            said = words(facts, items, saving)
+            held = saved(facts, made.cuts_everywhere(facts))
+            if not worth_it(facts, held) and 2 * held < saving:  # another moment needs as much
+                return []
+            if abs(held - saving) > _ELSEWHERE * saving:
+                text = f"{said.arithmetic}; then another moment is the peak, {amount(held)} lower"
+                said = replace(said, arithmetic=text)
+            return [advice_of(facts, kind, held, replace(said, key=said.key or key), items)]
 
         titled = (lambda *_: title) if isinstance(title, str) else title
-        return Rule(advise, key, kind, 1, lambda facts: [cuts(facts)], titled, stage)
+        of_all = None if everywhere is None else lambda facts: [everywhere(facts)]
+        made = Rule(advise, key, kind, 1, lambda facts: [cuts(facts)], titled, stage, of_all)
+        return made
 
     return rule
 
@@ -115,7 +146,9 @@ def advice_of(
     """An advice about `items`, the largest first; says whether it is enough alone, and if few buffers are known."""
     how, arithmetic, need = words.how, words.arithmetic, facts.need
     items = words.items or items
-    if saving is not None and need.over_bytes is not None and 0 < need.over_bytes <= saving:
+    least = None if saving is None else int(words.least * saving)
+    sure = words.least
+    if least is not None and need.over_bytes is not None and 0 < need.over_bytes <= least:
         how += f"; {FITS}"
     if words.instead:
         how += f"; {words.instead}"
@@ -123,7 +156,28 @@ def advice_of(
     if saving is not None and not is_known:
         arithmetic += " (of the listed buffers)"
     source = next((item.buffer.source for item in items if item.buffer.source), None)
-    return Advice(kind, saving, words.sentence, how, arithmetic, source, tuple(item.index for item in items))
+    if saving and any(items) and _is_recomputed(facts) and words.key in _COMPUTED:
+        sure = min(sure, _LEAST_RECOMPUTED)
+        least = int(sure * saving)
+    if saving and least is not None and least < saving:
+        arithmetic += f"; the compiler decides, ~{amount(least)} to {amount(saving)}"
+    return Advice(
+        kind,
+        saving,
+        words.sentence,
+        how,
+        arithmetic,
+        source,
+        tuple(item.index for item in items),
+        Change(words.key, words.target) if words.key else None,
+        least if saving is not None and sure < 1 else None,
+    )
+
+
+def _is_recomputed(facts: NeedFacts) -> bool:
+    """Whether the compiler computes much again by itself to save memory; with more room it does so less."""
+    again = sum(item.size for item in facts.items if ".remat" in item.buffer.name)
+    return again >= _MUCH_AGAIN * facts.whole_bytes
 
 
 def saving_of(facts: NeedFacts, cuts: Cuts) -> int:

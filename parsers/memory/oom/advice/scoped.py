@@ -13,26 +13,40 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
+from tpuprof.parsers.memory.oom.advice.moments import Cuts
 from tpuprof.parsers.memory.oom.advice.roles import BufferFacts, NeedFacts
-from tpuprof.parsers.memory.oom.advice.rule import AdviceText, Cuts, Rule, advice_of, saving_of
+from tpuprof.parsers.memory.oom.advice.rule import AdviceText, Rule, advice_of, saving_of
 from tpuprof.parsers.memory.oom.advice.words import amount, capacity, short_name, short_shape, size_of, some
 from tpuprof.parsers.memory.oom.model import Advice, Need
 
-PHYSICAL_VMEM = 128 << 20  # VMEM of v5e and v6e, the largest that there is; a limit above it is of no use
+VMEM_OF = {"v5e": 128 << 20, "v6e": 128 << 20, "v5p": 64 << 20, "7x": 64 << 20}
+"""VMEM that each chip has: a limit above it is of no use, and blocks and all else of a program share it."""
+
 _MOST_HALVINGS, _LIMIT_STEP, _MUCH = 6, 1 << 20, 0.1
+_LEAST_ROWS = 8  # a block's axis is not halved below a tile
 _WINDOW = re.compile(
     r"(input|output) window allocation for operator (?:input|output) (\d{1,6})\. "
     r"The window shape is ([a-z0-9]{1,12}\[[0-9,]{0,400}\])"
+    r"(?:, while the full shape is ([a-z0-9]{1,12}\[[0-9,]{0,400}\]))?"
 )
 _LEVELS = re.compile(r"has (\d{1,4}) buffering levels?")
 
 
 class _Window(NamedTuple):
-    """A block of an operand: ``input 0``, its shape, and how often it is held."""
+    """A block of an operand: ``input 0``, its shape, the operand's own, and how often the block is held."""
 
     operand: str
     shape: Shape
+    full: Shape | None
     levels: int
+
+
+class _Axis(NamedTuple):
+    """An axis that blocks are cut along: its place and length in them, and the items that have it."""
+
+    place: int
+    length: int
+    items: tuple[BufferFacts, ...]
 
 
 def _scoped_items(facts: NeedFacts) -> list[BufferFacts]:
@@ -67,12 +81,54 @@ def _of_capacity(need: Need) -> str:
     return f" of {capacity(need.capacity_bytes)}" if need.capacity_bytes is not None else ""
 
 
+def _windows(items: Sequence[BufferFacts]) -> list[tuple[BufferFacts, _Window]]:
+    return [(item, window) for item in items if (window := _window(item)) is not None]
+
+
+def _shared_axis(items: Sequence[BufferFacts]) -> _Axis | None:
+    """The axis whose halving halves most bytes, where it is certain which blocks have it.
+
+    Blocks have an axis in common where it has the same place, length and whole length in them. Where the same two
+    lengths stand at different places, as both outer axes of a matrix product may, nothing is certain.
+    """
+    windows = [(item, window) for item, window in _windows(items) if window.full is not None]
+    groups: dict[tuple[int, int], dict[int, list[BufferFacts]]] = {}
+    for item, window in windows:
+        assert window.full is not None
+        for place, pair in enumerate(zip(window.shape.dimensions, window.full.dimensions, strict=False)):
+            groups.setdefault(pair, {}).setdefault(place, []).append(item)
+    certain = [
+        _Axis(place, length, tuple(having))
+        for (length, whole), places in groups.items()
+        for place, having in places.items()
+        if len(places) == 1 and length >= 2 * _LEAST_ROWS and whole >= length
+    ]
+    return max(certain, key=lambda axis: (size_of(axis.items), -axis.place), default=None)
+
+
+def _changed(items: Sequence[BufferFacts]) -> Sequence[BufferFacts]:
+    """What becomes smaller: the blocks along an axis that is certain, or the largest scratch operand."""
+    if _windows(items):
+        axis = _shared_axis(items)
+        return () if axis is None else axis.items
+    return [item for item in items[:1] if _is_scratch(item)]
+
+
+def _is_scratch(item: BufferFacts) -> bool:
+    return "scratch" in (item.buffer.tag or "").lower()
+
+
+def _in(need: Need) -> str:
+    """`` of 32 MiB of VMEM``."""
+    return f"{_of_capacity(need)} of {need.memory_space.upper()}"
+
+
 def _divisor(facts: NeedFacts) -> int:
     """By which power of two blocks must shrink so that all fits, with something to spare.
 
     A kernel that takes the last byte does not compile: the compiler has a use for some itself.
     """
-    whole, over = size_of(_scoped_items(facts)), facts.need.over_bytes
+    whole, over = size_of(_changed(_scoped_items(facts))), facts.need.over_bytes
     for halvings in range(1, _MOST_HALVINGS + 1):
         if over is None or whole - whole // (1 << halvings) > over:
             return 1 << halvings
@@ -82,19 +138,28 @@ def _divisor(facts: NeedFacts) -> int:
 def _scoped_cuts(facts: NeedFacts) -> Cuts:
     """Blocks, divided."""
     by = _divisor(facts)
-    return {item.index: -(-item.size // by) for item in _scoped_items(facts)}
+    return {item.index: -(-item.size // by) for item in _changed(_scoped_items(facts))}
+
+
+def _single_cuts(facts: NeedFacts) -> Cuts:
+    """One buffer for each block instead of several."""
+    windows = _windows(_scoped_items(facts))
+    return {item.index: item.size // window.levels for item, window in windows if window.levels > 1}
 
 
 def _scoped_advice(facts: NeedFacts) -> list[Advice]:
     """Smaller blocks, fewer buffers of them, or a higher limit."""
     items, saving, by = _scoped_items(facts), saving_of(facts, _scoped_cuts(facts)), _divisor(facts)
-    windows = [(item, window) for item in items if (window := _window(item)) is not None]
-    whole = size_of(items)
-    left = f"{amount(whole)} / {by} = {amount(whole - saving)}{_exact(facts, whole, by)}"
+    windows, whole = _windows(items), size_of(items)
+    left = f"{amount(whole)} - {amount(saving)} = {amount(whole - saving)}{_exact(facts, saving, by)}"
     advice = []
-    if saving:
-        words = _block_words(windows, items, by, left) if windows else _plain_words(facts.need, items, by, left)
-        advice.append(advice_of(facts, "scoped", saving, words, items))
+    if windows:
+        advice.append(advice_of(facts, "scoped", saving or None, _block_words(windows, items, by, left), items))
+        advice += _single_advice(facts, windows)
+    elif saving:
+        advice.append(advice_of(facts, "scoped", saving, _plain_words(facts.need, items, by, left), items))
+    elif items:
+        advice.append(advice_of(facts, "scoped", None, _stack_words(facts.need, items), items))
     advice += _spill_advice(facts)
     return (advice if advice or items else _without_list(facts)) + _limit_advice(facts, items)
 
@@ -108,11 +173,21 @@ scoped = Rule(
     title=lambda facts, _: f"blocks 1/{_divisor(facts)}",
 )
 
+single = Rule(
+    lambda _: [],  # what it says stands behind what `scoped` says of the blocks
+    key="single",
+    kind="scoped",
+    changes=1,
+    cuts=lambda facts: [_single_cuts(facts)],
+    title=lambda *_: "one buffer for each block",
+)
 
-def _exact(facts: NeedFacts, whole: int, by: int) -> str:
+
+def _exact(facts: NeedFacts, saving: int, by: int) -> str:
     """Why half of the divisor is not enough, where by arithmetic it is."""
-    there = facts.need.capacity_bytes
-    if there is None or whole - whole * 2 // by != facts.need.over_bytes:
+    there, over = facts.need.capacity_bytes, facts.need.over_bytes
+    whole = size_of(_changed(_scoped_items(facts)))
+    if there is None or by < 4 or not saving or whole - whole * 2 // by != over:
         return ""
     return f"; 1/{by // 2} would fill all {capacity(there)} and leave the compiler nothing"
 
@@ -126,30 +201,57 @@ def _block_words(
         for _, window in windows[:3]
     )
     sentence = f"blocks of {_kernel(items)}: {blocks}" + (f" and {len(windows) - 3} more" if len(windows) > 3 else "")
-    how = f"make the blocks 1/{by}: {_smaller(windows[0][1].shape, by)}"
-    others = ""
-    if any(window.levels > 1 for _, window in windows):
-        single = sum(item.size - item.size // window.levels for item, window in windows if window.levels > 1)
-        others = f"or one buffer each (pipeline_mode=pl.Buffered(1)) -{amount(single)}"
-    shapes = [f"{amount(item.size)} {window.operand}" for item, window in windows[:3]]
-    return AdviceText(sentence, how, f"{' + '.join(shapes)}; {left}", others)
+    shapes = " + ".join(f"{amount(item.size)} {window.operand}" for item, window in windows[:3])
+    axis = _shared_axis(items)
+    if axis is None:
+        how = "make the blocks smaller: an axis that is halved halves only the blocks that have it"
+        return AdviceText(sentence, how, f"{shapes}; which blocks have which axis is not known")
+    some_only = "" if len(axis.items) == len(windows) else f" in {len(axis.items)} of {len(windows)} blocks"
+    how = f"make axis {axis.place} of the blocks 1/{by}: {axis.length} -> {axis.length // by}{some_only}"
+    return AdviceText(sentence, how, f"{shapes}; {left}", key="scoped", target=by)
+
+
+def _single_advice(facts: NeedFacts, windows: Sequence[tuple[BufferFacts, _Window]]) -> list[Advice]:
+    """One buffer for each block: what that saves, and what is missing then."""
+    cuts, need = _single_cuts(facts), facts.need
+    saving = saving_of(facts, cuts)
+    if not saving:
+        return []
+    items = [item for item, _ in windows if item.index in cuts]
+    over = need.over_bytes
+    missing = "" if over is None or saving >= over else f"; {amount(over - saving)} are missing then"
+    words = AdviceText(
+        f"{len(items)} block{'s' * (len(items) != 1)} of {_kernel(items)} held more than once, to fetch the next one",
+        "one buffer each (pipeline_mode=pl.Buffered(1)): the kernel waits for every block then",
+        f"{amount(size_of(items))} - {amount(saving)} = {amount(size_of(items) - saving)}{missing}",
+        key="single",
+    )
+    return [advice_of(facts, "scoped", saving, words, items)]
+
+
+def _stack_words(need: Need, items: Sequence[BufferFacts]) -> AdviceText:
+    """Where the text gives only the sum of what a kernel holds."""
+    over = need.over_bytes
+    missing = f"{amount(over)} are missing" if over is not None and over > 0 else f"{amount(size_of(items))} needed"
+    return AdviceText(
+        f"{_kernel(items)} holds {amount(size_of(items))} on its stack{_in(need)}",
+        "make its blocks smaller: an axis that is halved halves only the blocks that have it; or hold each block once "
+        "(pipeline_mode=pl.Buffered(1)), which at most halves all",
+        f"{missing}; the text does not list the blocks",
+    )
 
 
 def _plain_words(need: Need, items: Sequence[BufferFacts], by: int, left: str) -> AdviceText:
-    largest, space = items[0], need.memory_space.upper()
-    scratch = "scratch" in (largest.buffer.tag or "").lower()
-    what = "scratch operand " if scratch else ""
+    """A scratch operand that is too large."""
+    largest = items[0]
     shape = short_shape(largest.element, largest.dims) if largest.element else short_name(largest.buffer.name)
-    of = _of_capacity(need)
-    sentence = f"{what}{shape} of {_kernel(items)} takes {amount(largest.size)}{of} of {space}"
-    if not scratch:
-        sentence = f"{_kernel(items)} holds {amount(size_of(items))} on its stack{of} of {space}"
-    how = f"make the {'scratch' if scratch else 'blocks'} smaller, 1/{by} or less"
-    if scratch and largest.shape is not None and largest.dims:
+    sentence = f"scratch operand {shape} of {_kernel(items)} takes {amount(largest.size)}{_in(need)}"
+    how = f"make the scratch smaller, 1/{by} or less"
+    if largest.shape is not None and largest.dims:
         how += f": {_smaller(largest.shape, by)}"
     if need.memory_space == "smem":
         how += "; SMEM is for scalars, arrays belong into VMEM"
-    return AdviceText(sentence, how, left)
+    return AdviceText(sentence, how, left, key="scoped", target=by)
 
 
 def _without_list(facts: NeedFacts) -> list[Advice]:
@@ -166,21 +268,22 @@ def _without_list(facts: NeedFacts) -> list[Advice]:
 
 
 def _limit_advice(facts: NeedFacts, items: Sequence[BufferFacts]) -> list[Advice]:
-    """A higher limit, where the limit is what was exceeded: by as much as the chip may have."""
+    """A higher limit, where the limit is what was exceeded and a chip has as much."""
     need, used = facts.need, facts.need.used_bytes
     if not need.is_scoped_limit or used is None or need.memory_space != "vmem":
         return []
-    by = 1
-    while used // by >= PHYSICAL_VMEM and by < 1 << _MOST_HALVINGS:
-        by *= 2
-    kib = -(-(used // by) // _LIMIT_STEP) * _LIMIT_STEP >> 10
-    of = _of_capacity(need)
-    sentence = f"it is the compiler's limit{of} for scoped VMEM that is exceeded, not the chip's memory"
-    how = f"raise it: LIBTPU_INIT_ARGS=--xla_tpu_scoped_vmem_limit_kib={kib}, or vmem_limit_bytes of the Pallas call"
-    if by > 1:
-        how = f"blocks 1/{by}, and {how}"
-    words = AdviceText(sentence, how, f"{amount(used)} needed; v5e and v6e have 128 MiB")
-    return [advice_of(facts, "scoped", None, words, items)]
+    sentence = f"it is the compiler's limit{_of_capacity(need)} for scoped VMEM that is exceeded, not the chip's memory"
+    limit = -(-used // _LIMIT_STEP) * _LIMIT_STEP + _LIMIT_STEP
+    chips = [chip for chip, size in VMEM_OF.items() if limit < size]
+    arithmetic = f"{amount(used)} needed; v5e and v6e have 128 MiB, v5p and 7x 64 MiB"
+    if not chips:
+        how = "no chip has as much: make the blocks smaller first"
+    else:
+        how = f"raise it: vmem_limit_bytes={limit} of the Pallas call, or LIBTPU_INIT_ARGS="
+        how += f"--xla_tpu_scoped_vmem_limit_kib={limit >> 10}"
+        how += "" if len(chips) == len(VMEM_OF) else f"; on {' and '.join(chips)} only"
+    text = AdviceText(sentence, how, arithmetic, key="limit" if chips else "", target=limit if chips else None)
+    return [advice_of(facts, "scoped", None, text, items)]
 
 
 def _smaller(shape: Shape, by: int) -> str:
@@ -205,4 +308,5 @@ def _window(item: BufferFacts) -> _Window | None:
     if match is None or shape is None:
         return None
     levels = _LEVELS.search(tag)
-    return _Window(f"{match[1]} {match[2]}", shape, int(levels[1]) if levels is not None else 1)
+    full = parse_shape(match[4]) if match[4] else None
+    return _Window(f"{match[1]} {match[2]}", shape, full, int(levels[1]) if levels is not None else 1)

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tpuprof.parsers.memory.oom.advice import rule
+from tpuprof.parsers.memory.oom.advice.moments import Cuts
 from tpuprof.parsers.memory.oom.advice.roles import BufferFacts, NeedFacts, by_type
 from tpuprof.parsers.memory.oom.advice.rule import (
     AdviceText,
     ChangeOrder,
-    Cuts,
     Rule,
     advice_of,
     change,
@@ -82,30 +82,28 @@ def _cast(facts: NeedFacts) -> list[BufferFacts]:
 
 
 def _cast_cuts(facts: NeedFacts) -> Cuts:
-    """Weights that are cast where they are used: one layer's at a time.
+    """Weights that are passed in the type that they are cast to: no copy is left, and they and their gradients are as
+    narrow.
 
-    Of a copy for all layers of a scan a layer's part stays, of equal ones one. What there is once must be passed in the
-    narrow type, and nothing stays.
+    A cast inside of the layer saves nothing: the compiler takes it out of the loop, behind a barrier too.
     """
-    layered = [item for item in _cast(facts) if _layers_of(facts, item)]
-    cuts = {item.index: rule.resized(item, 0, 1) for item in layered}
-    for alike in by_type(item for item in _cast(facts) if not _layers_of(facts, item)).values():
-        cuts |= gone(alike[1:] or alike)
-    return rule.less(facts, cuts)
+    copies = _cast(facts)
+    dims = {item.whole_dims for item in copies if item.element == "bf16"}
+    wide = [item for item in facts.of("parameter", "gradient") if item.whole_dims in dims and item.element == "f32"]
+    return {**halved(wide), **gone(copies)}
 
 
-@change("duplicates", "duplicates", ChangeOrder.STATE, "weights cast a layer at a time", _cast_cuts)
-def cast(facts: NeedFacts, _: Sequence[BufferFacts], saving: int) -> AdviceText:
+@change("duplicates", "duplicates", ChangeOrder.STATE, "weights passed in bf16", _cast_cuts)
+def cast(facts: NeedFacts, cut: Sequence[BufferFacts], saving: int) -> AdviceText:
     """Copies of weights in another type."""
     items = _cast(facts)
-    element, left = items[0].element, size_of(items) - saving
-    how, arithmetic = f"pass them in {element}", summed(items)
-    if left:
-        how = "cast in the layer behind jax.lax.optimization_barrier: one layer at a time"
-        how += f"; or pass them in {element}, then none is left"
-        arithmetic += f"; one layer at work stays: {amount(left)}"
+    if not items:
+        return AdviceText("", "", "")
+    element = items[0].element
     sentence = f"weights cast to {element}{_all_layers(facts, items)}: {shapes_of(items)}"
-    return AdviceText(sentence, how, arithmetic, items=items)
+    how = f"pass them in {element}: then neither the copy nor float32 weights and gradients are there"
+    arithmetic = f"copies {amount(size_of(items))}, of weights and gradients {amount(saving - size_of(items))}"
+    return AdviceText(sentence, how, arithmetic, items=[*items, *(item for item in cut if item not in items)])
 
 
 def _layout_cuts(facts: NeedFacts) -> Cuts:
@@ -185,7 +183,7 @@ def _donation_advice(facts: NeedFacts) -> list[Advice]:
     how = "jax.jit(..., donate_argnums=...): outputs take the place of arguments that are not used again"
     if worth_it(facts, saving):
         sentence = f"outputs in memory beside arguments of the same shape: {shapes_of(items)}"
-        words = AdviceText(sentence, how, f"{summed(items)} could share memory")
+        words = AdviceText(sentence, how, f"{summed(items)} could share memory", key="donation")
         return [advice_of(facts, "donation", saving, words, items)]
     if cuts or need.aliased_bytes is None or not worth_it(facts, room) or facts.of("output"):
         return []

@@ -253,7 +253,7 @@ def _unknown(report: OomReport, partial: PartialReport, without_size: int) -> di
     unknown = {
         each.name: _SAID if each.name in partial.said_unknown else reason
         for each in fields(OomReport)
-        if getattr(report, each.name) is None and each.name not in ("log", "dump")
+        if getattr(report, each.name) is None and each.name not in ("log", "dump", "moments")
     }
     if "short" in partial.seen:
         unknown |= dict.fromkeys(_PARTS & unknown.keys(), _TOGETHER)

@@ -28,8 +28,13 @@ def attention(k, q, key, v):
     if k["flash"]:
         from jax.experimental.pallas.ops.tpu.flash_attention import flash_attention
 
-        heads_first = (part.transpose(0, 2, 1, 3) for part in (q, key, v))
-        return flash_attention(*heads_first, causal=True).transpose(0, 2, 1, 3)
+        def kernel(*parts):
+            heads_first = (part.transpose(0, 2, 1, 3) for part in parts)
+            return flash_attention(*heads_first, causal=True).transpose(0, 2, 1, 3)
+
+        spec = P("data", None, "model" if k["tensor"] else None, None)
+        spread = jax.shard_map(kernel, in_specs=(spec, spec, spec), out_specs=spec, check_vma=False)
+        return spread(q, key, v)
     scores = jnp.einsum("bqhd,bkhd->bhqk", q, key) / q.shape[-1] ** 0.5
     length = q.shape[1]
     causal = jnp.tril(jnp.ones((length, length), bool))
@@ -87,7 +92,8 @@ def adam(param, grad, mean, square):
     grad = grad.astype(jnp.float32)
     mean_ = 0.9 * mean.astype(jnp.float32) + 0.1 * grad
     square_ = 0.99 * square.astype(jnp.float32) + 0.01 * grad**2
-    return param - 1e-3 * mean_ / (jnp.sqrt(square_) + 1e-8), mean_.astype(mean.dtype), square_.astype(square.dtype)
+    new = param - 1e-3 * mean_ / (jnp.sqrt(square_) + 1e-8)
+    return new.astype(param.dtype), mean_.astype(mean.dtype), square_.astype(square.dtype)
 
 
 def adafactor(param, grad, rows, columns):
@@ -96,7 +102,7 @@ def adafactor(param, grad, rows, columns):
     rows = 0.99 * rows + 0.01 * (grad**2).mean(-1)
     columns = 0.99 * columns + 0.01 * (grad**2).mean(-2)
     scale = rows[..., None] * columns[..., None, :] / rows.mean(-1)[..., None, None]
-    return param - 1e-3 * grad * jax.lax.rsqrt(scale + 1e-30), rows, columns
+    return (param - 1e-3 * grad * jax.lax.rsqrt(scale + 1e-30)).astype(param.dtype), rows, columns
 
 
 def train_step(k, state, batch):

@@ -23,7 +23,10 @@ def experts(k, h, w):
 
 def loss(k, params, x):
     dtype = jnp.dtype(k["dtype"])
-    step = lambda h, w: experts(k, h, jax.tree.map(lambda leaf: leaf.astype(dtype), w))  # noqa: E731
+
+    def step(h, w):
+        return experts(k, h, jax.tree.map(lambda leaf: leaf.astype(dtype), w))
+
     step = jax.checkpoint(step) if k["checkpoint"] else step
     h, _ = jax.lax.scan(lambda h, w: (step(h, w), None), x.astype(dtype), params)
     return (h.astype(jnp.float32) ** 2).mean()

@@ -14,7 +14,9 @@ def build(k, array):
     moments = array((n, d, d), spec, jnp.dtype(k["state"]))
 
     def loss(weights, x):
-        layer = lambda h, w: (jax.nn.relu(h @ w.astype(h.dtype)), None)  # noqa: E731
+        def layer(h, w):
+            return jax.nn.relu(h @ w.astype(h.dtype)), None
+
         h, _ = jax.lax.scan(jax.checkpoint(layer) if k["checkpoint"] else layer, x, weights)
         return (h.astype(jnp.float32) ** 2).mean()
 

@@ -37,7 +37,7 @@ def log_of(name: str) -> OomLog:
 
 
 def test_the_short_text_says_nothing_of_parts() -> None:
-    (report,) = log_of("adam_state_too_large").reports
+    (report,) = log_of("Adam_state_too_large").reports
     assert (report.program, report.code) == ("jit_step", "E1000")
     assert report.used_bytes == round(58.72 * GIB) and report.capacity_bytes == round(31.24 * GIB)
     assert report.arguments_bytes is report.hlo_temp_bytes is report.program_bytes is None
@@ -45,7 +45,7 @@ def test_the_short_text_says_nothing_of_parts() -> None:
 
 
 def test_what_it_calls_temporaries_are_arguments_mostly(tmp_path: Path) -> None:
-    log = with_dumps(log_of("adam_state_too_large"), read_dumps([str(dump_of("adam_state_too_large", tmp_path))]))
+    log = with_dumps(log_of("Adam_state_too_large"), read_dumps([str(dump_of("Adam_state_too_large", tmp_path))]))
     (report,) = log.reports
     assert report.used_bytes == 63_048_783_904
     assert report.arguments_bytes is not None and report.hlo_temp_bytes is not None
@@ -68,7 +68,7 @@ def test_every_buffer_of_a_failed_compile(tmp_path: Path) -> None:
 
 
 def test_a_dump_of_another_program_is_named_and_left_out(tmp_path: Path) -> None:
-    log = log_of("adam_state_too_large")
+    log = log_of("Adam_state_too_large")
     whole = with_dumps(log, read_dumps([str(dump_of("decoder_scan", tmp_path))]))
     assert whole.reports == log.reports
     (note,) = whole.notes

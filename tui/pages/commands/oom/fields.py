@@ -59,6 +59,15 @@ def _said(
 _SPACES = of_each(lambda report: report.memory_space and space_words(report.memory_space), "log.reports")
 _NOTES = of_each(lambda triage: list(triage.notes), "triages")
 
+
+def _plan_of(triage: Triage) -> str | None:
+    return None if triage.plan is None else triage.plan.sentence
+
+
+def _owners_of(triage: Triage) -> dict[str, int] | None:
+    return None if triage.account is None else {owner: size for owner, size in triage.account.owners.items()}
+
+
 _ERROR_FIELDS: tuple[Field[OomErrors], ...] = (
     _said("kind", "when it was", "", VERBATIM, ""),
     Field("memory_space", VERBATIM, _SPACES, "which memory it is", _NOT_SAID, "which memory it is"),
@@ -90,6 +99,20 @@ _ERROR_FIELDS: tuple[Field[OomErrors], ...] = (
     _said("fragmentation", "the share of gaps", "", SHARE),
     _said("fragmentation_bytes", "gaps between buffers"),
     _said("is_cut", "whether the text ends in the middle", "", FLAG, ""),
+    Field(
+        "plan",
+        VERBATIM,
+        lambda errors, rows: [_plan_of(errors.triages[row]) for row in rows],
+        "the cheapest combination of changes that fits, or the one that comes nearest",
+        "nothing is too large, or the message names no buffers",
+    ),
+    Field(
+        "owners_bytes",
+        VERBATIM,
+        lambda errors, rows: [_owners_of(errors.triages[row]) for row in rows],
+        "whose the bytes are: owner to bytes, which add up to what is in use",
+        _NOT_SAID,
+    ),
     Field("notes", VERBATIM, _NOTES, "what else to know, a sentence each"),
 )
 

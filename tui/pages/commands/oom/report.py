@@ -87,6 +87,7 @@ def _markdown_error(triage: Triage, number: int, total: int, limit: int) -> list
         parts = [f"{part.name} {limit_size(part.size_bytes)}" for part in triage.parts]
         parts += [f"of that padding {limit_size(triage.padding_bytes)}"] if triage.padding_bytes else []
         lines.append(", ".join(parts))
+    lines += [f"Plan: {escaped(triage.plan.sentence)}"] if triage.plan is not None else []
     lines += [f"Note: {escaped(note)}" for note in triage.notes]
     lines.append("")
     for rank, advice in enumerate(triage.advice[:_ADVICE], 1):

@@ -34,6 +34,12 @@ _APART = "   "
 
 TITLE = "Memory over time"
 
+OF_PROGRAMS = (
+    "This peak is the device's, of arrays (heap) and of what loaded programs reserve (stack); that of the buffers is "
+    "one program's."
+)
+"""Why this peak is another one than that of a program's buffers."""
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryProfileState(Listing):
@@ -142,7 +148,8 @@ def note_lines(allocator: AllocatorProfile, pen: Pen) -> list[Line]:
     """What fragmentation means, why a line does not move, and what the table does not cover."""
     lacks = allocator.unknown.get("at_peak")
     left_out = f"The rows at the peak leave out {lacks}." if lacks else None
-    notes = (fragmentation_words(allocator), allocator.flat, left_out)
+    of_programs = OF_PROGRAMS if allocator.id.isdigit() else None
+    notes = (fragmentation_words(allocator), allocator.flat, left_out, of_programs)
     return [line for note in notes if note for line in pen.wrap(note, "dim", [(" ", "text")])]
 
 

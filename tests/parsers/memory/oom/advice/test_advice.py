@@ -68,7 +68,10 @@ def test_loss_logits_in_chunks() -> None:
     advice = advise(transformer())[2]
     assert advice.sentence == "loss logits f32[64,2047,16000], bf16[64,2047,16000], vocabulary 16,000"
     assert "chunks" in advice.how
-    assert advice.arithmetic == "7.81 GiB + 3.91 GiB = 11.7 GiB; 1/8 stays: 1.46 GiB"
+    assert (
+        advice.arithmetic
+        == "7.81 GiB + 3.91 GiB = 11.7 GiB; 1/8 stays: 1.46 GiB; the compiler decides, ~4.10 GiB to 10.3 GiB"
+    )
     assert advice.source == f"{MODELS}:64"
 
 
@@ -114,7 +117,7 @@ def test_attention_without_an_op() -> None:
 
 
 def test_gradients_and_copies_of_a_scan() -> None:
-    gradients, cast, moved, *rest = advise(adam_scan())
+    cast, gradients, moved, *rest = advise(adam_scan())
     assert gradients.kind == "bf16"
     assert gradients.saving_bytes == 12 * GIB
     assert gradients.sentence == (
@@ -122,10 +125,10 @@ def test_gradients_and_copies_of_a_scan() -> None:
         "and 1 more, zero-filled, of the weights' shapes"
     )
     assert cast.kind == "duplicates"
-    assert cast.saving_bytes == 9 * GIB * 31 // 32  # one layer must stay while it is at work
+    assert cast.saving_bytes == (9 + 9) * GIB  # half of 18 GiB of gradients: they are as narrow as their weights
     assert cast.sentence.startswith("weights cast to bf16, all 32 layers at once: bf16[32,16384,4096], ")
-    assert cast.how.endswith("one layer at a time; or pass them in bf16, then none is left")
-    assert cast.arithmetic == "4.00 GiB + 4.00 GiB + 1.00 GiB = 9.00 GiB; one layer at work stays: 288 MiB"
+    assert cast.how == "pass them in bf16: then neither the copy nor float32 weights and gradients are there"
+    assert cast.arithmetic == "copies 9.00 GiB, of weights and gradients 9.00 GiB"
     assert (moved.saving_bytes, moved.sentence) == (
         3 * GIB,
         "weights copied to another layout, all 32 layers at once: 3 x bf16[32,4096,32,128]",
@@ -136,9 +139,10 @@ def test_gradients_and_copies_of_a_scan() -> None:
 def test_casts_of_layers_that_are_written_out() -> None:
     shape = "bf16[8192,8192]{1,0:T(8,128)(2,1)}"
     made = [buffer(shape, label=f"convert.{n} = convert(param.{n})") for n in range(4)]
-    assert of_kind(need_of(*made), "duplicates").saving_bytes == 3 * 128 * MIB
-    alone = of_kind(need_of(made[0]), "duplicates")
-    assert (alone.saving_bytes, alone.how) == (128 * MIB, "pass them in bf16")
+    assert of_kind(need_of(*made), "duplicates").saving_bytes == 4 * 128 * MIB
+    weight = buffer("f32[8192,8192]{1,0:T(8,128)}", "params['up']", category="parameter", name="param.0")
+    alone = of_kind(need_of(made[0], weight), "duplicates")
+    assert (alone.saving_bytes, alone.how.partition(":")[0]) == ((128 + 128) * MIB, "pass them in bf16")
 
 
 def test_optimizer_state() -> None:

@@ -2,25 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.parsers.memory.oom.advice.needs import GIB, MIB, buffer, need_of, vmem_blocks
+from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.advice.advice import advise
 from tpuprof.parsers.memory.oom.advice.rule import FITS
+from tpuprof.parsers.memory.oom.model import Change
 
 
 def test_blocks_of_a_kernel() -> None:
-    (advice,) = advise(vmem_blocks())
-    assert advice.kind == "scoped"
-    assert advice.sentence == (
+    blocks, single = advise(vmem_blocks())
+    assert blocks.kind == single.kind == "scoped"
+    assert blocks.sentence == (
         "blocks of big_block_kernel.1: input 0 f32[16384,1024] x 2 buffers, output 0 f32[16384,1024] x 2 buffers"
     )
-    assert advice.how == (
-        f"make the blocks 1/4: 16384 -> 4096; {FITS}; or one buffer each (pipeline_mode=pl.Buffered(1)) -128 MiB"
-    )
-    assert advice.arithmetic == (
-        "128 MiB input 0 + 128 MiB output 0; 256 MiB / 4 = 64.0 MiB; "
+    assert blocks.how == f"make axis 0 of the blocks 1/4: 16384 -> 4096; {FITS}"
+    assert blocks.arithmetic == (
+        "128 MiB input 0 + 128 MiB output 0; 256 MiB - 192 MiB = 64.0 MiB; "
         "1/2 would fill all 128 MiB and leave the compiler nothing"
     )
-    assert advice.saving_bytes == 192 * MIB
+    assert blocks.saving_bytes == 192 * MIB
+    assert single.saving_bytes == 128 * MIB and "pl.Buffered(1)" in single.how
+
+
+def test_one_buffer_each_saves_and_may_not_be_enough() -> None:
+    need = replace(vmem_blocks(), capacity_bytes=96 * MIB, exceeded_bytes=None)
+    single = advise(need)[1]
+    assert FITS not in single.how and single.arithmetic.endswith("32.0 MiB are missing then")
+
+
+def window(operand: str, block: str, full: str) -> Buffer:
+    shapes = f"The window shape is {block}, while the full shape is {full}."
+    tag = (
+        f"{operand.split(maxsplit=1)[0]} window allocation for operator {operand}. {shapes} It has 2 buffering levels."
+    )
+    return buffer("u8[33554432]{0}", name="matmul.1", category="scoped", tag=tag, label="matmul.1 = custom-call(x, y)")
+
+
+def test_a_matrix_product_has_no_axis_that_all_blocks_have() -> None:
+    """Where two axes are as long, nothing says which blocks have the one that is halved: no saving is made up."""
+    made = (
+        window("input 0", "f32[1024,4096]", "f32[4096,4096]"),
+        window("input 1", "f32[4096,1024]", "f32[4096,4096]"),
+        window("output 0", "f32[1024,1024]", "f32[4096,4096]"),
+    )
+    blocks = advise(need_of(*made, space="vmem", used=96 * MIB, capacity=64 * MIB))
+    named = next(advice for advice in blocks if advice.saving_bytes is None)
+    assert "which blocks have which axis is not known" in named.arithmetic and FITS not in named.how
 
 
 def test_scratch_operand() -> None:
@@ -42,15 +71,18 @@ def test_limit_for_scoped_memory() -> None:
     need = need_of(made, space="vmem", used=int(33.84 * MIB), capacity=32 * MIB, is_scoped_limit=True)
     smaller, limit = advise(need)
     assert smaller.sentence == "splash_mha.1 holds 33.8 MiB on its stack of 32 MiB of VMEM"
-    assert limit.saving_bytes is None
-    assert "--xla_tpu_scoped_vmem_limit_kib=34816" in limit.how
+    assert smaller.saving_bytes is limit.saving_bytes is None
+    assert limit.change == Change("limit", 35 * MIB) and "vmem_limit_bytes=36700160" in limit.how
 
 
 def test_a_limit_above_what_chips_have_is_no_help() -> None:
     made = buffer(None, name="kernel.1", category="scoped", size=128 * MIB)
     need = need_of(made, space="vmem", used=128 * MIB, capacity=16 * MIB, is_scoped_limit=True)
     _, limit = advise(need)
-    assert limit.how.startswith("blocks 1/2, and raise it: LIBTPU_INIT_ARGS=--xla_tpu_scoped_vmem_limit_kib=65536")
+    assert limit.how == "no chip has as much: make the blocks smaller first" and limit.change is None
+    large = buffer(None, name="kernel.1", category="scoped", size=96 * MIB)
+    _, limit = advise(need_of(large, space="vmem", used=96 * MIB, capacity=16 * MIB, is_scoped_limit=True))
+    assert limit.how.endswith("on v5e and v6e only")
 
 
 def test_a_kernel_without_a_list() -> None:

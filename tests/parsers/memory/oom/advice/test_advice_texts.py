@@ -50,7 +50,7 @@ def test_transformer(shared: Path) -> None:
 
 def test_adam(shared: Path) -> None:
     found = first_of(shared, "compile_libtpu0017_v5e_params_adam_scan.txt")
-    assert [advice.kind for advice in found] == ["bf16", "duplicates", "duplicates"]
+    assert [advice.kind for advice in found] == ["duplicates", "bf16", "duplicates"]
 
 
 def test_tensorflow(shared: Path) -> None:
@@ -63,4 +63,5 @@ def test_kernels(shared: Path) -> None:
     for name in ("v5e_vmem_blocks", "v5e_vmem_scratch", "libtpu0017_v5e_smem_scratch", "libtpu0017_v5e_vmem_blocks"):
         found = first_of(shared, f"compile_{name}.txt")
         assert {advice.kind for advice in found} == {"scoped"}
-        assert FITS in found[0].how
+        is_known = not name.endswith("0017_v5e_vmem_blocks")  # its text does not list the blocks
+        assert (FITS in found[0].how) == is_known == (found[0].saving_bytes is not None)

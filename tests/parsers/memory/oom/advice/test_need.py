@@ -130,13 +130,14 @@ def test_of_many_buffers_the_largest() -> None:
 
 def test_advice_on_a_training_step() -> None:
     found = advise(need_of_memory(module("jit_train_step", 8 * GIB)))
-    assert [advice.kind for advice in found] == ["remat", "batch", "remat", "bf16", "optimizer", "bf16", "duplicates"]
-    remat, batch, attention, _, optimizer, gradients, cast = found
+    assert [advice.kind for advice in found] == ["remat", "batch", "remat", "bf16", "duplicates", "optimizer", "bf16"]
+    remat, batch, attention, _, cast, optimizer, gradients = found
     assert remat.sentence.startswith("activations kept for backward, 3 of 3 layers: 6 x bf16[3,8,1024,8192]")
-    assert remat.source == "model.py:79"
+    assert remat.source == "model.py:56"
     assert "8 on each device" in batch.sentence
     assert "f32[3,8,16,1024,1024]" in attention.sentence
-    assert attention.saving_bytes == 2816 * MIB
+    assert attention.saving_bytes is not None and 2700 * MIB < attention.saving_bytes < 2816 * MIB
+    assert attention.arithmetic.endswith("then another moment is the peak, 2.66 GiB lower")
     assert optimizer.sentence == "optimizer state['square'], state['mean'] in f32, 16 arrays"
     assert gradients.sentence.startswith("gradients of all 3 layers in f32: ")
     assert cast.sentence.startswith("weights cast to bf16, all 3 layers at once: ")
@@ -145,6 +146,6 @@ def test_advice_on_a_training_step() -> None:
 
 def test_advice_on_an_evaluation() -> None:
     found = advise(need_of_memory(module("jit_eval_step")))
-    assert [advice.kind for advice in found] == ["remat", "batch", "bf16", "duplicates"]
-    assert found[0].sentence == "attention logits f32[8,16,1024,1024]"
+    assert sorted(advice.kind for advice in found) == ["batch", "bf16", "duplicates", "remat"]
+    assert any(advice.sentence == "attention logits f32[8,16,1024,1024]" for advice in found)
     assert not any("backward" in advice.sentence for advice in found)

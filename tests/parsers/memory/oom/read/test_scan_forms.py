@@ -176,7 +176,7 @@ def test_says_why_figures_are_unknown() -> None:
     (report,) = read(OLD_HBM.text().encode()).reports
     assert report.unknown["arguments_bytes"] == "the error's text says that it is unknown"
     assert report.unknown["device"] == "the error's text does not give it"
-    places = {"log", "dump"}  # not what the text says, but where it was read
+    places = {"log", "dump", "moments"}  # not what the text says, but where it was read
     none = {name for name in report.__dataclass_fields__ if getattr(report, name) is None} - places
     assert none == set(report.unknown)
 

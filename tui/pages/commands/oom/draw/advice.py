@@ -113,11 +113,11 @@ def _in_full(triage: Triage, index: int, pen: Pen, selected: bool) -> list[Line]
 
 
 def _head(triage: Triage, index: int, glyphs: Glyphs, selected: bool) -> list[Span]:
-    saving = triage.advice[index].saving_bytes
+    saving, is_range = triage.advice[index].saving_bytes, triage.advice[index].least_bytes is not None
     return [
         (glyphs.mark if selected else " ", "mark"),
         (f"{index + 1:<2}", "key"),
-        (f"{_saving(saving):>{_SAVING}}  ", "good" if saving else "dim"),
+        (f"{'~' * is_range + _saving(saving):>{_SAVING}}  ", "good" if saving else "dim"),
     ]
 
 

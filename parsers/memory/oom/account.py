@@ -1,0 +1,112 @@
+"""One account of memory: whose each byte at the peak is. Memory's summary, cards and plan read it.
+
+Whose a buffer is follows from what defines it, what fills it and what it is used for (see `advice.roles`), and not from
+its size. What tiles leave empty is padding, whoever's buffer it is; what the text of an error does not list is unknown.
+The owners add up to the need to the byte.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Literal
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.memory.oom.advice.roles import BufferFacts, NeedFacts, Role, read
+from tpuprof.parsers.memory.oom.model import Need
+
+MemoryOwner = (
+    Literal["parameters", "gradients", "optimizer state", "activations kept for backward", "attention scores"]
+    | Literal["logits and loss", "KV cache", "inputs and outputs", "copies and layout changes", "collectives"]
+    | Literal["infeed and host transfers", "temporaries of ops", "constants", "kernel memory", "padding"]
+    | Literal["fragmentation", "unknown"]
+)
+"""Who owns bytes. ``temporaries of ops`` are in memory between the op that makes them and those that use them next."""
+
+_OF_ROLE: Mapping[Role, MemoryOwner] = {
+    "attention": "attention scores",
+    "loss": "logits and loss",
+    "activation": "activations kept for backward",
+    "backward": "temporaries of ops",
+    "forward": "temporaries of ops",
+    "gradient": "gradients",
+    "optimizer": "optimizer state",
+    "weight copy": "copies and layout changes",
+    "copy": "copies and layout changes",
+    "parameter": "parameters",
+    "output": "inputs and outputs",
+    "scoped": "kernel memory",
+}
+_CACHE = re.compile(r"(?<![A-Za-z])(?:kv_?)?cache|(?<![A-Za-z])past_key|kv_(?:key|value|pages)", re.IGNORECASE)
+_COLLECTIVE = re.compile(r"(?:all-(?:gather|reduce|to-all)|reduce-scatter|collective-|ragged-all-to-all)")
+_TRANSFER = re.compile(r"(?:infeed|outfeed|send|recv)(?:-|$)")
+_COPIES = frozenset(("copy", "copy-start", "copy-done", "transpose"))
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryAccount:
+    """Whose the bytes of a need are.
+
+    Attributes:
+        owners: bytes of each owner that has any, the largest first; they add up to `total_bytes`.
+        of_buffers: the owner of each of the need's buffers, padding aside.
+        unknown: why there are bytes of no known owner, a phrase; None where there are none.
+    """
+
+    total_bytes: int
+    owners: Mapping[MemoryOwner, int]
+    of_buffers: tuple[MemoryOwner, ...]
+    unknown: str | None
+
+
+def account(need: Need) -> MemoryAccount | None:
+    """The account of a need; None where not even the need is known."""
+    if need.used_bytes is None:
+        return None
+    return account_of(read(need))
+
+
+def account_of(facts: NeedFacts) -> MemoryAccount:
+    """The account of a need that was read; what is listed beyond the need is not counted."""
+    total = facts.need.used_bytes or 0
+    sizes: Counter[MemoryOwner] = Counter()
+    of_buffers = tuple(owner_of(item, facts.need) for item in facts.items)
+    left = total
+    for item, owner in zip(facts.items, of_buffers, strict=True):
+        size = min(item.size, left)
+        left -= size
+        padding = min(item.buffer.padding_bytes or 0, size)
+        sizes["padding"] += padding
+        sizes[owner] += size - padding
+    sizes["unknown"] += left
+    ordered = {owner: size for owner, size in sizes.most_common() if size}
+    unknown = None
+    if ordered.get("unknown"):
+        unknown = "what these bytes hold is not known from the HLO" if facts.need.is_whole else _NOT_LISTED
+    return MemoryAccount(total, ordered, of_buffers, unknown)
+
+
+_NOT_LISTED = "the error's text does not list what holds them"
+
+
+def owner_of(item: BufferFacts, need: Need) -> MemoryOwner:
+    """Whose a buffer is, without its padding."""
+    buffer = item.buffer
+    if buffer.category == "constant":
+        return "constants"
+    if buffer.category == "thread-local":
+        return "temporaries of ops"
+    if _COLLECTIVE.match(item.opcode):
+        return "collectives"
+    if _TRANSFER.match(item.opcode):
+        return "infeed and host transfers"
+    if buffer.category in ("parameter", "output") and _CACHE.search(f"{item.op} {buffer.name}"):
+        return "KV cache"
+    if item.role == "parameter" and not item.is_float:
+        return "inputs and outputs"
+    if item.role == "other":
+        if item.opcode in _COPIES:
+            return "copies and layout changes"
+        return "temporaries of ops" if item.is_temporary and (item.op or need.is_whole) else "unknown"
+    return _OF_ROLE.get(item.role, "unknown")

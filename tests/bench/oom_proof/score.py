@@ -1,0 +1,63 @@
+"""How well the advice held: predicted against compiled savings, and what was said to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tests.bench.oom_proof.tries import NEAR, Try
+from tpuprof.parsers.base.record import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Counts over some tries.
+
+    Attributes:
+        tries: how many changes were compiled.
+        judged: of those, with a predicted and a compiled saving.
+        near, far: of these, off by at most 10 %, by more than 25 % (and outside of the range, where one was given).
+        said, wrong: said to fit; of those that do not.
+        fitting: that fit; of those `said - wrong` were said to.
+    """
+
+    tries: int
+    judged: int
+    near: int
+    far: int
+    said: int
+    wrong: int
+    fitting: int
+
+    @classmethod
+    def of(cls, tries: Iterable[Try]) -> Score:
+        """Counts."""
+        every = list(tries)
+        errors = [each.error for each in every if each.error is not None]
+        said = [each for each in every if each.said_fits]
+        return cls(
+            tries=len(every),
+            judged=len(errors),
+            near=sum(error <= NEAR for error in errors),
+            far=sum(each.is_far for each in every),
+            said=len(said),
+            wrong=sum(not each.fits for each in said),
+            fitting=sum(each.fits for each in every),
+        )
+
+
+def table(tries: Sequence[Try]) -> str:
+    """The README's table: a row for each half, and one for all."""
+    lines = [
+        "| programs | changes compiled | saving within 10 % | off by more than 25 % | said to fit, and does "
+        "| fits, and was said to |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, half in (("tuned on", "tuned"), ("held back", "held"), ("all", "")):
+        some = [each for each in tries if not half or each.half == half]
+        score, programs = Score.of(some), len({each.case for each in some})
+        right = score.said - score.wrong
+        lines.append(
+            f"| {name}: {programs} | {score.tries} | {score.near} of {score.judged} | {score.far} of {score.judged} "
+            f"| {right} of {score.said} | {right} of {score.fitting} |"
+        )
+    return "\n".join(lines)

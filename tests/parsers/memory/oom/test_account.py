@@ -1,0 +1,67 @@
+"""The account of memory: whose each byte is, and that the owners add up to the need to the byte."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.parsers.memory.oom.advice.needs import GIB, MIB, buffer, need_of
+from tests.support.imports import ROOT
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.proto import hlo_pb2
+from tpuprof.parsers.memory.model import HBM, ModuleLabel, SpaceMemory
+from tpuprof.parsers.memory.modules.space_memory import space_memory
+from tpuprof.parsers.memory.oom.account import account
+from tpuprof.parsers.memory.oom.triage import need_of_memory
+
+MODULES = sorted((ROOT / "tests/demo/modules").glob("*.gz")) + sorted(
+    (ROOT / "tests/bench/oom_proof/data").glob("*.gz")
+)
+
+
+def memory_of(path: Path) -> SpaceMemory:
+    hlo = HloModule(hlo_pb2.HloProto.FromString(gzip.decompress(path.read_bytes())))
+    return space_memory(hlo, ModuleLabel(path.name, None, "test"), HBM, None)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
+def test_a_module_s_owners_add_up_to_its_peak(path: Path) -> None:
+    memory = memory_of(path)
+    made = account(need_of_memory(memory))
+    assert made is not None and sum(made.owners.values()) == made.total_bytes == memory.peak_bytes
+    assert made.owners.get("unknown", 0) == 0 and made.unknown is None
+
+
+def test_what_a_scan_keeps_is_told_by_what_fills_it() -> None:
+    """The compiler sets these arrays aside empty, without any op."""
+    made = account(need_of_memory(memory_of(ROOT / "tests/bench/oom_proof/data/decoder_scan.pb.gz")))
+    assert made is not None
+    assert made.owners["activations kept for backward"] > 14 * GIB and made.owners["attention scores"] == 12 * GIB
+    assert made.owners.get("temporaries of ops", 0) < GIB // 10
+
+
+def test_a_text_without_buffers_is_unknown() -> None:
+    made = account(need_of(used=45 * GIB, capacity=16 * GIB))
+    assert made is not None and made.owners == {"unknown": 45 * GIB}
+    assert made.unknown == "the error's text does not list what holds them"
+
+
+def test_the_need_alone_may_be_unknown() -> None:
+    assert account(need_of(kind="runtime", requested=GIB)) is None
+
+
+def test_padding_is_an_owner() -> None:
+    made = account(need_of(buffer("f32[65536,4]{1,0:T(8,128)}", "params['w']", category="parameter"), used=32 * MIB))
+    assert made is not None and made.owners == {"padding": 31 * MIB, "parameters": MIB}
+
+
+@given(sizes=st.lists(st.integers(0, 1 << 40), max_size=6), used=st.integers(0, 1 << 42))
+def test_whatever_is_listed_the_owners_add_up(sizes: list[int], used: int) -> None:
+    listed = [buffer("f32[8,128]{1,0:T(8,128)}", size=size) for size in sizes]
+    made = account(need_of(*listed, used=used))
+    assert made is not None and sum(made.owners.values()) == used
+    assert all(size > 0 for size in made.owners.values())
