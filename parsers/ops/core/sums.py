@@ -267,10 +267,10 @@ def _take_figures(
     """
     n, columns = room.count, room.columns
     ids = columns.metadata_id[:n]
-    nominal = duration[:n].astype(np.float64)
+    nominal: NDArray[np.generic] = duration[:n]
     for name, row in rows.items():
         column = StatColumn(columns.kind[row, :n], columns.value[row, :n], np.zeros(0, np.uint32))
-        if column.is_number.any():
+        if column.kind.any() and column.is_number.any():
             part = core_ops.stat_sum(ids, column.floats(), len(normalized))
             so_far = stat_sums.get(name)
             stat_sums[name] = (
