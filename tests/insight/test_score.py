@@ -23,6 +23,9 @@ LEAST: dict[tuple[Half, Part], tuple[int, int]] = {
 @pytest.mark.parametrize("part", PARTS)
 def test_the_score_holds(half: Half, part: Part) -> None:
     answers = [answer(case) for case in CASES if HALF_OF[case.name] == half and case.part == part]
+    for finding in (finding for one in answers for finding in one.findings):
+        claimed = sum(claim.time_ps for claim in finding.claims)
+        assert claimed == pytest.approx(finding.worth_ps or 0.0, rel=1e-9), finding.title
     reached = score(answers, HALF_OF)
     assert reached.right >= LEAST[half, part][0]
     assert reached.quiet >= LEAST[half, part][1]

@@ -229,18 +229,28 @@ class Budget:
             place,
         )
 
+    def with_claim(self, finding: Finding, claim: Claim) -> Finding:
+        """A finding with what it claims, and with words on what of that is hard to win.
+
+        Time at the roof goes only with work or bytes. What could run beside the computation can hide behind that for no
+        longer than it takes.
+        """
+        claims = tuple(
+            OwnerClaim(owner, ps) for owner, ps in zip(OWNERS, claim.owner_ps.tolist(), strict=True) if ps > 0
+        )
+        at_roof, basis, advice = claim.of("ideal"), finding.basis, finding.advice
+        if at_roof >= _NAMED * claim.worth_ps:
+            basis += f" {time(at_roof)} of it is time at the roof, which only less work or fewer bytes can save."
+        if finding.kind in OVERLAPPED and claim.worth_ps > self.computing_ps:
+            advice += f" What computes takes {time(self.computing_ps)}: beside it at most that much can be hidden."
+        return replace(finding, claims=claims, basis=basis, advice=advice)
+
 
 _NAMED = 0.01
 """Time at the roof is named in a finding's basis from this share of its worth on."""
 
-
-def with_claim(finding: Finding, claim: Claim) -> Finding:
-    """A finding with what it claims, and with a word on the part of that in which ops are at their roof."""
-    claims = tuple(OwnerClaim(owner, ps) for owner, ps in zip(OWNERS, claim.owner_ps.tolist(), strict=True) if ps > 0)
-    at_roof, basis = claim.of("ideal"), finding.basis
-    if at_roof >= _NAMED * claim.worth_ps:
-        basis += f" {time(at_roof)} of it is time at the roof, which only less work or fewer bytes can save."
-    return replace(finding, claims=claims, basis=basis)
+OVERLAPPED: frozenset[FindingKind] = frozenset(("collective", "dcn", "sparse-core", "host-offload", "copy-wait"))
+"""Kinds of findings about what could run beside the computation."""
 
 
 def budget(evidence: Evidence, account: Ledger | None) -> Budget | None:

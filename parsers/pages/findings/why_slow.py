@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tpuprof.parsers.pages.findings.budget import Budget, budget, with_claim
+from tpuprof.parsers.pages.findings.budget import Budget, budget
 from tpuprof.parsers.pages.findings.capture import memory_nearly_full, no_device_events
 from tpuprof.parsers.pages.findings.cores.collectives import (
     across_slices,
@@ -103,7 +103,7 @@ def _claiming(
         one_or_more = look(left)
         for finding, claim in one_or_more if isinstance(one_or_more, list) else [one_or_more]:
             if finding is not None:
-                found.append(with_claim(finding, claim))
+                found.append(left.with_claim(finding, claim))
                 left = left.after(claim)
     return found, left
 

@@ -14,11 +14,19 @@ from tpuprof.parsers.base.words import sentence_name, share, time
 from tpuprof.parsers.ops.host.activity import IdleTime, is_of_program
 from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.pages.findings.finding import ADVICE
+from tpuprof.parsers.pages.findings.finding import ADVICE, Finding
 from tpuprof.parsers.pages.findings.ops.losses import Loss
 from tpuprof.parsers.pages.findings.when import when
 from tpuprof.parsers.pages.overview.owner_ops import OwnerOps, owner_ops
-from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, OWNERS, WAITS, OpOwners, Owner, owner_index
+from tpuprof.parsers.steps.accounts.owners import (
+    OWNER_GROUPS,
+    OWNER_TITLES,
+    OWNERS,
+    WAITS,
+    OpOwners,
+    Owner,
+    owner_index,
+)
 from tpuprof.parsers.steps.ledger import LEAST_BETWEEN, Ledger
 
 if TYPE_CHECKING:
@@ -124,6 +132,8 @@ class OwnerTime:
         timing: in which steps it is: ``every 4th step``, ``from step 106 on``, ``in 2 of 23 steps``; empty where it is
             in most of them, or nothing tells these from the others.
         timing_ps, elsewhere_ps: what it has in these steps, and in the others; both are 0 where that is empty.
+        claimed_ps: what findings claim of its time in a step, and up to the next one where steps lie apart.
+        unclaimed_ps: the rest of that time.
         without_ps: what it would have in a step without some owners; None where none is taken away.
     """
 
@@ -139,6 +149,8 @@ class OwnerTime:
     timing: str = ""
     timing_ps: float = 0.0
     elsewhere_ps: float = 0.0
+    claimed_ps: float = 0.0
+    unclaimed_ps: float = 0.0
 
     @property
     def is_regular(self) -> bool:
@@ -224,6 +236,7 @@ def step_account(of: Ledger, table: OpTable, rates: Rates, of_ops: OpOwners, idl
                 timing=timing.words,
                 timing_ps=timing.inside_ps if timing.words else 0.0,
                 elsewhere_ps=timing.outside_ps if timing.words else 0.0,
+                unclaimed_ps=float(mean[column]) + float(between[column]) * of.steps_lie_apart,
             )
         )
     host_names = [of.core_names[int(np.flatnonzero(of.hosts == host)[0])].rpartition(":")[0] for host in _hosts(of)]
@@ -238,6 +251,35 @@ def step_account(of: Ledger, table: OpTable, rates: Rates, of_ops: OpOwners, idl
         verdict=verdict_of(of, table, rates, idle),
         ops=owner_ops(table, of_ops),
     )
+
+
+def with_claims(of: StepAccount, found: Sequence[Finding]) -> StepAccount:
+    """An account with what the findings about its steps claim of each owner."""
+    claimed: dict[Owner, float] = dict.fromkeys(OWNERS, 0.0)
+    for claim in (claim for finding in found for claim in finding.claims):
+        claimed[claim.owner] += claim.time_ps
+    owners = (
+        replace(each, claimed_ps=claimed[each.owner], unclaimed_ps=max(0.0, each.unclaimed_ps - claimed[each.owner]))
+        for each in of.owners
+    )
+    return replace(of, owners=tuple(owners))
+
+
+def explained(of: StepAccount) -> str:
+    """A sentence on how much of what is not at the roof findings claim, and whose most of the rest is."""
+    lost = [each for each in of.owners if each.owner != "ideal"]
+    claimed, left = sum(each.claimed_ps for each in lost), sum(each.unclaimed_ps for each in lost)
+    if claimed + left < 1:
+        return ""
+    rest, words = max(lost, key=lambda each: each.unclaimed_ps), ""
+    if rest.unclaimed_ps >= _LEAST_REST * (claimed + left):
+        what = "ops below their roof" if rest.owner == "loss" else OWNER_TITLES[rest.owner]
+        words = f"; {time(rest.unclaimed_ps)} of the rest is {what}"
+    return f"Reasons explain {time(claimed)} of {time(claimed + left)} that are not at the roof{words}."
+
+
+_LEAST_REST = 0.01
+"""An owner's part of what no finding explains is named from this share of all that is not at the roof on."""
 
 
 def owners_without(owners: Sequence[OwnerTime], of: Without) -> tuple[OwnerTime, ...]:

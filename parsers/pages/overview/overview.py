@@ -45,7 +45,7 @@ from tpuprof.parsers.pages.overview.accounts_of_ops import OpAccounts, op_accoun
 from tpuprof.parsers.pages.overview.bottleneck import bottleneck_of
 from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
 from tpuprof.parsers.pages.overview.generic_overview import generic_overview, generic_steps
-from tpuprof.parsers.pages.overview.ledger import StepAccount, step_account
+from tpuprof.parsers.pages.overview.ledger import StepAccount, step_account, with_claims
 from tpuprof.parsers.pages.overview.model import Environment, Overview, Step
 from tpuprof.parsers.pages.overview.performance import counted_words, first_start, performance_of, step_parts
 from tpuprof.parsers.pages.steps import common_steps
@@ -86,6 +86,8 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
     whole = budget(evidence, steps_account)
     products = None if whole is None else products_of(whole)
     programs = () if whole is None else large_arrays(whole)
+    found = findings_of(evidence, whole, products, programs)
+    account = None if steps_account is None or whole is None else _account(steps_account, whole, products, programs)
     return Overview(
         hosts=tuple(summary.host for summary in summaries),
         environment=environment,
@@ -93,13 +95,13 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         shares=shares,
         steps=steps,
         step_parts=step_parts(steps),
-        findings=findings_of(evidence, whole, products, programs),
+        findings=found,
         undetectable=undetectable(evidence),
         top_ops=top_ops,
         bottleneck=bottleneck_of(steps, table, source, shares, top_ops, unknown, numbered),
         inference=_latencies(summaries, environment.is_training, modules),
         infers=_infers(summaries, environment.is_training, common.grid is not None and common.grid.source == "steps"),
-        account=None if steps_account is None or whole is None else _account(steps_account, whole, products, programs),
+        account=None if account is None else with_claims(account, found),
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,

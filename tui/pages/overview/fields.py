@@ -10,13 +10,13 @@ from tpuprof.parsers.pages.overview.model import Overview, Share, Step, StepPart
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.format import UNKNOWN, duration, flop_rate, percent, utc
-from tpuprof.tui.report.fields import NO_REASON, Metric, Table, attribute, listed, nested, object_table
+from tpuprof.tui.report.fields import NO_REASON, Metric, Table, attribute, in_order, listed, nested, object_table
 from tpuprof.tui.report.shared import quantities
 from tpuprof.tui.report.shared.quantities import BOTTLENECK, LATENCIES, RANK, STEP_TIME, latency_metrics
 from tpuprof.tui.report.units import COUNT, FLAG, PERCENT, SHARE, TEXTS, TIME_MS, TIME_PS, VERBATIM, Unit, plain
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.pages.findings.finding import Finding
+    from tpuprof.parsers.pages.findings.finding import Finding, OwnerClaim
     from tpuprof.parsers.pages.inference import InferencePage
     from tpuprof.tui.report.describe import Section
 
@@ -181,6 +181,17 @@ def findings_heading(findings: Sequence[Finding]) -> str:
     return "worth a step" if all(finding.per == "step" for finding in findings) else "worth in the capture"
 
 
+CLAIMS: Table[Sequence[OwnerClaim]] = object_table(
+    "claims",
+    (
+        attribute("owner", VERBATIM, "whose time it is: an owner of the ledger"),
+        attribute("time_ms", TIME_MS, "mean over cores, and over steps where there are any"),
+    ),
+)
+
+_CLAIMED = (
+    "the time of the ledger's owners that it is about, which adds up to worth_ms; no two findings claim the same time"
+)
 _NO_WORTH = "nothing tells what could be won; the finding says where the time is"
 _NO_TARGET = "the finding is about the tab as a whole"
 FINDINGS: Table[Sequence[Finding]] = object_table(
@@ -198,7 +209,9 @@ FINDINGS: Table[Sequence[Finding]] = object_table(
         attribute("advice", VERBATIM, "what to try"),
         attribute("tab", VERBATIM, "where to look", "where", name="place.tab"),
         attribute("target", VERBATIM, "the op or step there", null=_NO_TARGET, name="place.target"),
+        attribute("claims", listed(CLAIMS), _CLAIMED),
     ),
+    csv=in_order("kind title worth_ms per worth_fraction after_ms is_estimate basis evidence advice tab target"),
     markdown=("kind", "title", "worth_ms", "worth_fraction", "after_ms", "tab"),
 )
 

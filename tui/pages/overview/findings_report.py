@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.findings.finding import KIND_OWNERS, KINDS
+from tpuprof.parsers.pages.overview.ledger import explained
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -95,6 +96,13 @@ def declare(content: Content, request: ReportRequest) -> Declared:
     )
 
 
+def _explained(page: Overview) -> list[str]:
+    """A sentence on how much of the step the findings explain; nothing where none claims any of it."""
+    if page.account is None or not any(finding.claims for finding in page.findings):
+        return []
+    return [explained(page.account)]
+
+
 def _details(page: Overview, shown: Rows) -> list[str]:
     """What each finding rests on, and what to try."""
     lines = [] if page.findings else ["", _nothing(page)]
@@ -102,7 +110,7 @@ def _details(page: Overview, shown: Rows) -> list[str]:
         lines += ["", f"### {rank}. {escaped(finding.title)}", ""]
         lines += [f"- {escaped(sentence)}" for sentence in (*finding.evidence, finding.basis)]
         lines += ["", escaped(finding.advice)]
-    return lines
+    return [*lines, *(part for sentence in _explained(page) for part in ("", escaped(sentence)))]
 
 
 def _drawn(page: Overview, most: int, pen: Pen) -> list[Line]:
@@ -113,6 +121,8 @@ def _drawn(page: Overview, most: int, pen: Pen) -> list[Line]:
         lines += pen.wrap(_nothing(page), "strong")
     if len(page.findings) > most:
         lines.append(pen.fit([(f"and {len(page.findings) - most} more", "dim")]))
+    for sentence in _explained(page):
+        lines += pen.wrap(sentence, "text")
     sought = _sought(page)
     absent = [kind.kind for kind in sought if not kind.found and not kind.undetectable]
     lines.append(pen.rule("Looked for"))

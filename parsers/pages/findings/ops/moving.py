@@ -10,7 +10,7 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Floats, is_among, without
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.base.words import sentence_name, share, short, size, time, times
+from tpuprof.parsers.base.words import sentence_name, share, short, size, times
 from tpuprof.parsers.formats.hlo.shapes import Shape, shapes_in
 from tpuprof.parsers.ops.device import HOST_TRANSFER
 from tpuprof.parsers.ops.roofline import holds_ops
@@ -178,7 +178,6 @@ def host_offload(budget: Budget, offloaded: Rows) -> Claimed:
     worth = claim.worth_ps
     if worth < LEAST_OFFLOAD * budget.whole_ps:
         return NOTHING
-    hides = budget.computing_ps
     rows, op_ps = np.concatenate([offloaded, sent_rows]), np.concatenate([copy_ps, sent_ps])
     title, place, largest = "Transfers to and from the host stall the device", JumpTarget("timeline"), ""
     if len(rows):
@@ -199,10 +198,6 @@ def host_offload(budget: Budget, offloaded: Rows) -> Claimed:
             *(_rates(budget, offloaded, copy_ps) if len(offloaded) else ()),
         ],
         place,
-        advice=""
-        if worth <= hides
-        else f"Offload less: what computes in a step takes {time(hides)}, so that running "
-        "beside it can hide at most that much of the transfers.",
     )
     return finding, claim
 
@@ -219,8 +214,8 @@ def _rates(budget: Budget, rows: Rows, times: Floats) -> Iterator[str]:
         way = "to the host" if shape.memory_space == HOST_MEMORY else "from the host"
         rate = shape.padded_bytes / once * 1e12
         yield (
-            f"{sentence_name(table.name[row])} brings {size(shape.padded_bytes)} {way}, at {rate / 1e9:.1f} GB/s or "
-            "more."
+            f"{sentence_name(table.name[row])} brings {size(shape.padded_bytes)} {way}, at {rate / 1e9:.1f} GB/s at "
+            "most: a part of it may run beside the computation."
         )
 
 

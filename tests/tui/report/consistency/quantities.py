@@ -386,6 +386,7 @@ COUNTS = (
         ),
     ),
     Quantity("what findings are worth", each(("overview", "findings"), "findings[].worth_ms")),
+    Quantity("time of owners that findings claim", each(("overview", "findings"), "findings[].claims[].time_ms")),
     Quantity("shares that findings are worth", each(("overview", "findings"), "findings[].worth_fraction")),
     Quantity("what is left without findings", each(("overview", "findings"), "findings[].after_ms")),
     *(

@@ -20,6 +20,7 @@ from tests.tui.report.consistency.documents import (
 )
 from tpuprof.parsers.pages.hosts.model import PARTS
 from tpuprof.parsers.steps.accounts.owners import OWNERS
+from tpuprof.parsers.steps.ledger import LEAST_BETWEEN
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, Line
 from tpuprof.tui.pages.overview.details import step_details
@@ -41,6 +42,23 @@ def owners(shown: Documents) -> Iterator[Sum]:
     for table in ("steps", "cores", "hosts"):
         for row in page[table]:
             yield f"{table} {row['name']}", row["time_ms"], [row[f"{owner}_ms"] for owner in OWNERS]
+
+
+def claims(shown: Documents) -> Iterator[Sum]:
+    """What a finding is worth by owner, an owner's time that findings claim, and what they leave of it."""
+    found = [each for each in shown["findings"]["findings"] if each["worth_ms"] is not None]
+    for finding in found:
+        yield finding["title"], finding["worth_ms"], [claim["time_ms"] for claim in finding["claims"]]
+    page = shown["ledger"]
+    if page["step_time_ms"] is not None:
+        of_step = all(finding["per"] == "step" for finding in found)
+        apart = page["period_ms"] - page["step_time_ms"] >= LEAST_BETWEEN * page["period_ms"]
+        for owner in page["owners"]:
+            mine = [claim["time_ms"] for each in found for claim in each["claims"] if claim["owner"] == owner["owner"]]
+            if of_step:
+                yield f"{owner['owner']}, claimed", owner["claimed_ms"], [*mine, 0.0]
+            whole = owner["time_ms"] + owner["between_ms"] * apart
+            yield owner["owner"], whole, [owner["claimed_ms"], owner["unclaimed_ms"]]
 
 
 def hosts_and_cores(shown: Documents) -> Iterator[Sum]:
@@ -142,7 +160,7 @@ def memory(shown: Documents) -> Iterator[Sum]:
 
 
 LISTS: tuple[Callable[[Documents], Iterator[Sum]], ...] = (
-    *(owners, hosts_and_cores, shares, input_ops, collectives, trees, latencies, memory),
+    *(owners, claims, hosts_and_cores, shares, input_ops, collectives, trees, latencies, memory),
 )
 
 

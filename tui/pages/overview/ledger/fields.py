@@ -40,6 +40,8 @@ NO_STEPS = "the profile has no steps that take time"
 _NOTHING_TAKEN = "no --without takes an owner away"
 _NO_PATTERN = "it is in most steps, or nothing distinguishes those that have it"
 _OWNER_COLUMNS = in_order("time_ms percent between_ms worst_step worst_step_ms worst_core worst_core_ms timing")
+_WHOLE = "its time in a step, and up to the next one where steps lie apart"
+_CLAIMS = in_order("claimed_ms unclaimed_ms")
 OWNER_TIMES: Table[Sequence[OwnerTime]] = object_table(
     "owners",
     (
@@ -51,6 +53,8 @@ OWNER_TIMES: Table[Sequence[OwnerTime]] = object_table(
         attribute("worst_step_ms", TIME_MS, "what it has there, mean over cores", "there"),
         attribute("worst_core", VERBATIM, "the core on which it has most", "most on core"),
         attribute("worst_core_ms", TIME_MS, "what it has there, mean over steps", "there, a step"),
+        attribute("claimed_ms", TIME_MS, f"what findings claim of {_WHOLE}", "explained"),
+        attribute("unclaimed_ms", TIME_MS, f"what no finding claims of {_WHOLE}", "unexplained"),
         attribute("timing", TEXT, "in which steps it is: every 4th step, from step 106 on", "when", null=_NO_PATTERN),
         attribute(
             "without_ms",
@@ -61,7 +65,7 @@ OWNER_TIMES: Table[Sequence[OwnerTime]] = object_table(
         ),
     ),
     (Metric("title", VERBATIM, lambda of: OWNER_TITLES[of.owner], "what the page calls it", heading="owner"),),
-    csv=("owner", *_OWNER_COLUMNS, "without_ms"),
+    csv=("owner", *_OWNER_COLUMNS, *_CLAIMS, "without_ms"),
     markdown=("title", *_OWNER_COLUMNS),
 )
 
