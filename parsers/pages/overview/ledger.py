@@ -27,7 +27,7 @@ from tpuprof.parsers.steps.accounts.owners import (
     Owner,
     owner_index,
 )
-from tpuprof.parsers.steps.ledger import LEAST_BETWEEN, Ledger
+from tpuprof.parsers.steps.ledger import Ledger
 
 if TYPE_CHECKING:
     from tpuprof.parsers.steps.what_if import Without
@@ -191,15 +191,6 @@ class StepAccount:
     verdict: Verdict
     ops: Mapping[Owner, OwnerOps]
     losses: tuple[Loss, ...] = ()
-
-    @property
-    def steps_lie_apart(self) -> bool:
-        """Whether so much lies between steps that shares and claims are of the time from a step to the next."""
-        return self.period_ps - self.step_ps >= LEAST_BETWEEN * self.period_ps
-
-    def divided_ps(self, of: OwnerTime) -> float:
-        """The time of an owner that findings divide: between steps too where these lie apart."""
-        return of.time_ps + of.between_ps * self.steps_lie_apart
 
     def fraction(self, *owners: Owner) -> float:
         """The part of the mean step that some owners have, 0-1."""

@@ -15,8 +15,8 @@ from tests.support.golden import check_lines
 from tests.support.golden import frame as text_of
 from tests.support.made.pages import MS, training_account, training_ledger, training_overview, two_findings
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.pages.findings.finding import OwnerClaim
-from tpuprof.parsers.pages.overview.ledger import StepAccount, owners_without
+from tpuprof.parsers.pages.findings.finding import Finding, OwnerClaim
+from tpuprof.parsers.pages.overview.ledger import StepAccount, owners_without, with_claims
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.owner_ops import OwnerOp, OwnerOps
 from tpuprof.parsers.session.pages import LEDGER
@@ -69,25 +69,27 @@ def test_the_card_of_an_owner_has_its_definition_its_time_its_steps_its_cores_an
     assert "Over the whole capture and all cores, between steps too: 3 ops, 400 ms\nbeyond the roof." in said
 
 
-def test_the_card_says_which_reasons_claim_how_much_and_what_none_explains() -> None:
-    account, (first, second) = account_with_ops(), two_findings()
+def reasoned(owner: Owner, *reasons: Finding) -> str:
+    """The card of an owner where these are the reasons."""
+    account = with_claims(account_with_ops(), reasons)
+    return text_of(bar_details(bar_of(owner, account), account, reasons, "somewhere", Pen(76, BLOCK)))
+
+
+def test_the_card_says_which_reasons_claim_how_much_and_what_none_claims() -> None:
+    first, second = two_findings()
     reasons = (
         first,
         dataclasses.replace(first, claims=(OwnerClaim("loss", 10.0 * MS), OwnerClaim("input", 3.0 * MS))),
         dataclasses.replace(second, claims=(OwnerClaim("loss", 5.0 * MS),)),
     )
-    said = text_of(bar_details(bar_of("loss", account), account, reasons, "somewhere", Pen(76, BLOCK)))
+    said = reasoned("loss", *reasons)
     assert "2 and 3 claim 15.0 ms of 50.0 ms; no reason claims the" in said and "other 35.0 ms" in said
     rows = [line.split() for line in said.splitlines() if line.startswith(("2  ", "3  "))]
     assert [row[-3:] for row in rows] == [["10.0", "ms", "20.0%"], ["5.00", "ms", "10.0%"]]
     assert first.title in said and second.title in said
-    said = text_of(bar_details(bar_of("copy", account), account, reasons, "somewhere", Pen(76, BLOCK)))
-    assert "none claims any of it" in said
-    assert "reasons" not in text_of(
-        bar_details(bar_of("ideal", account), account, reasons, "somewhere", Pen(76, BLOCK))
-    )
-    everything = (dataclasses.replace(first, claims=(OwnerClaim("input", 32.5 * MS),)),)
-    said = text_of(bar_details(bar_of("input", account), account, everything, "somewhere", Pen(76, BLOCK)))
+    assert "none claims any of it" in reasoned("copy", *reasons)
+    assert "reasons" not in reasoned("ideal", *reasons)
+    said = reasoned("input", dataclasses.replace(first, claims=(OwnerClaim("input", 32.5 * MS),)))
     assert "1 claims 32.5 ms of 32.5 ms\n" in said and "no reason" not in said
 
 

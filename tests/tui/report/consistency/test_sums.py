@@ -193,13 +193,15 @@ def test_modules_scopes_and_ops_add_up_to_each_owner_of_the_mean_step(profile: s
 
 
 @pytest.mark.parametrize("profile", MADE)
-def test_reasons_claim_no_more_of_an_owner_than_it_has(profile: str) -> None:
+def test_what_reasons_claim_of_an_owner_and_what_they_leave_is_its_time(profile: str) -> None:
     page = made_overview(profile)
     if page.account is None:
         pytest.skip("it has no steps")
     for each in page.account.owners:
         claimed = math.fsum(ps for _, ps in claims_on(each.owner, page.findings))
-        assert claimed <= page.account.divided_ps(each) * (1 + 1e-9) + 1e-3, each.owner
+        assert math.isclose(claimed, each.claimed_ps, rel_tol=1e-9, abs_tol=1e-3), each.owner
+        assert each.time_ps <= each.claimed_ps + each.unclaimed_ps + 1e-3, "claims are of the time between steps too"
+        assert each.claimed_ps + each.unclaimed_ps <= (each.time_ps + each.between_ps) * (1 + 1e-9) + 1e-3, each.owner
 
 
 # --- as they are drawn

@@ -69,7 +69,7 @@ def _of_one(of: OwnerTime, account: StepAccount, reasons: Sequence[Finding], pen
         rows.append(("since when", "in most steps, or in no pattern"))
     claims = claims_on(of.owner, reasons)
     if claims or (of.owner != "ideal" and any(reason.claims for reason in reasons)):
-        rows.append(("reasons", _claimed(of, account, claims, is_ascii)))
+        rows.append(("reasons", _claimed(of, claims, is_ascii)))
     lines = [
         *pen.wrap(OWNER_TITLES[of.owner], "strong"),
         *pen.wrap(f"{OWNER_WORDS[of.owner]}.", "dim"),
@@ -78,7 +78,7 @@ def _of_one(of: OwnerTime, account: StepAccount, reasons: Sequence[Finding], pen
     ]
     if claims:
         lines += [pen.fit([]), _cells("reasons that claim a part of it", "a step", "share", pen)]
-        whole = account.divided_ps(of)
+        whole = of.claimed_ps + of.unclaimed_ps
         lines += [
             _row(f"{rank}  {reasons[rank - 1].title}", ps, percent(100 * ps / whole if whole else None), pen)
             for rank, ps in claims
@@ -103,15 +103,14 @@ def claims_on(owner: Owner, reasons: Sequence[Finding]) -> list[tuple[int, float
     return [(rank, ps) for rank, ps in enumerate(claimed, 1) if ps > 0]
 
 
-def _claimed(of: OwnerTime, account: StepAccount, claims: Sequence[tuple[int, float]], is_ascii: bool) -> str:
+def _claimed(of: OwnerTime, claims: Sequence[tuple[int, float]], is_ascii: bool) -> str:
     """``2 and 4 claim 46.0 ms of 71.4 ms; no reason claims the other 25.4 ms``."""
     if not claims:
         return "none claims any of it"
     *others, last = [str(rank) for rank, _ in claims]
     ranks = f"{', '.join(others)} and {last} claim" if others else f"{last} claims"
-    whole, claimed = account.divided_ps(of), sum(ps for _, ps in claims)
-    words = f"{ranks} {duration(claimed, is_ascii)} of {duration(whole, is_ascii)}"
-    left = whole - claimed
+    left, whole = of.unclaimed_ps, of.claimed_ps + of.unclaimed_ps
+    words = f"{ranks} {duration(of.claimed_ps, is_ascii)} of {duration(whole, is_ascii)}"
     return f"{words}; no reason claims the other {duration(left, is_ascii)}" if left >= _LEAST_LEFT * whole else words
 
 
