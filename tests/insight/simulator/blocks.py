@@ -76,6 +76,14 @@ def product(
     return code.run(value, max(matrix_ps(code, m, k, n, batch, precision, pad), moved) + OVERHEAD_PS)
 
 
+def part_of(code: Code, x: Value, *dims: int) -> Value:
+    """So many elements of the activations under another shape, free of cost; a parameter where these have fewer."""
+    if count_of(x) < prod(dims):
+        return code.param(kind_of(x.shape), *dims)
+    flat = code.bitcast(x, count_of(x))
+    return code.bitcast(code.emit("slice", array(kind_of(x.shape), prod(dims)), [flat]), *dims)
+
+
 def _as_product(root: Value, batch: int, precision: str) -> None:
     """Writes a convolution as the compiler writes a dot; a batch is a spatial dimension with holes."""
     numbers = root.convolution_dimension_numbers

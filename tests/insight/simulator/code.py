@@ -337,10 +337,14 @@ class Code:
         condition = self._close(self.emit("compare", scalar("pred"), [counter, bound]))
         scope = self._open(f"{base}_body")
         parameter = self.emit("parameter", state)
+        counter = self.emit("get-tuple-element", scalar("s32"), [parameter])
         inside = self.emit("get-tuple-element", carried.shape, [parameter])
         inside.tuple_index = 1
         yield inside
-        body = self._close(self.emit("tuple", state, [parameter]))
+        one = self.emit("constant", scalar("s32"))
+        one.literal.s32s.append(1)
+        after = [self.emit("add", scalar("s32"), [counter, one]), self.emit("add", carried.shape, [inside, inside])]
+        body = self._close(self.emit("tuple", state, after))  # what is carried differs from turn to turn
         loop = self.emit("while", state, [self.emit("tuple", state, [carried])], base)
         loop.backend_config = f'{{"known_trip_count":{{"n":"{trips}"}}}}'.encode()
         loop.called_computation_ids.extend([body.id, condition.id])

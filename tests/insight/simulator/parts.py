@@ -358,9 +358,9 @@ class Rearranged:
 
     def emit(self, code: Code, x: Value) -> Value:
         with code.at(self.scope, self.source):
-            value = code.param("bf16", self.rows, self.width)
             half = array("bf16", self.rows // 2, self.width)
             for _ in range(self.count if self.bad else 0):
+                value = code.param("bf16", self.rows, self.width)
                 if self.pads:
                     zero = code.emit("constant", array("bf16"))
                     made = code.emit("pad", array("bf16", self.rows + 128, self.width), [value, zero])

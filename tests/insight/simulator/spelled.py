@@ -14,6 +14,7 @@ from tests.insight.simulator.blocks import (
     hbm_ps,
     kernel,
     matrix_ps,
+    part_of,
     permute,
     pointwise,
     product,
@@ -152,14 +153,14 @@ class Einsum:
     def emit(self, code: Code, x: Value) -> Value:
         flops = 4 * self.heads * self.length * self.length * self.depth
         with code.at(self.scope, self.source):
-            queries = code.param("bf16", self.heads, self.length, self.depth)
+            queries = part_of(code, x, self.heads, self.length, self.depth)
             if not self.bad:
                 size = 4 * size_of(queries)
                 ps = max(flops / (code.device.flops * 0.72) * 1e12, hbm_ps(code, size))
                 with code.at("pallas_call", self.source):
                     kernel(code, [queries], self.kernel, ps, flops, size)
                 return x
-            keys = code.param("bf16", self.heads, self.depth, self.length)
+            keys = part_of(code, x, self.heads, self.depth, self.length)
             with code.at("bqhd,bkhd->bhqk/dot_general", self.source):
                 scores = product(code, queries, keys, "fusion", out="f32")
             with code.at("reduce_max", self.source):

@@ -11,6 +11,7 @@ from tests.insight.simulator.blocks import (
     finish,
     hbm_ps,
     kernel,
+    part_of,
     permute,
     pointwise,
     product,
@@ -56,17 +57,17 @@ class Stack:
 
     def build(self, device: Device, cores: int) -> Program:
         code = Code(self.name, device, cores)
-        x = code.param("bf16", self.tokens, self.width)
+        x = given = code.param("bf16", self.tokens, self.width)
         emit_all(code, x, self.first)
         with ExitStack() as around:
             if self.micro > 1:
                 around.enter_context(code.at(self.over, "accumulate.py:22"))
-                around.enter_context(code.loop(self.micro, x))
+                x = around.enter_context(code.loop(self.micro, x))
                 around.enter_context(code.at("body", "accumulate.py:22"))
             self._layers(code, x, f"jvp({self.model})" if self.back else self.model, self.each)
             self._layers(code, x, f"transpose(jvp({self.model}))", self.back)
             emit_all(code, x, self.turn)
-        emit_all(code, x, self.once)
+        emit_all(code, given, self.once)
         if self.rows:
             update(code, self.rows, self.width)
         return code.program()
@@ -76,8 +77,8 @@ class Stack:
             return
         with code.at(scope, self.source):
             if self.scanned:
-                with code.at("while", self.source), code.loop(self.layers, x), code.at("body", self.source):
-                    emit_all(code, x, parts)
+                with code.at("while", self.source), code.loop(self.layers, x) as inside, code.at("body", self.source):
+                    emit_all(code, inside, parts)
             for number in range(0 if self.scanned else self.layers):
                 with code.at(self.numbered.format(number), self.source) if self.numbered else nullcontext():
                     emit_all(code, x, parts)
@@ -184,7 +185,7 @@ class Scores:
     source: str = "attention.py:112"
 
     def emit(self, code: Code, x: Value) -> Value:
-        queries = code.param("bf16", self.heads, self.length, 128)
+        queries = part_of(code, x, self.heads, self.length, 128)
         flops = 4 * self.heads * self.length * self.length * 128
         with code.at(self.scope, self.source):
             if not self.bad:
@@ -193,7 +194,7 @@ class Scores:
                     size = 4 * size_of(queries)
                     kernel(code, [queries], "splash_attention", max(ps, hbm_ps(code, size)), flops, size)
                 return x
-            keys = code.param("bf16", self.heads, 128, self.length)
+            keys = part_of(code, x, self.heads, 128, self.length)
             with code.at("scores/dot_general", self.source):
                 scores = product(code, queries, keys, "fusion")
             with code.at("softmax/exp", self.source):

@@ -72,8 +72,12 @@ class Train:
             part.emit(code, x)
         with code.at("jvp(decoder)" if self.trains else "decoder", "model.py:30"):
             if self.scanned:
-                with code.at("while", "model.py:30"), code.loop(self.layers, x), code.at("body", "model.py:30"):
-                    self._layer(code, x)
+                with (
+                    code.at("while", "model.py:30"),
+                    code.loop(self.layers, x) as inside,
+                    code.at("body", "model.py:30"),
+                ):
+                    self._layer(code, inside)
             for _ in range(0 if self.scanned else self.layers):
                 self._layer(code, x)
         for part in self.once:
@@ -101,9 +105,13 @@ class Train:
         flying: list[Value] = []
         with code.at("transpose(jvp(decoder))", "model.py:30"):
             if self.scanned:
-                with code.at("while", "model.py:30"), code.loop(self.layers, x), code.at("body", "model.py:30"):
+                with (
+                    code.at("while", "model.py:30"),
+                    code.loop(self.layers, x) as inside,
+                    code.at("body", "model.py:30"),
+                ):
                     before = self._exchange(code, [], 4 * self.width)  # of the layer before
-                    for started in self._backward(code, x, before):
+                    for started in self._backward(code, inside, before):
                         finish(code, started)
             for _ in range(0 if self.scanned else self.layers):
                 flying = self._backward(code, x, flying)
