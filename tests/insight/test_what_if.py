@@ -35,8 +35,6 @@ NOT_YET = (
     "host-reads-loss-each-step-v4",
     "ring-blocks-sent-late",
     "ring-blocks-sent-late-and-rotary-in-passes",
-    "rl-weights-synced-by-the-host",
-    "rl-weights-synced-by-the-host-and-advantages-in-f32",
 )
 """Cases whose account charges a part of the problem to another owner. One that comes right has to leave this list."""
 
