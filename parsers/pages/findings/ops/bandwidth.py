@@ -27,6 +27,7 @@ from tpuprof.parsers.pages.findings.ops.groups import (
     named,
     op_finding,
     reached,
+    subject,
 )
 from tpuprof.parsers.pages.findings.ops.moving import op_shapes
 
@@ -151,7 +152,7 @@ def latency_bound(budget: Budget) -> Claimed:
         moved = float(table.hbm_bytes[first.first]) / max(int(table.occurrences[first.first]), 1)
         return budget.finding(
             "latency-bound",
-            f"{first.label} picks single elements at {share(rate)} of HBM's peak",
+            f"{subject(table, first)} picks single elements at {share(rate)} of HBM's peak",
             worth,
             f"Time of these ops above what their bytes take at {share(best)} of HBM's peak.",
             [

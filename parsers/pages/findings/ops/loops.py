@@ -17,6 +17,7 @@ from tpuprof.parsers.pages.findings.ops.groups import (
     USUAL,
     Claimed,
     capped,
+    code_name,
     groups_of,
     module_of,
     named,
@@ -49,7 +50,7 @@ def recomputation(budget: Budget) -> Claimed:
         )
     finding = budget.finding(
         "recomputation",
-        f"Recomputing activations takes {share(worth / budget.whole_ps)}: {short(groups[0].name)} most",
+        f"Recomputing activations takes {share(worth / budget.whole_ps)}: {code_name(table, groups[0].rows[:1])} most",
         worth,
         "Self time of ops that compute again what the forward pass did not keep, by their names and scopes.",
         [

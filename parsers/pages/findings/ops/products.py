@@ -9,7 +9,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, is_among
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.words import multiple, share, short
+from tpuprof.parsers.base.words import multiple, share
 from tpuprof.parsers.formats.hlo.matrix import MatrixWork, matrix_types, matrix_works, mxu_side
 from tpuprof.parsers.pages.findings.budget import Budget
 from tpuprof.parsers.pages.findings.claims import Rows
@@ -25,6 +25,7 @@ from tpuprof.parsers.pages.findings.ops.groups import (
     named,
     op_finding,
     reached,
+    subject,
 )
 
 _LEAST_OP = 2e-4
@@ -154,7 +155,7 @@ def needless_precision(budget: Budget, products: Products) -> Claimed:
         how = {6: "at the highest precision, six passes", 3: "at high precision, three passes"}.get(product.passes, "")
         together = sum(group.ps for group in groups)
         count = sum(len(group.rows) for group in groups)
-        what = f"{count} matrix ops run" if count > 1 else f"{short(first.name)} runs"
+        what = f"{count} matrix ops run" if count > 1 else f"{subject(budget.evidence.table, first)} runs"
         return budget.finding(
             "precision",
             f"{what} in f32{' at the highest precision' if product.passes == 6 else ''}, not in bfloat16",
@@ -192,7 +193,8 @@ def padded_products(budget: Budget, products: Products) -> Claimed:
         verb = "fill" if len(first.rows) > 1 else "fills"
         return budget.finding(
             "padding",
-            f"{first.label} {verb} {fills} of the matrix unit" + (f", {more} more pad it" if more else ""),
+            f"{subject(budget.evidence.table, first)} {verb} {fills} of the matrix unit"
+            + (f", {more} more pad it" if more else ""),
             worth,
             f"Time times the share of the multiplications that is padding, in a unit of "
             f"{mxu_side(budget.evidence.device_type)} a side; less where they are slower than padding explains.",
@@ -248,7 +250,7 @@ def vector_work(budget: Budget) -> Claimed:
         rate = float(used[rows == first.first][0])
         return budget.finding(
             "vector-work",
-            f"{first.label} multiplies and sums on the vector unit",
+            f"{subject(evidence.table, first)} multiplies and sums on the vector unit",
             worth,
             f"Time of these ops above what the matrix unit or HBM need for the same, at {share(REACHED)} of the peak.",
             [

@@ -7,7 +7,7 @@ import numpy as np
 from tpuprof.parsers.base.words import sentence_name, share
 from tpuprof.parsers.pages.findings.budget import Budget
 from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, JumpTarget
-from tpuprof.parsers.pages.findings.ops.groups import USUAL, CloneGroup, groups_of
+from tpuprof.parsers.pages.findings.ops.groups import USUAL, CloneGroup, groups_of, subject
 
 LEAST_UNEXPLAINED = 0.05
 """From this share of the time on it is named; less is what any program loses here and there."""
@@ -44,7 +44,7 @@ def unexplained(budget: Budget) -> Finding | None:
 
     return Finding(
         "unexplained",
-        f"Ops lose {share(min(1.0, together / budget.whole_ps))} for no known reason: {first.label} most",
+        f"Ops lose {share(min(1.0, together / budget.whole_ps))} for no known reason: {subject(table, first)} most",
         None,
         budget.per,
         None,
