@@ -25,6 +25,9 @@ LEAST_ALARM = 0.03
 
 FALSE_ALARM_WEIGHS = 2
 
+FAR_FROM_ROOF = 0.6
+"""A program below this share of its roof is told something, whatever that is worth."""
+
 NO_CLAIM = ("uncounted",)
 """Kinds that say where the time is, not what could be won: an answer only where such a problem was planted."""
 
@@ -56,6 +59,7 @@ class Answer:
         best: for each of them, the best verdict on any finding.
         alarms: findings of a healthy program that are above `LEAST_ALARM`.
         says_when: whether a finding of the right cause says in which steps the problem is.
+        at_roof: the share of a step that is at the roof.
     """
 
     case: Case
@@ -64,6 +68,7 @@ class Answer:
     best: tuple[Verdict, ...] = ()
     alarms: tuple[Finding, ...] = ()
     says_when: bool = False
+    at_roof: float = 1.0
 
     @property
     def is_right(self) -> bool:
@@ -75,6 +80,11 @@ class Answer:
         """Whether a problem that costs time leaves no finding that claims any."""
         costs = any(planted.kind not in WORTHLESS for planted in self.case.planted)
         return costs and not any(finding.worth_fraction for finding in self.findings)
+
+    @property
+    def leaves_alone(self) -> bool:
+        """Whether a program that is far from its roof is told nothing at all."""
+        return self.at_roof < FAR_FROM_ROOF and not self.findings
 
     @property
     def is_anywhere(self) -> bool:
@@ -91,10 +101,11 @@ def write(case: Case, folder: Path) -> Path:
     return run
 
 
-def findings_of(case: Case, folder: Path) -> tuple[Finding, ...]:
-    """What the overview of a case's profile finds."""
+def findings_of(case: Case, folder: Path) -> tuple[tuple[Finding, ...], float]:
+    """What the overview of a case's profile finds, and the share of a step that is at the roof; 1 without steps."""
     write(case, folder)
-    return Session(open_run(case, folder)).page(OVERVIEW).findings
+    page = Session(open_run(case, folder)).page(OVERVIEW)
+    return page.findings, 1.0 if page.account is None else page.account.fraction("ideal")
 
 
 def open_run(case: Case, folder: Path) -> Run:
@@ -106,10 +117,10 @@ def open_run(case: Case, folder: Path) -> Run:
 def answer(case: Case) -> Answer:
     """Asks the program about a case."""
     with tempfile.TemporaryDirectory() as folder:
-        found = findings_of(case, Path(folder))
+        found, at_roof = findings_of(case, Path(folder))
     if case.is_healthy:
         alarms = tuple(finding for finding in found if (finding.worth_fraction or 0) > LEAST_ALARM)
-        return Answer(case, found, alarms=alarms)
+        return Answer(case, found, alarms=alarms, at_roof=at_roof)
     others = [kind for kind in WORTHLESS if kind not in NO_CLAIM or kind in case.kinds]
     claims = [finding for finding in found if finding.worth_fraction or finding.kind in others]
     tops, best = [], []
@@ -123,7 +134,7 @@ def answer(case: Case) -> Answer:
         for finding in claims
         if planted.when and finding.kind in planted.kinds
     )
-    return Answer(case, found, tuple(tops), tuple(best), says_when=says_when)
+    return Answer(case, found, tuple(tops), tuple(best), says_when=says_when, at_roof=at_roof)
 
 
 def verdict(case: Case, truth: Truth, finding: Finding) -> Verdict:
