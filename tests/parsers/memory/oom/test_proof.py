@@ -41,9 +41,7 @@ def now(each: Try) -> Try | None:
         (one for one in triage.advice if one.change and (one.change.key, one.change.target) == each.changes[0]), None
     )
     if advice is None:
-        return (
-            each if plan is not None and tuple((one.key, one.target) for one in plan.changes) == each.changes else None
-        )
+        return None
     saving = advice.saving_bytes
     return replace(
         each,
