@@ -12,7 +12,7 @@ LEAST: dict[tuple[Half, Part], tuple[int, int]] = {
     ("tuned", "single"): (84, 26),
     ("held", "single"): (57, 27),
     ("tuned", "shapes"): (53, 33),
-    ("held", "shapes"): (67, 68),
+    ("held", "shapes"): (69, 68),
     ("tuned", "pairs"): (27, 0),
     ("held", "pairs"): (19, 0),
 }
