@@ -17,7 +17,7 @@ from tests.parity.oracle.op_fields import modules_of
 from tests.support.made.heaps import Stay, curve, merged, plain_stays
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.proto import hlo_pb2
-from tpuprof.parsers.memory.model import ModuleLabel, SpaceMemory
+from tpuprof.parsers.memory.model import HBM, ModuleLabel, SpaceMemory
 from tpuprof.parsers.memory.modules.space_memory import module_peaks, space_memory
 
 MODULES = sorted((Path(__file__).parents[2] / "demo" / "modules").glob("*.hlo_proto.pb.gz"))
@@ -210,4 +210,9 @@ def test_no_space_holds_more_than_its_allocations(file: Path) -> None:
         memory = memory_of(hlo, space)
         assert memory.peak_bytes <= memory.total_allocation_bytes
         untold = untraced_bytes(hlo, space)
-        assert len(memory.warnings) == (1 if untold else 0)
+        of_jax = [warning for warning in memory.warnings if "memory_analysis()" in warning]
+        assert len(memory.warnings) - len(of_jax) == (1 if untold else 0)
+        if of_jax:  # where that adds VMEM to HBM; it counts what works in place there twice
+            figures = json.loads(file.with_name(file.name.replace(".hlo_proto.pb.gz", ".json")).read_text())
+            said = int(of_jax[0].partition(" gives ")[2].partition(" ")[0].replace(",", ""))
+            assert 0.98 * figures["peak_memory_in_bytes"] <= said <= figures["peak_memory_in_bytes"] and space == HBM
