@@ -203,10 +203,6 @@ class HloGraph:
         """The name of a computation."""
         return text(self._computations[number].name)
 
-    def computation_named(self, name: str) -> int | None:
-        """The computation of a name; None where there is none."""
-        return next((at for at, one in enumerate(self._computations) if text(one.name) == name.removeprefix("%")), None)
-
     def rows(self, number: int) -> Sequence[int]:
         """The rows of a computation in the order in which they run, as stored where the module does not say."""
         known = self._ordered.get(number)

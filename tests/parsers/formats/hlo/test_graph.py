@@ -45,8 +45,6 @@ def test_computations_and_the_way_to_them() -> None:
     chain = [(GRAPH.computation_name(at), caller and GRAPH.name(caller)) for at, caller in GRAPH.chain(row("add.1"))]
     assert chain == [("fused", "fusion.3"), ("body", "while.1"), ("main", None)]
     assert GRAPH.computation_name(GRAPH.entry) == "main" and names([GRAPH.root[GRAPH.entry]]) == ["exponential.4"]
-    assert GRAPH.computation_named("%body") == GRAPH.computation(row("copy.7"))
-    assert GRAPH.computation_named("nothing") is None
     fused = GRAPH.computation(row("add.1"))
     assert (GRAPH.parameter(fused, 1), GRAPH.parameter(fused, 9)) == (row("p1"), None)
     assert GRAPH.count(fused, "parameter") == 2
