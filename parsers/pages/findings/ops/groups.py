@@ -64,7 +64,7 @@ class CloneGroup:
     @property
     def label(self) -> str:
         """Name and number: ``fusion.7``, ``gather (60 ops)``."""
-        return short(self.name) + (f" ({len(self.rows)} ops)" if len(self.rows) > 1 else "")
+        return _label(self.name, len(self.rows))
 
 
 def groups_of(table: OpTable, rows: Rows, times: Floats) -> list[CloneGroup]:
@@ -192,8 +192,15 @@ def op_finding(
     return make(whole, worth), claim
 
 
+def _label(name: str, count: int) -> str:
+    return short(name) + (f" ({count} ops)" if count > 1 else "")
+
+
 def named(groups: Sequence[CloneGroup], most: int = 3) -> str:
-    """The first of some groups with their times, for a sentence."""
-    rest = sum(len(group.rows) for group in groups[most:])
-    words = [sentence_name(group.label) for group in groups[:most]]
+    """The first of some groups, for a sentence; groups of one name are counted together."""
+    counts: dict[str, int] = {}
+    for group in groups:
+        counts[group.name] = counts.get(group.name, 0) + len(group.rows)
+    words = [sentence_name(_label(name, count)) for name, count in list(counts.items())[:most]]
+    rest = sum(list(counts.values())[most:])
     return ", ".join(words) + (f" and {counted(rest, 'more op')}" if rest else "")
