@@ -361,7 +361,7 @@ def op_table(plane: Plane, totals: OpTotals, parent: tuple[str, ...] | None = No
     occurrences, stat_sums = totals.occurrences, totals.stat_sums
     category = tuple(value or None for value in columns.texts(CATEGORY))
     names = tuple(op_name(metadata, int(row), int(mid)) for row, mid in zip(rows, totals.ids, strict=True))
-    program, _ = columns.unsigned("program_id")  # 0 may be the first program of a process
+    program, has_program = columns.unsigned("program_id")
     symbol, has_symbol = columns.unsigned("symbol_id")
     is_call = np.array([value == CUSTOM_CALL for value in category], np.bool_)
     flops, model_flops, bytes_accessed = (
@@ -379,7 +379,7 @@ def op_table(plane: Plane, totals: OpTotals, parent: tuple[str, ...] | None = No
     return OpTable(
         program_id=program,
         symbol_id=symbol,
-        has_ids=columns.has("program_id") & has_symbol,
+        has_ids=has_program & has_symbol,
         name=names,
         category=category,
         framework_op=tuple(value or "" for value in columns.texts("tf_op")),

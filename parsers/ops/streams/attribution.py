@@ -79,7 +79,8 @@ class StreamOp:
         """A number that distinguishes ops of one name in programs without an id; 0 where there is no need."""
         if not self.module:
             return 0
-        return int.from_bytes(blake2b(_bytes(f"{self.module}\0{self.name}"), digest_size=8).digest(), "little") | 1
+        ident = f"{self.module}\0{self.name}".encode("utf-8", "replace")
+        return int.from_bytes(blake2b(ident, digest_size=8).digest(), "little") | 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +214,6 @@ def hlo_op(module: HloModule | None, program: int, name: str, label: str = "") -
         deduplicated_name=text(proto.metadata.deduplicated_name),
         shape=shape_text(proto.shape),
     )
-
-
-def _bytes(words: str) -> bytes:
-    return words.encode("utf-8", "replace")
 
 
 def _category(opcode: bytes, fusion_kind: bytes) -> str:

@@ -8,6 +8,7 @@ turns. XProf takes that time for the whole even where they overlap, and for idle
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -63,7 +64,8 @@ def stream_sums(streams: Sequence[HostThread], attribution: Attribution, *, nest
         normalized_ps=None,
         stat_sums={},
     )
-    table = op_table(_described([attribution.ops[place] for place in used.tolist()]), totals)
+    ops = [attribution.ops[place] for place in used.tolist()]
+    table = _identified(op_table(_described(ops), totals), ops)
     idle = int(end.max()) - int(start.min()) - union_length(start, end) if len(start) else 0
     return StreamSums(table, len(start), max(0, idle))
 
@@ -82,21 +84,25 @@ def _columns(
     return parts
 
 
+def _identified(table: OpTable, ops: Sequence[StreamOp]) -> OpTable:
+    """Ops whose program's name alone is known stay apart from those of that name in other programs."""
+    symbol = np.array([op.symbol for op in ops], np.uint64)
+    return replace(table, symbol_id=symbol, has_ids=symbol > 0) if symbol.any() else table
+
+
 def _described(ops: Sequence[StreamOp]) -> Plane:
     """A plane whose event metadata describes ops, numbered from 1 on, as a TPU's plane describes its own."""
     space = xplane_pb2.XSpace()
     plane = space.planes.add(name=b"ops")
     texts = ("hlo_category", "tf_op", "source", "source_stack", "deduplicated_name", "shape_with_layout")
-    names = ("program_id", *texts, "symbol_id")
+    names = ("program_id", *texts)
     for stat, name in enumerate(names, 1):
         plane.stat_metadata[stat].id, plane.stat_metadata[stat].name = stat, name.encode()
     for number, op in enumerate(ops, 1):
         entry = plane.event_metadata[number]
         entry.id, entry.name, entry.display_name = number, _bytes(op.expression), _bytes(op.name)
-        if op.program or op.symbol:
+        if op.program:
             entry.stats.add(metadata_id=1, uint64_value=op.program)
-        if op.symbol:
-            entry.stats.add(metadata_id=len(names), uint64_value=op.symbol)
         values = op.category, op.framework_op, op.source, op.source_stack, op.deduplicated_name, op.shape
         for stat, value in enumerate(values, 2):
             if value:
