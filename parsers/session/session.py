@@ -199,7 +199,8 @@ class Session:
     def _reader(self, reduction: Reduction[None, Result], files: Sequence[HostFile]) -> HostReader[None, Result]:
         """What reads hosts for a reduction: one that does more, where it has read all of some files already."""
         for known in self._readers.values():
-            if known.reduction.gives(reduction) and all(map(known.knows, files)):
+            does_more = known.reduction is not reduction and known.reduction.gives(reduction)
+            if does_more and all(map(known.knows, files)):
                 return known
         if reduction.name not in self._readers:
             self._readers[reduction.name] = HostReader(reduction, self._means, lambda _: None)

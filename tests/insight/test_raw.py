@@ -239,10 +239,10 @@ FIGURES: Mapping[tuple[str, str], Expected] = {
     ("host-offload", r"The largest is (?P<op>\S+), # a step \(#%\)"): lambda cores, found: _largest(
         cores, found["op"], lambda op: op.is_of_host_memory
     ),
-    ("host-offload", r"(?P<op>\S+) brings # from the host, at # or more"): lambda cores, found: _rate(
+    ("host-offload", r"(?P<op>\S+) brings # from the host, at most #:"): lambda cores, found: _rate(
         cores, found["op"]
     ),
-    ("host-offload", r"what computes in a step takes #,"): lambda cores, _: [_self_ms(cores, lambda op: op.computes)],
+    ("host-offload", r"What computes takes #:"): lambda cores, _: [_self_ms(cores, lambda op: op.computes)],
     ("collective", r"nothing but collectives for # a step \(#%\)"): lambda cores, _: _time(
         cores, lambda op: op.is_collective
     ),

@@ -302,7 +302,7 @@ def test_a_comparison_decodes_the_ops_of_steps_once(
     def never(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("tpuprof.parsers.session.diff.measure.core_ops", never)
+    monkeypatch.setattr("tpuprof.parsers.session.diff.measure.summarise", never)
     assert repr(compare(session(logdir), session(other))) == repr(first)
 
 

@@ -214,8 +214,8 @@ def _rates(budget: Budget, rows: Rows, times: Floats) -> Iterator[str]:
         way = "to the host" if shape.memory_space == HOST_MEMORY else "from the host"
         rate = shape.padded_bytes / once * 1e12
         yield (
-            f"{sentence_name(table.name[row])} brings {size(shape.padded_bytes)} {way}, at {rate / 1e9:.1f} GB/s at "
-            "most: a part of it may run beside the computation."
+            f"{sentence_name(table.name[row])} brings {size(shape.padded_bytes)} {way}, at most "
+            f"{rate / 1e9:.1f} GB/s: a part of it may run beside the computation."
         )
 
 

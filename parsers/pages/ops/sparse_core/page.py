@@ -98,6 +98,11 @@ class StepSplit:
         idle = self.idle_beside_ps
         return None if idle is None or self.wait_ps is None else self.wait_ps + idle
 
+    @property
+    def neither_ps(self) -> float | None:
+        """None of both works."""
+        return None if self.tensor_alone_ps is None else self.step_ps - self.tensor_alone_ps - self.sparse_ps
+
     def percent(self, part: str) -> float | None:
         """A part's share of the step's time."""
         value: float | None = getattr(self, f"{part}_ps")
@@ -144,6 +149,11 @@ class SparseCore:
     def busy_percent(self) -> float | None:
         """Its work, of the step's time."""
         return 100 * self.busy_ps / self.step_ps if self.step_ps > 0 else None
+
+    @property
+    def alone_ps(self) -> float | None:
+        """It works and the TensorCore does not."""
+        return None if self.both_ps is None else self.busy_ps - self.both_ps
 
 
 @dataclass(frozen=True, slots=True)

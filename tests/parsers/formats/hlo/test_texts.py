@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,9 +27,15 @@ def memory_of(folder: Path) -> SpaceMemory:
 
 
 def told(space: SpaceMemory) -> list[tuple[object, ...]]:
-    """All that is known of each buffer, but for its points and whether it has any."""
+    """All that is known of each buffer, but for its points, whether it has any, and what a loop fills it with: that is
+    read off the uses of instructions, which texts do not say.
+    """
     left_out = ("born", "dies")
-    rows = [space.buffers[row] for row in range(len(space.buffers))]
+    known = (space.buffers[row] for row in range(len(space.buffers)))
+    rows = [
+        row if row.slices is None else replace(row, framework_op=None, source=None, stack=(), slices=None)
+        for row in known
+    ]
     return sorted(
         (tuple(getattr(row, f.name) for f in fields(Buffer) if f.name not in left_out) for row in rows), key=str
     )
@@ -42,6 +48,8 @@ def test_texts_tell_what_the_proto_tells(tmp_path: Path) -> None:
             assert getattr(texts, field.name) == getattr(proto, field.name), field.name
     assert proto.peak_bytes == 278604 and proto.peak_instruction == "ynn_fusion"
     assert told(texts) == told(proto)
+    assert sum(row.slices is not None for row in map(proto.buffers.__getitem__, range(len(proto.buffers)))) == 3
+    assert all(row.slices is None for row in map(texts.buffers.__getitem__, range(len(texts.buffers))))
     assert any(row.stack for row in map(texts.buffers.__getitem__, range(len(texts.buffers))))
     assert texts.points == proto.points == 101
     assert sorted(texts.instructions) == sorted(proto.instructions)
