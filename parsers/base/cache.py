@@ -258,9 +258,11 @@ def _made(path: str, is_folder: bool) -> int:
     """Opens a file or a folder for writing, and makes it where it is not there."""
     if not is_folder:
         return os.open(path, os.O_RDWR | os.O_CREAT | _OPENED, 0o600)
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(path, 0o700)
-    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | _OPENED)
+    while True:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+        with contextlib.suppress(FileNotFoundError):  # who made it has given it its name meanwhile
+            return os.open(path, os.O_RDONLY | os.O_DIRECTORY | _OPENED)
 
 
 def _remove(path: str) -> None:

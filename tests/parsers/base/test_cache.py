@@ -117,6 +117,23 @@ def test_one_makes_an_entry_and_others_wait(cache: CacheFolder, is_folder: bool)
     assert "name" in seen and names(cache) == ["name"]
 
 
+def test_a_folder_that_gets_its_name_between_two_looks_is_made_anew(
+    cache: CacheFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, tried = os.mkdir, list[str]()
+
+    def there_a_moment_ago(path: str, mode: int = 0o777) -> None:
+        if path.endswith(".part"):
+            tried.append(path)
+            if len(tried) == 1:
+                raise FileExistsError(path)
+        made(path, mode)
+
+    monkeypatch.setattr(os, "mkdir", there_a_moment_ago)
+    with cache.begun("name", is_folder=True) as (begun, _):
+        assert os.path.isdir(begun) and tried == [begun, begun]
+
+
 def test_a_file_is_continued_and_a_folder_begun_anew(cache: CacheFolder) -> None:
     for is_folder in (False, True):
         with cache.begun("name", is_folder=is_folder) as (begun, descriptor):
