@@ -32,7 +32,7 @@ class TrackShare:
     """How busy one track was in an interval.
 
     Attributes:
-        section, track, place: title of the section, name of the track, and where it is in the timeline.
+        section, track, place: label of the section, name of the track, and where it is in the timeline.
         busy_ps: time in which at least one event ran.
         events: number of events that overlap the interval or, lasting no time, lie in it.
         busy_fraction: busy share of the interval, 0-1; None for an interval of no duration.
@@ -199,7 +199,7 @@ def measure(timeline: Timeline, a: int, b: int, tracks: Sequence[TrackId] | None
         track = timeline.track(place)
         busy, inside = _measured(track, start, end)
         fraction = busy / (end - start) if end > start else None
-        title = timeline.sections[place[0]].title
+        title = timeline.sections[place[0]].label
         shares.append(TrackShare(title, track.name, place, busy, len(inside.key), fraction))
         if not len(inside.key):
             continue

@@ -168,7 +168,8 @@ class Track:
         """First start and last end; zeros without events."""
         if not len(self):
             return 0, 0
-        return int(self.start_ps[self.lanes[:-1]].min()), int(self.end_ps[self.lanes[1:] - 1].max())
+        some = self.lanes[1:] > self.lanes[:-1]  # of a part of a track lanes may be empty
+        return int(self.start_ps[self.lanes[:-1][some]].min()), int(self.end_ps[self.lanes[1:][some] - 1].max())
 
     @cached_property
     def busy_ps(self) -> int:
@@ -228,6 +229,7 @@ class Section:
         plane, kind: name of the plane, and what it is.
         tracks, rates, counters: in the order of the screen.
         is_read: false where they are still being read, and none of them is here yet.
+        host: whose it is, on a timeline of several hosts; empty on that of one.
     """
 
     title: str
@@ -237,6 +239,12 @@ class Section:
     rates: tuple[RateTrack, ...] = ()
     counters: tuple[CounterTrack, ...] = ()
     is_read: bool = True
+    host: str = ""
+
+    @property
+    def label(self) -> str:
+        """Its title, behind the host's name where there are several: ``host1 / Chip 2: TPU core 1``."""
+        return f"{self.host} / {self.title}" if self.host else self.title
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,18 +256,63 @@ class StepSpan:
     end_ps: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Timeline:
-    """All that one host did.
+ClockSource = Literal["axis", "collectives", "start times", "none"]
+"""What brings a host's times to the common axis: they are its own; collectives; when captures began; nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """How the times of a host were brought to the time axis that several hosts share.
 
     Attributes:
-        host, path: the host's name, and the path of its file.
+        source: by what.
+        shift_ps: what was added to the host's own times.
+        collectives: how many collectives the host shares with the one that it is aligned with, which agree on this.
+        error_ps: how far they scatter around it, nine in ten of them; where one host is always late, how far it may be
+            off. None without collectives.
+    """
+
+    source: ClockSource = "axis"
+    shift_ps: int = 0
+    collectives: int = 0
+    error_ps: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostPart:
+    """One of the hosts of a timeline of several.
+
+    Attributes:
+        host, path: its name, and the path of its file.
+        first, last: its sections are those from `first` to the one before `last`.
+        clock: None as long as nothing of it is read.
+        is_whole: false where only its first section is here, or none.
+        problem: why it can't be read; empty where it can, or nobody has tried.
+    """
+
+    host: str
+    path: str
+    first: int
+    last: int
+    clock: Clock | None = None
+    is_whole: bool = False
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Timeline:
+    """All that one host did, or several.
+
+    Attributes:
+        host, path: the host's name, and the path of its file; of several hosts the first one's that is read.
         sections: cores first, then the host's threads, then other planes; those that are still being read at the end.
         first_ps, last_ps: start of the first event read and end of the last; zeros without any.
         steps: the steps of the overview, in order.
         steps_are_inferred: whether steps are periods of a module and not markers.
         lost: sentences on what the capture or the file lacks; empty where nothing is known to be missing.
         warnings: other remarks.
+        began_ns: when the capture began by the host's own clock, in nanoseconds since 1970; None where it says nothing.
+        hosts: the hosts of a timeline of several, in order; empty for that of one.
     """
 
     host: str
@@ -271,6 +324,17 @@ class Timeline:
     steps_are_inferred: bool = False
     lost: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    began_ns: int | None = None
+    hosts: tuple[HostPart, ...] = ()
+
+    def part_of(self, section: int) -> HostPart | None:
+        """The host that a section is of, on a timeline of several hosts; None on that of one."""
+        return next((part for part in self.hosts if part.first <= section < part.last), None)
+
+    def path_of(self, section: int) -> str:
+        """The path of the file that a section was read from."""
+        part = self.part_of(section)
+        return self.path if part is None else part.path
 
     @property
     def unread(self) -> int:

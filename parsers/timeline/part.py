@@ -80,6 +80,18 @@ class TimelinePart:
     counters: tuple[tuple[Section, CounterTrack], ...]
 
 
+def is_wanted(interval: Interval) -> Callable[[Section, Track | RateTrack | CounterTrack], bool]:
+    """Whether a report is about a track, a rate or a counter: those asked for by name, else all but derived ones."""
+    wanted = interval.track.casefold()
+
+    def matches(section: Section, row: Track | RateTrack | CounterTrack) -> bool:
+        if wanted:
+            return wanted in f"{section.label}{_SEPARATOR}{row.name}".casefold()
+        return not (isinstance(row, Track) and row.is_derived)
+
+    return matches
+
+
 def part_of(timeline: Timeline, interval: Interval) -> TimelinePart:
     """The part that is asked for.
 
@@ -87,16 +99,11 @@ def part_of(timeline: Timeline, interval: Interval) -> TimelinePart:
         ProfileError: no track has such a name; exit code 3, with the names that come nearest.
     """
     start, end = _bounds(timeline, interval)
-    wanted, sections = interval.track.casefold(), timeline.sections
-
-    def matches(section: Section, row: Track | RateTrack | CounterTrack) -> bool:
-        return wanted in f"{section.title}{_SEPARATOR}{row.name}".casefold()
-
-    tracks = ((place, matches(of, track) if wanted else not track.is_derived) for place, of, track in timeline.tracks())
-    places = tuple(place for place, is_part in tracks if is_part)
+    matches, sections = is_wanted(interval), timeline.sections
+    places = tuple(place for place, of, track in timeline.tracks() if matches(of, track))
     rates = tuple((of, rate) for of in sections for rate in of.rates if matches(of, rate))
     counters = tuple((of, counter) for of in sections for counter in of.counters if matches(of, counter))
-    if wanted and not (places or rates or counters):
+    if interval.track and not (places or rates or counters):
         raise _no_such_track(timeline, interval.track)
     return TimelinePart(timeline, start, end, places, rates, counters)
 
@@ -127,7 +134,7 @@ def _no_such_track(timeline: Timeline, wanted: str) -> ProfileError:
     names: dict[str, None] = {}
     for section in timeline.sections:
         rows: tuple[Track | RateTrack | CounterTrack, ...] = (*section.tracks, *section.rates, *section.counters)
-        names |= dict.fromkeys(f"{section.title}{_SEPARATOR}{row.name}"[:_NAME_SEEN] for row in rows)
+        names |= dict.fromkeys(f"{section.label}{_SEPARATOR}{row.name}"[:_NAME_SEEN] for row in rows)
     text = wanted.casefold()[:_NAME_SEEN]
 
     def likeness(name: str) -> float:
@@ -136,7 +143,8 @@ def _no_such_track(timeline: Timeline, wanted: str) -> ProfileError:
 
     nearest = sorted(list(names)[:_MOST_COMPARED], key=likeness, reverse=True)[:_NEAREST]
     hint = f"--track with a part of: {examples(nearest, _NEAREST)}" if nearest else "the profile has no events"
-    sentence = f"No track of {printable(timeline.host)} has {printable(wanted)} in its name."
+    whose = f"{len(timeline.hosts):,} hosts" if len(timeline.hosts) > 1 else printable(timeline.host)
+    sentence = f"No track of {whose} has {printable(wanted)} in its name."
     return ProfileError("unknown_track", sentence, hint, EXIT_NOT_FOUND)
 
 
@@ -352,17 +360,17 @@ class EventRow(NamedTuple):
     args: Args
 
 
-def event_rows(content: Content, trace: Trace | None = None) -> Iterator[Sequence[EventRow]]:
+def event_rows(content: Content, opened: Callable[[str], Trace] | None = None) -> Iterator[Sequence[EventRow]]:
     """The events that are printed, some at a time.
 
     Args:
-        trace: the profile, open, where their arguments are wanted.
+        opened: gives the profile at a path, open, where their arguments are wanted.
     """
     part, selection = content.part, content.selection
     if selection is None:
         return
     tracks = [(part.timeline.sections[place[0]], part.timeline.track(place)) for place in part.places]
-    read = None if trace is None else argument_reader(trace, [track for _, track in tracks])
+    read = None if opened is None else _readers(part, opened)
     decimals = time_decimals(part.start_ps, part.end_ps)
     for begin in range(0, content.shown, _CHUNK):
         chunk = slice(begin, min(content.shown, begin + _CHUNK))
@@ -377,6 +385,21 @@ def event_rows(content: Content, trace: Trace | None = None) -> Iterator[Sequenc
 
 
 # --- arguments
+
+
+def _readers(part: TimelinePart, opened: Callable[[str], Trace]) -> Callable[[int, int], Args]:
+    """`argument_reader` of the tracks of a part, which may be of several files: each is opened when it is needed."""
+    paths = [part.timeline.path_of(place[0]) for place in part.places]
+    tracks = [part.timeline.track(place) for place in part.places]
+    readers: dict[str, Callable[[int, int], Args]] = {}
+
+    def read(number: int, index: int) -> Args:
+        path = paths[number]
+        if path not in readers:
+            readers[path] = argument_reader(opened(path), tracks)
+        return readers[path](number, index)
+
+    return read
 
 
 def argument_reader(trace: Trace, tracks: Sequence[Track]) -> Callable[[int, int], Args]:

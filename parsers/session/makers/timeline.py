@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -10,6 +11,8 @@ from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.hosts.plan import decoding_threads
 from tpuprof.parsers.session.files import best_first, nothing_to_read, opened
 from tpuprof.parsers.session.pages import OVERVIEW
+from tpuprof.parsers.timeline.hosts.clocks import HostClocks
+from tpuprof.parsers.timeline.hosts.joined import HostRead, named, shifted
 from tpuprof.parsers.timeline.model import StepSpan, Timeline
 from tpuprof.parsers.timeline.read.timeline import OnPart, needed_bytes, read_timeline
 
@@ -28,7 +31,7 @@ def timeline(session: Session, host: str | None, with_steps: bool, on_part: OnPa
         try:
             steps, inferred = _step_spans(session, file.host) if with_steps else ((), False)
             meter.begin(0)
-            with closing(opened(file)) as trace:
+            with closing(opened(file, meter)) as trace:
                 meter.opened(needed_bytes(trace))
                 session.timelines.clear()  # never two at once
                 made = read_timeline(
@@ -41,6 +44,29 @@ def timeline(session: Session, host: str | None, with_steps: bool, on_part: OnPa
         session.timelines[file, with_steps] = made
         return made
     raise failures[0] if failures else nothing_to_read(session.run)
+
+
+def host_timeline(
+    session: Session, host: str, with_steps: bool, on_part: Callable[[HostRead], None] | None, only_first: bool
+) -> HostRead:
+    """See `Session.host_timeline`."""
+    file = session.run.files(host)[0]
+    clocks = session.clocks = session.clocks or HostClocks()
+    meter = session.meter((file,))
+    steps, inferred = _step_spans(session, file.host) if with_steps else ((), False)
+    meter.begin(0)
+
+    def on_axis(made: Timeline) -> HostRead:
+        # its first section says how far its clock is off, and stays the first one
+        clock = clocks.clock(made)
+        whole = not only_first and not made.unread
+        return HostRead(file.label, file.path, named(shifted(made, clock.shift_ps), file.label), clock, whole)
+
+    show = None if on_part is None else lambda made: on_part(on_axis(made))
+    with closing(opened(file)) as trace:
+        meter.opened(needed_bytes(trace))
+        read = (trace, file.label, file.path, steps, inferred, meter.chunk, decoding_threads(), show, only_first)
+        return on_axis(read_timeline(*read))
 
 
 def _step_spans(session: Session, host: str) -> tuple[tuple[StepSpan, ...], bool]:

@@ -22,7 +22,15 @@ from tpuprof.parsers.formats.xspace.core.api import by_lane, lane_bounds, lanes
 from tpuprof.parsers.formats.xspace.events import ColumnRoom
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.ops.core.ops import ASYNC_OPS_LINE, MODULES_LINE, OPS_LINE, STEPS_LINE, Keys, event_spans
-from tpuprof.parsers.ops.device import device_info, device_ordinal, is_gpu, is_sparse_core, is_tensor_core
+from tpuprof.parsers.ops.device import (
+    ENVIRONMENT_PLANE,
+    capture_start_ns,
+    device_info,
+    device_ordinal,
+    is_gpu,
+    is_sparse_core,
+    is_tensor_core,
+)
 from tpuprof.parsers.ops.host.events import HOST_PLANE
 from tpuprof.parsers.timeline.model import (
     EventNames,
@@ -114,6 +122,7 @@ def read_timeline(
     on_chunk: ChunkDone | None = None,
     threads: int = 1,
     on_part: OnPart | None = None,
+    only_first: bool = False,
 ) -> Timeline:
     """Decodes every line of a profile, one section after the other.
 
@@ -123,11 +132,14 @@ def read_timeline(
         on_chunk: receives the progress, on any of the threads.
         threads: how many lines are decoded at once.
         on_part: receives, on the calling thread, what is read so far; after each section but the last.
+        only_first: whether to read the first section alone.
     """
     rooms = local()
     planes = [_PlaneRead(plane, rooms, on_chunk) for plane in trace.planes if any(line.size for line in plane.lines)]
     planes.sort(key=lambda read: _SECTIONS.index(read.kind))
-    made = partial(Timeline, host, path, steps=tuple(steps), steps_are_inferred=steps_are_inferred)
+    planes = planes[:1] if only_first else planes
+    told = partial(Timeline, host, path, steps=tuple(steps), steps_are_inferred=steps_are_inferred)
+    made = partial(told, began_ns=capture_start_ns(trace.plane(ENVIRONMENT_PLANE)))
     sections: list[Section] = []
     pool = ThreadPoolExecutor(max_workers=max(1, threads))
     try:

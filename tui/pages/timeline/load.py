@@ -8,13 +8,18 @@ from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.session.pages import HostPages
+from tpuprof.parsers.timeline.hosts.joined import HostRead
 from tpuprof.parsers.timeline.windows import prepare
+from tpuprof.tui.pages.timeline.hosts import Hosts
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.session.pages import Pages
     from tpuprof.parsers.timeline.model import Timeline
+    from tpuprof.parsers.timeline.read.flows import Flows
     from tpuprof.tui.pages import Publish
 
 
@@ -31,10 +36,36 @@ class HostTimeline:
     is_chosen: bool
 
 
+_MOST_TRIES = 4
+"""Hosts that are read until one has a device; a coordinator has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostNews:
+    """A host is read, or some of it; or it can't be."""
+
+    number: int
+    read: HostRead
+
+
+@dataclass(frozen=True, slots=True)
+class HostFlows:
+    """What leads from event to event on a host."""
+
+    number: int
+    flows: Flows
+
+
 def load(
     session: Pages, run: Run, host: str | None, publish: Publish, clock: Callable[[], float] = time.monotonic
 ) -> None:
-    """Tells all events of a host, and before that those that are read so far; then what leads from event to event."""
+    """Tells all events of a host, and before that those that are read so far; then what leads from event to event.
+
+    Of several hosts it tells those of the first one with a device.
+    """
+    if host is None and len(run.hosts) > 1 and isinstance(session, HostPages):
+        _load_hosts(session, run, publish, clock)
+        return
     due = clock() + PART_SECONDS
 
     drawing = Thread(target=import_module, args=(f"{__package__}.draw.frame",), daemon=True)
@@ -58,3 +89,69 @@ def load(
     for *_, track in timeline.tracks():
         _ = track.busy_ps  # by which the tracks may be sorted
     publish("flows", session.flows(timeline))
+
+
+def _load_hosts(session: HostPages, run: Run, publish: Publish, clock: Callable[[], float]) -> None:
+    """Tells which hosts there are, and the events of the first one with a device."""
+    import_module(f"{__package__}.draw.frame")
+    hosts = tuple(HostRead(file.label, file.path) for file in run.hosts)
+    publish("hosts", Hosts(hosts))
+    errors: list[ProfileError] = []
+    for number, each in enumerate(hosts):
+        if number >= _MOST_TRIES + len(errors):
+            break
+        found = _load_host(session, run, each.host, publish, clock)
+        if isinstance(found, ProfileError):
+            errors.append(found)
+        elif found.worked_ps is not None:
+            break
+    if len(errors) == len(hosts):
+        raise errors[0]
+
+
+def load_host(session: HostPages, run: Run, host: str, publish: Publish) -> None:
+    """Tells all events of one of several hosts, or why it can't be read."""
+    _load_host(session, run, host, publish, time.monotonic)
+
+
+def load_brief(session: HostPages, run: Run, host: str, publish: Publish) -> None:
+    """Tells the events of a host's first section, or why it can't be read."""
+    number, path = next((at, file.path) for at, file in enumerate(run.hosts) if file.host == host)
+    try:
+        read = session.host_timeline(host, False, only_first=True)
+    except ProfileError as error:
+        read = HostRead(host, path, problem=error.sentence)
+    if read.timeline is not None:
+        prepare(read.timeline)
+    publish("host", HostNews(number, read))
+
+
+def _load_host(
+    session: HostPages, run: Run, host: str, publish: Publish, clock: Callable[[], float]
+) -> Timeline | ProfileError:
+    """Tells all events of a host and what leads from one to another, or why it can't be read."""
+    number, path = next((at, file.path) for at, file in enumerate(run.hosts) if file.host == host)
+    due = clock() + PART_SECONDS
+
+    def show(read: HostRead) -> None:
+        if read.timeline is not None:
+            prepare(read.timeline)
+        publish("host", HostNews(number, read))
+
+    def show_part(read: HostRead) -> None:
+        nonlocal due
+        if clock() >= due:
+            show(read)
+            due = clock() + PART_SECONDS
+
+    try:
+        read = session.host_timeline(host, on_part=show_part)
+        show(read)
+        assert read.timeline is not None, "what can't be read is an error"
+        for *_, track in read.timeline.tracks():
+            _ = track.busy_ps  # by which the tracks may be sorted
+        publish("host_flows", HostFlows(number, session.flows(read.timeline)))
+    except ProfileError as error:
+        publish("host", HostNews(number, HostRead(host, path, problem=error.sentence)))
+        return error
+    return read.timeline

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -14,7 +14,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.timeline.model import CounterTrack, RateTrack, Section, Timeline, Track, TrackId, TrackKind
 from tpuprof.parsers.timeline.windows import cell_edges
 
-RowKind = Literal["section", "lane", "flat", "rate", "counter"]
+RowKind = Literal["host", "section", "lane", "flat", "rate", "counter"]
 
 _OPEN_UP_TO: dict[TrackKind, int] = {"ops": 6, "async": 3, "modules": 2, "steps": 2}
 """Lanes up to which a track shows them all at first."""
@@ -31,8 +31,9 @@ class TimelineRow(NamedTuple):
     """One row of the screen.
 
     Attributes:
-        kind: a section's heading, one lane, a track's lanes as one, or a graph.
-        section: index in `Timeline.sections`.
+        kind: a host's or a section's heading, one lane, a track's lanes as one, or a graph.
+        section: index in `Timeline.sections`; of a host's heading, where there are several hosts, that in
+            `Timeline.hosts`.
         item: index of the track, rate or counter in its section; -1 for a heading.
         lane: of the track; 0 for others.
         is_pinned: it stands above the others and does not scroll.
@@ -60,6 +61,7 @@ class Folding:
         pinned: tracks on top, in order.
         wanted: only tracks and sections whose name holds this text, in whatever case.
         by_busy: tracks of a section by the time in which they are busy, most first.
+        hosts: hosts of which a single row shows.
     """
 
     closed: frozenset[int] = frozenset()
@@ -67,12 +69,25 @@ class Folding:
     pinned: tuple[TrackId, ...] = ()
     wanted: str = ""
     by_busy: bool = False
+    hosts: frozenset[int] = frozenset()
 
 
 def first_folding(timeline: Timeline) -> Folding:
-    """All sections open, but of many cores only the first ones."""
+    """All sections open, but of many cores only the first ones; of several hosts one, with its first section."""
+    if timeline.hosts:
+        parts = list(enumerate(timeline.hosts))
+        with_device = (
+            number for number, part in parts if any(map(_is_device, timeline.sections[part.first : part.last]))
+        )
+        opened = next(with_device, next((number for number, part in parts if part.first < part.last), 0))
+        closed = (section for _, part in parts for section in range(part.first + 1, part.last))
+        return Folding(closed=frozenset(closed), hosts=frozenset(range(len(parts))) - {opened})
     cores = [number for number, section in enumerate(timeline.sections) if section.kind != "host"]
     return Folding(closed=frozenset(cores[_OPEN_CORES:]) if len(cores) > 2 * _OPEN_CORES else frozenset())
+
+
+def _is_device(section: Section) -> bool:
+    return section.kind in ("core", "sparse_core", "gpu")
 
 
 def rows_of(timeline: Timeline, folding: Folding) -> list[TimelineRow]:
@@ -80,9 +95,60 @@ def rows_of(timeline: Timeline, folding: Folding) -> list[TimelineRow]:
     rows: list[TimelineRow] = []
     for pinned in folding.pinned:
         rows += _track_rows(timeline.track(pinned), pinned, folding, is_pinned=True)
+    if timeline.hosts:
+        for number in range(len(timeline.hosts)):
+            rows += _host_rows(timeline, number, folding)
+        return rows
     for number, section in enumerate(timeline.sections):
         rows += _section_rows(section, number, folding)
     return rows
+
+
+def _host_rows(timeline: Timeline, number: int, folding: Folding) -> Iterator[TimelineRow]:
+    """A host's heading and its sections; a filter that its name holds takes it whole."""
+    part = timeline.hosts[number]
+    is_named = folding.wanted.casefold() in part.host.casefold()
+    inner = replace(folding, wanted="") if is_named else folding
+    places = range(part.first, part.last)
+    below = [row for place in places for row in _section_rows(timeline.sections[place], place, inner)]
+    if is_named or below:
+        yield TimelineRow("host", number)
+        if number not in folding.hosts:
+            yield from below
+
+
+def host_of(timeline: Timeline, section: int) -> int | None:
+    """Which of several hosts a section is of; None where there is one, or no such section."""
+    return next((at for at, part in enumerate(timeline.hosts) if part.first <= section < part.last), None)
+
+
+def host_track(timeline: Timeline, host: int) -> TrackId | None:
+    """The track that stands for a folded host: that of its first device; None without one."""
+    part = timeline.hosts[host]
+    mains = ((place, main_track(timeline.sections[place])) for place in range(part.first, part.last))
+    return next(((place, item) for place, item in mains if item is not None), None)
+
+
+def renumbered(folding: Folding, sections: Mapping[int, int], before: int, timeline: Timeline) -> Folding:
+    """The same folding after hosts were read or dropped; new sections are folded as they would be at first.
+
+    Args:
+        sections: the numbers that sections have now, by the ones that they had.
+        before: how many sections there were.
+    """
+    kept = {new for old, new in sections.items() if old < before}
+    new = first_folding(timeline).closed - kept
+    tracks = {
+        (old, item): (place, item)
+        for old, place in sections.items()
+        for item in range(len(timeline.sections[place].tracks))
+    }
+    return replace(
+        folding,
+        closed=new | {sections[old] for old in folding.closed if old in sections},
+        turned=frozenset(tracks[old] for old in folding.turned if old in tracks),
+        pinned=tuple(tracks[old] for old in folding.pinned if old in tracks),
+    )
 
 
 def _section_rows(section: Section, number: int, folding: Folding) -> Iterator[TimelineRow]:
@@ -151,9 +217,10 @@ class RowList:
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
         self._lay_out(first_folding(timeline))
-        self.cursor = next((number for number, row in enumerate(self.all) if row.kind != "section"), 0)
+        self.cursor = next((number for number, row in enumerate(self.all) if row.kind not in ("host", "section")), 0)
         self.top = 0
         self.height = 20
+        self._host = self.host
 
     @property
     def pinned(self) -> int:
@@ -166,6 +233,34 @@ class RowList:
         return self.all[self.cursor] if self.cursor < len(self.all) else None
 
     @property
+    def host(self) -> int | None:
+        """Which of several hosts the cursor is on; None where there is one."""
+        return None if self.current is None else self.host_at(self.current)
+
+    def host_at(self, row: TimelineRow) -> int | None:
+        """Which of several hosts a row is of; None where there is one."""
+        return row.section if row.kind == "host" else host_of(self._timeline, row.section)
+
+    @property
+    def hosts_in_sight(self) -> list[int]:
+        """Which hosts have a row on the screen, from top to bottom."""
+        hosts = dict.fromkeys(self.host_at(self.all[number]) for number in self.in_sight)
+        return [host for host in hosts if host is not None]
+
+    def reveal_host(self, host: int) -> None:
+        """Moves to the row of a host that is the cursor's row on its own, else to its heading."""
+        row, parts = self.current, self._timeline.hosts
+        here = self.host
+        wanted = TimelineRow("host", host)
+        if row is not None and row.kind != "host" and here is not None:
+            section = row.section - parts[here].first + parts[host].first
+            same = row._replace(section=section, is_pinned=False)
+            wanted = same if section < parts[host].last and same in self.all else wanted
+        if wanted not in self.all:
+            self._lay_out(replace(self.folding, wanted=""))
+        self._center(self.all.index(wanted))
+
+    @property
     def in_sight(self) -> list[int]:
         """Indices of the rows on the screen, from top to bottom."""
         pinned = min(self.pinned, max(0, self.height - 1))
@@ -176,11 +271,23 @@ class RowList:
         """Whether a track has any row."""
         return track in self._first_rows
 
-    def extend(self, timeline: Timeline) -> None:
-        """The same timeline, more of which is read."""
-        is_untouched = self.folding == first_folding(self._timeline)
-        self._timeline = timeline
-        self.arrange(first_folding(timeline) if is_untouched else self.folding)
+    def extend(self, timeline: Timeline, sections: Mapping[int, int]) -> None:
+        """The same timeline, more of which is read, or less; `sections` are the new numbers of its sections."""
+        is_untouched, row = self.folding == first_folding(self._timeline), self.current
+        before, self._timeline = len(self._timeline.sections), timeline
+        if row is not None and row.kind != "host":
+            host = host_of(timeline, sections[row.section]) if row.section in sections else None
+            gone = TimelineRow("host", self._host or 0) if timeline.hosts and host is None else row
+            row = row._replace(section=sections[row.section]) if row.section in sections else gone
+        if is_untouched:
+            folding = first_folding(timeline)
+        else:
+            folding = renumbered(self.folding, sections, before, timeline) if timeline.hosts else self.folding
+        self._lay_out(folding)
+        if row is not None:
+            self.cursor = self._place_of(row)
+            self._scroll()
+        self._host = self.host
 
     def resize(self, height: int) -> None:
         """Makes room for `height` rows."""
@@ -194,7 +301,9 @@ class RowList:
 
     def reveal(self, section: int, item: int, lane: int) -> None:
         """Moves to the row of a lane, opening its section and lifting a filter that hides it."""
-        opened = replace(self.folding, closed=self.folding.closed - {section})
+        host = host_of(self._timeline, section)
+        hosts = self.folding.hosts if host is None else self.folding.hosts - {host}
+        opened = replace(self.folding, closed=self.folding.closed - {section}, hosts=hosts)
         for folding in (self.folding, opened, replace(opened, wanted="")):
             if folding != self.folding:
                 self._lay_out(folding)
@@ -208,7 +317,8 @@ class RowList:
         for number, section in enumerate(self._timeline.sections):
             names = [f"{section.plane} / {counter.name}" for counter in section.counters]
             if place in names:
-                self._lay_out(replace(self.folding, closed=self.folding.closed - {number}, wanted=""))
+                hosts = self.folding.hosts - {host_of(self._timeline, number) or 0}
+                self._lay_out(replace(self.folding, closed=self.folding.closed - {number}, wanted="", hosts=hosts))
                 self._center(self.all.index(TimelineRow("counter", number, names.index(place))))
                 return ""
         return f"no track of {place.rpartition(' / ')[2][:60]} on this host's timeline"
@@ -235,7 +345,8 @@ class RowList:
         below = self.cursor - self.pinned
         if below >= 0:
             self.top = max(below - room + 1, min(self.top, below))
-            if below == 1 and room > 1 and self.all[self.pinned].kind == "section":
+            above = self.all[self.pinned : self.cursor]
+            if below < room and all(row.kind in ("host", "section") for row in above):
                 self.top = 0  # with the heading of the first section
         self.top = max(0, min(self.top, len(self.all) - self.pinned - room))
 
@@ -249,7 +360,10 @@ class RowList:
 
     def _place_of(self, row: TimelineRow) -> int:
         """Where a row is now: itself, else its track's first, else its section's heading."""
-        for wanted in (row, TimelineRow("section", row.section)):
+        headings = [] if row.kind == "host" else [TimelineRow("section", row.section)]
+        host = self.host_at(row)
+        headings += [] if host is None else [TimelineRow("host", host)]
+        for wanted in (row, *headings):
             if wanted in self.all:
                 return self.all.index(wanted)
             if row.track_id in self._first_rows:

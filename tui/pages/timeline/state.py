@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
 
 from tpuprof.parsers.base.intervals import Int64s
-from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.timeline.details import adjacent_event, deepest_lane, event_in_cell, longest_called, nearest_lane
 from tpuprof.parsers.timeline.flatten import MANY_LANES
 from tpuprof.parsers.timeline.gaps import next_gap
+from tpuprof.parsers.timeline.hosts.joined import clock_words
 from tpuprof.parsers.timeline.model import EventId, StepSpan, Timeline, Track, TrackId
 from tpuprof.parsers.timeline.read.flows import Flow, Flows
 from tpuprof.parsers.timeline.search import Matches, find
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.pages.timeline import rows
+from tpuprof.tui.pages.timeline.hosts import Hosts, section_numbers
+from tpuprof.tui.pages.timeline.marks import Marks
 
-Base = Literal["trace", "step", "mark"]  # what times are relative to
 _MOST_FLOWS = 1000  # arrows from an event, or to it, that are looked at
 
 
-class TimelineView:
+class TimelineView(Marks):
     """The state of the timeline tab.
 
     Attributes:
         timeline, window: what is looked at, and what is shown of it.
-        flows: what leads from event to event; None while they are not read yet.
+        flows: what leads from event to event; None while they are not read yet, and where there are several hosts.
+        hosts: what is read of several hosts; None where there is one.
         cursor_ps: the cursor's instant.
         rows: sections and tracks, with the cursor on one of them.
         event: what is selected.
@@ -34,14 +36,12 @@ class TimelineView:
         matches: of the text searched for.
     """
 
-    def __init__(self, timeline: Timeline) -> None:
-        self.timeline = timeline
+    def __init__(self, timeline: Timeline, hosts: Hosts | None = None) -> None:
+        super().__init__(timeline)
+        self.hosts = hosts
         self.flows: Flows | None = None
         self.rows = rows.RowList(timeline)
-        self.marks: tuple[int, ...] = ()
-        self.base: Base = "trace"
         self.matches: Matches | None = None
-        self.event: EventId | None = None
         self._flows_of: tuple[tuple[Flows, EventId], tuple[Flow, ...]] | None = None
         self._wants_all = False
         window = rows.TimeWindow(timeline.first_ps, timeline.last_ps, 80, timeline.first_ps, timeline.last_ps)
@@ -59,8 +59,12 @@ class TimelineView:
         self.window = window
         if self.cursor_ps == rows.opening_instant(before):
             self.cursor_ps = rows.opening_instant(timeline)
+        sections = section_numbers(before, timeline)
+        if self.event is not None:
+            section = sections.get(self.event[0])
+            self.event = None if section is None else (section, *self.event[1:])
         self.timeline = timeline
-        self.rows.extend(timeline)
+        self.rows.extend(timeline, sections)
         self._select_opening()
         if self.matches is not None:
             self.matches = find(timeline, self.matches.text)
@@ -82,7 +86,13 @@ class TimelineView:
 
     @property
     def so_far(self) -> str:
-        """Returns ``2 of 5 sections are read`` for as long as not all are."""
+        """Returns ``2 of 5 sections are read`` for as long as not all are; of several hosts how many of these."""
+        if self.hosts is not None and not self.timeline.unread:
+            read, hosts = self.hosts.read, len(self.timeline.hosts)
+            folded = sum(not part.is_whole and part.first < part.last for part in self.timeline.hosts)
+            words = f"{read:,} of {hosts:,} hosts are read" if read < hosts else ""
+            less = f"of {counted(folded, 'folded host')} the first section" if folded else ""
+            return ", ".join(filter(None, (words, less)))
         unread, sections = self.timeline.unread, len(self.timeline.sections)
         verb = "is" if sections - unread == 1 else "are"
         return f"{sections - unread} of {sections} sections {verb} read" if unread else ""
@@ -93,6 +103,9 @@ class TimelineView:
         """The track that a row is about: of a heading the one that stands for its section, of a graph the ops."""
         if row is None:
             return None
+        if row.kind == "host":
+            place = rows.host_track(self.timeline, row.section)
+            return None if place is None else (place, self.timeline.track(place))
         section = self.timeline.sections[row.section]
         item: int | None = row.item
         if row.kind == "rate":
@@ -109,23 +122,6 @@ class TimelineView:
         return None if row is None or found is None else (row, *found)
 
     @property
-    def selected(self) -> tuple[Track, int] | None:
-        """The selected event."""
-        return None if self.event is None else (self.timeline.track(self.event), self.event[2])
-
-    @property
-    def step(self) -> int | None:
-        """Index of the step that holds the cursor, else of the last one before it."""
-        return self.timeline.step_begun(self.cursor_ps)
-
-    @property
-    def base_ps(self) -> int:
-        """The instant that counts as zero."""
-        if self.base == "step" and self.step is not None:
-            return self.timeline.steps[self.step].start_ps
-        return self.marks[0] if self.base == "mark" and self.marks else 0
-
-    @property
     def cursor_cell(self) -> int:
         """The column of the cursor."""
         return self.window.cell_of(self.cursor_ps)
@@ -135,11 +131,6 @@ class TimelineView:
         """int64[2]: begin and end of the cursor's cell."""
         cell = self.cursor_cell
         return self.window.edges[cell : cell + 2]
-
-    @property
-    def interval(self) -> tuple[int, int] | None:
-        """What lies between the two marks."""
-        return (min(self.marks), max(self.marks)) if len(self.marks) == 2 else None
 
     def resize(self, cells: int, height: int) -> None:
         """The canvas has so many cells and rows; what was in sight stays."""
@@ -187,7 +178,7 @@ class TimelineView:
         step = None if self.step is None else self.timeline.steps[self.step]
         spans = (
             ("the marked interval", self.interval),
-            ("", self._event_span()),
+            ("", self.event_span()),
             (f"step {step.name}", (step.start_ps, step.end_ps)) if step is not None else ("", None),
         )
         fits = [(self.window.fitted(*span), words) for words, span in spans if span is not None]
@@ -199,12 +190,6 @@ class TimelineView:
         return words
 
     # --- events
-
-    def _event_span(self) -> tuple[int, int] | None:
-        if self.selected is None:
-            return None
-        track, index = self.selected
-        return int(track.start_ps[index]), max(int(track.end_ps[index]), int(track.start_ps[index]) + 1)
 
     def _lanes(self, row: rows.TimelineRow, track: Track) -> range:
         """The lanes that a row shows."""
@@ -319,7 +304,11 @@ class TimelineView:
 
     def flows_here(self) -> tuple[Flow, ...]:
         """What leads to or from the selected event, as far as anyone could look at."""
-        if self.flows is None or self.event is None:
+        if self.event is None:
+            return ()
+        if self.hosts is not None:
+            return self.hosts.flows_of(self.timeline, self.event, _MOST_FLOWS)
+        if self.flows is None:
             return ()
         key = (self.flows, self.event)
         if self._flows_of is None or self._flows_of[0] != key:
@@ -328,7 +317,7 @@ class TimelineView:
 
     def follow(self, direction: int) -> str:
         """Along an arrow from (1) or against one to (-1) the selected event."""
-        if self.flows is None:
+        if self.flows is None and (self.hosts is None or self.rows.host not in self.hosts.flows):
             return "the arrows are still being read"
         if self.event is None:
             return "no event under the cursor"
@@ -355,61 +344,9 @@ class TimelineView:
         if event is None:
             return f"no event of {name[:80]} on this host's timeline"
         self.select(event)
-        begin, end = self._event_span() or (0, 0)
+        begin, end = self.event_span() or (0, 0)
         self.window = self.window.moved(begin - 2 * (end - begin), end + 2 * (end - begin))
         return ""
-
-    # --- marks
-
-    def mark(self) -> str:
-        """Sets the first mark, then the second, then begins anew.
-
-        Marks are at the cursor; the second one is at the end of an event that the cursor is at the very start of, where
-        going from event to event takes it.
-        """
-        if len(self.marks) != 1:
-            self.marks = (self.cursor_ps,)
-            return "marked; `m` again ends the interval"
-        self.marks = (self.marks[0], self._end_after(self.marks[0]))
-        return ""
-
-    def _end_after(self, begin_ps: int) -> int:
-        """The cursor's instant; that at which its event ends where it is at the very start of one, after a begin."""
-        span = self._event_span()
-        is_at_start = span is not None and self.cursor_ps == span[0] >= begin_ps
-        return span[1] if span is not None and is_at_start else self.cursor_ps
-
-    def move_end(self, direction: int, ascii_only: bool = False) -> str:
-        """Moves the begin (-1) or the end (1) of the marked interval to the cursor; says how long it is then."""
-        if self.interval is None:
-            return "no interval to change: `m` marks its begin and its end"
-        begin, end = self.interval
-        if direction < 0:
-            self.stretch(end, self.cursor_ps)
-        else:
-            self.stretch(begin, self._end_after(begin))
-        return self.interval_words(ascii_only)
-
-    def stretch(self, fixed_ps: int, moved_ps: int) -> None:
-        """Makes the marked interval one between an end that stays and one that was moved, beyond the other or not."""
-        self.marks = (min(fixed_ps, moved_ps), max(fixed_ps, moved_ps))
-
-    def interval_words(self, ascii_only: bool = False) -> str:
-        """How long the marked interval is, and what lists what ran in it; nothing without one."""
-        begin, end = self.interval or (0, 0)
-        return "" if self.interval is None else f"{duration(end - begin, ascii_only, 6)}; `M` lists what ran in it"
-
-    def clear_marks(self) -> None:
-        """Nothing is marked any more."""
-        self.marks = ()
-        self.base = "trace" if self.base == "mark" else self.base
-
-    def next_base(self) -> str:
-        """Times relative to the trace, the step, or the first mark."""
-        bases: tuple[tuple[Base, object], ...] = (("trace", True), ("step", self.timeline.steps), ("mark", self.marks))
-        order = [base for base, is_there in bases if is_there]
-        self.base = order[(order.index(self.base) + 1) % len(order)] if self.base in order else "trace"
-        return f"times relative to the {self.base}"
 
     def back(self) -> bool:
         """Gives up the marks, then the filter; whether there was any."""
@@ -429,13 +366,21 @@ class TimelineView:
         if row is None:
             return
         track_id, folding = row.track_id, self.rows.folding
+        if row.kind == "host":
+            self._arrange(replace(folding, hosts=folding.hosts ^ {row.section}))
+            return
         if track_id is None or self.timeline.track(track_id).depth < 2:
             self._arrange(replace(folding, closed=folding.closed ^ {row.section}))
         else:
             self._arrange(replace(folding, turned=folding.turned ^ {track_id}))
 
     def fold_all(self) -> None:
-        """Closes all sections, or opens them."""
+        """Closes all sections, or opens them; of several hosts closes them all, or opens the cursor's."""
+        folding, hosts = self.rows.folding, frozenset(range(len(self.timeline.hosts)))
+        if hosts:
+            here = self.rows.host
+            self._arrange(replace(folding, hosts=hosts if folding.hosts < hosts else hosts - {here or 0}))
+            return
         everything = frozenset(range(len(self.timeline.sections)))
         self._arrange(replace(self.rows.folding, closed=frozenset() if self.rows.folding.closed else everything))
 
@@ -449,6 +394,20 @@ class TimelineView:
         self._arrange(replace(folding, pinned=(*others, here[1]) if is_new else others))
         return "pinned" if is_new else "no longer pinned"
 
+    def next_host(self, direction: int) -> str:
+        """To the next (1) or previous (-1) host, on the same row where that is open; says how its clock was aligned."""
+        hosts, here = self.timeline.hosts, self.rows.host
+        if len(hosts) < 2:
+            return "there is one host here; `H` chooses hosts"
+        number = 0 if here is None else here + direction
+        if not 0 <= number < len(hosts):
+            return f"no host {'below' if direction > 0 else 'above'} this one"
+        self.rows.reveal_host(number)
+        self.event = self._under_cursor()
+        part = hosts[number]
+        said = f": clock {clock_words(part.clock)}" if part.clock is not None and part.clock.source != "axis" else ""
+        return f"{printable(part.host)}, {number + 1:,} of {len(hosts):,}{said}"
+
     def sort(self) -> str:
         """Tracks by busy time, or in their own order."""
         self._arrange(replace(self.rows.folding, by_busy=not self.rows.folding.by_busy))
@@ -457,7 +416,9 @@ class TimelineView:
     def filter(self, text: str) -> str:
         """Shows only tracks whose names hold a text; says how many."""
         self._arrange(replace(self.rows.folding, wanted=text))
-        every = rows.rows_of(self.timeline, replace(self.rows.folding, closed=frozenset(), pinned=()))
+        every = rows.rows_of(
+            self.timeline, replace(self.rows.folding, closed=frozenset(), pinned=(), hosts=frozenset())
+        )
         shown = {row[1:3] for row in every if row.track_id is not None}
         graphs = sum(row.kind in ("rate", "counter") for row in every)
         return counted(len(shown) + graphs, "track") if text else ""

@@ -20,12 +20,13 @@ from tpuprof.tui.widgets.chrome import KeyRow
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import TextPopup, meanings
 from tpuprof.tui.widgets.states import Decoding, State, state_lines
-from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, Payload, Tab
+from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, PageWanted, Payload, Tab
 
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.parsers.timeline.model import EventId, Timeline
     from tpuprof.parsers.timeline.read.flows import Flow
     from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
+    from tpuprof.tui.pages.timeline.hosts import Hosts
     from tpuprof.tui.pages.timeline.load import HostTimeline
     from tpuprof.tui.pages.timeline.state import TimelineView
 
@@ -47,6 +48,7 @@ _COMMANDS: dict[str, Callable[[TimelineView, int, Glyphs], str | None]] = {
     "pin": lambda view, *_: view.pin(),
     "by_busy": lambda view, *_: view.sort(),
     "filter": lambda *_: None,
+    "next_host": lambda view, by, _: view.next_host(by),
 }
 """What each command does; the number is which way, or how much."""
 
@@ -64,6 +66,7 @@ _KEYS = (
     KeyRow("{ }", "gap"),
     KeyRow(". ,", "event"),
     KeyRow("m", "mark"),
+    KeyRow("J K", "host"),
 )
 _MEANINGS = {
     "Time": "of the trace's clock, which the profiler maps the devices' clocks to; durations are by that clock too.",
@@ -79,6 +82,9 @@ _MEANINGS = {
     "Averages": "right of the names, over the window shown: the share of it in which a track was busy, a rate's share "
     "of the peak, and a counter's mean (each value for as long as it holds) of its range in the whole trace.",
     "Scopes, ops": "name scopes and framework ops are derived: neighbouring HLO ops of one name are one slice.",
+    "Hosts": "all of a run stand on one time axis. Each is read when it comes into sight; one that is folded shows its "
+    "first device's ops. Clocks are aligned by collectives, which all who wait for one leave together, within as "
+    "much as these disagree; without any by the hosts' own time, which nothing checks.",
     "Self": "duration of an event without the events nested in it.",
     "Busy": "time in which at least one event of a track ran.",
     "n/a": "the profile cannot tell. It is never 0 instead.",
@@ -96,6 +102,13 @@ _OF_EVENTS: tuple[tuple[str, str], ...] = (
 )
 
 
+def _new_page(timeline: Timeline, hosts: int, several: Hosts | None) -> TimelinePage:
+    """What draws a timeline."""
+    from tpuprof.tui.pages.timeline.draw.frame import TimelinePage  # noqa: PLC0415 - protobuf
+
+    return TimelinePage(timeline, hosts, several)
+
+
 class TimelineTab(Tab):
     """Shows a host's timeline, or the state of loading it."""
 
@@ -104,6 +117,7 @@ class TimelineTab(Tab):
     def __init__(self, look: ScreenLook, *, id: str) -> None:
         super().__init__(look, id=id)
         self._page: TimelinePage | None = None
+        self._hosts: Hosts | None = None
         self._wanted: tuple[str, str] | None = None
         self._pressed_at: int | None = None
         self._fixed_end: int | None = None
@@ -114,6 +128,8 @@ class TimelineTab(Tab):
         """Shows the events of a host, or adds the arrows between them."""
         if part == "timeline":
             return self._show_timeline(payload)
+        if part in ("hosts", "host", "host_flows"):
+            return self._show_hosts(part, payload)
         if self._view is not None:
             self._view.flows = payload
             self.redraw()
@@ -121,10 +137,8 @@ class TimelineTab(Tab):
 
     def _show_timeline(self, shown: HostTimeline) -> str:
         """Shows a timeline; goes to what was asked for while it was not there, and says so, or whose timeline it is."""
-        from tpuprof.tui.pages.timeline.draw.frame import TimelinePage  # noqa: PLC0415 - protobuf
-
         if self._page is None or self.is_whole:
-            self._page = TimelinePage(shown.timeline, shown.run_hosts)
+            self._page = _new_page(shown.timeline, shown.run_hosts, None)
         else:
             self._page.extend(shown.timeline)
         self.redraw()
@@ -140,6 +154,55 @@ class TimelineTab(Tab):
         if shown.run_hosts > 1 and not shown.is_chosen:
             notes.append(f"The timeline is of host {printable(shown.timeline.host)}; `H` shows another")
         return ". ".join(notes)
+
+    def _show_hosts(self, part: str, payload: Payload) -> str | None:
+        """Shows what is read of several hosts, on one time axis; the first time it says that there are several."""
+        if part == "hosts":
+            self._page, self._hosts = None, payload
+            return None
+        hosts = self._hosts
+        if hosts is None:
+            return None
+        if part == "host_flows":
+            hosts.flows[payload.number] = payload.flows
+            self.redraw()
+            return None
+        hosts.take(payload.number, payload.read)
+        if not hosts.read:
+            return None
+        is_new = self._page is None
+        if self._page is None:
+            self._page = _new_page(hosts.timeline, len(hosts.reads), hosts)
+        else:
+            self._page.extend(hosts.timeline)
+            if hosts.trim(self._page.view.rows.hosts_in_sight):
+                self._page.extend(hosts.timeline)
+        self.redraw()
+        wanted, self._wanted = (self._wanted, None) if self.is_whole else (None, self._wanted)
+        words = self.go_to(*wanted) if wanted is not None else ""
+        return words or ("All hosts on one time axis: `J` next host, `Z` a row each, `H` one alone" if is_new else "")
+
+    @property
+    def wanted(self) -> str:
+        """How the next host in sight is to be read."""
+        return self._next_host[0]
+
+    @property
+    def wanted_host(self) -> str | None:
+        """Which host that is."""
+        return self._next_host[1] or None
+
+    @property
+    def _next_host(self) -> tuple[str, str]:
+        view = self._view
+        if view is None or view.hosts is None:
+            return "", ""
+        return view.hosts.wanted(view.rows.hosts_in_sight, view.rows.folding.hosts) or ("", "")
+
+    def _ask_for_hosts(self) -> None:
+        """Has the hosts read that came into sight."""
+        if self.wanted:
+            self.post_message(PageWanted())
 
     def show_state(self, state: State) -> None:
         """Shows what is going on instead; progress alone leaves what is there of a timeline."""
@@ -170,7 +233,9 @@ class TimelineTab(Tab):
         """The four tools of the browser's viewer, select, zoom, pan and timing, and the other motions."""
         if self._view is None:
             return super().keys
-        return _KEYS if self._view.timeline.steps else [key for key in _KEYS if key.shown != "[ ]"]
+        left_out = {"[ ]"} if not self._view.timeline.steps else set()
+        left_out |= set() if self._view.timeline.hosts else {"J K"}
+        return [key for key in _KEYS if key.shown not in left_out]
 
     @property
     def selection(self) -> str | None:
@@ -212,7 +277,9 @@ class TimelineTab(Tab):
     def note(self) -> str:
         """What the capture lacks."""
         view = self._view
-        return "" if view is None else " ".join((*view.timeline.lost, *view.timeline.warnings))
+        if view is None or self._page is None:
+            return ""
+        return " ".join(filter(None, (self._page.clocks, *view.timeline.lost, *view.timeline.warnings)))
 
     # --- moving
 
@@ -221,6 +288,7 @@ class TimelineTab(Tab):
         message = None if self._view is None else act(self._view)
         if self._view is not None:
             self.redraw()
+            self._ask_for_hosts()
         return message or ""
 
     def move(self, across: int, down: int) -> None:
@@ -243,9 +311,8 @@ class TimelineTab(Tab):
         view = self._view
         if view is None:
             return ""
-        if view.rows.current is not None and view.rows.current.kind == "section":
-            view.fold()
-            self.redraw()
+        if view.rows.current is not None and view.rows.current.kind in ("host", "section"):
+            self._act(lambda view: view.fold())
         elif view.event is not None:
             self._fetch_stats(view.timeline, view.event, view.flows_here())
         return ""

@@ -41,7 +41,7 @@ from tpuprof.parsers.timeline.part import (
 )
 from tpuprof.parsers.timeline.read.timeline import read_timeline
 from tpuprof.tui.demo import demo_path
-from tpuprof.tui.pages.timeline.report import report as report_module
+from tpuprof.tui.pages.timeline.report import read as read_module
 from tpuprof.tui.pages.timeline.report.fields import at_ms
 from tpuprof.tui.pages.timeline.report.report import REPORT
 from tpuprof.tui.report.page import FORMATS, Format, TextLook
@@ -358,7 +358,7 @@ def test_no_such_track(demo: Timeline, form: Format) -> None:
 
 
 def test_no_more_events_than_asked_for_and_never_silently(monkeypatch: pytest.MonkeyPatch, small: Timeline) -> None:
-    monkeypatch.setattr(report_module, "MOST_EVENTS", 5)
+    monkeypatch.setattr(read_module, "MOST_EVENTS", 5)
     cut = document(small, Interval(0))
     assert (len(cut["events"]), cut["event_count"], cut["shown_count"]) == (5, 12, 5)
     assert cut["warnings"] == ["5 of 12 events are shown, the first ones; --limit 0 shows all"]
@@ -379,15 +379,9 @@ def test_events_come_one_by_one(small: Timeline) -> None:
         assert sum(1 for _ in pieces) >= 13
 
 
-def test_one_host_of_several_is_named(small: Timeline) -> None:
-    run = replace(run_of("a", "host0", "z"), problems=(Problem("empty_file", "q", "q.xplane.pb holds 0 bytes."),))
+def test_what_is_wrong_with_the_runs_files_is_said(small: Timeline) -> None:
+    run = replace(run_of("host0"), problems=(Problem("empty_file", "q", "q.xplane.pb holds 0 bytes."),))
     _, warnings = timeline_report(small, run, Interval(), "text", LOOK)
-    assert warnings == (
-        "this is host0, one of 3 hosts; --host shows another one",
-        "1 host can't be read: a",
-        "q.xplane.pb holds 0 bytes.",
-    )
-    _, warnings = timeline_report(small, run, Interval(), "text", LOOK, host="host0")
     assert warnings == ("q.xplane.pb holds 0 bytes.",)
 
 

@@ -34,7 +34,7 @@ def read_event(timeline: Timeline, event: EventId, flows: Sequence[Flow]) -> Cal
     track, index = timeline.track(event), event[2]
     stats: EventStats | str
     try:
-        stats = read_event_stats(timeline.path, track, index)
+        stats = read_event_stats(timeline.path_of(event[0]), track, index)
     except ProfileError as error:
         stats = error.sentence
     source = op_facts(track, index).source
@@ -85,7 +85,7 @@ def event_lines(
 
 def _place(timeline: Timeline, place: tuple[int, ...]) -> str:
     """Which track of which section."""
-    return f"{timeline.sections[place[0]].title[:_NAME_SEEN]}, {timeline.track(place).name[:_NAME_SEEN]}"
+    return f"{timeline.sections[place[0]].label[:_NAME_SEEN]}, {timeline.track(place).name[:_NAME_SEEN]}"
 
 
 def _times(timeline: Timeline, track: Track, index: int, glyphs: Glyphs) -> list[tuple[str, str]]:

@@ -14,6 +14,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.timeline import windows
 from tpuprof.parsers.timeline.details import op_facts
 from tpuprof.parsers.timeline.flatten import flattened
+from tpuprof.parsers.timeline.hosts.joined import clock_words, clocks_sentence
 from tpuprof.parsers.timeline.model import CLASSES, Section, Timeline, Track, TrackId
 from tpuprof.tui.draw.axis import cells_at, mark_line, tick_line, ticks
 from tpuprof.tui.draw.format import duration, share
@@ -24,7 +25,8 @@ from tpuprof.tui.pages.timeline.draw.cells import fill_of
 from tpuprof.tui.pages.timeline.draw.graphs import counter_line, mean_label, minimap_line, range_label, rate_line
 from tpuprof.tui.pages.timeline.draw.lanes import count_line, lane_line, track_line, with_cursor, with_sign
 from tpuprof.tui.pages.timeline.draw.panel import base_name, facts_of, hint_of, panel_lines
-from tpuprof.tui.pages.timeline.rows import TimelineRow, main_track, overall_track
+from tpuprof.tui.pages.timeline.hosts import Hosts
+from tpuprof.tui.pages.timeline.rows import TimelineRow, host_track, main_track, overall_track
 from tpuprof.tui.pages.timeline.state import TimelineView
 
 TOP_LINES = 3  # lines of the axis and the minimap
@@ -50,13 +52,13 @@ class _Canvas(NamedTuple):
 
 
 class TimelinePage:
-    """Draws what is shown of the timeline (`view`), that of one host of as many `hosts` as the run has.
+    """Draws what is shown of the timeline (`view`): of one host of as many `hosts` as the run has, or of `several`.
 
     Rows are kept from frame to frame for as long as nothing in them changes.
     """
 
-    def __init__(self, timeline: Timeline, hosts: int = 1) -> None:
-        self.view = TimelineView(timeline)
+    def __init__(self, timeline: Timeline, hosts: int = 1, several: Hosts | None = None) -> None:
+        self.view = TimelineView(timeline, several)
         self._hosts = hosts
         self._gutter = 0
         self._forget()
@@ -94,12 +96,22 @@ class TimelinePage:
         facts = panel_lines(facts_of(view), pen, panel, marks, base_name(view), hint_of(view))
         return [*rows, self._counts(canvas), *facts]
 
+    @property
+    def clocks(self) -> str:
+        """How the clocks of several hosts were aligned, as a sentence."""
+        said = clocks_sentence(self.view.timeline)
+        return f"{said[:1].upper()}{said[1:]}." if said else ""
+
     def status_line(self, pen: Pen) -> Line:
         """What the capture lacks, or how many events there are."""
         view, timeline = self.view, self.view.timeline
         if timeline.lost and not view.so_far:
             return pen.fit([(" incomplete: ", "warn"), (timeline.lost[0][:1000], "dim")])
         words = f" {counted(sum(self._events), 'event')} of host {timeline.host[:200]}"
+        if timeline.hosts:
+            words = f" {counted(sum(self._events), 'event')} of {counted(len(timeline.hosts), 'host')}"
+            said = filter(None, (words, clocks_sentence(timeline), view.so_far))
+            return pen.fit([(", ".join(said), "dim")])
         if view.so_far:
             words += f", {view.so_far}"
         elif self._hosts > 1:
@@ -158,6 +170,7 @@ class TimelinePage:
         """Minimap, ticks, and steps, marks and cursor."""
         view, window, glyphs = self.view, self.view.window, canvas.glyphs
         timeline, ascii_only = view.timeline, glyphs.is_ascii
+        whose = counted(len(timeline.hosts), "host") if timeline.hosts else timeline.host
         marked = ticks(window.start_ps, window.end_ps, view.base_ps, canvas.pen.width, ascii_only)
         base = "from mark" if view.base == "mark" else "time"
         if view.base == "step" and view.step is not None:
@@ -166,7 +179,7 @@ class TimelinePage:
         span = duration(end - begin, ascii_only)
         shows = f" shows {span}, averaged"  # and what stands beside the tracks is averaged over it
         heads: tuple[Span, ...] = (
-            (" incomplete: W", "warn") if timeline.lost else (f" {timeline.host[:80]}", "dim"),
+            (" incomplete: W", "warn") if timeline.lost else (f" {whose[:80]}", "dim"),
             (f" {base} {marked.offset}", "strong" if marked.offset else "dim"),
             (shows if len(shows) < canvas.left.width else f" avg over {span}", "dim"),
         )
@@ -213,6 +226,9 @@ class TimelinePage:
         for number in view.rows.in_sight:
             row = view.rows.all[number]
             label = self._label(row, number == view.rows.cursor, canvas.glyphs)
+            if row.kind == "host" and (row.section not in view.rows.folding.hosts or view.track_of(row) is None):
+                lines.append(self._host_heading(row.section, label, canvas))
+                continue
             if row.kind == "section" and row.section not in view.rows.folding.closed:
                 lines.append(self._heading(row.section, label, canvas))
                 continue
@@ -246,6 +262,9 @@ class TimelinePage:
 
     def _cells(self, row: TimelineRow, canvas: _Canvas) -> Line:
         """A row right of its label."""
+        if row.kind == "host":  # one that is folded shows the track that stands for it
+            place = host_track(self.view.timeline, row.section)
+            return canvas.pen.fit([]) if place is None else self._cells(TimelineRow("flat", *place), canvas)
         section, edges, glyphs = self.view.timeline.sections[row.section], canvas.edges, canvas.glyphs
         if row.kind == "section":
             return self._closed(section, canvas)
@@ -279,18 +298,37 @@ class TimelinePage:
 
     def _heading(self, index: int, label: Label, canvas: _Canvas) -> Line:
         """An open section's title and what is in it, all over the row."""
-        section, glyphs = self.view.timeline.sections[index], canvas.glyphs
-        width = canvas.left.width + canvas.pen.width
-        gutter = gutter_line(label, canvas.left.at(max(canvas.left.width, min(len(section.title) + 5, width // 2))))
+        section = self.view.timeline.sections[index]
         words = f"{counted(len(section.tracks), 'track')}, {counted(self._events[index], 'event')}"
         words = words if section.is_read else "reading"
         words += f"  {section.plane[:200]}" if section.plane != section.title else ""
+        return self._over_all(section.title, label, (words, "dim"), canvas)
+
+    def _host_heading(self, number: int, label: Label, canvas: _Canvas) -> Line:
+        """A host's name, how much of it is read and how its clock was aligned; or why it can't be read."""
+        part = self.view.timeline.hosts[number]
+        if part.problem:
+            return self._over_all(part.host, label, (part.problem[:400], "warn"), canvas)
+        sections = range(part.first, part.last)
+        events = counted(sum(self._events[section] for section in sections), "event")
+        words = f"{counted(len(sections), 'section')}, {events}" if part.is_whole else "reading"
+        words = "not read yet" if part.clock is None else words
+        words += f"  clock {clock_words(part.clock)}" if part.clock is not None and part.clock.source != "axis" else ""
+        return self._over_all(part.host, label, (words, "dim"), canvas)
+
+    def _over_all(self, title: str, label: Label, said: Span, canvas: _Canvas) -> Line:
+        """A heading all over the row."""
+        glyphs, width = canvas.glyphs, canvas.left.width + canvas.pen.width
+        gutter = gutter_line(label, canvas.left.at(max(canvas.left.width, min(len(title) + 5, width // 2))))
         line = glyphs.horizontal
-        rest: list[Span] = [(f"{line} ", "rule"), (words, "dim"), (" " + line * width, "rule")]
+        rest: list[Span] = [(f"{line} ", "rule"), (canvas.pen.text(said[0]), said[1]), (" " + line * width, "rule")]
         return (*gutter, *Pen(width - line_width(gutter), replace(glyphs, ellipsis=line)).fit(rest))
 
     def _label(self, row: TimelineRow, is_current: bool, glyphs: Glyphs) -> Label:
         """What stands left of a row."""
+        if row.kind == "host":
+            part = self.view.timeline.hosts[row.section]
+            return Label("section", part.host, row.section not in self.view.rows.folding.hosts, is_current=is_current)
         section = self.view.timeline.sections[row.section]
         if row.kind == "section":
             is_open = row.section not in self.view.rows.folding.closed

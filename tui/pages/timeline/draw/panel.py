@@ -9,7 +9,8 @@ from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.device import HOLDS_OPS
 from tpuprof.parsers.timeline.details import adjacent_event, op_facts, self_time
-from tpuprof.parsers.timeline.model import RateTrack, Timeline, Track
+from tpuprof.parsers.timeline.hosts.joined import clock_words
+from tpuprof.parsers.timeline.model import HostPart, RateTrack, Timeline, Track
 from tpuprof.parsers.timeline.read.classes import is_split
 from tpuprof.parsers.timeline.read.flows import Flow
 from tpuprof.parsers.timeline.windows import counter_window, mean_rate, mean_value
@@ -232,7 +233,7 @@ def facts_of(view: TimelineView) -> EventFacts | None:
         rates.append((per_second, per_second / peak if per_second is not None and peak is not None else None))
     return EventFacts(
         name=track.label(index),
-        where=f"{section.title}, {track.name}",
+        where=f"{section.label}, {track.name}",
         op_class=None if fill_of(track.kind) else track.event_class(index),
         category=op.category,
         start_ps=start - view.base_ps,
@@ -271,6 +272,8 @@ def hint_of(view: TimelineView) -> str:
     row = view.rows.current
     if row is None:
         return "no track is called so; Esc shows all of them"
+    if row.kind == "host":
+        return _host_words(view.timeline.hosts[row.section])
     if row.kind == "section":
         return "Enter or `z` opens and closes the section, `j` goes on to its tracks"
     section = view.timeline.sections[row.section]
@@ -288,6 +291,15 @@ def hint_of(view: TimelineView) -> str:
         "no event here; `.` and `,` next and previous one, `}` next long gap"
     )
     return f"{section.title}, {track.name}: {words}"
+
+
+def _host_words(part: HostPart) -> str:
+    """What there is to say of a host."""
+    if part.problem:
+        return part.problem
+    known = "not read yet" if part.clock is None else f"clock {clock_words(part.clock)}"
+    known = "times are by its clock" if part.clock is not None and part.clock.source == "axis" else known
+    return f"{part.host}: {known}. Enter or `z` opens and closes it, `J` goes to the next host"
 
 
 def _gap_words(track: Track, lane: int, instant_ps: int) -> str:

@@ -135,7 +135,7 @@ def _texts(text: Callable[[Row], str], style: Key) -> Callable[[Sequence[Row], G
 
 
 def _full_name(row: TrackRow) -> str:
-    return f"{row.section.title[:NAME_SEEN]} / {row.track.name[:NAME_SEEN]}"
+    return f"{row.section.label[:NAME_SEEN]} / {row.track.name[:NAME_SEEN]}"
 
 
 def _kind(row: TrackRow) -> str:
@@ -151,7 +151,11 @@ def _bar(row: TrackRow, glyphs: Glyphs) -> Span:
 
 
 _SECTION: Field[Any] = _field(
-    "section", _NAME, lambda row: row.section.title, "which core, or whose threads", _column("section", 22, "dim")
+    "section",
+    _NAME,
+    lambda row: row.section.label,
+    "which core, or whose threads; of several hosts behind the host's name",
+    _column("section", 22, "dim"),
 )
 _PLANE: Field[Any] = _field("plane", _NAME, lambda row: row.section.plane, "the section's plane in the profile")
 _DEPTH: ColumnSpec[Any] = _column("depth", 5)

@@ -9,10 +9,15 @@ profile.
 Arrows are those that one follows on the timeline. A launch leads to what it launched, and other flows lead on, as XProf
 writes them: by an id at both slices (``bind_id``). A slice has room for one such id; what XProf does not draw, from the
 op that starts something asynchronous to the op that waits for it, are flow events of their own (``s``, ``f``).
+
+Of several hosts each one's processes come after the other's, numbered from the next 10,000 on, and are named as XProf
+names them, ``host1 /device:TPU:0``. Times are on the axis that the hosts share. An id means something within a host
+alone, so those of the second host and on are mixed with its number.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -35,6 +40,7 @@ from tpuprof.tui.pages.timeline.report.perfetto_args import (
     PlaneArgs,
     json_number,
     json_text,
+    mixed_id,
 )
 from tpuprof.tui.report.output import Write
 
@@ -51,6 +57,7 @@ HIDDEN_EVENTS = frozenset(
 _FIRST_DEVICE, _LAST_DEVICE, _FIRST_CUSTOM, _HOST, _OTHERS = 1, 500, 501, 701, 1001
 _HOST_PLANE, _DEVICES, _CUSTOM = "/host:CPU", ("/device:TPU:", "/device:GPU:"), "/device:CUSTOM:"
 _UINT32 = (1 << 32) - 1
+_A_HOST = 10_000  # process ids that a host has for itself
 _FIRST_OWN_ROW = 1 << 30  # ids from here on are given to rows whose own id is taken
 _MICRO = 1_000_000
 _HEADS_KEPT = 1 << 25  # characters of rendered names and shared arguments that are kept
@@ -75,46 +82,91 @@ class _Process(NamedTuple):
     rows: tuple[_Row, ...]
 
 
+class _HostTrace(NamedTuple):
+    """A host to be written.
+
+    Attributes:
+        timeline: with its times on the axis.
+        trace: the profile that it was read from, open, for the events' stats.
+        number: which of the hosts it is, counted from 0 on.
+    """
+
+    timeline: Timeline
+    trace: Trace
+    number: int
+
+
 def write_perfetto(
     timeline: Timeline, trace: Trace, write: Write, start_ps: int | None = None, end_ps: int | None = None
 ) -> None:
-    """Writes a timeline as Chrome trace JSON.
+    """Writes the timeline of one host as Chrome trace JSON; see `write_hosts`."""
+    first = timeline.first_ps if start_ps is None else start_ps
+    last = timeline.last_ps if end_ps is None else end_ps
+    write_hosts([(timeline, trace)], {"host": timeline.host}, write, first, last)
+
+
+def write_hosts(
+    hosts: Iterable[tuple[Timeline, Trace]],
+    metadata: Mapping[str, object],
+    write: Write,
+    start_ps: int | None = None,
+    end_ps: int | None = None,
+) -> None:
+    """Writes the timelines of hosts as Chrome trace JSON, one host after the other.
 
     Args:
-        trace: the profile that the timeline was read from, open, for the events' stats.
+        hosts: the timeline of each with its times on the axis, and the profile that it was read from, open, for the
+            events' stats; each is used before the next one is asked for.
+        metadata: what the trace says of itself; where it names `hosts`, so do its processes.
         write: takes the text piece by piece, in order.
         start_ps, end_ps: only events that reach into this time, whole; None for no bound.
     """
-    first = timeline.first_ps if start_ps is None else start_ps
-    last = timeline.last_ps if end_ps is None else end_ps
-    head = f'{{"displayTimeUnit":"ns","metadata":{{"highres-ticks":true,"host":{json_text(timeline.host)}}},'
-    pieces, size, separator = [head + '"traceEvents":[\n'], 0, ""
-    waits = {id(timeline.track(place)): pairs for place, pairs in op_arrows(trace, timeline).items()}
-    for line in _lines(_processes(timeline, trace), trace, waits, first, last):
-        pieces += (separator, line)
-        separator = ",\n"
-        size += len(line)
-        if size > _PIECE:
-            write("".join(pieces).encode("ascii"))
-            pieces, size = [], 0
+    known = "".join(f",{json_text(name)}:{json.dumps(value)}" for name, value in metadata.items())
+    pieces = [f'{{"displayTimeUnit":"ns","metadata":{{"highres-ticks":true{known}}},"traceEvents":[\n']
+    size, separator, arrows = 0, "", 0
+    for host in (_HostTrace(*each, number) for number, each in enumerate(hosts)):
+        first = host.timeline.first_ps if start_ps is None else start_ps
+        last = host.timeline.last_ps if end_ps is None else end_ps
+        waits = {id(host.timeline.track(at)): pairs for at, pairs in op_arrows(host.trace, host.timeline).items()}
+        name = f"{host.timeline.host} " if "hosts" in metadata else ""
+        for line in _lines(host, _processes(host, name), waits, (first, last), arrows):
+            pieces += (separator, line)
+            separator = ",\n"
+            size += len(line)
+            if size > _PIECE:
+                write("".join(pieces).encode("ascii"))
+                pieces, size = [], 0
+        arrows += sum(len(starts) for starts, _ in waits.values())
     write("".join([*pieces, "\n]}\n"]).encode("ascii"))
 
 
 def _lines(
-    processes: Sequence[_Process], trace: Trace, waits: Mapping[int, OpPairs], first: int, last: int
+    host: _HostTrace,
+    processes: Sequence[tuple[str, _Process]],
+    waits: Mapping[int, OpPairs],
+    between: tuple[int, int],
+    arrow: int,
 ) -> Iterator[str]:
-    """Every event of the trace as JSON; `waits` are the ends of arrows between ops, by the identity of their track."""
-    for process in processes:
-        yield from _metadata(process)
+    """Every event of a host as JSON.
+
+    Args:
+        processes: with their names.
+        waits: the ends of arrows between ops, by the identity of their track.
+        arrow: number of the first of these arrows.
+    """
+    first, last = between
+    for name, process in processes:
+        yield from _metadata(process, name)
     arrows: dict[int, _Arrows] = {}
-    for process in processes:
+    for _, process in processes:
         args = PlaneArgs(process.plane) if process.plane is not None else None
         for row in process.rows:
             track = row.track
             if id(track) in waits and id(track) not in arrows:
-                number = sum(len(known.event) // 2 for known in arrows.values())
+                number = arrow + sum(len(known.event) // 2 for known in arrows.values())
                 arrows[id(track)] = _Arrows.of(track, waits[id(track)], number, first, last)
-            yield from _slices(_Heads(process.pid, row, args, arrows.get(id(track))), trace, first, last)
+            heads = _Heads(process.pid, row, args, arrows.get(id(track)), host.number)
+            yield from _slices(heads, host.trace, first, last)
         for counter in process.section.counters:
             yield from _counter(process.pid, counter, first, last)
 
@@ -122,9 +174,10 @@ def _lines(
 # --- processes and threads
 
 
-def _processes(timeline: Timeline, trace: Trace) -> list[_Process]:
-    """Numbers the sections and their rows, by process id."""
-    pids = _Ids(_OTHERS)
+def _processes(host: _HostTrace, name: str) -> list[tuple[str, _Process]]:
+    """Numbers the sections and their rows, by process id; `name` comes before that of each."""
+    timeline, trace, base = host.timeline, host.trace, host.number * _A_HOST
+    pids = _Ids(base + _OTHERS)
     hosts = sorted({section.plane for section in timeline.sections if section.plane.startswith(_HOST_PLANE)})
     out = []
     for section in timeline.sections:
@@ -136,8 +189,8 @@ def _processes(timeline: Timeline, trace: Trace) -> list[_Process]:
             wanted = _FIRST_DEVICE + (number if 0 <= number <= _LAST_DEVICE - _FIRST_DEVICE else 0)
         elif section.plane.startswith(_CUSTOM) and plane is not None and 0 <= number < _HOST - _FIRST_CUSTOM:
             wanted = _FIRST_CUSTOM + number
-        out.append(_Process(pids.take(wanted), section, plane, tuple(_rows(section, plane))))
-    return sorted(out, key=lambda process: process.pid)
+        out.append(_Process(pids.take(base + wanted), section, plane, tuple(_rows(section, plane))))
+    return [(name + process.section.plane, process) for process in sorted(out, key=lambda process: process.pid)]
 
 
 class _Ids:
@@ -187,7 +240,7 @@ def _parts(track: Track) -> list[tuple[int, int]]:
     return list(zip(borders, [*borders[1:], track.depth], strict=True))
 
 
-def _metadata(process: _Process) -> Iterator[str]:
+def _metadata(process: _Process, name: str) -> Iterator[str]:
     """Names and places of a process and its threads."""
     pid = process.pid
 
@@ -195,7 +248,7 @@ def _metadata(process: _Process) -> Iterator[str]:
         thread = "" if tid is None else f',"tid":{tid}'
         return f'{{"ph":"M","pid":{pid}{thread},"name":"{what}","args":{{{args}}}}}'
 
-    yield event("process_name", f'"name":{json_text(process.section.plane)}')
+    yield event("process_name", f'"name":{json_text(name)}')
     yield event("process_sort_index", f'"sort_index":{pid}')
     for row in process.rows:
         yield event("thread_name", f'"name":{json_text(row.name)}', row.tid)
@@ -243,10 +296,11 @@ class _Arrows(NamedTuple):
 class _Heads:
     """Names and shared arguments of a row's events, rendered once for each key."""
 
-    def __init__(self, pid: int, row: _Row, args: PlaneArgs | None, arrows: _Arrows | None) -> None:
+    def __init__(self, pid: int, row: _Row, args: PlaneArgs | None, arrows: _Arrows | None, host: int) -> None:
         self.row = row
         self.args = args
         self.arrows = arrows
+        self._host = host
         self.ids = f'"pid":{pid},"tid":{row.tid}'
         self._known: dict[int, tuple[str, str, bool] | None] = {}
         self._size = 0
@@ -260,6 +314,10 @@ class _Heads:
             head = self._known[key] = self._render(key)
             self._size += len(head[0]) + len(head[1]) if head else 0
         return self._known[key]
+
+    def link(self, flow: PerfettoFlow) -> int:
+        """The id of a flow, which no other host has."""
+        return mixed_id(-3 - self._host, flow.id) if self._host else flow.id
 
     def _render(self, key: int) -> tuple[str, str, bool] | None:
         names = self.row.track.names
@@ -312,25 +370,25 @@ def _rendered(heads: _Heads, events: NDArray[np.intp], args: ChunkArgs) -> Itera
         flow = args.flows.get(place)
         if flow is not None and (is_async or place in args.is_async) and (flow.begins or flow.ends):
             end = _micros(start[place : place + 1] + duration[place : place + 1])[0]
-            yield from _async(f'{ids},"name":{name}', flow, ts, end, arguments)
+            yield from _async(f'{ids},"name":{name}', flow, heads.link(flow), ts, end, arguments)
         else:
-            bound = "" if flow is None else _bound(flow)
+            bound = "" if flow is None else _bound(flow, heads.link(flow))
             yield f'{{"ph":"X",{ids},"name":{name},"ts":{ts},"dur":{dur}{bound}{arguments}}}'
             for number, is_end in arrows.get(place, ()):
                 ends = '"f","bp":"e"' if is_end else '"s"'
                 yield f'{{"ph":{ends},{ids},"name":"async","cat":"async","id":{number},"ts":{ts}}}'
 
 
-def _bound(flow: PerfettoFlow) -> str:
+def _bound(flow: PerfettoFlow, link: int) -> str:
     """The end of an arrow at a slice."""
     category = f',"cat":"{flow.category}"' if flow.category else ""
     out, into = ',"flow_out":true' if flow.begins else "", ',"flow_in":true' if flow.ends else ""
-    return f',"bind_id":{flow.id}{category}{into}{out}' if out or into else ""
+    return f',"bind_id":{link}{category}{into}{out}' if out or into else ""
 
 
-def _async(head: str, flow: PerfettoFlow, ts: str, end: str, arguments: str) -> Iterator[str]:
+def _async(head: str, flow: PerfettoFlow, id_: int, ts: str, end: str, arguments: str) -> Iterator[str]:
     """An asynchronous event: its begin, its end, or both."""
-    link = f'"id":{flow.id},"cat":"{flow.category or "async"}"'
+    link = f'"id":{id_},"cat":"{flow.category or "async"}"'
     if flow.begins:
         yield f'{{"ph":"b",{head},{link},"ts":{ts}{arguments}}}'
     if flow.ends:

@@ -64,7 +64,7 @@ def stat_flow(value: int) -> PerfettoFlow:
     """The flow that a stat `flow` packs: two bits of direction, 56 of id, six of category."""
     value &= (1 << 64) - 1
     number = (value >> 2) & ((1 << _FLOW_BITS) - 1)
-    number = number if number < _EXACT else _mixed(-1, number)
+    number = number if number < _EXACT else mixed_id(-1, number)
     return PerfettoFlow(number, _category(value >> (64 - _CATEGORY_BITS)), bool(value & 2), bool(value & 1))
 
 
@@ -72,8 +72,8 @@ def _category(kind: int) -> str:
     return _CATEGORIES[kind] if 0 <= kind < len(_CATEGORIES) else ""
 
 
-def _mixed(kind: int, number: int) -> int:
-    """A number below 2^53 for a link's type and id; as good as never the same for two."""
+def mixed_id(kind: int, number: int) -> int:
+    """A number below 2^53 for the type of a link, or a host's number, and an id; as good as never the same for two."""
     mask = (1 << 64) - 1
     mixed = (number ^ (kind * 0x9E3779B97F4A7C15)) & mask
     for multiplier in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):
@@ -186,13 +186,13 @@ class PlaneArgs:
             out.flows[place] = stat_flow(packed)
         for place, number in links.get(_CORRELATION, {}).items():
             begins = not self._is_device
-            out.flows[place] = PerfettoFlow(_mixed(-2, number), _category(_GPU_LAUNCH), begins, not begins)
+            out.flows[place] = PerfettoFlow(mixed_id(-2, number), _category(_GPU_LAUNCH), begins, not begins)
         for (kind_name, id_name), begins in ((PRODUCER, True), (CONSUMER, False)):
             kinds = links.get(kind_name, {})
             for place, number in links.get(id_name, {}).items():
                 if place in kinds:
                     kind = kinds[place]
-                    out.flows[place] = PerfettoFlow(_mixed(kind, number), _category(kind), begins, not begins)
+                    out.flows[place] = PerfettoFlow(mixed_id(kind, number), _category(kind), begins, not begins)
 
 
 def _integers(chunk: StatChunk, index: int) -> dict[int, int]:

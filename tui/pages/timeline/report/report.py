@@ -6,26 +6,23 @@ Reports come as pieces of text, for the events of a trace may be more than memor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from json import JSONEncoder, dumps
 from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import counted, examples
-from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.timeline.hosts.joined import clocks_sentence
 from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.part import (
     Content,
     CounterRange,
-    Interval,
     MeanRate,
     TimelinePart,
     counter_ranges,
     event_rows,
     mean_rates,
-    part_of,
-    select,
     summaries,
     time_decimals,
     track_rows,
@@ -37,6 +34,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span
 from tpuprof.tui.draw.table import Column, chosen_columns, header_line, more_lines, row_lines
 from tpuprof.tui.pages.timeline.report import fields
+from tpuprof.tui.pages.timeline.report.read import instants, interval_of, read
 from tpuprof.tui.report.csv import row_texts
 from tpuprof.tui.report.csv import table as csv_table
 from tpuprof.tui.report.declared import Metrics, Section
@@ -50,34 +48,6 @@ from tpuprof.tui.report.text import LEAST_WIDTH, heading, render
 HELP = "tpuprof-tui report --help"
 
 MOST_EVENTS = 10_000  # events that a report shows where no limit is given
-
-
-def read(request: ReportRequest) -> Content:
-    """Reads the timeline of one host, and picks what is asked for.
-
-    Raises:
-        ProfileError: no track has such a name; exit code 3. While the pieces are read: the file can't be read again.
-    """
-    timeline = request.session(request.run).timeline(request.host, with_steps=False)
-    interval = interval_of(request.options)
-    part = part_of(timeline, interval)
-    warnings = (*timeline.lost, *timeline.warnings, *host_notes(timeline, request.run, request.host))
-    if request.form == "perfetto":
-        return Content(part, None, 0, warnings)
-    warnings = (*warnings, *_beyond(part))
-    if interval.is_everything:
-        return Content(part, None, 0, warnings)
-    selection = select(part)
-    shown = min(len(selection), MOST_EVENTS if request.limit is None else request.limit or len(selection))
-    if shown < len(selection):
-        found = counted(len(selection), "event")
-        warnings = (*warnings, f"{shown:,} of {found} are shown, the first ones; --limit 0 shows all")
-    return Content(part, selection, shown, warnings)
-
-
-def interval_of(options: Mapping[str, Any]) -> Interval:
-    """Which part of the timeline the options ask for."""
-    return Interval(options.get("from_ps"), options.get("to_ps"), options.get("track") or "")
 
 
 # --- formats
@@ -97,10 +67,10 @@ def _events_json(content: Content, request: ReportRequest) -> Iterator[str]:
     unknown: dict[str, str] = {}
     first = {key: safe(value, key, why, unknown) for key, value in {**_head(content, request), **body}.items()}
     dump = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
-    with closing(Trace.open(content.part.timeline.path)) as trace:
+    with _Traces() as traces:
         yield laid_out(first).removesuffix("\n}\n") + ',\n  "events": ['
         lead = "\n    "
-        for events in event_rows(content, trace):
+        for events in event_rows(content, traces.at):
             for event, record in zip(events, table_records(fields.EVENTS, events, range(len(events))), strict=True):
                 yield lead + dump(record)
                 lead = ",\n    "
@@ -110,8 +80,28 @@ def _events_json(content: Content, request: ReportRequest) -> Iterator[str]:
     yield ("\n  " if content.shown else "") + f"],\n{end}"
 
 
+class _Traces(ExitStack):
+    """Opens the profiles that events are read from, each when it is asked for first, and closes them all."""
+
+    def at(self, path: str) -> Trace:
+        """The profile at a path."""
+        return self.enter_context(closing(Trace.open(path)))
+
+
+def _hosts(content: Content) -> list[str]:
+    """Names of the hosts that the report is of."""
+    timeline = content.part.timeline
+    return [part.host for part in timeline.hosts if not part.problem] or [timeline.host]
+
+
+def _whose(content: Content) -> str:
+    """The host that the report is of, or how many hosts."""
+    names = _hosts(content)
+    return names[0] if len(names) == 1 else counted(len(names), "host")
+
+
 def _head(content: Content, request: ReportRequest) -> dict[str, object]:
-    return head("timeline", request.run, [content.part.timeline.host], content.warnings)
+    return head("timeline", request.run, _hosts(content), content.warnings)
 
 
 def _body(content: Content, *first: Metrics[Any] | Section[Any]) -> tuple[dict[str, object], dict[str, str]]:
@@ -138,9 +128,9 @@ def _tracks_csv(content: Content, request: ReportRequest) -> str:
 
 def _events_csv(content: Content, _: ReportRequest) -> Iterator[str]:
     """The events line by line, their arguments as JSON in one cell."""
-    with closing(Trace.open(content.part.timeline.path)) as trace:
+    with _Traces() as traces:
         yield from row_texts([fields.EVENTS.json])
-        for events in event_rows(content, trace):
+        for events in event_rows(content, traces.at):
             shown = columns(fields.EVENTS, events, range(len(events)))
             shown["args"] = [dumps(event.args, ensure_ascii=False) for event in events]
             yield from row_texts(zip(*shown.values(), strict=True))
@@ -170,7 +160,9 @@ def _events_markdown(content: Content, request: ReportRequest) -> Iterator[str]:
 
 def _markdown(content: Content, request: ReportRequest, main: Sequence[str]) -> str:
     """Title, host, what the report covers and the warnings; the main table; rates and counters, where there are any."""
-    facts = (f"host: {content.part.timeline.host}", covered(content))
+    names = _hosts(content)
+    whose = f"host: {names[0]}" if len(names) == 1 else f"hosts: {examples(names)}"
+    facts = (whose, covered(content))
     lines = page_head(f"Timeline of {request.run.name}", (), warnings=content.warnings, facts=facts)
     return joined([*lines, *main, *(line for figures in _figures(content.part) for line in figures.markdown())])
 
@@ -188,7 +180,7 @@ def _tracks_text(content: Content, request: ReportRequest) -> str:
     first = 0
     for section in timeline.sections:
         plane = section.plane[:40] if section.plane != section.title else ""
-        lines.append(pen.rule(section.title[: fields.NAME_SEEN], plane))
+        lines.append(pen.rule(section.label[: fields.NAME_SEEN], plane))
         shown = range(first, min(len(rows), first + len(section.tracks)))
         first = shown.stop
         if shown:
@@ -209,7 +201,7 @@ def _events_text(content: Content, request: ReportRequest) -> Iterator[str]:
         lines.append(pen.rule("What ran", f"{counted(quiet, 'more track')} with nothing" if quiet else ""))
         lines += Section(fields.SUMMARY, busy).lines(pen, "")
     for figure, spans in _figure_spans(part, pen.glyphs):
-        lines.append(_figure_line(f"{figure.section.title} / {figure.name}", spans, pen))
+        lines.append(_figure_line(f"{figure.section.label} / {figure.name}", spans, pen))
     number = len(content.selection or ())
     yield render([*lines, pen.rule("Events", count(number))], color)
     for page, events in enumerate(event_rows(content)):
@@ -234,7 +226,7 @@ def _columns(table: Table[Source], source: Source, start_ps: int, end_ps: int, p
 
 def _head_lines(content: Content, request: ReportRequest, pen: Pen) -> list[Line]:
     """What a report begins with: run and host, what it covers, the warnings."""
-    lines = [heading(f"Timeline of {request.run.name}", content.part.timeline.host, pen)]
+    lines = [heading(f"Timeline of {request.run.name}", _whose(content), pen)]
     return [*lines, *pen.wrap(covered(content), "strong", [(" ", "text")]), *pen.notes(content.warnings, ())]
 
 
@@ -272,44 +264,32 @@ def covered(content: Content) -> str:
     return f"{duration(end - begin)}{what}, {times} ms: {counted(events, 'event')} on {counted(tracks, 'track')}"
 
 
-def instants(start_ps: int, end_ps: int) -> tuple[str, str]:
-    """Both ends of an interval in milliseconds."""
-    decimals = time_decimals(start_ps, end_ps)
-    return fields.at_ms(start_ps, decimals), fields.at_ms(end_ps, decimals)
-
-
 def perfetto(content: Content, request: ReportRequest) -> Produce:
     """What writes the timeline, or an interval of it, as Chrome trace JSON."""
     timeline, interval = content.part.timeline, interval_of(request.options)
 
     def produce(write: Write) -> None:
-        from tpuprof.tui.pages.timeline.report.perfetto import write_perfetto  # noqa: PLC0415
+        from tpuprof.tui.pages.timeline.report import perfetto  # noqa: PLC0415
 
+        if timeline.hosts:
+            known = {"hosts": _hosts(content), "clocks": clocks_sentence(timeline)}
+            perfetto.write_hosts(_hosts_one_by_one(content, request), known, write, interval.from_ps, interval.to_ps)
+            return
         with closing(Trace.open(timeline.path)) as trace:
-            write_perfetto(timeline, trace, write, interval.from_ps, interval.to_ps)
+            perfetto.write_perfetto(timeline, trace, write, interval.from_ps, interval.to_ps)
 
     return produce
 
 
-def host_notes(timeline: Timeline, run: Run, host: str | None) -> Sequence[str]:
-    """Which of several hosts the timeline is of, and what is wrong with the others."""
-    notes = []
-    names = [file.host for file in run.hosts]
-    if host is None and len(names) > 1:
-        notes.append(f"this is {timeline.host}, one of {len(names):,} hosts; --host shows another one")
-        before = names[: names.index(timeline.host)] if timeline.host in names else []
-        if before:
-            notes.append(f"{counted(len(before), 'host')} can't be read: {examples(before)}")
-    return [*notes, *(problem.sentence for problem in run.problems)]
-
-
-def _beyond(part: TimelinePart) -> Sequence[str]:
-    """That the interval lies outside of the trace."""
-    timeline = part.timeline
-    if part.start_ps <= timeline.last_ps and part.end_ps > timeline.first_ps:
-        return ()
-    begin, end = instants(timeline.first_ps, timeline.last_ps)
-    return (f"the interval lies outside of the trace, which is from {begin} to {end} ms",)
+def _hosts_one_by_one(content: Content, request: ReportRequest) -> Iterator[tuple[Timeline, Trace]]:
+    """The hosts that can be read, each with its file open as long as it is looked at."""
+    session = request.session(request.run)
+    readable = [part for part in content.part.timeline.hosts if not part.problem]
+    for part in readable:
+        timeline = session.host_timeline(part.host, with_steps=False).timeline
+        assert timeline is not None, "a host without one is an error"
+        with closing(Trace.open(part.path)) as trace:
+            yield timeline, trace
 
 
 def check(options: Mapping[str, Any], form: Format, limit: int | None) -> None:

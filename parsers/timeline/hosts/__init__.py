@@ -1,0 +1,1 @@
+"""Several hosts on one time axis: their clocks aligned, their timelines put together."""

@@ -1,0 +1,100 @@
+"""Clocks of hosts are aligned by collectives, and the error that is named holds."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import EXAMPLES
+from tests.support.composed.aligned_hosts import MS, US, profiles, timelines
+from tpuprof.parsers.timeline.hosts.clocks import CollectiveRuns, HostClocks
+from tpuprof.parsers.timeline.hosts.joined import clock_words
+from tpuprof.parsers.timeline.model import Clock
+
+NS = 1000
+
+
+def clocks(*made: bytes) -> list[Clock]:
+    axis = HostClocks()
+    return [axis.clock(timeline) for timeline in timelines(made)]
+
+
+@settings(max_examples=EXAMPLES // 2, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(4, 60), st.integers(4, 60)), min_size=4, max_size=12, unique_by=max),
+    st.integers(-9_000 * US, 9_000 * US),
+    st.booleans(),
+    st.integers(0, 3 * US),
+)
+def test_the_clock_is_off_by_no_more_than_the_error(
+    busy: list[tuple[int, int]], ahead: int, is_async: bool, jitter: int
+) -> None:
+    hosts = [[50 * units for units in times] for times in zip(*busy, strict=True)]
+    made = profiles(hosts, [0, ahead], is_async=is_async, jitter_ps=jitter)
+    clock = clocks(*made)[1]
+    assert clock.source == "collectives" and clock.error_ps is not None
+    assert abs(clock.shift_ps + ahead) <= clock.error_ps + jitter  # nobody can know who of them left late
+
+
+def test_one_that_both_wait_for_says_it_to_the_jitter() -> None:
+    axis, clock = clocks(*profiles([[1000] * 12, [1700] * 12], [0, 4_321 * US], jitter_ps=2 * US))
+    assert axis == Clock()
+    assert (
+        clock.collectives == 12 and abs(clock.shift_ps + 4_321 * US) <= 2 * US and 0 < (clock.error_ps or 0) <= 4 * US
+    )
+    assert clock_words(clock).startswith("aligned by 12 collectives within ") and clock_words(clock).endswith(" µs")
+
+
+def test_where_one_host_is_always_late_there_are_bounds_and_its_own_clock_may_lie_in_them() -> None:
+    busy = [[1000] * 12, [9000] * 12]
+    alone = clocks(*profiles(busy, [0, -4 * MS], is_async=True))[1]
+    assert alone.source == "collectives" and alone.error_ps is not None and alone.error_ps > 100 * US
+    assert abs(alone.shift_ps - 4 * MS) <= alone.error_ps
+    known = clocks(*profiles(busy, [0, -4 * MS], is_async=True, began_ns=[10**18, 10**18 + 4 * MS // NS]))[1]
+    assert (known.source, known.shift_ps, known.error_ps) == ("start times", 4 * MS, known.error_ps)
+    assert clock_words(known).startswith("aligned by the hosts' own time, which ")
+    wrong = clocks(*profiles(busy, [0, -4 * MS], is_async=True, began_ns=[10**18, 10**18 + 30 * MS // NS]))[1]
+    assert wrong.source == "collectives"
+
+
+def test_collectives_overrule_own_clocks() -> None:
+    made = profiles([[1000] * 9, [1100] * 9], [0, 2 * MS], began_ns=[10**18, 10**18 + 7 * MS // NS])
+    clock = clocks(*made)[1]
+    assert clock.source == "collectives" and clock.shift_ps == -2 * MS
+
+
+def test_hosts_without_steps_are_matched_by_their_collectives() -> None:
+    busy = [[1000 + 37 * (number * number % 11) for number in range(30)] for _ in range(2)]
+    clock = clocks(*profiles(busy, [0, 5 * MS], has_steps=False))[1]
+    assert (clock.source, clock.shift_ps) == ("collectives", -5 * MS)
+
+
+def test_hosts_without_collectives_go_by_their_own_clocks_or_not_at_all() -> None:
+    busy = [[1000], [1000]]  # one collective may agree by chance
+    own = clocks(*profiles(busy, [0, 0], began_ns=[10**18, 10**18 + 500]))[1]
+    assert own == Clock("start times", 500 * NS) and "no collective checks" in clock_words(own)
+    apart = clocks(*profiles(busy, [0, 0], began_ns=[10**18, 10**18 + 10**12]))[1]
+    assert apart == Clock("none") and "not aligned" in clock_words(apart)
+    assert clocks(*profiles(busy, [0, 0]))[1] == Clock("none")
+
+
+def test_a_first_host_without_collectives_is_the_axis_all_the_same() -> None:
+    first, *others = timelines(profiles([[1000] * 8] * 3, [0, 3 * MS, 5 * MS]))
+    axis = HostClocks()
+    empty = axis.clock(type(first)("coordinator", "coordinator", (), 0, 0))
+    found = [axis.clock(timeline) for timeline in others]
+    assert (empty.source, found[0].source, found[1].source) == ("axis", "none", "collectives")
+    assert found[1].shift_ps - found[0].shift_ps == -2 * MS
+
+
+def test_a_host_that_is_read_again_has_the_same_clock() -> None:
+    axis = HostClocks()
+    first, second = timelines(profiles([[1000] * 8] * 2, [0, 3 * MS]))
+    before = [axis.clock(each) for each in (first, second)]
+    assert [axis.clock(each) for each in (second, first)] == before[::-1]
+
+
+def test_only_what_all_take_part_in_counts() -> None:
+    runs = CollectiveRuns.of(timelines(profiles([[1000] * 3], [0], is_async=True))[0])
+    assert runs.names == ("all-reduce-done.1",) and len(runs) == 3
+    assert (runs.arrive_ps < runs.end_ps - 500 * US).all(), "it came when it started the op"

@@ -1,0 +1,96 @@
+"""Reads what a report of the timeline is about: one host, or all of them on one time axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.text import counted, examples
+from tpuprof.parsers.session.session import Session
+from tpuprof.parsers.timeline.hosts.cut import cut
+from tpuprof.parsers.timeline.hosts.joined import HostRead, clocks_sentence, joined
+from tpuprof.parsers.timeline.model import Timeline
+from tpuprof.parsers.timeline.part import Content, Interval, TimelinePart, is_wanted, part_of, select, time_decimals
+from tpuprof.tui.pages.timeline.report import fields
+from tpuprof.tui.report.page import ReportRequest
+
+MOST_EVENTS = 10_000  # events that a report shows where no limit is given
+
+
+def read(request: ReportRequest) -> Content:
+    """Reads the timeline, and picks what is asked for.
+
+    Raises:
+        ProfileError: no track has such a name; exit code 3. While the pieces are read: the file can't be read again.
+    """
+    interval = interval_of(request.options)
+    timeline, notes = _read(request, interval)
+    part = part_of(timeline, interval)
+    warnings = (*timeline.lost, *timeline.warnings, *notes, *(problem.sentence for problem in request.run.problems))
+    if request.form == "perfetto":
+        return Content(part, None, 0, warnings)
+    warnings = (*warnings, *_beyond(part))
+    if interval.is_everything:
+        return Content(part, None, 0, warnings)
+    selection = select(part)
+    shown = min(len(selection), MOST_EVENTS if request.limit is None else request.limit or len(selection))
+    if shown < len(selection):
+        found = counted(len(selection), "event")
+        warnings = (*warnings, f"{shown:,} of {found} are shown, the first ones; --limit 0 shows all")
+    return Content(part, selection, shown, warnings)
+
+
+def interval_of(options: Mapping[str, Any]) -> Interval:
+    """Which part of the timeline the options ask for."""
+    return Interval(options.get("from_ps"), options.get("to_ps"), options.get("track") or "")
+
+
+def _read(request: ReportRequest, interval: Interval) -> tuple[Timeline, Sequence[str]]:
+    """The timeline of a host, or as much as the report needs of those of all, and what to say of the hosts."""
+    run, session = request.run, request.session(request.run)
+    files = run.files(request.host)
+    if len(files) < 2:
+        return session.timeline(request.host, with_steps=False), ()
+    is_export = request.form == "perfetto"  # which reads them one by one as it writes them
+    hosts = [_read_host(session, file.host, file.path, interval, is_export) for file in files]
+    failed = [(host.host, problem) for host, problem in hosts if problem is not None]
+    if len(failed) == len(hosts):
+        raise failed[0][1]
+    timeline = joined([host for host, _ in hosts])
+    notes = [clocks_sentence(timeline)]
+    notes += (
+        [f"{counted(len(failed), 'host')} can't be read: {examples([host for host, _ in failed])}"] if failed else []
+    )
+    return timeline, [*filter(None, notes), *dict.fromkeys(problem.sentence for _, problem in failed)]
+
+
+def _read_host(
+    session: Session, host: str, path: str, interval: Interval, is_export: bool
+) -> tuple[HostRead, ProfileError | None]:
+    """A host without what the report does not need; with the error where it can't be read."""
+    try:
+        found = session.host_timeline(host, with_steps=False, only_first=is_export)
+    except ProfileError as error:
+        return HostRead(host, path, problem=error.sentence), error
+    made = found.timeline
+    if made is not None and is_export:
+        made = cut(made, None, None, lambda *_: False)
+    elif made is not None and not interval.is_everything:
+        made = cut(made, interval.from_ps, interval.to_ps, is_wanted(interval))
+    return found._replace(timeline=made), None
+
+
+def _beyond(part: TimelinePart) -> Sequence[str]:
+    """That the interval lies outside of the trace."""
+    timeline = part.timeline
+    if part.start_ps <= timeline.last_ps and part.end_ps > timeline.first_ps:
+        return ()
+    begin, end = instants(timeline.first_ps, timeline.last_ps)
+    return (f"the interval lies outside of the trace, which is from {begin} to {end} ms",)
+
+
+def instants(start_ps: int, end_ps: int) -> tuple[str, str]:
+    """Both ends of an interval in milliseconds."""
+    decimals = time_decimals(start_ps, end_ps)
+    return fields.at_ms(start_ps, decimals), fields.at_ms(end_ps, decimals)
