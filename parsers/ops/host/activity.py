@@ -17,16 +17,19 @@ from tpuprof.parsers.ops.host.events import HostEvents, HostThread
 MOST_ACTIVITIES = 12
 
 _COMPILE = re.compile(
-    r"^(backend_compile(_and_load)?|lower_sharding_computation|trace_to_jaxpr\w*|XlaCompil\w*|TpuCompil\w*|CompileAndLoad"
-    r"|\w*Compiler::Compile\w*|\w*Client::Compile\w*|XlaCompilationCache::\w+)$"
+    r"^((?:\$\S+\.py:\d+ )?(?:backend_compile(_and_load)?|compile_or_get_cached|lower_sharding_computation"
+    r"|lower_jaxpr_to_module|trace_to_jaxpr\w*)"
+    r"|XlaCompil\w*|TpuCompil\w*|CompileAndLoad|\w*Compiler::Compile\w*|\w*Client::Compile\w*|XlaCompilationCache::\w+)$"
 )
-"""Names of events in which JAX, PyTorch/XLA, TensorFlow and PJRT trace, lower or compile a program."""
+"""Names of events in which JAX, PyTorch/XLA, TensorFlow and PJRT trace, lower or compile a program; JAX's functions as
+its own events, or as the Python tracer's ``$compiler.py:318 backend_compile``."""
 
 
 _LAUNCHES = ("DoEnqueueProgram", "PjRtCApiLoadedExecutable::Execute", "TpuExecute", "TfrtTpuExecutable::Execute")
+_LAUNCHES_ON_CPU = re.compile(r"(?:TfrtCpu|PjRtCpu)\w*::Execute\w*\Z")
 
 _RUNTIME = re.compile(
-    r"PjitFunction|PjRt|Pjit|ParseArguments|Execute|Enqueue|Dispatch|Transfer|tpu::|Tpu|Xla|xla::|ThunkExecutor|Buffer"
+    r"PjitFunction|PjRt|Pjit|ParseArguments|Execute|Enqueue|Dispatch|Transfer|Threadpool|tpu::|Tpu|Xla|xla::|ThunkExecutor|Buffer"
 )
 
 
@@ -147,6 +150,13 @@ def launches(host: HostEvents) -> int:
         ids = host.ids_named(is_wanted)
         counts.append(sum(len(thread.rows_of(ids)) for thread in host.threads))
     return max(counts)
+
+
+def launches_on_cpu(host: HostEvents) -> int:
+    """How often the host ran a program on its own CPU."""
+    ids = host.ids_named(lambda name: _LAUNCHES_ON_CPU.match(name) is not None)
+    counts = (sum(len(thread.rows_of([number])) for thread in host.threads) for number in ids.tolist())
+    return max(counts, default=0)  # one of them lies inside another
 
 
 def in_flight(names: Sequence[str], starts: Int64s, ends: Int64s, gaps: Intervals) -> dict[str, int]:

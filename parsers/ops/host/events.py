@@ -7,6 +7,7 @@ for the rows that have it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from tpuprof.parsers.ops.core.ops import Keys, event_spans
 
 HOST_PLANE = "/host:CPU"
 """Its stats describe the capture, such as when it began."""
+
+_REGION = ("ThreadpoolListener::StartRegion", "ThreadpoolListener::StopRegion")
+"""Instants at which a thread of a pool begins a piece of work, and ends it."""
 
 # Lines that the profiler derives from others have ids from here on; of a line's id the low 32 bits count.
 _DERIVED_LINES = range(0xDEADBEEF, 0xDEADBEEF + 290)
@@ -135,8 +139,30 @@ def read_threads(plane: Plane, stats: Sequence[str], on_chunk: ChunkDone | None 
     Args:
         stats: names of the stats to keep.
     """
+    borders = plane.event_metadata.find_names(_REGION)
     for line in thread_lines(plane):
-        yield HostThread.of(line, line.events(stats, on_chunk, places=False))
+        thread = HostThread.of(line, line.events(stats, on_chunk, places=False))
+        yield _with_regions(thread, *(borders[name] for name in _REGION)) if len(borders) == len(_REGION) else thread
+
+
+def _with_regions(thread: HostThread, begins: int, ends: int) -> HostThread:
+    """The same, where an instant at which a thread pool begins a piece of work lasts until it ends that.
+
+    XProf adds an event from one to the other (`ThreadpoolLineMutator` in `preprocess_xplane.h`), so that what lies
+    between them belongs to the one that handed the work over. A beginning counts with the next end behind it.
+    """
+    first, last = (np.flatnonzero(thread.metadata_id == of) for of in (begins, ends))
+    if not len(first) or not len(last):
+        return thread
+    first = first[np.argsort(thread.start_ps[first], kind="stable")]
+    begun, ended = thread.start_ps[first], np.sort(thread.start_ps[last])
+    place = np.searchsorted(ended, begun)
+    follows = place < len(ended)
+    until = ended[np.minimum(place, len(ended) - 1)]
+    paired = follows & (until <= np.append(begun[1:], until[-1:]))
+    end_ps = thread.end_ps.copy()
+    end_ps[first[paired]] = until[paired]
+    return replace(thread, end_ps=end_ps)
 
 
 def _sparse_stats(events: Events) -> dict[str, SparseStat]:

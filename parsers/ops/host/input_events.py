@@ -27,6 +27,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR
 from tpuprof.parsers.ops.framework_op import parse_framework_op
+from tpuprof.parsers.ops.host.activity import is_compilation
 from tpuprof.parsers.ops.host.events import Ends, HostEvents, HostThread
 from tpuprof.parsers.ops.host.ops import INFEED_ENQUEUE, STAGE_ID, STAGE_TYPE
 
@@ -53,18 +54,34 @@ _STAGE_CATEGORIES: Mapping[str, XprofCategory] = {
 _READERS = ("TFRecord", "TextLine", "FixedLengthRecord", "SSTable", "RecordIO", "ArrayRecord")
 _AHEAD = ("MemoryReader", "MemoryWriter", "Interleave", "Prefetch", "ParallelMap")
 
-_Role = Literal["get_next", "iterator", "transfer", "drives", "manager"]
+_Role = Literal["get_next", "iterator", "transfer", "drives", "manager", "queue"]
 
 # What names of events mean; the first that fits counts. get_next waits on any thread, iterator on one that drives the
-# device. manager: `with` blocks are generators, so a `next` inside of these asks for no input.
+# device, and makes input on others. manager: `with` blocks are generators, so a `next` inside of these asks for no
+# input, nor does one inside compilation. queue: waits for another thread on one that drives the device; on others it
+# says nothing.
 _SCOPE = r"(?:\w+::)*"
+_FEEDS = (
+    r"(?:(?:in)?feed(?:er|ing)?|(?:data_?)?loaders?|data_?sets?|data|inputs?|(?:input|data)_pipeline|batch(?:es|er)?)"
+)
 _NAMES: tuple[tuple[_Role, str], ...] = (
     # TensorFlow; what sends the element on, IteratorGetNext/_5:_Recv, waits for no input (XProf counts it).
     ("get_next", r"(?i:IteratorGetNext[^:]*(?:\Z|::|:IteratorGetNext))"),
     # The Python tracer's `$file.py:12 name` and `$module name`; Grain's own.
     ("iterator", r"\$.+[ .](?:__next__|next|_?get_next|_next_internal|_next_data)\Z"),
-    ("iterator", r"\$.+[ .](?:next_batch|get_batch|load_next_batch)\Z"),
+    ("iterator", r"\$.+[ .]_?(?:get|take|fetch|load|read|pull|pop|next)_(?:next_)?(?:batch|example|sample)(?:es|s)?\Z"),
+    ("iterator", r"\$.+[ .]next_batch\Z"),
+    # A file of the user's that is named for feeding a device, and a function that gets the next of something there.
+    ("iterator", rf"\$(?:.*[/_])?{_FEEDS}\.py:\d+ _?(?:get|take|fetch|load|read|pull|pop)\Z"),
     ("iterator", r"\w+\.__next__\Z"),
+    # Functions of a loader written in Python, by what such functions are called.
+    (
+        "iterator",
+        r"\$[^:]+:\d+ _?(?:load|read|fetch|take|make|prepare|next)_(?:next_)?(?:batch|example|sample)(?:es|s)?\Z",
+    ),
+    ("iterator", r"\$[^:]+:\d+ _?(?:load|load_data|fetch_data|read_data|load_images?|read_records?|batches)\Z"),
+    ("iterator", r"\$[^:]+:\d+ _?(?:augment|tokenize|collate(?:_fn)?|decode_(?:image|jpeg|example|record)s?)\Z"),
+    ("queue", r"\$queue\.py:\d+ get\Z"),
     ("manager", r"\$contextlib\.py:\d+ __(?:enter|exit)__\Z"),
     # XProf's copies and those of GPU runtimes.
     ("transfer", r"(?i:(?:cu|hip|cuda)?Memcpy(?:HtoD|H2D))"),
@@ -85,7 +102,7 @@ _OF_WEIGHTS = re.compile(
 """Calls that send weights and not input: those of a trainer to its sampler, or out of a checkpoint."""
 
 _ROLES: tuple[_Role, ...] = get_args(_Role)
-_GET_NEXT, _ITERATOR, _TRANSFER, _DRIVES, _MANAGER = range(len(_ROLES))
+_GET_NEXT, _ITERATOR, _TRANSFER, _DRIVES, _MANAGER, _QUEUE = range(len(_ROLES))
 _CATEGORIES: tuple[InputCategory, ...] = get_args(InputCategory)
 _WAIT, _TRANSFERS, _PRODUCE = range(len(_CATEGORIES))
 
@@ -212,12 +229,15 @@ def _feeding(host: HostEvents) -> Iterator[_Fed]:
     drives = [bool((role_of_id[position] == _DRIVES).any()) for position in places]
     has_stage_ops = len(host.plane.stat_ids((STAGE_ID, STAGE_TYPE))) == 2
     producers = _producers(host)
+    compiles = host.ids_named(is_compilation)
     of_weights = host.ids_named(lambda name: _OF_WEIGHTS.match(name, 0, _LONGEST_NAME) is not None)
     for thread, position, is_driver in zip(host.threads, places, drives, strict=True):
         holds_up = is_driver or not any(drives)
         role = role_of_id[position]
         category = np.full(len(thread), -1, np.int8)
-        category[_iterators(thread, role)] = _WAIT if holds_up else _PRODUCE
+        category[_iterators(thread, role, compiles)] = _WAIT if holds_up else _PRODUCE
+        if is_driver:
+            category[role == _QUEUE] = _WAIT
         stages, is_linked = _stages(thread, producers)
         category[stages] = np.where(is_linked | (not holds_up), _PRODUCE, _WAIT)
         category[role == _GET_NEXT] = _WAIT
@@ -239,9 +259,11 @@ def _is_input_op(name: str) -> bool:
     return xprof_category(op.name, op.type) is not None
 
 
-def _iterators(thread: HostThread, role: NDArray[np.int8]) -> Int64s:
-    """Events in which a thread asks an iterator for its next element, without those of a `with` block."""
+def _iterators(thread: HostThread, role: NDArray[np.int8], compiles: Int64s) -> Int64s:
+    """Events in which a thread asks an iterator for its next element: none of a `with` block, or of compilation."""
     rows, managers = (np.flatnonzero(role == of) for of in (_ITERATOR, _MANAGER))
+    if len(compiles) and len(rows):
+        managers = np.concatenate([managers, thread.rows_of(compiles)])
     return rows[place(thread.start_ps[rows], *union(thread.start_ps[managers], thread.end_ps[managers])) < 0]
 
 

@@ -20,10 +20,12 @@ from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.table import OpTable, framework_groups, merge_tables, most_frequent
 from tpuprof.parsers.pages.common import NO_DEVICE, warnings_of
 from tpuprof.parsers.pages.findings.finding import KINDS
+from tpuprof.parsers.pages.findings.on_cpu import KINDS_ON_CPU
 from tpuprof.parsers.pages.overview.bottleneck import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND, with_slow_steps
 from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
 from tpuprof.parsers.pages.overview.ledger import StepAccount, step_account
 from tpuprof.parsers.pages.overview.model import Bottleneck, Environment, Overview, Performance, Step
+from tpuprof.parsers.pages.overview.on_cpu import account_on_cpu, bottleneck_on_cpu, left_out, on_cpu, steps_on_cpu
 from tpuprof.parsers.pages.overview.performance import first_start, host_figures, step_parts
 from tpuprof.parsers.pages.steps import step_time
 from tpuprof.parsers.steps.accounts.owners import op_owners
@@ -66,7 +68,7 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
     table = merge_tables([summary.table for summary in summaries])
     unknown: dict[str, str] = {}
     remarks = [f"{most.dropped} steps at the ends of the capture were left out"] * (most.dropped > 0)
-    if len(generic) > 1 and steps:
+    if len(generic) > 1 and steps and not is_cpu:
         remarks.append("the steps shown are those of the host with most of them: hosts without TPUs are not merged")
     durations = [s.profile_duration_ps for s in summaries if s.profile_duration_ps is not None]
     if not durations:
@@ -75,6 +77,15 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
     if not names:
         unknown["environment.is_training"] = "no op carries a framework name"
     on_host = is_cpu and any(summary.thread_count for summary in summaries)
+    cpu = on_cpu(summaries) if is_cpu else None
+    account, found = (_account(summaries, table), ()) if cpu is None else account_on_cpu(cpu, table)
+    bottleneck = _bottleneck(steps, unknown, NO_STEPS_ON_CPU if is_cpu else NO_STEPS, is_cpu)
+    if cpu is not None:
+        steps = steps_on_cpu(cpu, summaries)
+        remarks += [left_out(cpu)] * bool(left_out(cpu))
+        bottleneck = with_slow_steps(bottleneck_on_cpu(cpu), steps)
+        if bottleneck.input_percent is None:
+            unknown["bottleneck.input_percent"] = bottleneck.statement
     if is_cpu and not on_host:
         unknown["environment.device_type"] = NO_DEVICE
     return Overview(
@@ -93,21 +104,26 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
         shares=shares_of(table, summaries),
         steps=steps,
         step_parts=step_parts(steps),
-        findings=(),
-        undetectable=dict.fromkeys(KINDS, NOT_OF_CPU if is_cpu else NOT_OF_GPUS),
+        findings=found,
+        undetectable={
+            kind: NOT_OF_CPU if is_cpu else NOT_OF_GPUS for kind in KINDS if cpu is None or kind not in KINDS_ON_CPU
+        },
         top_ops=top_ops_of(table),
-        bottleneck=_bottleneck(steps, unknown, NO_STEPS_ON_CPU if is_cpu else NO_STEPS, is_cpu),
+        bottleneck=bottleneck,
         inference=None,
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
         warnings=warnings_of(summaries, remarks),
-        account=_account(summaries, table),
+        account=account,
     )
 
 
 def generic_steps(summaries: Sequence[HostSummary]) -> Ledger | None:
     """The account of the steps that `generic_overview` shows; None without steps."""
+    cpu = on_cpu(summaries)
+    if cpu is not None:
+        return cpu.ledger
     having = [(summary.generic, summary.host) for summary in summaries if summary.generic is not None]
     most, host = max(having, key=lambda of_host: len(of_host[0].steps))
     return generic_ledger(most.steps, f"{host}:0")

@@ -44,6 +44,7 @@ VerdictKind = Literal[
     "uncounted",
     "memory-bound",
     "compute-bound",
+    "untraced",
     "unknown",
 ]
 """What most of a step that is not ideal goes to."""

@@ -259,4 +259,5 @@ def _no_device(summaries: Sequence[HostSummary]) -> str:
     launched = [summary.launched for summary in summaries if summary.launched is not None]
     cores = sum(summary.core_count for summary in summaries)
     compiled = sum(each.duration_ps for summary in summaries for each in summary.compilations)
-    return why_no_device(cores, sum(launched) if launched else None, bool(launched), compiled)
+    on_cpu = sum(summary.ran_on_cpu for summary in summaries)
+    return why_no_device(cores, sum(launched) if launched else None, bool(launched), compiled, on_cpu)

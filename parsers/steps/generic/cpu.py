@@ -5,7 +5,8 @@ begins with, such as a `StepTraceAnnotation`. Within it time counts for the ops 
 thread; else for waiting for input, compiling and what else the step's thread did (`parsers.steps.generic.step_events`).
 
 Different from XProf: it knows nothing of the ops, which run on threads of their own, so that a step that waits for them
-is other time there; and it leaves out steps in which nothing but their annotation was traced.
+is other time there; and it leaves out steps in which nothing but their annotation was traced. What waits for input
+while a program is compiled is compiling.
 """
 
 from __future__ import annotations
@@ -14,12 +15,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Intervals, distinct, is_among, no_ints, union
+from tpuprof.parsers.base.intervals import Intervals, distinct, is_among, subtract
+from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.ops.host.activity import compiling
 from tpuprof.parsers.ops.host.events import HostEvents
 from tpuprof.parsers.ops.streams.devices import CPU, StreamDevice
+from tpuprof.parsers.steps.generic.cpu_account import CpuAccount, cpu_account, union_of
 from tpuprof.parsers.steps.generic.step_events import (
     EventType,
+    GenericStep,
     GenericSummary,
     StepEvents,
     during,
@@ -49,14 +54,41 @@ def cpu_summary(trace: Trace, host: HostEvents, cpu: StreamDevice | None, waits:
     last = np.searchsorted(longest.group, numbers, side="right") - 1
     begin, stop = longest.start[last], longest.end[last]
     of_host = host_step_events(host, groups, launches=False)
+    waits = subtract(*waits, *compiling(host))
     step_events = [
         of_host.take(is_among(of_host.group, numbers)),
         during(waits, numbers, begin, stop, EventType.WAIT_INPUT),
-        during(_ran([] if cpu is None else [cpu]), numbers, begin, stop, EventType.HOST_OPS),
+        during(union_of(cpu, is_collective=True), numbers, begin, stop, EventType.COLLECTIVE),
+        during(union_of(cpu, is_collective=False), numbers, begin, stop, EventType.HOST_OPS),
     ]
     steps, _ = generic_steps(StepEvents.joined(step_events), begin, stop, numbers, groups.roots)
     kept = without_ends(steps)
-    return GenericSummary(0, CPU, kept, len(steps) - len(kept), 0, 0, None)
+    account = _account(trace, host, cpu, waits, kept, groups)
+    return GenericSummary(0, CPU, kept, len(steps) - len(kept), 0, 0, None, account=account)
+
+
+def _account(
+    trace: Trace,
+    host: HostEvents,
+    cpu: StreamDevice | None,
+    waits: Intervals,
+    steps: Sequence[GenericStep],
+    groups: EventGroups,
+) -> CpuAccount | None:
+    """Whose the time of the steps is; None without steps. Steps are those of the thread that has most of them."""
+    threads = [groups.roots[step.group_id].thread for step in steps if 0 <= step.group_id < len(groups.roots)]
+    if not threads:
+        return None
+    most = max(set(threads), key=threads.count)
+    chosen = [step for step, thread in zip(steps, threads, strict=True) if thread == most]
+    chosen.sort(key=lambda step: step.start_ps)
+    start = np.array([step.start_ps for step in chosen], np.int64)
+    end = start + np.array([step.duration_ps for step in chosen], np.int64)
+    names, thread = [step.name for step in chosen], host.threads[most]
+    marks = {thread.metadata_id[row] for row in thread.stat("step_num").rows.tolist()}
+    marks |= set(host.ids_named(is_marker).tolist())
+    modules, ids = HloModules.of(trace), np.array(sorted(marks), np.int64)
+    return cpu_account(host, cpu, modules, waits, names, start, end, ids, thread)
 
 
 def _markers(host: HostEvents, groups: EventGroups) -> Spans:
@@ -75,11 +107,3 @@ def _markers(host: HostEvents, groups: EventGroups) -> Spans:
         spans.append(Spans.of(thread, line.of_events(), rows))
     joined = Spans.joined(spans)
     return joined.take((joined.group >= 0) & (joined.end > joined.start))
-
-
-def _ran(devices: Sequence[StreamDevice]) -> Intervals:
-    """When any thread ran an op."""
-    streams = [stream for device in devices for stream in device.streams]
-    return union(
-        *(np.concatenate([no_ints(), *(getattr(s, name) for s in streams)]) for name in ("start_ps", "end_ps"))
-    )

@@ -24,6 +24,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.host.activity import is_compilation
 from tpuprof.parsers.ops.host.events import HostEvents
+from tpuprof.parsers.steps.generic.cpu_account import CpuAccount
 from tpuprof.parsers.steps.groups.groups import EventGroups, Root
 from tpuprof.parsers.steps.groups.links import PROCESS
 from tpuprof.parsers.steps.model import GenericBreakdown
@@ -97,6 +98,7 @@ class GenericSummary:
         compute_16bit_ps, compute_32bit_ps: time of all groups with a span on a GPU; 16-bit compute hides the other.
         eager_ps: time of the GPUs' ops that ran eagerly; None where no event records it.
         busy: each GPU's time.
+        account: whose the time of the steps on the host's CPU is; None for GPUs, and without steps.
     """
 
     device_count: int
@@ -107,6 +109,7 @@ class GenericSummary:
     compute_32bit_ps: int
     eager_ps: int | None
     busy: tuple[GpuBusy, ...] = ()
+    account: CpuAccount | None = None
 
 
 _NOT_COMPUTE = ("EagerExecute", "EagerLocalExecute", "EagerKernelExecute", "FunctionRun")

@@ -9,6 +9,7 @@ from tests.support.gpus import US, cpu_profile
 from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page
 from tpuprof.parsers.pages.ops.ops import ops_page
 from tpuprof.parsers.pages.overview.overview import overview
+from tpuprof.parsers.steps.accounts.owners import OWNERS, owner_index
 
 
 def test_steps_are_the_annotations_and_ops_come_first() -> None:
@@ -72,3 +73,42 @@ def test_annotations_without_ops_are_steps_of_a_host_whose_device_was_not_traced
     assert page.performance.step_time is not None and page.top_ops == ()
     assert any(words.startswith("no device plane on host0") for words in page.warnings)
     assert [finding.title for finding in page.findings] == ["Only the host was traced: no device plane"]
+
+
+TRACED = (
+    ("$train.py:9 step", 0, 100),
+    ("$pipeline.py:30 load", 0, 40),
+    ("$time sleep", 5, 38),
+    ("PjitFunction(step)", 40, 60),
+    ("backend_compile", 42, 55),
+    ("$train.py:20 log", 80, 95),
+    ("$json.py:4 dumps", 82, 94),
+)
+
+
+def test_the_account_says_whose_time_it_is_and_in_which_function() -> None:
+    account = present(present(summary_of(cpu_profile(3, TRACED, [("dot.1", 58, 75)])).generic).account)
+    mean = account.owner_ps.mean(axis=0) / US
+    shares = {owner: mean[owner_index(owner)] for owner in OWNERS if mean[owner_index(owner)]}
+    assert shares == {"input": 40, "compile": 13, "dispatch": 5, "uncounted": 17, "host": 25}
+    assert (account.owner_ps.sum(axis=1) == account.step_ps).all() and not account.untraced_ps.any()
+    named = {(each.owner, each.name): (each.time_ps / 3 / US, each.inside) for each in account.functions}
+    assert named["input", "load (pipeline.py:30)"] == (40, "time sleep")
+    assert named["host", "log (train.py:20)"] == (15, "json.py:4 dumps")
+    assert named["compile", "step (train.py:9)"][0] == 13 and account.compiled == ("step",)
+
+
+def test_what_is_not_traced_is_no_input_and_no_host() -> None:
+    page = overview([summary_of(cpu_profile(3, [("PjitFunction(step)", 70, 72)], [("dot.1", 72, 90)]))])
+    verdict = present(page.account).verdict
+    assert verdict.kind == "untraced" and "not traced" in verdict.statement
+    assert page.bottleneck.classification == "unknown" and page.bottleneck.input_percent is None
+    assert [finding.kind for finding in page.findings] == ["idle"]
+
+
+def test_a_starved_step_is_the_loaders() -> None:
+    inside = [("$train.py:9 step", 0, 100), ("$pipeline.py:30 load", 0, 85), ("PjitFunction(step)", 85, 87)]
+    page = overview([summary_of(cpu_profile(3, inside, [("dot.1", 87, 98)]))])
+    first = page.findings[0]
+    assert (first.kind, first.place.tab) == ("input", "input") and "load (pipeline.py:30)" in first.title
+    assert present(page.account).verdict.kind == "input-bound" and page.bottleneck.classification == "host"

@@ -1,0 +1,157 @@
+"""What each program is said to wait for, and where: the truth that its script planted."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.insight.programs.captures import PROGRAMS, Program
+from tests.support.build import present
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.pages.findings.finding import Finding
+from tpuprof.parsers.pages.findings.on_cpu import NOT_TRACED, TRACE_PYTHON
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.session.pages import INPUT, LEDGER, OVERVIEW
+from tpuprof.parsers.session.session import Session
+
+VERDICT = {
+    "input": "input-bound",
+    "compile": "compiling",
+    "host": "host-bound",
+    "other process": "waiting",
+    "ops": "uncounted",
+}
+KIND = {"input": "input", "compile": "compilation", "host": "host", "other process": "straggler"}
+TAB = {"input": "input", "compile": "timeline", "host": "timeline", "other process": "timeline"}
+
+NEAR = 0.2
+"""By how much a share may differ from that by the script's own clock: of other steps, on a machine that does more."""
+
+
+def verdict(page: Overview) -> str:
+    return present(page.account).verdict.kind
+
+
+def first(page: Overview) -> Finding:
+    return page.findings[0]
+
+
+FAULTS = [name for name in PROGRAMS if name not in ("prefetched", "of one shape", "eight devices", "serving")]
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_named_with_its_function_and_what_it_is_worth(name: str, program: Callable[[str], Program]) -> None:
+    of = program(name)
+    truth, page = of.truth, of.overview("traced")
+    finding = first(page)
+    assert (verdict(page), finding.kind) == (VERDICT[truth.verdict], KIND[truth.verdict])
+    named = of.function if truth.function else "PrefetchDatasetIterator.__next__"
+    assert named in finding.title and any(named in words for words in finding.evidence)
+    assert finding.place.tab == TAB[truth.verdict] and finding.place.target in {step.name for step in page.steps}
+    assert present(finding.worth_fraction) == pytest.approx(truth.fraction["traced"], abs=NEAR)
+    assert present(page.account).verdict.statement.startswith(finding.title)
+
+
+UNTRACED: Mapping[str, tuple[str, ...]] = {
+    "grain": ("input-bound", "input", "PrefetchDatasetIterator.__next__"),
+    "recompiling": ("compiling", "compilation", "compiles forward"),
+}
+"""Of faults that the runtime or the library records itself: verdict, kind, and words of the title."""
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_without_the_python_tracer_it_is_the_same_or_not_traced(name: str, program: Callable[[str], Program]) -> None:
+    of = program(name)
+    page = of.overview("untraced")
+    kinds = UNTRACED.get(name, ("untraced", "idle", NOT_TRACED))
+    finding = first(page)
+    assert (verdict(page), finding.kind) == kinds[:2] and kinds[2] in finding.title
+    assert present(finding.worth_fraction) >= of.truth.fraction["untraced"] - NEAR
+    if name not in UNTRACED:
+        assert finding.advice == TRACE_PYTHON and page.bottleneck.classification != "device"
+
+
+@pytest.mark.parametrize("way", ["traced", "untraced"])
+@pytest.mark.parametrize("name", ["prefetched", "of one shape", "eight devices"])
+def test_a_healthy_program_is_bound_by_its_ops(name: str, way: str, program: Callable[[str], Program]) -> None:
+    page = program(name).overview(way)
+    assert verdict(page) == "uncounted"
+    assert all((finding.worth_fraction or 0.0) < 0.4 for finding in page.findings)
+    assert page.bottleneck.classification in ("device", "unknown")
+
+
+@pytest.mark.parametrize("name", ["starved", "recompiling", "checkpoint"])
+@pytest.mark.parametrize("way", ["traced", "untraced"])
+def test_the_trace_beside_the_profile_says_the_same(name: str, way: str, program: Callable[[str], Program]) -> None:
+    of = program(name)
+    page = Session(open_logdir(str(of.trace(way))).find_run(None)).page(OVERVIEW)
+    profile = of.overview(way)
+    assert verdict(page) == verdict(profile) and first(page).title == first(profile).title
+    assert present(first(page).worth_ps) == pytest.approx(present(first(profile).worth_ps), rel=0.01)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("way", ["traced", "untraced"])
+def test_owners_add_up_to_the_steps(name: str, way: str, program: Callable[[str], Program]) -> None:
+    session = program(name).session(way)
+    ledger = present(session.page(LEDGER))
+    assert (ledger.owner_ps.sum(axis=2) == ledger.step_ps).all() and (ledger.owner_ps >= 0).all()
+    page = session.page(OVERVIEW)
+    assert sum(finding.worth_ps or 0 for finding in page.findings) <= ledger.mean_whole_ps * 1.001
+    for finding in page.findings:
+        assert sum(claim.time_ps for claim in finding.claims) == pytest.approx(present(finding.worth_ps))
+
+
+@pytest.mark.parametrize("name", ["starved", "queue", "grain"])
+def test_the_input_page_has_the_same_wait(name: str, program: Callable[[str], Program]) -> None:
+    page = program(name).session("traced").page(INPUT)
+    assert page.bottleneck.classification == "host"
+    assert present(page.bottleneck.input_percent) == pytest.approx(
+        100 * program(name).truth.fraction["traced"], abs=100 * NEAR
+    )
+    if name == "grain":
+        assert not any("tf.data" in words for words in page.next_steps)
+
+
+def test_a_program_without_steps_says_so(program: Callable[[str], Program]) -> None:
+    page = program("serving").overview("traced")
+    assert page.account is None and page.bottleneck.classification == "unknown"
+    assert "StepTraceAnnotation" in page.bottleneck.statement and page.top_ops
+
+
+def test_one_of_two_processes_waits_for_the_other(processes: tuple[Program, Program]) -> None:
+    waiting, late = processes
+    for way in ("traced", "untraced"):
+        page = waiting.overview(way)
+        finding = first(page)
+        assert (verdict(page), finding.kind, finding.is_estimate) == ("waiting", "straggler", True)
+        assert any("runs on 2 devices, and 1 of them" in words for words in page.warnings)
+        assert "another process" in finding.title and "2 devices, of which this profile has 1" in finding.evidence[0]
+        assert present(finding.worth_fraction) == pytest.approx(late.truth.fraction[way], abs=NEAR)
+    page = late.overview("traced")
+    assert verdict(page) == "host-bound" and late.function in first(page).title
+    assert verdict(late.overview("untraced")) == "untraced"
+
+
+@pytest.mark.parametrize("way", ["traced", "untraced"])
+def test_beside_each_other_the_late_process_is_named(
+    way: str, processes: tuple[Program, Program], tmp_path: Path
+) -> None:
+    run = tmp_path / "plugins" / "profile" / "run"
+    run.mkdir(parents=True)
+    for name, each in zip(("first", "second"), processes, strict=True):
+        (profile,) = (each.folder / way).rglob("*.xplane.pb")
+        shutil.copy(profile, run / f"{name}.xplane.pb")
+    page = Session(open_logdir(str(tmp_path)).find_run(None)).page(OVERVIEW)
+    finding = first(page)
+    assert (verdict(page), finding.kind) == ("waiting", "straggler") and not finding.is_estimate
+    assert not any("devices" in words for words in page.warnings)
+    where = processes[1].function if way == "traced" else NOT_TRACED
+    assert finding.title == f"first waits for second, which is {'in ' * (way == 'traced')}{where}"
+    assert present(finding.worth_fraction) == pytest.approx(processes[1].truth.fraction[way], abs=NEAR)
+    assert present(page.account).step_ps == pytest.approx(
+        sum(step.duration_ps for step in page.steps) / len(page.steps)
+    )
