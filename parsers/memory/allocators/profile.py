@@ -27,7 +27,8 @@ from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.memory.allocators.at_peak import in_use_at
 from tpuprof.parsers.memory.allocators.events import AllocatorEvents, allocator_events, host_plane
 from tpuprof.parsers.memory.allocators.model import AllocatorProfile, DeviceModuleRuns
-from tpuprof.parsers.ops.core.ops import MODULES_LINE, event_spans
+from tpuprof.parsers.ops.core.ops import MODULES_LINE
+from tpuprof.parsers.steps.spans.runs import module_runs
 
 TPU_PLANES = "/device:TPU:"
 MOST_ALLOCATORS = 1000
@@ -83,7 +84,9 @@ def host_memory(
 ) -> HostMemory:
     """All at once, as the page wants it, with arguments as of `memory_profile_of`."""
     allocators = memory_profile_of(trace, host, on_chunk, of_devices)
-    return HostMemory(host, allocators, module_runs(trace, host, on_chunk), None if allocators else why_empty(trace))
+    return HostMemory(
+        host, allocators, runs_of_devices(trace, host, on_chunk), None if allocators else why_empty(trace)
+    )
 
 
 def memory_profile_of(
@@ -190,27 +193,19 @@ def why_empty(trace: Trace) -> str:
     )
 
 
-def module_runs(trace: Trace, host: str = "", on_chunk: ChunkDone | None = None) -> DeviceModuleRuns:
+def runs_of_devices(trace: Trace, host: str = "", on_chunk: ChunkDone | None = None) -> DeviceModuleRuns:
     """The runs of compiled modules on the TPUs of a host, by start, with arguments as of `memory_profile_of`."""
     names: dict[str, int] = {}
     devices: dict[str, int] = {}
     no_indices = no_ints().astype(np.int32)
     parts: list[tuple[NDArray[Any], ...]] = [(no_indices, no_indices, no_ints(), no_ints())]
     for plane in (plane for plane in trace.planes if plane.name.startswith(TPU_PLANES)):
-        for line in (line for line in plane.lines if line.name == MODULES_LINE):
-            events = line.events((), on_chunk, places=False)
-            start, end = event_spans(line, events)
-            ids, which = np.unique(events.metadata_id, return_inverse=True)
-            index = [names.setdefault(_event_name(plane, number), len(names)) for number in ids.tolist()]
-            device = np.full(
-                len(start), devices.setdefault(plane.name.removeprefix("/device:"), len(devices)), np.int32
-            )
-            parts.append((np.array(index, np.int32)[which], device, np.array(start), end))
+        runs = module_runs(plane, on_chunk)
+        if not len(runs):
+            continue
+        name = np.array([names.setdefault(name, len(names)) for name in runs.names], np.int32)
+        number = devices.setdefault(plane.name.removeprefix("/device:"), len(devices))
+        parts.append((name[runs.module], np.full(len(runs), number, np.int32), runs.start_ps, runs.end_ps))
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     order = np.argsort(columns[2], kind="stable")
     return DeviceModuleRuns(host, tuple(names), tuple(devices), *(column[order] for column in columns))
-
-
-def _event_name(plane: Plane, number: int) -> str:
-    row = plane.event_metadata.row(number)
-    return (plane.event_metadata.name(row) if row is not None else "") or f"event {number}"

@@ -13,20 +13,17 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.files import HloFile, find_hlo_files, read_hlo_file
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.xspace.core.api import split_fields
+from tpuprof.parsers.memory.account.need import largest_at, moments_of
 from tpuprof.parsers.memory.model import HBM, Capacity, ModuleLabel, SpaceMemory
 from tpuprof.parsers.memory.modules.capacity import capacity_of
 from tpuprof.parsers.memory.modules.space_memory import space_memory
-from tpuprof.parsers.memory.oom.model import Moments, OomLog, OomReport
-
-MOST_BUFFERS = 2_000  # buffers of a module that advice looks at, the largest ones; what is beyond them is small change
+from tpuprof.parsers.memory.oom.model import OomLog, OomReport
 
 _FAILED = ".oom_intermediate_module.hlo.pb"
 _STEM = re.compile(r"((?:\d+\.)?module_\d+\..+?(?:\.cl_\d+)?)\.[^.]*?\.?(?:hlo\.pb|pb)(?:\.gz)?", re.DOTALL)
@@ -34,7 +31,6 @@ _HINT = "make the dump with XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_pr
 _VERSIONS = {2: "TPU v3", 3: "TPU v4", 4: "TPU v5p", 5: "TPU v6e", 6: "TPU7x"}
 """The chip by the number that the compiler gives it; of 4 a ``lite`` one is a v5e."""
 
-_LEAST_ELSEWHERE = 0.001  # of the peak: smaller buffers beside it make no other moment the peak
 _LEAST, _MOST = 0.99, 1.01  # a total in a text is rounded to 10 MiB, and may count what lies between buffers
 _RULED_OUT = 3  # modules that are named of those that don't belong to an error
 
@@ -188,22 +184,6 @@ def _report_of(dumped: Dumped) -> OomReport:
     size = f"{dumped.memory.peak_bytes:,} bytes"
     sentence = f"The dump of {printable(dumped.name)}: the program needs {size} of HBM, and its compile failed."
     return filled(OomReport("compile", "hbm", sentence, 0), dumped)
-
-
-def largest_at(memory: SpaceMemory, point: int) -> list[int]:
-    """Rows of the largest buffers at a point, the largest first."""
-    rows = memory.at(point)
-    largest: list[int] = rows[np.argsort(-memory.live_ranges.size_bytes[rows], kind="stable")[:MOST_BUFFERS]].tolist()
-    return largest
-
-
-def moments_of(memory: SpaceMemory, point: int) -> Moments:
-    """The whole program, with the largest buffers that are not in memory at a point."""
-    ranges = memory.live_ranges
-    away = (ranges.born > point) | (ranges.dies <= point)
-    rows = np.flatnonzero(away & (ranges.size_bytes >= _LEAST_ELSEWHERE * memory.peak_bytes))
-    rows = rows[np.argsort(-ranges.size_bytes[rows], kind="stable")[:MOST_BUFFERS]]
-    return Moments(memory.heap_bytes, tuple(memory.buffers[row] for row in rows.tolist()))
 
 
 def filled(report: OomReport, dumped: Dumped) -> OomReport:

@@ -6,25 +6,9 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal
 
-from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.memory.account.need import Moments, OomKind
 from tpuprof.parsers.memory.model import Buffer
-
-OomKind = Literal["compile", "load", "runtime"]
-"""When memory ran out: compiling a program, loading it onto the device, or allocating while programs run."""
-
-
-@dataclass(frozen=True, slots=True)
-class Moments:
-    """What a compiled module has in memory over the whole program.
-
-    Attributes:
-        heap_bytes: int64[points], as in `SpaceMemory`.
-        elsewhere: the largest buffers that are not in memory at the peak.
-    """
-
-    heap_bytes: Int64s = field(compare=False)
-    elsewhere: tuple[Buffer, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,52 +157,6 @@ class Advice:
     buffers: tuple[int, ...]
     change: Change | None = None
     least_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """What advice stands on, whether from an error's text or from a compiled module; None for what is unknown.
-
-    Attributes:
-        memory_space: ``hbm``, ``vmem``, ….
-        used_bytes, capacity_bytes: what is needed in all, and what there is.
-        arguments_bytes, outputs_bytes, aliased_bytes, temporaries_bytes: as in `SpaceMemory`.
-        fragmentation_bytes: gaps between buffers.
-        buffers: what is known to be in memory at the peak.
-        is_whole: whether these are all buffers, or only the largest.
-        kind: when memory ran out; None for a compiled module.
-        program: the module's name.
-        requested_bytes, free_bytes: what could not be had at once, and how much was free.
-        exceeded_bytes: by how much the need is too large, as an error says it.
-        is_scoped_limit: whether `capacity_bytes` is the compiler's limit for scoped memory, which a flag can raise,
-            and not what the chip has.
-        moments: the whole program, where a compiled module says it.
-    """
-
-    memory_space: str
-    used_bytes: int | None
-    capacity_bytes: int | None
-    arguments_bytes: int | None
-    outputs_bytes: int | None
-    aliased_bytes: int | None
-    temporaries_bytes: int | None
-    fragmentation_bytes: int | None
-    buffers: tuple[Buffer, ...]
-    is_whole: bool
-    kind: OomKind | None = None
-    program: str | None = None
-    requested_bytes: int | None = None
-    free_bytes: int | None = None
-    exceeded_bytes: int | None = None
-    is_scoped_limit: bool = False
-    moments: Moments | None = None
-
-    @property
-    def over_bytes(self) -> int | None:
-        """By how much the need is too large, negative where it fits; None where unknown."""
-        if self.exceeded_bytes is not None:  # the other two are rounded to 10 MiB where there are GiB of them
-            return self.exceeded_bytes
-        return None if self.used_bytes is None or self.capacity_bytes is None else self.used_bytes - self.capacity_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Literal
 
-import numpy as np
-
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.memory.model import CATEGORIES, SPACE_NAMES, Category, SpaceMemory, space_name
-from tpuprof.parsers.memory.oom.account import MemoryAccount, account
+from tpuprof.parsers.memory.account.need import MOST_BUFFERS, Need, OomKind, need_of_memory
+from tpuprof.parsers.memory.account.owners import MemoryAccount, account
+from tpuprof.parsers.memory.batch.fit import BatchFit
+from tpuprof.parsers.memory.model import SPACE_NAMES, Category, SpaceMemory
 from tpuprof.parsers.memory.oom.advice.advice import advise, saved_alone, toggles, what_if
 from tpuprof.parsers.memory.oom.advice.plan import plan
-from tpuprof.parsers.memory.oom.dumps import MOST_BUFFERS, largest_at, moments_of
-from tpuprof.parsers.memory.oom.model import Advice, Need, OomKind, OomReport, Plan, Toggle, WhatIfEstimate
+from tpuprof.parsers.memory.oom.model import Advice, OomReport, Plan, Toggle, WhatIfEstimate
 
 NeedPartName = (
     Literal["reserved", "arguments", "outputs", "program", "temporaries", "scoped", "global", "overlays", "constants"]
@@ -43,7 +42,6 @@ NO_BUFFERS = (
     "XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_proto'. The compile fails as before, and its dump has every "
     "buffer: tpuprof-tui oom LOG FOLDER."
 )
-_TEMPORARY = tuple(CATEGORIES.index(name) for name in ("temporary", "scoped"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +69,7 @@ class Triage:
         advice, toggles: what to do, the most worthwhile first, and what can be tried in the order of its advice.
         plan: the cheapest combination that fits; None where nothing is too large, or nothing known of the buffers.
         account: whose the bytes are; None where the need is unknown.
+        fit: the largest batch with which a module fits; None of an error, and where that is not worked out.
         count, code, device, is_cut: as in `OomReport`.
         notes: what else to know, a sentence each.
         unknown: figure to why it is None.
@@ -97,6 +96,7 @@ class Triage:
     unknown: Mapping[str, str] = field(default_factory=dict)
     plan: Plan | None = None
     account: MemoryAccount | None = None
+    fit: BatchFit | None = None
 
     @property
     def space(self) -> str:
@@ -217,9 +217,11 @@ def _where(report: OomReport, log: str) -> str:
     return " + ".join(places + ([report.dump] if report.dump is not None else []))
 
 
-def triage_of_memory(page: SpaceMemory) -> Triage:
+def triage_of_memory(page: SpaceMemory, fit: BatchFit | None = None) -> Triage:
     """A memory space of a compiled module at its peak, which thread-local allocations are no part of, with advice."""
     need = need_of_memory(page)
+    if fit is not None and (page.headroom_bytes or -1) > 0:
+        need = replace(need, fitting_batch=fit.largest)
     advice, toggles = _advised(need)
     sizes: _Sizes = {
         "arguments": page.arguments_bytes,
@@ -241,6 +243,7 @@ def triage_of_memory(page: SpaceMemory) -> Triage:
         unknown=page.unknown,
         plan=plan(need),
         account=account(need),
+        fit=fit,
     )
 
 
@@ -319,31 +322,4 @@ def need_of_report(report: OomReport) -> Need:
         exceeded_bytes=report.exceeded_bytes,
         moments=report.moments,
         is_scoped_limit="scoped" in report.sentence.lower() and "limit" in report.sentence.lower(),
-    )
-
-
-def need_of_memory(page: SpaceMemory, point: int | None = None) -> Need:
-    """What is in memory at a point of a compiled module, the largest buffers first.
-
-    Args:
-        point: from 0 to `page.points` - 1, others are taken as the nearest of these; the peak if left out.
-    """
-    position = min(max(page.peak_position if point is None else point, 0), page.points - 1)
-    rows = page.at(position)
-    sizes = page.live_ranges.size_bytes[rows]
-    largest = largest_at(page, position)
-    temporary = np.isin(page.live_ranges.category[rows], _TEMPORARY)
-    return Need(
-        memory_space=space_name(page.space).lower(),
-        used_bytes=int(page.heap_bytes[position]),
-        capacity_bytes=None if page.capacity is None else page.capacity.size_bytes,
-        arguments_bytes=page.arguments_bytes,
-        outputs_bytes=page.outputs_bytes,
-        aliased_bytes=page.aliased_bytes,
-        temporaries_bytes=int(sizes[temporary].sum()),
-        fragmentation_bytes=max(0, page.total_allocation_bytes - page.peak_bytes),
-        buffers=tuple(page.buffers[row] for row in largest),
-        is_whole=len(largest) == len(rows),
-        moments=moments_of(page, position) if position == page.peak_position else None,
-        program=page.module.name,
     )

@@ -23,7 +23,10 @@ def load(session: Pages, run: Run, host: str | None, publish: Publish) -> None:
     """
     import_module("tpuprof.tui.pages.memory.module_view")  # what the screen needs at once is read here
     compiled = session.page(pages.MEMORY, host)
-    publish("modules", MemoryPages(compiled.page(), compiled, compiled.asked()))
+    first = compiled.asked()
+    publish("modules", MemoryPages(compiled.page(), compiled, first))
+    if not isinstance(first, str):
+        publish("summary", (first, compiled.summary(first)))
     page = session.page(pages.MEMORY_PROFILE, host)
     publish("allocators", (page, session.page(pages.MODULE_RUNS, host)))
     arrays = SiblingArrays.of(run.path)

@@ -11,6 +11,7 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.memory.model import HBM, VMEM, Buffer, ModuleLabel, ModulePeaks, SpaceMemory
 from tpuprof.parsers.memory.modules.landmarks import backward_from, live_ranges_of, next_peak
+from tpuprof.parsers.memory.summary import SpaceSummary
 from tpuprof.parsers.pages.memory import first_space
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.layout import cut_middle, filled
@@ -35,6 +36,7 @@ class BuffersView:
     def __init__(self, pages: MemoryPages) -> None:
         self._pages = pages
         self.space: SpaceMemory | None = None
+        self.summary: SpaceSummary | None = None
         self._problem: str | None = None
         self._backward: int | None = None
         self._shown: SpaceRequest | None = None
@@ -56,6 +58,7 @@ class BuffersView:
     def show(self, wanted: SpaceRequest, space: SpaceMemory | str) -> str:
         """Shows a memory space, at its peak or at the buffer wanted, or why there are no figures; says what is not."""
         self._shown = wanted
+        self.summary = None
         self.space, self._problem = (None, space) if isinstance(space, str) else (space, None)
         self._backward = backward_from(self.space) if self.space is not None else None
         point = self.space.peak_position if self.space is not None else 0
@@ -69,7 +72,9 @@ class BuffersView:
         if space is None:
             return self._without_figures(pen, height)
         kept, title = self.composed.painted if self.composed is not None else None, self._title(space)
-        composed = compose_memory(space, self.listed, self._state, title, pen, height, kept, self._backward)
+        composed = compose_memory(
+            space, self.listed, self._state, title, pen, height, kept, self._backward, self.summary
+        )
         self._state = replace(self._state, first=composed.first)
         self.composed = composed
         return list(composed.lines)

@@ -24,6 +24,7 @@ from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, OpenScreen, Pa
 
 if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.parsers.memory.model import SpaceMemory
+    from tpuprof.parsers.memory.summary import SpaceSummary
     from tpuprof.tui.pages.memory.load import SiblingArrays
     from tpuprof.tui.pages.memory.module_view import BuffersView
     from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
@@ -44,6 +45,14 @@ class SpaceReady(Message):
     pages: MemoryPages
     wanted: SpaceRequest
     space: SpaceMemory | str
+
+
+@dataclass()
+class SummaryReady(Message):
+    """What a memory space comes to."""
+
+    space: SpaceMemory
+    summary: SpaceSummary | None
 
 
 class MemoryTab(Tab):
@@ -91,7 +100,9 @@ class MemoryTab(Tab):
         """Shows the compiled modules, or adds what the allocators reported, or who holds memory by a file beside."""
         if part == "modules":
             return self._show_modules(payload)
-        if part == "arrays":
+        if part == "summary":
+            self._show_summary(*payload)
+        elif part == "arrays":
             self._arrays = payload
         else:
             from tpuprof.tui.pages.memory.profile_view import AllocatorsView  # noqa: PLC0415
@@ -101,6 +112,10 @@ class MemoryTab(Tab):
                 self._is_profile = True  # there is no module to show
         self.redraw()
         return None
+
+    def _show_summary(self, space: SpaceMemory, summary: SpaceSummary | None) -> None:
+        if self._buffers is not None and self._buffers.space is space:
+            self._buffers.summary = summary
 
     def _show_modules(self, pages: MemoryPages) -> str:
         """Shows the compiled modules; goes to the buffers that were asked for while they were not there."""
@@ -292,7 +307,8 @@ class MemoryTab(Tab):
         from tpuprof.parsers.memory.oom.triage import triage_of_memory  # noqa: PLC0415
 
         load_above("oom")  # read here, and not on the screen's thread
-        self.post_message(OpenScreen("oom", [triage_of_memory(space)]))
+        summary = self._buffers.summary if self._buffers is not None and self._buffers.space is space else None
+        self.post_message(OpenScreen("oom", [triage_of_memory(space, None if summary is None else summary.fit)]))
 
     # --- other modules and spaces
 
@@ -319,7 +335,16 @@ class MemoryTab(Tab):
 
     @work(thread=True, exclusive=True, group="space", description="space")
     def _fetch(self, pages: MemoryPages, wanted: SpaceRequest) -> None:
-        self.post_message(SpaceReady(pages, wanted, pages.compiled.figures(wanted.module, wanted.space)))
+        space = pages.compiled.figures(wanted.module, wanted.space)
+        self.post_message(SpaceReady(pages, wanted, space))
+        if not isinstance(space, str):
+            self.post_message(SummaryReady(space, pages.compiled.summary(space)))
+
+    def on_summary_ready(self, message: SummaryReady) -> None:
+        """Adds what the shown memory space comes to."""
+        message.stop()
+        self._show_summary(message.space, message.summary)
+        self.redraw()
 
     def on_space_ready(self, message: SpaceReady) -> None:
         """Shows what has come, unless another run is shown by now."""

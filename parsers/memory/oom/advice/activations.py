@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, by_type
 from tpuprof.parsers.memory.oom.advice import words
 from tpuprof.parsers.memory.oom.advice.moments import Cuts
-from tpuprof.parsers.memory.oom.advice.roles import BufferFacts, NeedFacts, by_type
 from tpuprof.parsers.memory.oom.advice.rule import (
     AdviceText,
     ChangeOrder,

@@ -13,16 +13,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from itertools import chain, repeat
 
+from tpuprof.parsers.memory.account.need import Need
+from tpuprof.parsers.memory.account.roles import NeedFacts, read
 from tpuprof.parsers.memory.oom.advice.activations import attention, bf16, loss, recompute, remat
 from tpuprof.parsers.memory.oom.advice.batch import batch
 from tpuprof.parsers.memory.oom.advice.general import fragmentation, parts, request
 from tpuprof.parsers.memory.oom.advice.moments import Cuts, composed, saved
 from tpuprof.parsers.memory.oom.advice.padding import chosen, padding
-from tpuprof.parsers.memory.oom.advice.roles import NeedFacts, read
 from tpuprof.parsers.memory.oom.advice.rule import LEAST_BYTES, Rule, items_of, saving_of
 from tpuprof.parsers.memory.oom.advice.scoped import scoped, single
 from tpuprof.parsers.memory.oom.advice.state import cast, donation, equal, gradients, layout, optimizer
-from tpuprof.parsers.memory.oom.model import Advice, Need, Toggle, WhatIfEstimate
+from tpuprof.parsers.memory.oom.model import Advice, Toggle, WhatIfEstimate
 
 MOST_ADVICE = 10
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
+from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, leads
 from tpuprof.parsers.memory.oom.advice.moments import Cuts, lowered
-from tpuprof.parsers.memory.oom.advice.roles import BufferFacts, NeedFacts, leads
 from tpuprof.parsers.memory.oom.advice.rule import AdviceText, ChangeOrder, change, less, resized, rounding
 from tpuprof.parsers.memory.oom.advice.words import amount, in_buffers, size_of
 
@@ -53,6 +53,8 @@ def at_batch(item: BufferFacts, batch: int, length: int) -> int:
 def fitting_batch(facts: NeedFacts) -> int | None:
     """The largest batch with which all fits by arithmetic; None where none does, or what there is is unknown."""
     batch, over = facts.batch, facts.need.over_bytes
+    if facts.need.fitting_batch is not None:
+        return facts.need.fitting_batch
     alike = Counter((item.size, rounding(item, batch_axis(item))) for item in batch_items(facts))
     if batch is None or over is None or not alike:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpuprof.parsers.memory.oom.advice.roles import NeedFacts
+from tpuprof.parsers.memory.account.roles import NeedFacts
 from tpuprof.parsers.memory.oom.advice.rule import AdviceText, Rule, advice_of
 from tpuprof.parsers.memory.oom.advice.words import amount, capacity, ratio, short_name
 from tpuprof.parsers.memory.oom.model import Advice

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tpuprof.parsers.memory.oom.advice.roles import NeedFacts
+from tpuprof.parsers.memory.account.roles import NeedFacts
 
 Cuts = Mapping[int, int]
 """Index of a buffer to the bytes that are left of it, at most its size; a buffer that is not in it stays."""

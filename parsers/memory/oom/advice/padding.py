@@ -17,10 +17,10 @@ from collections.abc import Iterator, Sequence
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.shapes import Shape, round_up
+from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, largest_first
 from tpuprof.parsers.memory.oom.advice import words
 from tpuprof.parsers.memory.oom.advice.batch import batch_axis
 from tpuprof.parsers.memory.oom.advice.moments import Cuts
-from tpuprof.parsers.memory.oom.advice.roles import BufferFacts, NeedFacts, largest_first
 from tpuprof.parsers.memory.oom.advice.rule import (
     AdviceText,
     ChangeOrder,

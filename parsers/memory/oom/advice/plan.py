@@ -11,12 +11,13 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.memory.account.need import Need
+from tpuprof.parsers.memory.account.roles import NeedFacts, read
 from tpuprof.parsers.memory.oom.advice import words
 from tpuprof.parsers.memory.oom.advice.advice import changes_of
 from tpuprof.parsers.memory.oom.advice.batch import at_batch, batch_items, smaller_batch
 from tpuprof.parsers.memory.oom.advice.moments import Cuts, composed, lowered
-from tpuprof.parsers.memory.oom.advice.roles import NeedFacts, read
-from tpuprof.parsers.memory.oom.model import Change, Need, Plan
+from tpuprof.parsers.memory.oom.model import Change, Plan
 
 _COSTS: Mapping[str, tuple[int, str, str]] = {
     "donation": (1, "donate the arguments", ""),

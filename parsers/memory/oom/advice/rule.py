@@ -17,8 +17,8 @@ from enum import IntEnum
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.shapes import round_up
+from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, largest_first
 from tpuprof.parsers.memory.oom.advice.moments import Cuts, saved
-from tpuprof.parsers.memory.oom.advice.roles import BufferFacts, NeedFacts, largest_first
 from tpuprof.parsers.memory.oom.advice.words import amount
 from tpuprof.parsers.memory.oom.model import Advice, AdviceKind, Change
 

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
+from tpuprof.parsers.memory.account.need import Need
+from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts
 from tpuprof.parsers.memory.oom.advice.moments import Cuts
-from tpuprof.parsers.memory.oom.advice.roles import BufferFacts, NeedFacts
 from tpuprof.parsers.memory.oom.advice.rule import AdviceText, Rule, advice_of, saving_of
 from tpuprof.parsers.memory.oom.advice.words import amount, capacity, short_name, short_shape, size_of, some
-from tpuprof.parsers.memory.oom.model import Advice, Need
+from tpuprof.parsers.memory.oom.model import Advice
 
 VMEM_OF = {"v5e": 128 << 20, "v6e": 128 << 20, "v5p": 64 << 20, "7x": 64 << 20}
 """VMEM that each chip has: a limit above it is of no use, and blocks and all else of a program share it."""

@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, by_type
 from tpuprof.parsers.memory.oom.advice import rule
 from tpuprof.parsers.memory.oom.advice.moments import Cuts
-from tpuprof.parsers.memory.oom.advice.roles import BufferFacts, NeedFacts, by_type
 from tpuprof.parsers.memory.oom.advice.rule import (
     AdviceText,
     ChangeOrder,

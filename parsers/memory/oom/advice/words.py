@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.memory.oom.advice.roles import BufferFacts
+from tpuprof.parsers.memory.account.roles import BufferFacts
 
 _UNITS = ((1 << 50, "PiB"), (1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _LONGEST_NAME, _MOST_SHAPES = 48, 3

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 
 from tpuprof.parsers.base.text import examples, printable
+from tpuprof.parsers.memory.account.need import OomKind
 from tpuprof.parsers.memory.model import Buffer
-from tpuprof.parsers.memory.oom.model import OomKind, OomReport
+from tpuprof.parsers.memory.oom.model import OomReport
 from tpuprof.parsers.memory.oom.read.entries import AllocationEntry, buffer_of, conflict, merged
 from tpuprof.parsers.memory.oom.read.forms import HEADLESS, PrintedSize
 from tpuprof.parsers.memory.oom.read.partial_report import MOST_DEVICES, PartialReport

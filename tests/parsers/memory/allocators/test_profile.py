@@ -37,7 +37,7 @@ from tpuprof.parsers.memory.allocators.profile import (
     FLAT_OTHER,
     host_memory,
     memory_profile_of,
-    module_runs,
+    runs_of_devices,
 )
 from tpuprof.parsers.pages.memory import memory_profile_page
 
@@ -318,11 +318,11 @@ def test_runs_of_modules_are_found_with_their_device() -> None:
     assert first in (("jit_step(77)", "TPU:0", 0, 8 * MS), ("jit_init(3)", "TPU:1", 0, 60 * MS))
     assert [len(found.runs.on(profile)) for profile in found.allocators] == [20, 2, 0]
     assert found.runs.start_ps.tolist() == sorted(found.runs.start_ps.tolist())
-    assert len(module_runs(trace, "another host").on(found.allocators[0])) == 0
+    assert len(runs_of_devices(trace, "another host").on(found.allocators[0])) == 0
 
 
 def test_no_runs_where_there_is_no_tpu() -> None:
-    runs = module_runs(trace_of(host_space([given(1)])))
+    runs = runs_of_devices(trace_of(host_space([given(1)])))
     assert len(runs) == 0 and runs.names == () and runs.devices == ()
 
 

@@ -13,13 +13,19 @@ from hypothesis import strategies as st
 from tests import EXAMPLES
 from tests.parsers.memory.modules.build import GIB, MIB, space_of, training_space, without_trace
 from tests.support.golden import check_golden, check_lines, frame
+from tpuprof.parsers.memory.account.need import need_of_memory
+from tpuprof.parsers.memory.account.owners import account
+from tpuprof.parsers.memory.batch.fit import BatchFit
 from tpuprof.parsers.memory.model import Buffer, Category, SpaceMemory
+from tpuprof.parsers.memory.oom.advice.plan import plan
+from tpuprof.parsers.memory.summary import SpaceSummary
+from tpuprof.tui.draw.buffers.owners import owner_words
 from tpuprof.tui.draw.buffers.words import expansion_words, short_shape
 from tpuprof.tui.draw.layout import cut_begin, shown_top
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, plain
 from tpuprof.tui.pages.memory.draw.graph import AXIS, column_of, point_at, point_columns, scale_of
-from tpuprof.tui.pages.memory.draw.header import header_lines, headroom_style
+from tpuprof.tui.pages.memory.draw.header import composition, header_lines, headroom_style
 from tpuprof.tui.pages.memory.draw.page import ComposedMemory, compose_memory
 from tpuprof.tui.pages.memory.draw.table import GROUPINGS, ORDERS, Grouping, MemoryState, Order, memory_list
 from tpuprof.tui.pages.memory.fields.module import short_op, short_source
@@ -28,9 +34,15 @@ GOLDEN = Path(__file__).parent / "golden"
 GLYPHS = {"block": BLOCK, "plain": PLAIN, "ascii": ASCII}
 
 
+def summary_of(page: SpaceMemory) -> SpaceSummary:
+    """What a space made by hand comes to, which has no HLO to tell its batch."""
+    need = need_of_memory(page)
+    return SpaceSummary(account(need), plan(need), BatchFit(unknown="Made by hand."))
+
+
 def drawn(page: SpaceMemory, width: int, height: int, glyphs: Glyphs, state: MemoryState) -> ComposedMemory:
     listed = memory_list(page, state)
-    return compose_memory(page, listed, state, "", Pen(width, glyphs), height)
+    return compose_memory(page, listed, state, "", Pen(width, glyphs), height, summary=summary_of(page))
 
 
 def at_peak(page: SpaceMemory, row: int = 0, **changes: object) -> MemoryState:
@@ -286,7 +298,7 @@ def test_headroom_is_red_where_it_does_not_fit_and_a_warning_where_it_hardly_doe
     assert keys == ["bad", "warn", "warn", "good"]
     assert headroom_style(training_space(capacity=None)) == "dim"
     line = header_lines(training_space(capacity=11 * GIB), "", Pen(120, BLOCK))[1]
-    assert ("-2.59 GiB", "bad") in line
+    assert (" does not fit: 2.59 GiB over", "bad") in line
 
 
 def test_an_unknown_capacity_is_said_with_its_reason() -> None:
@@ -296,12 +308,32 @@ def test_an_unknown_capacity_is_said_with_its_reason() -> None:
     assert "%" not in plain(lines[1])
 
 
-def test_the_figures_that_there_is_no_room_for_are_the_less_important() -> None:
-    for width, words in ((60, 3), (80, 4), (120, 6)):
-        text = plain(header_lines(training_space(), "", Pen(width, ASCII))[2])
-        assert [name in text for name in ("arguments", "temporaries", "padding")] == [True] * 3
-        named = ("arguments", "temporaries", "padding", "fragmentation", "outputs", "constants")
-        assert sum(name in text for name in named) >= words
+def test_the_owners_that_there_is_no_room_for_are_the_smaller_ones_and_are_summed() -> None:
+    page = training_space()
+    summary = summary_of(page)
+    assert summary.account is not None
+    owners = [owner_words(owner, True) for owner in summary.account.owners]
+    for width, least in ((60, 1), (80, 2), (99, 3)):
+        text = plain(header_lines(page, "", Pen(width, ASCII), summary)[2])
+        named = [owner for owner in owners if f"{owner} " in text]
+        assert named == owners[: len(named)] and len(named) >= least
+        assert ("others " in text) == (len(named) < len(owners))
+
+
+def test_the_bar_is_made_of_all_owners() -> None:
+    page = training_space()
+    account = summary_of(page).account
+    assert account is not None and sum(composition(account)) == page.peak_bytes
+
+
+def test_the_last_line_of_the_head_says_what_to_do_or_how_far_it_goes() -> None:
+    page, tight = training_space(), training_space(capacity=11 * GIB)
+    fit = BatchFit(8, ("x",), 1 << 33, 16 * GIB, 1 << 32, 13, 15 * GIB, 14, 17 * GIB)
+    line = plain(header_lines(page, "", Pen(120, ASCII), dataclasses.replace(summary_of(page), fit=fit))[3])
+    assert line.strip() == "batch 8 now; largest that fits: 13 (15.0 GiB); at 14 it is over by 1.00 GiB"
+    unknown = plain(header_lines(page, "", Pen(120, ASCII), summary_of(page))[3])
+    assert unknown.strip() == "largest batch unknown: Made by hand."
+    assert "plan:" in plain(header_lines(tight, "", Pen(120, ASCII), summary_of(tight))[3])
 
 
 # --- the list

@@ -35,14 +35,15 @@ def report(
     width: int = 110,
     ascii_only: bool = False,
     compiled: CompiledModules | None = None,
+    only_fit: bool = False,
 ) -> str:
     compiled = compiled or compiled_modules()
     page = compiled.page()
     made = compiled.asked(module, space)
     shown, problem = (None, made) if isinstance(made, str) else (made, None)
-    return printed(
-        REPORT, ModuleReport(page, shown, problem), RUN, form, TextLook(width, ascii_only, color=False), limit
-    )
+    summary = None if shown is None else compiled.summary(shown)
+    content = ModuleReport(page, shown, problem, summary, only_fit)
+    return printed(REPORT, content, RUN, form, TextLook(width, ascii_only, color=False), limit)
 
 
 def parsed(**asked: Any) -> dict[str, Any]:
@@ -53,6 +54,23 @@ def parsed(**asked: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(("form", "ending"), [("text", "txt"), ("md", "md"), ("csv", "csv")])
 def test_golden(form: Format, ending: str) -> None:
     check_golden(GOLDEN / f"memory-demo.{ending}", report(form, limit=12))
+
+
+def test_how_large_the_batch_may_be() -> None:
+    text = report("text", only_fit=True)
+    assert "batch 8 now; largest that fits: 13 (15.2 GiB); at 14 it is over by 442 MiB" in text
+    assert "the largest that fits" in text and "Buffers at the peak" not in text
+    assert "The batch is the leading dimension of batch['tokens'] s32[8,1024]" in text
+    assert "largest batch unknown: What lies in other memory than HBM" in report("text", space="vmem", only_fit=True)
+
+
+def test_what_the_module_comes_to_is_in_the_document() -> None:
+    made = parsed()
+    assert sum(made["owners_bytes"].values()) == made["peak_bytes"] and made["plan"] is None
+    assert (made["fit_batch"], made["fit_largest_batch"], made["fit_next_batch"]) == (8, 13, 14)
+    assert [each["batch"] for each in made["batches"]] == [4, 8, 13, 14, 26]
+    assert [each["over_bytes"] > 0 for each in made["batches"]] == [False] * 3 + [True] * 2
+    assert parsed(space="vmem")["fit_largest_batch"] is None
 
 
 def test_text_in_ascii() -> None:

@@ -388,4 +388,4 @@ def test_the_load_reads_the_file_beside(tmp_path: Path) -> None:
     load(Session(run), run, None, told.__setitem__)
     beside = told["arrays"]
     assert isinstance(beside, SiblingArrays) and beside.page is not None and beside.page.executables.count == 2
-    assert list(told) == ["modules", "allocators", "arrays"]
+    assert list(told) == ["modules", "summary", "allocators", "arrays"]

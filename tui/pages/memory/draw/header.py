@@ -1,28 +1,36 @@
-"""The head of the memory tab: which module and memory, the peak against what there is, and what the peak is made of."""
+"""The head of the memory tab: which module, whether it fits, whose the bytes are, and what to do or how far it goes."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
-import numpy as np
-
-from tpuprof.parsers.memory.model import CATEGORIES, SpaceMemory
+from tpuprof.parsers.memory.account.owners import MemoryAccount
+from tpuprof.parsers.memory.model import Capacity, SpaceMemory
+from tpuprof.parsers.memory.summary import SpaceSummary
 from tpuprof.tui.draw.buffers.fills import FILL, HELD, LETTER, PADDING, USED, sign_of
+from tpuprof.tui.draw.buffers.owners import area_of, fit_words, notable, owner_words
 from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size, limit_size
-from tpuprof.tui.draw.format import percent
-from tpuprof.tui.draw.layout import NARROW, cut_middle, joined
+from tpuprof.tui.draw.format import UNKNOWN, percent
+from tpuprof.tui.draw.layout import cut, cut_middle, joined
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width
 
 TIGHT, NEARLY = 0.05, 0.1  # headroom below these shares of the capacity is a warning, and little
 LEAST_SHOWN = 0.001  # a part of the bar with this share of it or more has a cell
 _LEAST_BAR = 16
+_LONG_NAMES = 104  # cells from which on owners have their long names
 _MOST_BAR = 80
 
 
-def header_lines(page: SpaceMemory, title: str, pen: Pen) -> list[Line]:
-    """Three lines: the module and the memory, the peak with a bar, and the figures."""
-    return [_title_line(page, title, pen), _peak_line(page, pen), _figures_line(page, pen)]
+def header_lines(page: SpaceMemory, title: str, pen: Pen, summary: SpaceSummary | None = None) -> list[Line]:
+    """Four lines: the module and the memory, whether it fits, whose the bytes are, and what to do or how far it goes.
+
+    Args:
+        summary: None while it is not known; its lines are empty then.
+    """
+    account = None if summary is None else summary.account
+    lines = [_title_line(page, title, pen), _peak_line(page, account, pen), _owners_line(account, pen)]
+    return [*lines, _plan_line(page, summary, pen)]
 
 
 def headroom_style(page: SpaceMemory) -> StyleKey:
@@ -51,44 +59,40 @@ def _title_line(page: SpaceMemory, title: str, pen: Pen) -> Line:
     return pen.fit(spans)
 
 
-def _peak_line(page: SpaceMemory, pen: Pen) -> Line:
-    """Peak, its share of the capacity, headroom; and a bar of what the peak is made of, against the capacity."""
+def _peak_line(page: SpaceMemory, account: MemoryAccount | None, pen: Pen) -> Line:
+    """Whether it fits and by how much; and a bar of what the peak is made of, against the capacity."""
     capacity, headroom, key = page.capacity, page.headroom_bytes, headroom_style(page)
-    spans: list[Span] = [(" peak ", "dim"), (binary_size(page.peak_bytes), "strong")]
-    if capacity is not None and capacity.size_bytes > 0:
+    spans: list[Span] = []
+    if capacity is None or headroom is None or not capacity.size_bytes:
+        spans = [(" peak ", "dim"), (binary_size(page.peak_bytes), "strong"), ("  headroom ", "dim"), (UNKNOWN, key)]
+    else:
+        words = (
+            f" does not fit: {binary_size(-headroom)} over" if headroom < 0 else f" fits: {binary_size(headroom)} free"
+        )
         share = percent(100 * page.peak_bytes / capacity.size_bytes, 0)
-        spans.append((f" ({share})", key if key != "good" else "text"))
-    if pen.width >= NARROW:
-        spans += [("  unpadded ", "dim"), (binary_size(page.peak_unpadded_bytes), "text")]
-    spans += [("  headroom ", "dim"), (binary_size(headroom), key)]
-    if headroom is not None and headroom < 0:
-        spans.append((pen.glyphs.keyed(" does not fit: `x` says what to do"), "bad"))
-    elif headroom is not None and capacity is not None and headroom < NEARLY * capacity.size_bytes:
-        spans.append((pen.glyphs.keyed(" nearly full: `x` says what to do"), key if key != "good" else "warn"))
+        of = f"{binary_size(page.peak_bytes)} of {limit_size(capacity.size_bytes)} ({share})"
+        spans = [(words, key), ("  peak ", "dim"), (of, "strong")]
     room = min(_MOST_BAR, pen.width - line_width(tuple(spans)) - 4)
-    if room >= _LEAST_BAR:
-        spans += [("  ", "text"), *composition_bar(page, pen.at(room))]
+    if room >= _LEAST_BAR and account is not None:
+        spans += [("  ", "text"), *composition_bar(account, page.capacity, pen.at(room))]
     return pen.fit(spans)
 
 
-def composition(page: SpaceMemory) -> tuple[int, int, int]:
-    """Bytes at the peak: elements of what is there throughout, elements of temporaries, padding."""
-    live_ranges = page.live_ranges
-    rows = page.at(page.peak_position)
-    unpadded = live_ranges.unpadded_bytes[rows]
-    elements = np.where(unpadded < 0, live_ranges.size_bytes[rows], unpadded)
-    is_temporary = live_ranges.category[rows] >= CATEGORIES.index("temporary")
-    temporary, held = int(elements[is_temporary].sum()), int(elements[~is_temporary].sum())
-    return max(0, held), max(0, temporary), max(0, page.peak_bytes - held - temporary)
+def composition(account: MemoryAccount) -> tuple[int, int, int]:
+    """Bytes at the peak by owners: what is there throughout, what comes and goes, and padding."""
+    areas = dict.fromkeys((HELD, USED, PADDING), 0)
+    for owner, size in account.owners.items():
+        areas[area_of(owner)] += size
+    return areas[HELD], areas[USED], areas[PADDING]
 
 
-def composition_bar(page: SpaceMemory, pen: Pen) -> list[Span]:
+def composition_bar(account: MemoryAccount, limit: Capacity | None, pen: Pen) -> list[Span]:
     """What is there throughout, temporaries and padding; the rest up to the capacity is blank, between edges.
 
     A peak beyond the capacity fills the whole bar; a sign then stands where the capacity ends.
     """
-    parts = composition(page)
-    capacity = page.capacity.size_bytes if page.capacity is not None else 0
+    parts = composition(account)
+    capacity = limit.size_bytes if limit is not None else 0
     whole = max(sum(parts), capacity, 1)
     cells = pen.width - 2
     borders, total = [0], 0
@@ -109,25 +113,37 @@ def composition_bar(page: SpaceMemory, pen: Pen) -> list[Span]:
     return [(pen.glyphs.vertical, "dim"), *joined(cell_spans)]
 
 
-def _figures_line(page: SpaceMemory, pen: Pen) -> Line:
-    """What the peak is made of, the most important first, as far as there is room."""
-    sized = binary_size if pen.width >= NARROW else binary_short
-    share = None if page.fragmentation is None else 100 * page.fragmentation
-    donated = f" (+{sized(page.aliased_bytes)} donated)" if page.aliased_bytes > 0 else ""
-    metrics = (
-        ("arguments", sized(page.arguments_bytes), HELD),
-        ("temporaries", sized(page.temporaries_bytes), USED),
-        ("padding", sized(page.padding_bytes), PADDING),
-        ("fragmentation", percent(share), None),
-        ("outputs", sized(max(0, page.outputs_bytes - page.aliased_bytes)) + donated, None),
-        ("constants", sized(page.constants_bytes) if page.constants_bytes else "", None),
-        ("thread-local", sized(page.thread_local_bytes) if page.thread_local_bytes else "", None),
-        ("scoped", sized(page.scoped_bytes) if page.scoped_bytes is not None else "", None),
-    )
+def _owners_line(account: MemoryAccount | None, pen: Pen) -> Line:
+    """Whose the bytes at the peak are, the largest first, as far as there is room; the rest together."""
+    if account is None:
+        return pen.fit([])
+    is_short = pen.width < _LONG_NAMES
+    sized = binary_short if is_short else binary_size
     spans: list[Span] = []
-    for name, words, area in metrics:
-        sign: list[Span] = [] if area is None else [sign_of(area, pen.glyphs), (" ", "text")]
-        entry: list[Span] = [*sign, (f"{name} ", "dim"), (words, "text")]
-        if words and line_width((*spans, *entry)) + 2 <= pen.width:
-            spans += [("  " if spans else " ", "text"), *entry]
+    left, owners = account.total_bytes, notable(account)
+    for number, (owner, size) in enumerate(owners, 1):
+        sign: list[Span] = [("  " if spans else " ", "text"), sign_of(area_of(owner), pen.glyphs), (" ", "text")]
+        entry: list[Span] = [*sign, (f"{owner_words(owner, is_short)} ", "dim"), (sized(size), "text")]
+        rest = f"  others {sized(left - size)}" if left > size else ""
+        if line_width((*spans, *entry)) + (len(rest) if number < len(owners) else 0) > pen.width:
+            break
+        spans, left = [*spans, *entry], left - size
+    if left > account.total_bytes * LEAST_SHOWN:
+        spans += [("  others ", "dim"), (sized(left), "text")]
     return pen.fit(spans)
+
+
+def _plan_line(page: SpaceMemory, summary: SpaceSummary | None, pen: Pen) -> Line:
+    """What to do where it does not fit; else how large the batch may be."""
+    if summary is None:
+        return pen.fit([])
+    headroom, keyed = page.headroom_bytes, pen.glyphs.keyed
+    if summary.plan is not None:
+        spans: list[Span] = [(" plan: ", "strong"), (summary.plan.sentence, "good" if summary.plan.fits else "warn")]
+    elif headroom is not None and headroom < 0:
+        spans = [(keyed(" `x` says what to do"), "bad")]
+    else:
+        long = fit_words(summary.fit)
+        words = long if len(long) + 2 <= pen.width else fit_words(summary.fit, is_short=True)
+        spans = [(f" {words}", "dim" if summary.fit.unknown else "text")]
+    return pen.fit([(cut(text, pen.width, pen.glyphs), style) for text, style in spans])

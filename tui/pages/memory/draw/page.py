@@ -6,6 +6,7 @@ from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.model import SpaceMemory
+from tpuprof.parsers.memory.summary import SpaceSummary
 from tpuprof.tui.draw.layout import Composed, filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
@@ -48,6 +49,7 @@ def compose_memory(
     height: int,
     painted: PaintedMap | None = None,
     backward: int | None = None,
+    summary: SpaceSummary | None = None,
 ) -> ComposedMemory:
     """The page in exactly `height` lines of `width` cells.
 
@@ -55,11 +57,12 @@ def compose_memory(
         title: stands at the left of the first line; the module's name without it.
         painted: the last frame's map, used again where it is of the same allocation and size.
         backward: the point at which the backward pass begins (`landmarks.backward_from`), None for no mark.
+        summary: None while it is not known.
     """
     state = state.at(state.cursor, len(listed))
     row = state.cursor
     rows = listed.rows_of(row)
-    lines = [*header_lines(page, title, pen), *_warnings(page, pen, height)]
+    lines = [*header_lines(page, title, pen, summary), *_warnings(page, pen, height)]
     cells = max(1, pen.width - AXIS)
     graph_height = _graph_height(page, height - len(lines), state.show_map)
     graph_first, area = len(lines) + 1, 0

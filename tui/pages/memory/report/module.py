@@ -6,16 +6,19 @@ import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.memory.batch.fit import MARGIN, BatchFit
 from tpuprof.parsers.memory.model import MemoryPage, SpaceMemory, space_name
+from tpuprof.parsers.memory.summary import SpaceSummary
 from tpuprof.parsers.session import pages
 from tpuprof.parsers.session.hlo import HloSession, unreadable_modules
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.draw.spans import Line, Span
 from tpuprof.tui.pages.memory.draw.graph import graph_lines
 from tpuprof.tui.pages.memory.draw.header import header_lines
 from tpuprof.tui.pages.memory.draw.table import MemoryState, list_heading, memory_list, table_lines
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, DEVICE, MODULES, SPACE, readable_metrics
+from tpuprof.tui.pages.memory.fields.summary import BATCHES, FIT
 from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, Values, declared
 from tpuprof.tui.report.fields import first, markdown_rows, metric_reasons, metric_values
 from tpuprof.tui.report.markdown import escaped, fields_table, not_shown, table
@@ -25,6 +28,7 @@ from tpuprof.tui.report.shared.buffers import BufferRows
 GRAPH_HEIGHT = 14
 _NO_CURSOR = -1
 _MOST_MODULES = 20
+_MOST_INPUTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +38,25 @@ class ModuleReport:
     Attributes:
         space: None where no module has figures, and `problem` or the page says why.
         problem: why the module that was asked for has no figures.
+        summary: what the space comes to; None without one.
+        only_fit: the text is to say how large the batch may be, and nothing else.
     """
 
     page: MemoryPage
     space: SpaceMemory | None
     problem: str | None
+    summary: SpaceSummary | None = None
+    only_fit: bool = False
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is wrong with the run's modules, and with the one that is shown."""
         return (*self.page.warnings, *(self.space.warnings if self.space is not None else ()))
+
+    @property
+    def fit(self) -> BatchFit:
+        """The largest batch that fits, or why it is not known."""
+        return self.summary.fit if self.summary is not None else BatchFit(unknown=self.why_none("No figures."))
 
     def why_none(self, otherwise: str) -> str:
         """Why there are no figures."""
@@ -72,7 +85,9 @@ def read(request: ReportRequest) -> ModuleReport:
     if request.only_hlo and page.first is None:
         raise unreadable_modules(page)
     made = compiled.asked(options.get("module"), options.get("space"))
-    return ModuleReport(page, *((None, made) if isinstance(made, str) else (made, None)))
+    if isinstance(made, str):
+        return ModuleReport(page, None, made)
+    return ModuleReport(page, made, None, compiled.summary(made), bool(options.get("fit")))
 
 
 def declare(memory: ModuleReport, request: ReportRequest) -> Declared:
@@ -87,6 +102,8 @@ def declare(memory: ModuleReport, request: ReportRequest) -> Declared:
             Metrics((DEVICE,), page),
             Section(MODULES, page.modules),
             Block(lambda: _values(memory, most), lambda: _tables(memory, space, most) if space is not None else ()),
+            Metrics(FIT, memory),
+            Section(BATCHES, memory.fit.batches),
             Block(markdown=modules.markdown if space is not None and len(page.modules) > 1 else tuple),
         ),
         csv=Block(csv=lambda: Section(BUFFERS, memory.buffers(most)).csv()),
@@ -127,13 +144,16 @@ def _text(memory: ModuleReport, most: int, pen: Pen) -> list[Line]:
     if memory.space is None:
         lines = pen.wrap(memory.why_none("No module has figures."), "text", [(" ", "text")])
     else:
-        lines = _space_lines(memory.space, most, pen)
+        lines = header_lines(memory.space, str(memory.space.module), pen, memory.summary)
+        lines += _fit_lines(memory.fit, pen) if memory.only_fit else _space_lines(memory.space, most, pen)
     lines += pen.notes(memory.warnings, ())
-    return lines + (_module_lines(memory.page, pen) if len(memory.page.modules) > 1 else [])
+    return (
+        lines if memory.only_fit else lines + (_module_lines(memory.page, pen) if len(memory.page.modules) > 1 else [])
+    )
 
 
 def _space_lines(space: SpaceMemory, limit: int, pen: Pen) -> list[Line]:
-    lines = header_lines(space, str(space.module), pen)
+    lines: list[Line] = []
     if space.points > 1:
         nothing = np.zeros(0, np.int64)
         lines += graph_lines(space, space.peak_position, nothing, pen, GRAPH_HEIGHT)
@@ -143,6 +163,25 @@ def _space_lines(space: SpaceMemory, limit: int, pen: Pen) -> list[Line]:
     lines += table_lines(space, listed, _NO_CURSOR, 0, pen, shown + 1)
     if shown < len(listed):
         lines.append(pen.fit([(f" and {counted(len(listed) - shown, 'more buffer')}", "dim")]))
+    return lines
+
+
+def _fit_lines(fit: BatchFit, pen: Pen) -> list[Line]:
+    """What the module needs at some batches, and where that is known from."""
+    lines = [pen.fit([])]
+    for each in fit.batches:
+        fits = each.over_bytes <= 0
+        words = f"{binary_size(abs(each.over_bytes))} {'free' if fits else 'over'}"
+        spans: list[Span] = [(f" batch {each.batch:>9,}  {binary_size(each.peak_bytes):>9}  ", "text")]
+        lines.append(pen.fit([*spans, (f"{words:<16}", "good" if fits else "bad"), (each.what, "dim")]))
+    if not fit.unknown:
+        inputs = ", ".join(fit.inputs[:_MOST_INPUTS]) + (" ..." if len(fit.inputs) > _MOST_INPUTS else "")
+        basis = (
+            f"The batch is the leading dimension of {inputs}; {binary_size(fit.growing_bytes)} of the peak grow with "
+        )
+        basis += f"it, by the shapes in the compiled HLO. {100 * MARGIN:.0f} % are left free for another layout."
+        again = " The compiler may make more fit: it then computes activations again." if fit.may_recompute else ""
+        lines += [pen.fit([]), *pen.wrap(basis + again, "dim", [(" ", "text")])]
     return lines
 
 
@@ -162,8 +201,8 @@ REPORT = declared(
     "memory",
     read,
     declare,
-    tables=(MODULES, BUFFERS),
-    metrics=(DEVICE, *SPACE),
+    tables=(MODULES, BUFFERS, BATCHES),
+    metrics=(DEVICE, *SPACE, *FIT),
     csv_table=BUFFERS,
     warnings=lambda memory: (*memory.warnings, *filter(None, (memory.problem,))),
 )

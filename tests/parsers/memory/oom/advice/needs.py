@@ -5,8 +5,8 @@ from __future__ import annotations
 import hypothesis.strategies as st
 
 from tpuprof.parsers.formats.hlo.shapes import parse_shape
+from tpuprof.parsers.memory.account.need import Need, OomKind
 from tpuprof.parsers.memory.model import CATEGORIES, Buffer, Category
-from tpuprof.parsers.memory.oom.model import Need, OomKind
 
 GIB, MIB = 1 << 30, 1 << 20
 

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 
 from tests.parsers.memory.oom.advice.needs import GIB, MIB, MODELS, STEP, adam_scan, buffer, need_of, needs, transformer
+from tpuprof.parsers.memory.account.need import Need
 from tpuprof.parsers.memory.oom.advice.advice import MOST_ADVICE, advise
 from tpuprof.parsers.memory.oom.advice.rule import FITS
-from tpuprof.parsers.memory.oom.model import Advice, AdviceKind, Need
+from tpuprof.parsers.memory.oom.model import Advice, AdviceKind
 
 
 def of_kind(need: Need, kind: AdviceKind) -> Advice:

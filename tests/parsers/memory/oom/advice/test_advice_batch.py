@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from tests.parsers.memory.oom.advice.needs import GIB, MIB, buffer, need_of, needs, transformer
 from tests.parsers.memory.oom.advice.test_need import module
+from tpuprof.parsers.memory.account.need import Need, need_of_memory
+from tpuprof.parsers.memory.account.roles import read
 from tpuprof.parsers.memory.model import Buffer
 from tpuprof.parsers.memory.oom.advice.advice import advise
 from tpuprof.parsers.memory.oom.advice.batch import batch_cuts, batch_items, fitting_batch, smaller_batch
-from tpuprof.parsers.memory.oom.advice.roles import read
 from tpuprof.parsers.memory.oom.advice.rule import FITS, saving_of
-from tpuprof.parsers.memory.oom.model import Advice, Need
-from tpuprof.parsers.memory.oom.triage import need_of_memory
+from tpuprof.parsers.memory.oom.model import Advice
 
 
 def batch_advice(need: Need) -> Advice:

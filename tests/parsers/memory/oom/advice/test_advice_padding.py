@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.parsers.memory.oom.advice.needs import GIB, MIB, buffer, need_of
+from tpuprof.parsers.memory.account.need import Need
 from tpuprof.parsers.memory.oom.advice.advice import advise, toggles
-from tpuprof.parsers.memory.oom.model import Advice, Need
+from tpuprof.parsers.memory.oom.model import Advice
 
 
 def padding(need: Need) -> list[Advice]:

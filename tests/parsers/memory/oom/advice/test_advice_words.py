@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.memory.oom.advice.needs import GIB, MIB, buffer, need_of
-from tpuprof.parsers.memory.oom.advice.roles import BufferFacts, read
+from tpuprof.parsers.memory.account.roles import BufferFacts, read
 from tpuprof.parsers.memory.oom.advice.rule import bare, half, resized, rounding
 from tpuprof.parsers.memory.oom.advice.words import capacity
 

@@ -11,12 +11,12 @@ import pytest
 from tests.parsers.memory.oom.advice.needs import GIB, MIB, buffer
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.proto import hlo_pb2
+from tpuprof.parsers.memory.account.need import MOST_BUFFERS, need_of_memory
 from tpuprof.parsers.memory.model import CATEGORIES, Capacity, LiveRanges, ModuleLabel, SpaceMemory
 from tpuprof.parsers.memory.modules.space_memory import space_memory
 from tpuprof.parsers.memory.oom.advice.advice import advise
-from tpuprof.parsers.memory.oom.dumps import MOST_BUFFERS
 from tpuprof.parsers.memory.oom.model import OomReport
-from tpuprof.parsers.memory.oom.triage import need_of_memory, need_of_report
+from tpuprof.parsers.memory.oom.triage import need_of_report
 
 MODULES = Path(__file__).parents[4] / "demo" / "modules"
 

@@ -10,9 +10,8 @@ from hypothesis import given
 
 from tests.parsers.memory.oom.advice.needs import GIB, MIB, adam_scan, buffer, need_of, needs, transformer, vmem_blocks
 from tests.parsers.memory.oom.advice.test_need import module
+from tpuprof.parsers.memory.account.need import Need, need_of_memory
 from tpuprof.parsers.memory.oom.advice.advice import TOGGLES, advise, toggles, what_if
-from tpuprof.parsers.memory.oom.model import Need
-from tpuprof.parsers.memory.oom.triage import need_of_memory
 
 _CHOICES = st.sets(st.sampled_from(TOGGLES))
 

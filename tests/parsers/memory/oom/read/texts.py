@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from tpuprof.parsers.memory.account.need import OomKind
 from tpuprof.parsers.memory.model import Buffer
-from tpuprof.parsers.memory.oom.model import OomKind, OomReport
+from tpuprof.parsers.memory.oom.model import OomReport
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 RULE = "     " + "=" * 26

@@ -1,6 +1,6 @@
-"""One account of memory: whose each byte at the peak is. Memory's summary, cards and plan read it.
+"""One account of memory: whose each byte at the peak is.
 
-Whose a buffer is follows from what defines it, what fills it and what it is used for (see `advice.roles`), and not from
+Whose a buffer is follows from what defines it, what fills it and what it is used for (see `roles`), and not from
 its size. What tiles leave empty is padding, whoever's buffer it is; what the text of an error does not list is unknown.
 The owners add up to the need to the byte.
 """
@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Literal
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.memory.oom.advice.roles import BufferFacts, NeedFacts, Role, read
-from tpuprof.parsers.memory.oom.model import Need
+from tpuprof.parsers.memory.account.need import Need
+from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, Role, read
 
 MemoryOwner = (
     Literal["parameters", "gradients", "optimizer state", "activations kept for backward", "attention scores"]

@@ -25,8 +25,8 @@ from typing import Literal
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
+from tpuprof.parsers.memory.account.need import Need
 from tpuprof.parsers.memory.model import Buffer
-from tpuprof.parsers.memory.oom.model import Need
 
 Role = (
     Literal["attention", "loss", "activation", "backward", "forward", "gradient", "optimizer", "weight copy", "copy"]

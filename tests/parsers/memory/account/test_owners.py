@@ -13,10 +13,10 @@ from tests.parsers.memory.oom.advice.needs import GIB, MIB, buffer, need_of
 from tests.support.imports import ROOT
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.proto import hlo_pb2
+from tpuprof.parsers.memory.account.need import need_of_memory
+from tpuprof.parsers.memory.account.owners import account
 from tpuprof.parsers.memory.model import HBM, ModuleLabel, SpaceMemory
 from tpuprof.parsers.memory.modules.space_memory import space_memory
-from tpuprof.parsers.memory.oom.account import account
-from tpuprof.parsers.memory.oom.triage import need_of_memory
 
 MODULES = sorted((ROOT / "tests/demo/modules").glob("*.gz")) + sorted(
     (ROOT / "tests/bench/oom_proof/data").glob("*.gz")

@@ -1,0 +1,124 @@
+"""What is in memory at once, of a compiled module or by an error's text: what the account and all advice stand on."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Literal
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.memory.model import CATEGORIES, Buffer, SpaceMemory, space_name
+
+MOST_BUFFERS = 2_000  # buffers of a module that advice looks at, the largest ones; what is beyond them is small change
+
+_LEAST_ELSEWHERE = 0.001  # of the peak: smaller buffers beside it make no other moment the peak
+_TEMPORARY = tuple(CATEGORIES.index(name) for name in ("temporary", "scoped"))
+
+OomKind = Literal["compile", "load", "runtime"]
+"""When memory ran out: compiling a program, loading it onto the device, or allocating while programs run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """What a compiled module has in memory over the whole program.
+
+    Attributes:
+        heap_bytes: int64[points], as in `SpaceMemory`.
+        elsewhere: the largest buffers that are not in memory at the peak.
+    """
+
+    heap_bytes: Int64s = field(compare=False)
+    elsewhere: tuple[Buffer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What advice stands on, whether from an error's text or from a compiled module; None for what is unknown.
+
+    Attributes:
+        memory_space: ``hbm``, ``vmem``, ….
+        used_bytes, capacity_bytes: what is needed in all, and what there is.
+        arguments_bytes, outputs_bytes, aliased_bytes, temporaries_bytes: as in `SpaceMemory`.
+        fragmentation_bytes: gaps between buffers.
+        buffers: what is known to be in memory at the peak.
+        is_whole: whether these are all buffers, or only the largest.
+        kind: when memory ran out; None for a compiled module.
+        program: the module's name.
+        requested_bytes, free_bytes: what could not be had at once, and how much was free.
+        exceeded_bytes: by how much the need is too large, as an error says it.
+        is_scoped_limit: whether `capacity_bytes` is the compiler's limit for scoped memory, which a flag can raise,
+            and not what the chip has.
+        moments: the whole program, where a compiled module says it.
+        fitting_batch: the largest batch that fits, where it is known from the HLO (see `memory.batch`).
+    """
+
+    memory_space: str
+    used_bytes: int | None
+    capacity_bytes: int | None
+    arguments_bytes: int | None
+    outputs_bytes: int | None
+    aliased_bytes: int | None
+    temporaries_bytes: int | None
+    fragmentation_bytes: int | None
+    buffers: tuple[Buffer, ...]
+    is_whole: bool
+    kind: OomKind | None = None
+    program: str | None = None
+    requested_bytes: int | None = None
+    free_bytes: int | None = None
+    exceeded_bytes: int | None = None
+    is_scoped_limit: bool = False
+    moments: Moments | None = None
+    fitting_batch: int | None = None
+
+    @property
+    def over_bytes(self) -> int | None:
+        """By how much the need is too large, negative where it fits; None where unknown."""
+        if self.exceeded_bytes is not None:  # the other two are rounded to 10 MiB where there are GiB of them
+            return self.exceeded_bytes
+        return None if self.used_bytes is None or self.capacity_bytes is None else self.used_bytes - self.capacity_bytes
+
+
+def largest_at(memory: SpaceMemory, point: int) -> list[int]:
+    """Rows of the largest buffers at a point, the largest first."""
+    rows = memory.at(point)
+    largest: list[int] = rows[np.argsort(-memory.live_ranges.size_bytes[rows], kind="stable")[:MOST_BUFFERS]].tolist()
+    return largest
+
+
+def moments_of(memory: SpaceMemory, point: int) -> Moments:
+    """The whole program, with the largest buffers that are not in memory at a point."""
+    ranges = memory.live_ranges
+    away = (ranges.born > point) | (ranges.dies <= point)
+    rows = np.flatnonzero(away & (ranges.size_bytes >= _LEAST_ELSEWHERE * memory.peak_bytes))
+    rows = rows[np.argsort(-ranges.size_bytes[rows], kind="stable")[:MOST_BUFFERS]]
+    return Moments(memory.heap_bytes, tuple(memory.buffers[row] for row in rows.tolist()))
+
+
+def need_of_memory(page: SpaceMemory, point: int | None = None) -> Need:
+    """What is in memory at a point of a compiled module, the largest buffers first.
+
+    Args:
+        point: from 0 to `page.points` - 1, others are taken as the nearest of these; the peak if left out.
+    """
+    position = min(max(page.peak_position if point is None else point, 0), page.points - 1)
+    rows = page.at(position)
+    sizes = page.live_ranges.size_bytes[rows]
+    largest = largest_at(page, position)
+    temporary = np.isin(page.live_ranges.category[rows], _TEMPORARY)
+    return Need(
+        memory_space=space_name(page.space).lower(),
+        used_bytes=int(page.heap_bytes[position]),
+        capacity_bytes=None if page.capacity is None else page.capacity.size_bytes,
+        arguments_bytes=page.arguments_bytes,
+        outputs_bytes=page.outputs_bytes,
+        aliased_bytes=page.aliased_bytes,
+        temporaries_bytes=int(sizes[temporary].sum()),
+        fragmentation_bytes=max(0, page.total_allocation_bytes - page.peak_bytes),
+        buffers=tuple(page.buffers[row] for row in largest),
+        is_whole=len(largest) == len(rows),
+        moments=moments_of(page, position) if position == page.peak_position else None,
+        program=page.module.name,
+    )

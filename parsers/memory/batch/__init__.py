@@ -1,0 +1,1 @@
+"""How a compiled module's memory grows with its batch, and the largest batch that fits."""

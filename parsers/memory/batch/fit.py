@@ -1,0 +1,156 @@
+"""The largest batch with which a compiled module fits: its heap at other batches, every buffer as large as it is then.
+
+By arithmetic over the module as it is compiled now. Two things are the compiler's to decide at another batch: how it
+lays buffers out, for which 3 % are left free, and what it computes again to save memory, which it does by itself once
+a program comes near to what there is. What is kept for the backward pass is what it can compute
+again, but for what a loop keeps of all its iterations in one array.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.memory.account.need import need_of_memory
+from tpuprof.parsers.memory.account.roles import read
+from tpuprof.parsers.memory.batch.growth import Growth, growth_of
+from tpuprof.parsers.memory.model import HBM, SpaceMemory
+
+MARGIN = 0.03  # of what there is: buffers of another batch are laid out anew
+_MOST_TIMES = 1 << 12  # a batch that is larger by more than this is not looked for
+_LEAST_KEPT = 0.1  # of the peak: with less than this kept for the backward pass the compiler finds little to do again
+_ROUND = 4  # the next batch that is named is a multiple of a power of two of about this share of it
+
+
+@dataclass(frozen=True, slots=True)
+class BatchNeed:
+    """What a module needs at a batch, if the compiler computes nothing again.
+
+    Attributes:
+        batch: on one device.
+        peak_bytes: by arithmetic; now, as the compiler says.
+        over_bytes: by how much that is too large, negative where it fits.
+        what: which batch it is, a phrase: ``now``, ``the largest that fits``.
+    """
+
+    batch: int
+    peak_bytes: int
+    over_bytes: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFit:
+    """What a module needs at other batches.
+
+    Attributes:
+        batch: now, on one device; None with a reason in `unknown`.
+        inputs: the arguments that lead with it, ``batch['tokens'] s32[8,1024]``.
+        used_bytes, capacity_bytes: the peak now, and what there is.
+        growing_bytes: of the peak, what grows with the batch.
+        largest: the largest batch that fits with `MARGIN`; None where none does, or `unknown` says why it is not known.
+        largest_bytes: the peak then.
+        next: the first round batch above it that does not fit; None without `largest`.
+        next_bytes: the peak then, if the compiler computes nothing again.
+        recomputable_bytes: of the peak now, what the compiler may compute again rather than keep.
+        unknown: why there is no answer, a sentence; empty where there is one.
+        batches: what it needs at some batches, ascending: half of now, now, the largest, the next, twice the largest.
+    """
+
+    batch: int | None = None
+    inputs: tuple[str, ...] = ()
+    used_bytes: int | None = None
+    capacity_bytes: int | None = None
+    growing_bytes: int | None = None
+    largest: int | None = None
+    largest_bytes: int | None = None
+    next: int | None = None
+    next_bytes: int | None = None
+    recomputable_bytes: int | None = None
+    unknown: str = ""
+    batches: tuple[BatchNeed, ...] = ()
+
+    @property
+    def over_bytes(self) -> int | None:
+        """By how much the next round batch is too large."""
+        if self.next_bytes is None or self.capacity_bytes is None:
+            return None
+        return self.next_bytes - self.capacity_bytes
+
+    @property
+    def may_recompute(self) -> bool:
+        """Whether the compiler may make the next round batch fit by computing things again."""
+        kept, used = self.recomputable_bytes, self.used_bytes
+        if kept is None or used is None or self.over_bytes is None or not self.batch or self.next is None:
+            return False
+        return kept >= _LEAST_KEPT * used and kept * self.next // self.batch > self.over_bytes
+
+
+def batch_fit(hlo: HloModule, memory: SpaceMemory) -> BatchFit:
+    """The largest batch with which a module fits into HBM."""
+    if memory.space != HBM:
+        return BatchFit(unknown="What lies in other memory than HBM is the compiler's choice, whatever the batch.")
+    if memory.capacity is None:
+        return BatchFit(unknown=f"How much {memory.name} the device has is not known.")
+    growth = growth_of(hlo, memory)
+    if isinstance(growth, str):
+        return BatchFit(unknown=growth)
+    there = memory.capacity.size_bytes
+    at_peak = np.isin(growth.rows, memory.at(memory.peak_position))
+    growing = int(memory.live_ranges.size_bytes[growth.rows[at_peak]].sum())
+    facts = read(need_of_memory(memory))
+    kept = sum(item.size for item in facts.of("activation", "attention") if item.stack == 1)
+    fit = BatchFit(growth.batch, growth.inputs, memory.peak_bytes, there, growing, recomputable_bytes=kept)
+    if not growing:
+        return replace(fit, unknown="Nothing that is in memory at the peak grows with the batch.")
+    largest = _largest(growth, memory, int(there * (1 - MARGIN)))
+    if largest is not None and largest >= growth.batch * _MOST_TIMES:
+        return replace(fit, unknown=f"Hardly anything grows with the batch: {_MOST_TIMES:,} times as much fits.")
+    if largest is None:
+        return replace(fit, unknown="Not even a batch of 1 fits: what does not grow with it is too large.")
+    following = next_round(largest)
+    while peak_at(growth, memory, following) <= there:
+        following = next_round(following)
+    shown = {growth.batch // 2: "half of now", 2 * largest: "twice the largest", following: "the next round one"}
+    shown |= {largest: "the largest that fits"}
+    shown |= {growth.batch: "now, the largest that fits" if largest == growth.batch else "now"}
+    sizes = {batch: peak_at(growth, memory, batch) for batch in sorted(shown) if batch}
+    return replace(
+        fit,
+        batches=tuple(BatchNeed(batch, size, size - there, shown[batch]) for batch, size in sizes.items()),
+        largest=largest,
+        largest_bytes=peak_at(growth, memory, largest),
+        next=following,
+        next_bytes=peak_at(growth, memory, following),
+    )
+
+
+def _largest(growth: Growth, memory: SpaceMemory, there: int) -> int | None:
+    low, high = 0, growth.batch
+    while peak_at(growth, memory, high) <= there:
+        if high >= growth.batch * _MOST_TIMES:
+            return high
+        low, high = high, high * 2
+    while high - low > 1:  # low fits, if it is a batch at all, and high does not
+        middle = (low + high) // 2
+        low, high = (middle, high) if peak_at(growth, memory, middle) <= there else (low, middle)
+    return low or None
+
+
+def next_round(batch: int) -> int:
+    """The next multiple above a batch of the largest power of two that is at most a fourth of it."""
+    step = 1 << max(0, (batch // _ROUND).bit_length() - 1)
+    return (batch // step + 1) * step
+
+
+def peak_at(growth: Growth, memory: SpaceMemory, batch: int) -> int:
+    """The peak at another batch, bytes: the live ranges are as now, the sizes as they are then."""
+    ranges, points = memory.live_ranges, memory.points
+    more = growth.bytes_at(memory, batch) - ranges.size_bytes[growth.rows]
+    steps = np.zeros(points + 1, np.int64)
+    np.add.at(steps, np.clip(ranges.born[growth.rows], 0, points), more)
+    np.subtract.at(steps, np.clip(ranges.dies[growth.rows], 0, points), more)
+    return int((memory.heap_bytes + np.cumsum(steps)[:points]).max())

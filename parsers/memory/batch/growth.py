@@ -1,0 +1,236 @@
+"""Which dimension of a compiled module is its batch, and what each buffer takes at another one.
+
+The batch is the leading dimension of the program's inputs: of arguments that are no weights and no state. What equals
+it, or is made of it, follows from the HLO (see `axes`). The places that a mixture of experts has for tokens are related
+to no argument: where tokens are scattered into a whole multiple of their number, that grows with them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.shapes import Shape, element_type, shape_of_proto
+from tpuprof.parsers.formats.proto import hlo_pb2
+from tpuprof.parsers.formats.xspace.walk import text
+from tpuprof.parsers.memory.batch.axes import Axes, Leaf, Share, arrays_of, leaf_at
+from tpuprof.parsers.memory.batch.relations import relate
+from tpuprof.parsers.memory.model import SpaceMemory
+
+_STATE = re.compile(
+    r"(?<!input)(?<!inputs_)(?:param|weight|kernel|bias|scale|embed|state|opt_|momentum|\bmu\b|\bnu\b)", re.IGNORECASE
+)
+_CACHE = re.compile(r"cache|past_key|kv_", re.IGNORECASE)
+_FLOATS = ("f", "bf")
+_ALIKE = 3  # arguments of one shape: weights and an optimizer's two moments of them
+_ROWS = 8  # rows of a tile; an array with fewer gets a smaller tile
+_TIMES = range(1, 9)  # how many places a program may set aside for each token
+_MUCH_LESS = 0.2  # of the bytes that grow with one candidate: what grows with another that is not worth a name
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How a module's buffers grow with its batch.
+
+    Attributes:
+        batch: how long that dimension is now, on one device.
+        inputs: the arguments that lead with it, ``batch['tokens'][8,1024]``.
+        rows: int64, rows of `SpaceMemory.live_ranges` that grow.
+        shapes: of each, its array's shape; None where it is unknown.
+        grown: of each, the dimensions that hold the batch.
+    """
+
+    batch: int
+    inputs: tuple[str, ...]
+    rows: Int64s
+    shapes: tuple[Shape | None, ...]
+    grown: tuple[tuple[int, ...], ...]
+
+    def bytes_at(self, memory: SpaceMemory, batch: int) -> Int64s:
+        """int64[rows]: what each takes at another batch."""
+        sizes = memory.live_ranges.size_bytes[self.rows].tolist()
+        cases = zip(sizes, self.shapes, self.grown, strict=True)
+        alike: dict[tuple[int, Shape | None, tuple[int, ...]], int] = {}
+        for case in cases:
+            if case not in alike:
+                alike[case] = resized(*case, self.batch, batch)
+        return np.array([alike[case] for case in zip(sizes, self.shapes, self.grown, strict=True)], np.int64)
+
+
+def resized(size: int, shape: Shape | None, grown: Sequence[int], before: int, after: int) -> int:
+    """Bytes of a buffer once the dimensions that hold the batch are as much longer, in whole tiles.
+
+    An array with few rows has a tile of fewer rows, a power of two, which grows with them.
+    """
+    now = shape.padded_bytes if shape is not None else None
+    if shape is None or not now:
+        return -(-size * after // before)
+    dims = [-(-each * after // before) if number in grown else each for number, each in enumerate(shape.dimensions)]
+    tiles = shape.tiles
+    if tiles and len(tiles[0]) == 2 and len(dims) > 1 and 0 < tiles[0][0] < _ROWS:
+        rows = dims[shape.minor_to_major[1]]
+        wanted = min(_ROWS, max(tiles[0][0], 1 << (rows - 1).bit_length()))
+        tiles = ((wanted, tiles[0][1]), *tiles[1:])
+    then = replace(shape, dimensions=tuple(dims), tiles=tiles, dynamic=()).padded_bytes
+    return -(-size * after // before) if then is None else -(-size * then // now)
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A dimension of arguments that may be the batch: its length, what leads with it, and the axes that it reaches."""
+
+    length: int
+    inputs: tuple[str, ...]
+    reached: Mapping[int, Share]
+
+
+def growth_of(hlo: HloModule, memory: SpaceMemory) -> Growth | str:
+    """How a module's buffers grow with its batch, or why that is not known, a sentence."""
+    entry = hlo.computation(hlo.proto.hlo_module.entry_computation_id)
+    if entry is None:
+        return "The module has no entry computation, so its arguments are not known."
+    axes = relate(hlo)
+    given = {
+        axes.root(axis)
+        for each in entry.instructions
+        if each.opcode == b"parameter"
+        for leaf in axes.leaves[each.id]
+        for axis in leaf.axes
+    }
+    candidates = _candidates(axes, entry)
+    if not candidates:
+        return (
+            "No argument has a batch dimension: all that lead with a dimension of their own are weights or state, by "
+            "their names and uses."
+        )
+    growths = [_growth(axes, hlo, memory, candidate, given) for candidate in candidates]
+    sizes = [int(memory.live_ranges.size_bytes[growth.rows].sum()) for growth in growths]
+    order = sorted(range(len(growths)), key=lambda number: -sizes[number])
+    likely = [number for number in order if sizes[number] > _MUCH_LESS * sizes[order[0]]]
+    leading = [number for number in likely if len(growths[number].inputs) == max(len(g.inputs) for g in growths)]
+    if len(likely) > 1 and len(leading) != 1:
+        names = ", ".join(f"{growths[number].batch} of {growths[number].inputs[0]}" for number in likely)
+        return f"Several dimensions of arguments may be the batch: {names}."
+    return growths[leading[0] if len(likely) > 1 else likely[0]]
+
+
+def _candidates(axes: Axes, entry: hlo_pb2.HloComputationProto) -> list[_Candidate]:
+    """The leading dimensions of inputs that no weights have."""
+    arguments = [
+        (text(each.metadata.op_name) or text(each.name), leaf, shape)
+        for each in entry.instructions
+        if each.opcode == b"parameter"
+        for leaf, shape in zip(axes.leaves[each.id], arrays_of(each.shape), strict=True)
+        if leaf.dims
+    ]
+    counts = Counter((leaf.dims, element_type(shape)) for _, leaf, shape in arguments)
+    weights, vectors, caches, inputs = (
+        set[int](),
+        list[Leaf](),
+        list[Leaf](),
+        list[tuple[str, Leaf, hlo_pb2.ShapeProto]](),
+    )
+    for name, leaf, shape in arguments:
+        is_float = element_type(shape).startswith(_FLOATS)
+        if _CACHE.search(name):
+            caches.append(leaf)
+            continue
+        if _STATE.search(name) or (is_float and counts[leaf.dims, element_type(shape)] >= _ALIKE):
+            weights |= {axes.root(axis) for axis in leaf.axes}
+            vectors += [leaf] if prod(leaf.dims) == leaf.dims[0] else []
+        else:
+            inputs.append((name, leaf, shape))
+    # no weights are as long as an input of integers and nothing else; weights of samples are
+    lengths = {leaf.dims[0] for _, leaf, shape in inputs if not element_type(shape).startswith(_FLOATS)}
+    weights -= {axes.root(leaf.first) for leaf in vectors if leaf.dims[0] in lengths}
+    found: dict[int, list[tuple[str, int]]] = {}
+    for name, leaf, shape in inputs:
+        root = axes.root(leaf.first)
+        if leaf.dims[0] > 1 and root not in weights:
+            dims = ",".join(map(str, leaf.dims))
+            found.setdefault(root, []).append((f"{name} {element_type(shape)}[{dims}]", leaf.dims[0]))
+    candidates, known = list[_Candidate](), set[int]()
+    for root, members in found.items():
+        if root in known:
+            continue
+        length = members[0][1]
+        alike = {other: Share(1, length) for other, named in found.items() if named[0][1] == length}
+        alike |= {axes.root(axis): Share(1, length) for leaf in caches for axis in _only(leaf, length)}
+        reached = axes.spread(alike)
+        known |= reached.keys()
+        names = [name for other, named in found.items() if other in reached for name, _ in named]
+        if not reached.keys() & weights:
+            candidates.append(_Candidate(length, tuple(names), reached))
+    return candidates
+
+
+def _only(leaf: Leaf, length: int) -> list[int]:
+    """The axis of an array that is as long, where only one is: of a cache that is the batch."""
+    alike = [axis for axis, each in zip(leaf.axes, leaf.dims, strict=True) if each == length]
+    return alike if len(alike) == 1 else []
+
+
+def _growth(axes: Axes, hlo: HloModule, memory: SpaceMemory, candidate: _Candidate, given: Collection[int]) -> Growth:
+    protos = {buffer.id: buffer for buffer in hlo.proto.buffer_assignment.logical_buffers}
+    reached = _with_places(axes, hlo, candidate, given)
+    rows, shapes, grown = list[int](), list[Shape | None](), list[tuple[int, ...]]()
+    known: dict[int, tuple[Shape | None, tuple[int, ...]]] = {}
+    for row, number in enumerate(memory.live_ranges.logical_buffer.tolist()):
+        if number not in known:
+            known[number] = _held(axes, hlo, protos.get(number), reached)
+        shape, dims = known[number]
+        if dims:
+            rows.append(row)
+            shapes.append(shape)
+            grown.append(dims)
+    return Growth(candidate.length, candidate.inputs, np.array(rows, np.int64), tuple(shapes), tuple(grown))
+
+
+def _held(
+    axes: Axes, hlo: HloModule, proto: hlo_pb2.LogicalBufferProto | None, reached: Mapping[int, Share]
+) -> tuple[Shape | None, tuple[int, ...]]:
+    """The shape of a logical buffer, and which of its dimensions hold the batch."""
+    if proto is None:
+        return None, ()
+    place = proto.defined_at
+    made = (
+        hlo.instruction_proto(text(place.instruction_name))
+        if place.instruction_name
+        else hlo.instruction_by_id(place.instruction_id)
+    )
+    number = None if made is None else leaf_at(made.shape, list(place.shape_index))
+    if made is None or number is None:
+        return None, ()
+    leaf = axes.leaves[made.id][number]
+    return shape_of_proto(arrays_of(made.shape)[number]), tuple(
+        place for place, axis in enumerate(leaf.axes) if axes.root(axis) in reached
+    )
+
+
+def _with_places(axes: Axes, hlo: HloModule, candidate: _Candidate, given: Collection[int]) -> Mapping[int, Share]:
+    """What is reached, and the places that a program sets aside for tokens: what they are scattered into.
+
+    Args:
+        given: axes of the program's arguments, by their roots, which are no such places.
+    """
+    reached = dict(candidate.reached)
+    for computation in hlo.proto.hlo_module.computations:
+        for each in computation.instructions:
+            if each.opcode != b"scatter" or len(each.operand_ids) != 3:
+                continue
+            (places, *_), _, (tokens, *_) = (axes.leaves.get(operand, ()) or (None,) for operand in each.operand_ids)
+            if places is None or tokens is None or not places.dims or not tokens.dims:
+                continue
+            root, times = axes.root(places.first), places.dims[0] / tokens.dims[0]
+            if root not in reached and root not in given and axes.root(tokens.first) in reached and times in _TIMES:
+                # of experts and the places that each has, the places grow: those are the inner ones
+                reached = axes.spread({**reached, root: Share(1, candidate.length)})
+    return reached

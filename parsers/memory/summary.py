@@ -1,0 +1,33 @@
+"""What a memory space comes to: whose its bytes are, what to change where it does not fit, the largest batch."""
+
+from __future__ import annotations
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.memory.account.need import need_of_memory
+from tpuprof.parsers.memory.account.owners import MemoryAccount, account
+from tpuprof.parsers.memory.batch.fit import BatchFit, batch_fit
+from tpuprof.parsers.memory.model import SpaceMemory
+from tpuprof.parsers.memory.oom.advice.plan import plan
+from tpuprof.parsers.memory.oom.model import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceSummary:
+    """What a memory space of a module comes to.
+
+    Attributes:
+        account: whose the bytes at the peak are.
+        plan: the cheapest combination of changes that fits; None where it fits as it is, or is not of HBM.
+        fit: the largest batch that fits, or why it is not known.
+    """
+
+    account: MemoryAccount | None
+    plan: Plan | None
+    fit: BatchFit
+
+
+def space_summary(hlo: HloModule, memory: SpaceMemory) -> SpaceSummary:
+    """Makes it; takes longer than the memory space itself."""
+    need = need_of_memory(memory)
+    return SpaceSummary(account(need), plan(need), batch_fit(hlo, memory))

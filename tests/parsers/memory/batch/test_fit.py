@@ -1,0 +1,121 @@
+"""The largest batch that fits: what the compiler says of it, sizes in tiles, and when it is not known."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+from dataclasses import replace
+
+import pytest
+
+from tests.bench.oom_proof.fits import FITTING, Answer, FitScore, fit_of, kept
+from tests.support.imports import ROOT
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
+from tpuprof.parsers.formats.proto import hlo_pb2
+from tpuprof.parsers.memory.batch.fit import BatchFit, batch_fit, next_round
+from tpuprof.parsers.memory.batch.growth import resized
+from tpuprof.parsers.memory.model import HBM, VMEM, ModuleLabel, SpaceMemory
+from tpuprof.parsers.memory.modules.capacity import capacity_of
+from tpuprof.parsers.memory.modules.space_memory import space_memory
+
+LEAST_LARGEST, LEAST_RIGHT, LEAST_NEAR = 11, 11, 8
+"""Of the bench's programs: the largest batch that is said to fit does; and what is said of the next one holds; and the
+peak at the largest is within 5 %. Only ever bettered."""
+
+_fit = functools.cache(fit_of)
+
+
+def _answers() -> list[tuple[Answer, BatchFit]]:
+    return [(answer, _fit(answer.case)) for answer in kept()]
+
+
+def test_the_compiler_agrees() -> None:
+    answers = _answers()
+    assert [answer.case for answer, _ in answers] == [case.name for case in FITTING]
+    score = FitScore.of(answers)
+    assert score.largest >= LEAST_LARGEST and score.right >= LEAST_RIGHT and score.near >= LEAST_NEAR, score
+
+
+@pytest.mark.parametrize("case", [case.name for case in FITTING])
+def test_at_its_own_batch_a_program_needs_its_peak(case: str) -> None:
+    fit, answer = _fit(case), next(answer for answer in kept() if answer.case == case)
+    assert fit.batch == answer.batch
+    assert fit.used_bytes == answer.compiled[0].peak_bytes and fit.growing_bytes
+
+
+def _module(name: str) -> HloModule:
+    packed = (ROOT / "tests/demo/modules" / f"{name}.hlo_proto.pb.gz").read_bytes()
+    return HloModule(hlo_pb2.HloProto.FromString(gzip.decompress(packed)))
+
+
+def _memory(hlo: HloModule, space: int = HBM, device: str | None = "TPU v5e") -> SpaceMemory:
+    return space_memory(hlo, ModuleLabel("module", None, "test"), space, capacity_of(device, space))
+
+
+def test_the_demo_says_how_much_larger_its_batch_may_be() -> None:
+    hlo = _module("jit_train_step")
+    fit = batch_fit(hlo, _memory(hlo))
+    assert (fit.batch, fit.largest, fit.next, fit.unknown) == (8, 13, 14, "")
+    assert fit.inputs == ("batch['tokens'] s32[8,1024]", "batch['targets'] s32[8,1024]")
+    assert fit.largest_bytes is not None and fit.capacity_bytes is not None and fit.over_bytes is not None
+    assert fit.largest_bytes < fit.capacity_bytes and fit.over_bytes > 0 and not fit.may_recompute
+
+
+def test_a_cache_grows_by_the_dimension_that_is_as_long_as_the_batch() -> None:
+    hlo = _module("jit_decode_step_v5e")
+    memory = _memory(hlo)
+    fit = batch_fit(hlo, memory)
+    assert fit.batch == 3 and fit.growing_bytes is not None
+    assert fit.growing_bytes >= 2 * 4 * 3 * 2000 * 6 * 96 * 2
+
+
+def test_what_is_not_known_is_said() -> None:
+    hlo = _module("jit_train_step")
+    assert batch_fit(hlo, _memory(hlo, VMEM)).unknown.startswith("What lies in other memory")
+    assert batch_fit(hlo, _memory(hlo, device=None)).unknown == "How much HBM the device has is not known."
+    named = _renamed(
+        _module("jit_train_step"), {b"batch['tokens']": b"params['a']", b"batch['targets']": b"params['b']"}
+    )
+    assert batch_fit(named, _memory(named)).unknown.startswith("No argument has a batch dimension")
+
+
+def _renamed(hlo: HloModule, names: dict[bytes, bytes]) -> HloModule:
+    for computation in hlo.proto.hlo_module.computations:
+        for instruction in computation.instructions:
+            instruction.metadata.op_name = names.get(instruction.metadata.op_name, instruction.metadata.op_name)
+    return hlo
+
+
+@pytest.mark.parametrize(
+    ("shape", "grown", "after", "times"),
+    [
+        ("f32[8,1024]{1,0:T(8,128)}", (0,), 12, 2.0),  # rows come in tiles of eight
+        ("f32[8,1024]{1,0:T(8,128)}", (0,), 16, 2.0),
+        ("f32[8,4,1024]{2,1,0:T(4,128)}", (0,), 12, 1.5),
+        ("s32[2,1024]{1,0:T(2,128)}", (0,), 9, 8.0),  # a tile of two rows becomes one of eight
+        ("f32[4,1024,8]{0,2,1:T(8,128)}", (0,), 8, 1.0),  # the batch in the lanes is padded to 128
+        ("f32[4,1024]{1,0}", (0,), 5, 1.25),
+    ],
+)
+def test_sizes_grow_in_whole_tiles(shape: str, grown: tuple[int, ...], after: int, times: float) -> None:
+    read = parse_shape(shape)
+    assert isinstance(read, Shape) and read.padded_bytes is not None
+    size, before = read.padded_bytes, read.dimensions[0]
+    assert resized(size, read, grown, before, after) == int(size * times)
+    assert resized(size, read, grown, before, before) == size
+
+
+def test_a_buffer_without_a_shape_grows_in_proportion() -> None:
+    assert resized(100, None, (0,), 8, 12) == 150
+
+
+@pytest.mark.parametrize(("batch", "following"), [(1, 2), (7, 8), (13, 14), (58, 64), (64, 80), (100, 112)])
+def test_the_next_round_batch(batch: int, following: int) -> None:
+    assert next_round(batch) == following
+
+
+def test_where_nothing_is_kept_for_the_backward_pass_the_compiler_computes_nothing_again() -> None:
+    fit = BatchFit(8, ("x",), 8000, 10000, 8000, 9, 9000, 10, 10500, recomputable_bytes=4000)
+    assert fit.over_bytes == 500 and fit.may_recompute
+    assert not replace(fit, recomputable_bytes=400).may_recompute

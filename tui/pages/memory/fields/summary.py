@@ -1,0 +1,73 @@
+"""The quantities of what a memory space comes to: whose its bytes are, the plan, and how large the batch may be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from tpuprof.parsers.memory.batch.fit import BatchFit, BatchNeed
+from tpuprof.parsers.memory.summary import SpaceSummary
+from tpuprof.tui.report.fields import Metric, Table, attribute, object_table
+from tpuprof.tui.report.units import BYTES, COUNT, FLAG, VERBATIM, Unit
+
+
+class Summed(Protocol):
+    """What has a summary, or not, and says how large the batch may be."""
+
+    @property
+    def summary(self) -> SpaceSummary | None:
+        """What the memory space comes to; None without one."""
+        ...
+
+    @property
+    def fit(self) -> BatchFit:
+        """The largest batch that fits, or why it is not known."""
+        ...
+
+
+_WHY = "fit_unknown says why"
+
+
+def _fit(name: str) -> Callable[[Summed], Any]:
+    return lambda of: getattr(of.fit, name)
+
+
+def _of_fit(key: str, unit: Unit, name: str, meaning: str) -> Metric[Summed]:
+    return Metric(key, unit, _fit(name), meaning, _WHY)
+
+
+def _owners(of: Summed) -> dict[str, int] | None:
+    account = None if of.summary is None else of.summary.account
+    return None if account is None else {owner: size for owner, size in account.owners.items()}
+
+
+def _plan(of: Summed) -> str | None:
+    return None if of.summary is None or of.summary.plan is None else of.summary.plan.sentence
+
+
+_ADDS_UP = "whose the bytes at the peak are: owner to bytes, which add up to the peak"
+_CHEAPEST = "the cheapest combination of changes that fits, or the one that comes nearest"
+
+FIT: tuple[Metric[Summed], ...] = (
+    Metric("owners_bytes", VERBATIM, _owners, _ADDS_UP, "no module has figures"),
+    Metric("plan", VERBATIM, _plan, _CHEAPEST, "it fits as it is, or what there is is not known"),
+    _of_fit("fit_batch", COUNT, "batch", "the batch as it is compiled, on one device"),
+    Metric("fit_inputs", VERBATIM, lambda of: list(of.fit.inputs), "the arguments that lead with the batch"),
+    _of_fit("fit_growing_bytes", BYTES, "growing_bytes", "of the peak, what grows with the batch"),
+    _of_fit("fit_largest_batch", COUNT, "largest", "the largest batch that fits, by arithmetic over shapes"),
+    _of_fit("fit_largest_bytes", BYTES, "largest_bytes", "the peak at that batch"),
+    _of_fit("fit_next_batch", COUNT, "next", "the next round batch, which does not fit"),
+    _of_fit("fit_next_bytes", BYTES, "next_bytes", "the peak at that batch"),
+    Metric("fit_may_recompute", FLAG, _fit("may_recompute"), "the compiler may make it fit by computing things again"),
+    Metric("fit_unknown", VERBATIM, lambda of: of.fit.unknown or None, "why that is unknown", "it is known"),
+)
+
+BATCHES: Table[Sequence[BatchNeed]] = object_table(
+    "batches",
+    (
+        attribute("batch", COUNT, "a batch, on one device"),
+        attribute("peak_bytes", BYTES, "the peak at that batch, by arithmetic over shapes"),
+        attribute("over_bytes", BYTES, "by how much that is too large, negative where it fits"),
+        attribute("what", VERBATIM, "which batch it is"),
+    ),
+)
