@@ -126,7 +126,7 @@ def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, thre
 
     coding = Coding(_code_of_category, partial(_codes, modules=modules))
     summary = summarise(trace, file.host, on_chunk, threads, OfCore(coding, on_core))
-    names = [f"{file.host}:{devices.device_ordinal(plane)}" for plane in trace.planes if devices.is_tensor_core(plane)]
+    names = [f"{file.host}:{devices.device_ordinal(plane)}" for plane in devices.tensor_cores(trace)]
     made = CollectivesSummary(
         **{field.name: getattr(summary, field.name) for field in fields(summary)},
         collectives=None if summary.steps is None else _in_steps(file.host, summary.steps, cores),

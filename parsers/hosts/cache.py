@@ -80,8 +80,7 @@ class HostCache:
             states = [os.stat(file.path) for file in files]
         except OSError:
             return None
-        latest = self._now() - SETTLED_SECONDS
-        if any(max(state.st_mtime, state.st_ctime) > latest for state in states):
+        if not all(self.is_settled(max(state.st_mtime, state.st_ctime)) for state in states):
             return None
         if sum(state.st_size for state in states) < LEAST_BYTES:
             return None
@@ -91,6 +90,18 @@ class HostCache:
         name = f"{crc32(place):08x}{crc32(place[::-1]):08x}"  # of what share it, one is lost
         times = [(state.st_size, state.st_ino, state.st_mtime_ns, state.st_ctime_ns) for state in states]
         return Slot(files, what, name, f"{place!r} {times} {self._code}")
+
+    def shelf(self, what: str) -> Slot | None:
+        """Where something is kept that says itself which files it is of, as they were; None as for `slot`."""
+        if not os.path.isabs(self.kept.folder):
+            return None
+        self._code = self._code or code_version()
+        place = _encoded(what)
+        return Slot((), what, f"{crc32(place):08x}{crc32(place[::-1]):08x}", f"{place!r} {self._code}")
+
+    def is_settled(self, modified: float) -> bool:
+        """Whether a file that changed then, in seconds since 1970, shows any further change in its times."""
+        return modified <= self._now() - SETTLED_SECONDS
 
     def get(self, slot: Slot | None) -> object | None:
         """What is kept there; None where there is no good entry."""
@@ -105,7 +116,7 @@ class HostCache:
 
     def put(self, slot: Slot | None, value: object) -> None:
         """Keeps something, unless a file has changed since the slot was made; silent where that can't be done."""
-        if slot is None or self.slot(slot.files, slot.what) != slot:
+        if slot is None or (slot.files and self.slot(slot.files, slot.what) != slot):
             return
         from tpuprof.parsers.hosts.codec import encode  # noqa: PLC0415
 

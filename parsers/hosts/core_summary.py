@@ -19,7 +19,8 @@ from tpuprof.parsers.ops.device import DeviceInfo
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
 from tpuprof.parsers.steps.spans.duty import CoreDuty, core_duty
-from tpuprof.parsers.steps.spans.markers import CoreSteps, ModuleRuns
+from tpuprof.parsers.steps.spans.markers import CoreSteps
+from tpuprof.parsers.steps.spans.runs import ModuleRuns
 from tpuprof.parsers.steps.times import INFEEDS, CoreStepTimes, core_step_times, device_durations, on_device_clock
 
 MUCH_IDLE = 0.02

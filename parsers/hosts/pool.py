@@ -240,6 +240,7 @@ class PoolMeter:
         self._is_cancelled = is_cancelled
         self._known = set(range(len(files))) - set(todo)
         self._told: dict[int, tuple[int, int, int]] = {}
+        self._fetching: set[int] = set()
         self._last: Progress | None = None
 
     def done(self, place: int) -> None:
@@ -256,6 +257,7 @@ class PoolMeter:
             raise Cancelled
         if shared is not None:
             self._told = {index: shared.so_far(place) for place, index in enumerate(self._todo)}
+            self._fetching = {index for place, index in enumerate(self._todo) if shared.is_fetching(place)}
         busy = [index for place, index in enumerate(self._todo) if shared is not None and shared.process(place)]
         progress = self._progress([index for index in busy if index not in self._known])
         if progress != self._last:
@@ -278,4 +280,5 @@ class PoolMeter:
             bytes_total=sum(sizes),
             events_done=sum(events for _, _, events in so_far.values()),
             at_work=tuple(HostAtWork(self._files[index].host, done[index], sizes[index]) for index in busy),
+            is_fetching=bool(busy) and self._fetching.issuperset(busy),
         )

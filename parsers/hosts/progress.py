@@ -32,6 +32,7 @@ class Progress:
             counts with its file size.
         events_done: events decoded so far.
         at_work: the hosts that are being decoded now.
+        is_fetching: whether the bytes are those of files that are fetched from afar, before anything is decoded.
     """
 
     host: str
@@ -41,6 +42,7 @@ class Progress:
     bytes_total: int
     events_done: int
     at_work: tuple[HostAtWork, ...] = ()
+    is_fetching: bool = False
 
 
 OnProgress = Callable[[Progress], None]
@@ -48,6 +50,9 @@ OnProgress = Callable[[Progress], None]
 
 class ProgressReceiver(Protocol):
     """Receives the progress of the work on a host; its methods raise `Cancelled` to stop it."""
+
+    def fetched(self, done: int, total: int | None) -> None:
+        """So many bytes of a remote file are here, of so many where its server says; called on one thread."""
 
     def opened(self, needed: int) -> None:
         """The worker is about to decode this many bytes."""
@@ -80,9 +85,16 @@ class Meter:
         self._before = self._bytes = sum(self._expected[:index])
         self._report()
 
+    def fetched(self, done: int, total: int | None) -> None:
+        """See `ProgressReceiver.fetched`."""
+        self._expected[self._index] = max(total or self._expected[self._index], done)
+        self._bytes = self._before + done
+        self._report(is_fetching=True)
+
     def opened(self, needed: int) -> None:
         """The host at work needs this many bytes decoded."""
         self._expected[self._index] = needed
+        self._bytes = self._before
         self._report()
 
     def chunk(self, size: int, events: int) -> None:
@@ -92,11 +104,12 @@ class Meter:
             self._events += events
         self._report()
 
-    def _report(self) -> None:
+    def _report(self, is_fetching: bool = False) -> None:
         if self._is_cancelled():
             raise Cancelled
         file = self._files[self._index]
         total = sum(self._expected)
         done = min(self._bytes, total)
         here = HostAtWork(file.host, max(0, done - self._before), self._expected[self._index])
-        self._on_progress(Progress(file.host, self._index, len(self._files), done, total, self._events, (here,)))
+        hosts = len(self._files)
+        self._on_progress(Progress(file.host, self._index, hosts, done, total, self._events, (here,), is_fetching))

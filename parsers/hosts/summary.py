@@ -29,6 +29,7 @@ from tpuprof.parsers.ops.host.activity import (
     compiling,
     in_flight,
     launches,
+    launches_on_cpu,
 )
 from tpuprof.parsers.ops.host.events import HOST_PLANE, HostEvents, read_threads, thread_lines
 from tpuprof.parsers.ops.host.input_events import INPUT_STATS, InputRows, input_rows, input_waits, merge_input_rows
@@ -45,12 +46,13 @@ from tpuprof.parsers.steps.groups.groups import (
     has_step_numbers,
     is_grouped,
 )
-from tpuprof.parsers.steps.launches import ClockLead, Launches, annotated_steps, clock_lead
+from tpuprof.parsers.steps.launches import ClockLead, LaunchedRuns, Launches, annotated_steps, clock_lead
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.requests.requests import REQUEST_STATS, HostRequests, has_requests, host_requests
 from tpuprof.parsers.steps.spans import markers
 from tpuprof.parsers.steps.spans.duty import ChipDuty, chip_duty
-from tpuprof.parsers.steps.spans.markers import CoreSteps, LaunchingSteps, ModuleRuns
+from tpuprof.parsers.steps.spans.markers import CoreSteps, LaunchingSteps
+from tpuprof.parsers.steps.spans.runs import MINIMUM_RUNS, ModuleRuns, busiest_module, module_runs
 from tpuprof.parsers.steps.spans.sparse_core import sparse_core_times
 
 if TYPE_CHECKING:
@@ -79,6 +81,7 @@ class HostSummary(OpSummary):
         memory: bytes in use in the device memory that was fullest, and its capacity; None where no event records them.
         has_step_numbers: whether annotations of the host number steps.
         launched: how often the host launched a program, counted only where no core ran an op; None without a host.
+        ran_on_cpu: how often it ran one on its own CPU, counted likewise.
         profile_start_ns: when the profiler began, in nanoseconds since 1970; None where it did not record that.
         profile_duration_ps: the duration that the profiler recorded, else from the first to the last device event,
             else None.
@@ -102,6 +105,7 @@ class HostSummary(OpSummary):
     memory: tuple[int, int] | None
     has_step_numbers: bool
     launched: int | None
+    ran_on_cpu: int
     profile_start_ns: int | None
     profile_duration_ps: int | None
     mxu_percent: float | None
@@ -133,13 +137,14 @@ def summarise(
         workers: how many threads decode cores; they help where the decoding releases the interpreter lock.
         more: what else is taken from the pass over each core's ops.
     """
-    cores = [plane for plane in trace.planes if devices.is_tensor_core(plane)]
+    cores = devices.tensor_cores(trace)
     streams, side = _streams_and_host(trace, on_chunk)
-    runs = [markers.module_runs(plane) for plane in cores]
+    of_host = Launches.of(side.events)
+    launched = [of_host.of_runs(module_runs(plane)) for plane in cores]
+    runs = [core.runs for core in launched]
     groups = _groups(trace, cores, side.events)
-    step_lists, source, note, step_module = _find_steps(cores, runs, groups, side.events)
-    launched = Launches.of(side.events)
-    lead = clock_lead(launched, cores)
+    step_lists, source, note, step_module = _find_steps(cores, launched, groups, side.events)
+    lead = clock_lead(launched)
     shift = 0 if lead is None else lead.shift_ps
     waits = _shifted(side.waits, -shift)
     causes = IdleCauses(
@@ -155,12 +160,12 @@ def summarise(
     def work(index: int) -> CoreSummary:
         shares_chip = chips[infos[index].chip] > 1  # its duty cycle needs the union of its cores' intervals
         core = cores[index], infos[index], step_lists[index], runs[index]
-        of_core = causes_of_core(causes, cores[index], runs[index], at_barriers[index], launched, shift)
+        of_core = causes_of_core(causes, launched[index], at_barriers[index], shift)
         return summarise_core(*core, shares_chip, waits, of_core, modules, on_chunk, more)
 
     summaries = on_threads(work, range(len(cores)), workers)
     most = max(range(len(cores)), key=lambda index: summaries[index].gap_ps, default=None)
-    ops = op_summary(trace, host, infos, summaries, {name for core in runs for name in core.name}, streams)
+    ops = op_summary(trace, host, infos, summaries, {name for core in runs for name in core.names}, streams)
     names = [f"{host}:{devices.device_ordinal(plane)}" for plane in cores]
     steps = _grid(trace, names, summaries, source, _input_source(ops.table, waits, step_lists))
     if steps is not None:
@@ -177,7 +182,7 @@ def summarise(
         step_module=step_module,
         host_ops=side.ops,
         input_rows=side.input_rows,
-        requests=host_requests(side.events, groups, cores, [core.run_ps for core in summaries], shift, launched),
+        requests=host_requests(side.events, groups, cores, launched, [core.run_ps for core in summaries], shift),
         generic=_generic(trace, streams, side) if not cores and not beside else None,
         idle=None if most is None else _idle_time(cores[most], summaries[most], runs[most], side, shift),
         barriers={
@@ -193,9 +198,10 @@ def summarise(
         has_step_numbers=side.events is not None and has_step_numbers(side.events),
         memory=fullest_memory(side.events),
         launched=None if side.events is None or len(ops.table) else launches(side.events),
+        ran_on_cpu=0 if side.events is None or len(ops.table) else launches_on_cpu(side.events),
         core_ops=core_op_times(names, [core.table for core in summaries], ops.table),
         cores=tuple(map(_core_busy, names, cores, summaries)),
-        profile_start_ns=_profile_start(environment),
+        profile_start_ns=devices.capture_start_ns(trace.plane(devices.ENVIRONMENT_PLANE)),
         profile_duration_ps=_profile_duration(environment, summaries),
         mxu_percent=_percent(host_stats.get("matrix_unit_utilization_percent")),
         hbm_percent=_percent(host_stats.get("hbm_utilization_percent")),
@@ -311,34 +317,37 @@ def read_host_side(trace: Trace, on_chunk: ChunkDone | None = None, more: Sequen
 
 
 def _find_steps(
-    cores: Sequence[Plane], runs: Sequence[ModuleRuns], groups: EventGroups | None, host: HostEvents | None
+    cores: Sequence[Plane], launched: Sequence[LaunchedRuns], groups: EventGroups | None, host: HostEvents | None
 ) -> tuple[list[CoreSteps], StepSource, str, str | None]:
     """Each core's steps, where they come from, what to say about them, and the module whose periods they are."""
     host_steps = _host_steps(cores, groups)
     marked = [markers.marked_steps(plane, of) for plane, of in zip(cores, host_steps, strict=True)]
     if any(map(len, marked)):
         return marked, "steps", "", None
-    numbered = _numbered_steps(cores, groups, host)
-    if min(map(len, numbered), default=0) >= markers.MINIMUM_RUNS - 1:
+    numbered = _numbered_steps(cores, launched, groups, host)
+    if min(map(len, numbered), default=0) >= MINIMUM_RUNS - 1:
         note = "no Steps line: a step is taken as the time from the end of the last run that one step of the host "
         return numbered, "modules", note + "(step_num) launched to the end of the next one's", None
-    busiest = markers.busiest_module(runs)
+    runs = [core.runs for core in launched]
+    busiest = busiest_module(runs)
     if busiest is None:
-        if not any(core.name for core in runs):
+        if not any(map(len, runs)):
             return marked, "modules", "no Steps line and no XLA Modules in this profile", None
         return marked, "modules", "no Steps line, and no HLO module ran at least 3 times on every core", None
     note = f"no Steps line: a step is taken as the time from one end of {busiest.partition('(')[0]} to the next"
     return [markers.inferred_steps(core, busiest) for core in runs], "modules", note, busiest
 
 
-def _numbered_steps(cores: Sequence[Plane], groups: EventGroups | None, host: HostEvents | None) -> list[CoreSteps]:
+def _numbered_steps(
+    cores: Sequence[Plane], launched: Sequence[LaunchedRuns], groups: EventGroups | None, host: HostEvents | None
+) -> list[CoreSteps]:
     """The steps that annotations of the host number: by what they lead to, else by when they launched it."""
     if host is None or not has_step_numbers(host):
         return []
     linked = _host_steps(cores, groups, marked=False)
     if not all(of is not None and (of.group >= 0).any() for of in linked):
-        linked = [annotated_steps(host, plane) for plane in cores]
-    return [markers.numbered_steps(plane, of) for plane, of in zip(cores, linked, strict=True) if of is not None]
+        linked = [annotated_steps(host, core) for core in launched]
+    return [markers.numbered_steps(core.runs, of) for core, of in zip(launched, linked, strict=True) if of is not None]
 
 
 def _groups(trace: Trace, cores: Sequence[Plane], host: HostEvents | None) -> EventGroups | None:
@@ -462,11 +471,6 @@ def _op_name(plane: Plane, row: int) -> str:
     if row < 0:
         return "async op"
     return plane.event_metadata.name(row).partition(" = ")[0].lstrip("%") or plane.event_metadata.display_name(row)
-
-
-def _profile_start(environment: dict[str, object]) -> int | None:
-    start = environment.get("profile_start_time")
-    return start if isinstance(start, int) and start > 0 else None
 
 
 def _profile_duration(environment: dict[str, object], cores: Sequence[CoreSummary]) -> int | None:

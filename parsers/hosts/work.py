@@ -29,8 +29,8 @@ Raises `ProfileError` where the file cannot be read, and `Cancelled`.
 """
 
 
-_CANCELLED, _COLUMNS = 1, 4
-_PROCESS, _NEEDED, _BYTES, _EVENTS = range(_COLUMNS)
+_CANCELLED, _COLUMNS = 1, 5
+_PROCESS, _NEEDED, _BYTES, _EVENTS, _FETCHING = range(_COLUMNS)
 
 
 class SharedProgress:
@@ -56,15 +56,19 @@ class SharedProgress:
 
     def begin(self, host: int, process: int) -> None:
         """Notes which process decodes a host; 0 for none."""
-        self._write(host, (process, 0, 0, 0))
+        self._write(host, (process, 0, 0, 0, 0))
 
     def end(self, host: int) -> None:
         """The host is done; its numbers stay."""
         self._cells[_CANCELLED + _COLUMNS * host + _PROCESS] = 0
 
-    def report(self, host: int, needed: int, size: int, events: int) -> None:
-        """Notes the bytes to decode, and the bytes and events so far."""
-        self._write(host, (self.process(host), needed, size, events))
+    def report(self, host: int, needed: int, size: int, events: int, is_fetching: bool = False) -> None:
+        """Notes the bytes to decode or to fetch, and the bytes and events so far."""
+        self._write(host, (self.process(host), needed, size, events, int(is_fetching)))
+
+    def is_fetching(self, host: int) -> bool:
+        """Whether the bytes of a host are those that are fetched from afar."""
+        return bool(self._cells[_CANCELLED + _COLUMNS * host + _FETCHING])
 
     def process(self, host: int) -> int:
         """The process that decodes a host now, or 0."""
@@ -91,6 +95,14 @@ class _SharedProgressWatch:
         self._host = host
         self._lock = threading.Lock()
         self._needed = self._bytes = self._events = 0
+
+    def fetched(self, done: int, total: int | None) -> None:
+        """See `ProgressReceiver.fetched`."""
+        if self._shared is None:
+            return
+        self._shared.report(self._host, max(total or 0, done), done, 0, is_fetching=True)
+        if self._shared.is_cancelled:
+            raise Cancelled
 
     def opened(self, needed: int) -> None:
         """See `ProgressReceiver.opened`."""

@@ -13,6 +13,7 @@ from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.formats.xspace.core.api import split_fields
+from tpuprof.parsers.formats.xspace.source import OnFetched
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.formats.xspace.walk import VARINT, varint
 
@@ -50,6 +51,8 @@ _COPY = re.compile(
     r"|^mem(cpy|set)"
 )
 _COMPUTE = re.compile(r"convolution|^dot|output fusion|matmul")
+_FUSED_COPY = re.compile(r"(?:copy|transpose|bitcast|reshape)(?:_(?:copy|transpose|bitcast|reshape))*_fusion(?:\.|\Z)")
+"""XLA names a fusion after the instructions in it: ``copy_bitcast_fusion.3`` computes nothing."""
 _ENDING = re.compile(r"(-start|-done)?(\.\d+)*\Z")
 
 HOST_TRANSFER = re.compile(r"^host (send|recv)")
@@ -70,6 +73,11 @@ def is_tensor_core(plane: Plane) -> bool:
     return bool(_TENSOR_CORE.match(plane.name))
 
 
+def tensor_cores(trace: Trace) -> list[Plane]:
+    """The planes of TensorCores by their numbers; a file that was merged of pieces has them in any order."""
+    return sorted(filter(is_tensor_core, trace.planes), key=device_ordinal)
+
+
 def is_sparse_core(plane: Plane) -> bool:
     """Whether a plane is a TPU SparseCore (``/device:TPU:3 SparseCore 0``)."""
     return bool(_SPARSE_CORE.match(plane.name))
@@ -84,6 +92,12 @@ def shortcoming(trace: Trace) -> int:
     """Ranks a host's file: 0 for a whole profile with a device, 1 for a damaged one or a trace, 2 without a device."""
     has_device = any(is_tensor_core(plane) or is_gpu(plane) for plane in trace.planes)
     return (1 if trace.problems else 0) if has_device else 2
+
+
+def capture_start_ns(environment: Plane | None) -> int | None:
+    """When the capture began by the host's clock, in nanoseconds since 1970; None where its plane does not say."""
+    began = None if environment is None else environment.stats.get("profile_start_time")
+    return began if isinstance(began, int) and began > 0 else None
 
 
 def device_ordinal(plane: Plane) -> int:
@@ -237,17 +251,18 @@ def device_info(plane: Plane) -> DeviceInfo:
     )
 
 
-def open_host(path: str, host: str, core: str = "") -> Trace:
+def open_host(path: str, host: str, core: str = "", on_fetched: OnFetched | None = None) -> Trace:
     """Opens a host's file, as much of it as is looked at.
 
     Args:
+        on_fetched: as for `Trace.open`.
         core: the core (``2``) or chip (``chip1``) whose planes are all that it has of devices; empty for all.
             SparseCores go with the TensorCore whose number they have. What the host did, and the metadata, stay.
 
     Raises:
         ProfileError: as `Trace.open`; `unknown_core`, exit code 3, with the cores that there are.
     """
-    trace = Trace.open(path)
+    trace = Trace.open(path, on_fetched)
     if core:
         try:
             wanted = _numbers(trace, host, core)
@@ -297,7 +312,7 @@ def merge_devices(infos: Sequence[DeviceInfo]) -> tuple[DeviceInfo | None, tuple
 
 def depends_on_name(category: str) -> bool:
     """Whether the class of an op of this HLO category depends on its name."""
-    return category.startswith("async") or category == "custom fusion"
+    return category.startswith("async") or category in ("custom fusion", "loop fusion")
 
 
 def op_class(category: str | None, name: str = "", has_flops: bool = False, framework_type: str = "") -> OpClass:
@@ -305,14 +320,15 @@ def op_class(category: str | None, name: str = "", has_flops: bool = False, fram
 
     Args:
         category: the op's `hlo_category`, or None.
-        name: the op's short name; it shows what an asynchronous op or a custom call does.
+        name: the op's short name; it shows what an asynchronous op or a custom call does, and what is fused in a loop
+            fusion that only moves data.
         has_flops: whether the profile counts FLOPs for it; a custom call with FLOPs is a kernel on the matrix unit.
         framework_type: type of the framework op that it stems from, ``dot_general``; on GPUs, where nothing counts
             FLOPs, it shows what a library's kernel does, or stands for the category.
     """
     if not category or category.lower() == "unknown":
         return "unknown"
-    if depends_on_name(category) and (category != "custom fusion" or name.startswith("async-collective")):
+    if category.startswith("async") or (category == "custom fusion" and name.startswith("async-collective")):
         category = name
     if _HOST.search(category):
         return "host"
@@ -326,7 +342,7 @@ def op_class(category: str | None, name: str = "", has_flops: bool = False, fram
     if category.startswith("custom-call") or category == "custom fusion":
         rest: OpClass = "unknown" if category.startswith("custom-call") else "vector"
         return "compute" if has_flops or is_product else rest
-    if _COPY.search(category):
+    if _COPY.search(category) or (category == "loop fusion" and _FUSED_COPY.match(name)):
         return "copy"
     return "vector"
 

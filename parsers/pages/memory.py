@@ -20,6 +20,7 @@ from tpuprof.parsers.memory.allocators.model import AllocatorProfile, MemoryProf
 from tpuprof.parsers.memory.model import HBM, Capacity, MemoryPage, ModuleLabel, ModulePeaks, SpaceMemory
 from tpuprof.parsers.memory.modules.capacity import capacity_of
 from tpuprof.parsers.memory.modules.space_memory import module_peaks, space_memory
+from tpuprof.parsers.memory.summary import SpaceSummary, space_summary
 from tpuprof.parsers.ops.core.ops import MODULES_LINE
 from tpuprof.parsers.ops.device import device_info, is_gpu, is_tensor_core
 
@@ -130,6 +131,12 @@ class CompiledModules:
                     known |= {(label.program_id, label.name)}
 
     @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that modules come from; without a profile the folders and files, which stand in for them."""
+        hosts = [source.origin for source in self.sources if source.platform is not None]
+        return tuple(dict.fromkeys(hosts or [source.origin for source in self.sources]))
+
+    @property
     def places(self) -> Mapping[ModuleLabel, tuple[ModuleSource, int]]:
         """Where each module comes from, and its key there."""
         return self._places
@@ -143,7 +150,7 @@ class CompiledModules:
         modules.sort(key=lambda module: (module.problem is not None, -module.peaks.get(HBM, 0), str(module.module)))
         return MemoryPage(
             modules=tuple(modules),
-            hosts=tuple(dict.fromkeys(source.origin for source in self.sources)),
+            hosts=self.hosts,
             device_type=self.device_type,
             why_no_modules=None if modules else self.why_none("buffers are"),
             warnings=self.warnings(),
@@ -190,6 +197,12 @@ class CompiledModules:
         made = _placed(source, space_memory(module, label, space, capacity))
         self._last = (label, space, made)
         return made
+
+    def summary(self, memory: SpaceMemory) -> SpaceSummary | None:
+        """What a memory space comes to; None where its module can't be read any more."""
+        source, number = self._places[memory.module]
+        module = source.modules.module(number)
+        return None if module is None else space_summary(module, memory)
 
     def figures(self, label: ModuleLabel, space: int) -> SpaceMemory | str:
         """One memory space of a module, or the sentence on why it has none."""

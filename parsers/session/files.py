@@ -15,9 +15,13 @@ from tpuprof.parsers.ops.device import open_host, shortcoming
 _Part = TypeVar("_Part")
 
 
-def opened(file: HostFile) -> Trace:
-    """A host's file, as much of it as is looked at; errors as for `open_host`."""
-    return open_host(file.path, file.host, file.core)
+def opened(file: HostFile, meter: Meter | None = None) -> Trace:
+    """A host's file, as much of it as is looked at; errors as for `open_host`.
+
+    Args:
+        meter: learns how far a remote file is fetched, and may end the work by `Cancelled`.
+    """
+    return open_host(file.path, file.host, file.core, None if meter is None else meter.fetched)
 
 
 def best_first(files: Sequence[HostFile]) -> Sequence[HostFile]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.overview.accounts_of_ops import OpAccounts
     from tpuprof.parsers.pages.overview.model import Overview
     from tpuprof.parsers.steps.ledger import Ledger
+    from tpuprof.parsers.timeline.hosts.joined import HostRead
     from tpuprof.parsers.timeline.model import Timeline
     from tpuprof.parsers.timeline.read.flows import Flows
     from tpuprof.parsers.timeline.read.timeline import OnPart
@@ -117,6 +118,23 @@ class NarrowPages(Protocol):
 
     def of_core(self, core: str, host: str | None = None) -> Pages:
         """The pages of a core, ``host:2``, or without a name one of that host or of the only one."""
+
+
+@runtime_checkable
+class HostPages(Protocol):
+    """Pages of several hosts whose timelines are put on one time axis (`parsers.session.session.Session`)."""
+
+    def host_timeline(
+        self,
+        host: str,
+        with_steps: bool = True,
+        on_part: Callable[[HostRead], None] | None = None,
+        only_first: bool = False,
+    ) -> HostRead:
+        """All events of one host on the common axis, or those of its first section."""
+
+    def flows(self, timeline: Timeline) -> Flows:
+        """What leads from event to event on a host."""
 
 
 @runtime_checkable

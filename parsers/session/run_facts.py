@@ -1,16 +1,15 @@
 """Facts about a run for a list of runs, found without decoding its files.
 
 It reads one host, the first whole one with a device: the headers of its planes, and the small lines `Steps` and
-`XLA Modules` of one core. A budget limits the bytes that it reads beyond the headers, so that a run of 64 hosts of a
-gigabyte costs no more than one of a few megabytes. The figures serve to distinguish runs; the pages' figures rest on
-all cores and hosts.
+`XLA Modules` of one core; without these, where its lines are few bytes, the steps that the overview finds. A budget
+limits the bytes that it reads beyond the headers, so that a run of 64 hosts of a gigabyte costs no more than one of a
+few megabytes. The figures serve to distinguish runs; the pages' figures rest on all cores and hosts.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import field, replace
@@ -25,24 +24,26 @@ from tpuprof.parsers.base.urls import scheme_of
 from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.parsers.formats.hlo.programs import METADATA_PLANE, HloModules, module_name
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
+from tpuprof.parsers.hosts.cache import HostCache
+from tpuprof.parsers.hosts.summary import needed_bytes, summarise
 from tpuprof.parsers.ops.core.ops import MODULES_LINE, STEPS_LINE
 from tpuprof.parsers.ops.device import ENVIRONMENT_PLANE, gpu_type, is_gpu, is_tensor_core, shortcoming
 from tpuprof.parsers.ops.host.events import HOST_PLANE
+from tpuprof.parsers.ops.streams.devices import CPU, runs_on_cpu
+from tpuprof.parsers.session.pages import OVERVIEW
+from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.session.software import VERSIONS_NOT_RECORDED, software
 from tpuprof.parsers.steps.model import StepSource
-from tpuprof.parsers.steps.spans.markers import (
-    CoreSteps,
-    ModuleRuns,
-    busiest_module,
-    inferred_steps,
-    marked_steps,
-    module_runs,
-)
+from tpuprof.parsers.steps.spans.markers import CoreSteps, inferred_steps, marked_steps
+from tpuprof.parsers.steps.spans.runs import ModuleRuns, busiest_module, module_runs
 
 HostTracing = Literal["off", "annotations", "python"]
 
 BUDGET_BYTES = 8 << 20
 """Bytes of metadata and lines that it reads of a run beyond the headers; some 0.1 s of work."""
+
+SMALL_BYTES = 2 << 20
+"""Lines of steps that only the host marks are read up to this size: some 0.1 s of work, once."""
 
 HOSTS_TRIED = 8
 """The most hosts that are opened in search of a whole one with a device."""
@@ -69,7 +70,8 @@ class RunFacts:
         modules: names of the HLO modules, the busiest first, at most `MOST_MODULES`.
         module_count: how many modules there are.
         core_step_ps: median of the steps on one core, by its own markers or runs of a module. A step of the pages is
-            that of the slowest core, and takes the host into account, for which all events have to be read.
+            that of the slowest core, and takes the host into account, for which all events have to be read. Where a
+            core shows none it is the pages' step, of GPUs and of the host's CPU, if that is cheap or known.
         step_source: whether steps are marked, or periods of the busiest module.
         step_count: how many steps the median covers.
         duration_ps: how long the profiler says that it recorded.
@@ -113,6 +115,88 @@ METRICS = (
     "versions",
 )
 """Attributes that may be unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFacts:
+    """The facts of the run at a path, and its files as they were: size, inode and times of each."""
+
+    path: str
+    states: tuple[tuple[int, ...], ...]
+    facts: RunFacts
+
+
+@dataclass(frozen=True, slots=True)
+class KeptList:
+    """What one look at a list of runs leaves to the next."""
+
+    runs: tuple[KeptFacts, ...]
+
+
+class KnownRuns:
+    """Finds the facts of the runs of a list, and keeps them from one look to the next.
+
+    A run whose files are as they were isn't opened again. Where a run's small lines don't give its steps, an overview
+    that someone has looked at does (`Session.kept_page`).
+
+    Args:
+        cache: where they are kept; None to keep none.
+        place: what distinguishes the list from others, such as the path of its log folder.
+    """
+
+    def __init__(self, cache: HostCache | None, place: str) -> None:
+        self._cache = cache
+        self._slot = None if cache is None else cache.shelf(f"facts of the runs in {os.path.abspath(place)}")
+        found = None if cache is None else cache.get(self._slot)
+        self._kept = {run.path: run for run in found.runs} if isinstance(found, KeptList) else {}
+        self._is_new = False
+
+    def facts(self, run: Run, is_cancelled: Callable[[], bool] = lambda: False) -> RunFacts:
+        """The facts of a run; errors as for `run_facts`."""
+        states, kept = self._states(run), self._kept.get(run.path)
+        if kept is not None and states is not None and kept.states == states:
+            return self._with_overview(run, kept.facts)
+        facts = run_facts(run, is_cancelled=is_cancelled)
+        if states is not None and states == self._states(run):
+            self._kept[run.path] = KeptFacts(run.path, states, facts)
+            self._is_new = True
+        return self._with_overview(run, facts)
+
+    def keep(self) -> None:
+        """Puts into the cache what is new since it was read; silent where that can't be done."""
+        if self._cache is not None and self._is_new:
+            self._cache.put(self._slot, KeptList(tuple(self._kept.values())))
+            self._cache.trim()
+            self._is_new = False
+
+    def _states(self, run: Run) -> tuple[tuple[int, ...], ...] | None:
+        """The run's files as they are; None where one is remote or still being written, or nothing is kept."""
+        if self._cache is None:
+            return None
+        try:
+            states = [os.stat(file.path) for file in run.hosts]
+        except OSError:
+            return None
+        if not all(self._cache.is_settled(max(state.st_mtime, state.st_ctime)) for state in states):
+            return None
+        return tuple((state.st_size, state.st_ino, state.st_mtime_ns, state.st_ctime_ns) for state in states)
+
+    def _with_overview(self, run: Run, facts: RunFacts) -> RunFacts:
+        """The facts, with the steps of an overview in the cache where they lack them."""
+        if self._cache is None or facts.core_step_ps is not None or not run.hosts:
+            return facts
+        overview = Session(run, cache=self._cache).kept_page(OVERVIEW)
+        step = None if overview is None else overview.performance.step_time
+        return facts if step is None else _with_steps(facts, int(step.median_ps), step.count, step.source)
+
+
+def _with_steps(facts: RunFacts, median_ps: int, count: int, source: StepSource) -> RunFacts:
+    unknown = {key: why for key, why in facts.unknown.items() if key not in _OF_STEPS}
+    known = {"core_step_ps": median_ps, "step_count": count, "step_source": source}
+    return replace(facts, **known, unknown=MappingProxyType(unknown))  # type: ignore[arg-type]
+
+
+_OF_STEPS = ("core_step_ps", "step_source", "step_count")
 
 
 def nothing_known(reason: str, problems: Sequence[Problem] = ()) -> RunFacts:
@@ -201,11 +285,13 @@ def _facts_of(trace: Trace, host: str, budget: _Budget) -> RunFacts:
     devices = _devices(trace)
     environment = _environment(trace, budget)
     core = _working_core(devices)
-    kind = _device_type(devices, unknown)
+    kind = _device_type(trace, devices, unknown)
     runs, steps, why = _runs_and_steps(core, budget) if core is not None else (None, None, _no_steps(devices))
     time, count, source = _step_time(steps, runs)
+    if core is None:
+        time, count, source = _steps_of_host(trace, host, budget)
     if time is None:
-        unknown.update(dict.fromkeys(("core_step_ps", "step_source", "step_count"), why))
+        unknown.update(dict.fromkeys(_OF_STEPS, why))
     duration = _duration(environment)
     if duration is None:
         unknown["duration_ps"] = "the profile does not record its start and stop"
@@ -265,8 +351,10 @@ def _metadata_bytes(plane: Plane) -> int:
     return max(0, plane.end - plane.begin - sum(line.size for line in plane.lines))
 
 
-def _device_type(devices: Sequence[Plane], unknown: dict[str, str]) -> str | None:
-    """The type of the first device, from its plane's stats and their names, which are few."""
+def _device_type(trace: Trace, devices: Sequence[Plane], unknown: dict[str, str]) -> str | None:
+    """The type of the first device, from its plane's stats and their names, which are few; `CPU` where that ran ops."""
+    if not devices and runs_on_cpu(trace) is not None:
+        return CPU
     if not devices:
         unknown["device_type"] = "the profile has no device plane: only the host was traced"
         return None
@@ -327,6 +415,23 @@ def _step_time(steps: CoreSteps | None, runs: ModuleRuns | None) -> tuple[int | 
     return None, None, None
 
 
+def _steps_of_host(trace: Trace, host: str, budget: _Budget) -> tuple[int | None, int | None, StepSource | None]:
+    """Median, number and origin of the steps that the overview finds, where it needs few bytes for them.
+
+    They are those that the host marks, as for GPUs and programs that run on its own CPU.
+    """
+    needed = needed_bytes(trace)
+    if needed > SMALL_BYTES or not budget.take(needed):
+        return None, None, None
+    summary = summarise(trace, host)
+    if summary.generic is not None and summary.generic.steps:
+        times = [step.duration_ps for step in summary.generic.steps]
+        return int(np.median(times)), len(times), "steps"
+    if summary.steps is not None and len(summary.steps):
+        return int(np.median(summary.steps.duration_ps[0])), len(summary.steps), summary.steps.source
+    return None, None, None
+
+
 def _a_module_each(steps: CoreSteps, runs: ModuleRuns) -> bool:
     """Whether the markers are runs of several modules in turn, as where a step runs more than one module.
 
@@ -337,17 +442,16 @@ def _a_module_each(steps: CoreSteps, runs: ModuleRuns) -> bool:
     held = np.bincount(step[inside], minlength=len(steps))
     if len(held) != len(steps) or held.max(initial=0) != 1 or 2 * int(held.sum()) < len(steps):
         return False
-    names = Counter(name for name, is_in in zip(runs.name, inside.tolist(), strict=True) if is_in)
-    common = [count for _, count in names.most_common(2)]
-    return len(common) > 1 and 2 * common[1] > common[0]
+    common = np.sort(np.bincount(runs.module[inside], minlength=2))[::-1]
+    return bool(common[1] > 0 and 2 * common[1] > common[0])
 
 
 def _module_names(runs: ModuleRuns | None) -> tuple[str, ...] | None:
     """Names of modules without their ids, the one with the most time first."""
-    if runs is None or not runs.name:
+    if runs is None or not len(runs):
         return None
     totals: dict[str, int] = {}
-    for label, duration in zip(runs.name, (runs.end_ps - runs.start_ps).tolist(), strict=True):
+    for label, duration in zip(runs.names, runs.module_ps.tolist(), strict=True):
         name = module_name(label)
         totals[name] = totals.get(name, 0) + duration
     return tuple(sorted(totals, key=lambda name: (-totals[name], name)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.parsers.files.places import only_shown
-from tpuprof.parsers.hosts.progress import Meter, OnProgress
+from tpuprof.parsers.hosts.progress import Meter, OnProgress, Progress
 from tpuprof.parsers.hosts.reader import HostReader, Means
 from tpuprof.parsers.hosts.reduction import Given, Reduced, Reduction, Result
 from tpuprof.parsers.session.files import nothing_to_read
@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from tpuprof.parsers.formats.hlo.programs import HloModules
-    from tpuprof.parsers.hosts.cache import HostCache
+    from tpuprof.parsers.hosts.cache import HostCache, Slot
     from tpuprof.parsers.pages.memory import ModuleSource
     from tpuprof.parsers.pages.overview.model import Overview
     from tpuprof.parsers.session.partials import OnPartial
+    from tpuprof.parsers.timeline.hosts.clocks import HostClocks
+    from tpuprof.parsers.timeline.hosts.joined import HostRead
     from tpuprof.parsers.timeline.model import Timeline
     from tpuprof.parsers.timeline.read.flows import Flows
     from tpuprof.parsers.timeline.read.timeline import OnPart
@@ -42,6 +44,7 @@ class Session:
         modules: by path, the HLO modules of hosts' files that are open; programs: the ids of those that each file has.
         sources: by path, the same as the memory page has them.
         timelines: the last timeline, by its file and whether it has steps.
+        clocks: how the hosts' clocks come to one axis; None as long as nothing was put on it.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class Session:
         self.programs: dict[str, Sequence[int]] = {}
         self.sources: dict[str, ModuleSource] = {}
         self.timelines: dict[tuple[HostFile, bool], Timeline] = {}
+        self.clocks: HostClocks | None = None
         self._means = Means(on_progress, is_cancelled, executor, scheduler, cache)
         self._readers: dict[str, HostReader[Any, Any]] = {}
         self._pages: dict[tuple[PageKey[Any], str | None], object] = {}
@@ -117,6 +121,26 @@ class Session:
         made: Timeline = maker("timeline:timeline")(self, host, with_steps, on_part)
         return made
 
+    def host_timeline(
+        self,
+        host: str,
+        with_steps: bool = True,
+        on_part: Callable[[HostRead], None] | None = None,
+        only_first: bool = False,
+    ) -> HostRead:
+        """All events of one of several hosts, on the time axis that they share: the first one's that is asked for.
+
+        Args:
+            with_steps, on_part: as for `timeline`.
+            only_first: whether to read the first section alone.
+
+        Raises:
+            ProfileError: the host can't be read, or the run has none of that name.
+            Cancelled: `is_cancelled` said so.
+        """
+        made: HostRead = maker("timeline:host_timeline")(self, host, with_steps, on_part, only_first)
+        return made
+
     def flows(self, timeline: Timeline) -> Flows:
         """Finds what launched what, and which asynchronous ops belong together.
 
@@ -142,7 +166,7 @@ class Session:
         if (cache := self._means.cache) is None:
             return make()
         files = self.run.files(host)
-        slot = cache.slot(files, f"page {key.maker} {self.problems}")
+        slot = self._slot_of(key, files, cache)
         page = cast("Page | None", cache.get(slot))
         if page is None:
             page = make()
@@ -150,6 +174,15 @@ class Session:
                 cache.put(slot, page)
                 cache.trim()
         return page
+
+    def kept_page(self, key: PageKey[Page]) -> Page | None:
+        """A page of all hosts that an earlier session has left in the cache; None where none did. It reads no file."""
+        if (cache := self._means.cache) is None:
+            return None
+        return cast("Page | None", cache.get(self._slot_of(key, self.run.files(), cache)))
+
+    def _slot_of(self, key: PageKey[Page], files: Sequence[HostFile], cache: HostCache) -> Slot | None:
+        return cache.slot(files, f"page {key.maker} {self.problems}")
 
     def _is_outdated(self, page: _OfHosts, host: str | None) -> bool:
         """Whether hosts that could be read for a page can't be read any more, as a more thorough page has found."""
@@ -206,9 +239,19 @@ class Session:
             self._readers[reduction.name] = HostReader(reduction, self._means, lambda _: None)
         return self._readers[reduction.name]
 
-    def meter(self, files: Sequence[HostFile]) -> Meter:
-        """Reports the progress of what is read here, one file after the other."""
-        return Meter(files, self._means.on_progress, self._means.is_cancelled)
+    def meter(self, files: Sequence[HostFile], decodes: bool = True) -> Meter:
+        """Reports the progress of what is read here, one file after the other.
+
+        Args:
+            decodes: whether events are decoded; without that there is nothing to report but files that are fetched.
+        """
+        on_progress = self._means.on_progress
+
+        def fetched(progress: Progress) -> None:
+            if progress.is_fetching:
+                on_progress(progress)
+
+        return Meter(files, on_progress if decodes else fetched, self._means.is_cancelled)
 
     @property
     def cache(self) -> HostCache | None:

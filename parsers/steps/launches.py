@@ -13,12 +13,10 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Int64s, Intervals, distinct, is_among, no_ints, positions, union
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import min_by_key
-from tpuprof.parsers.formats.xspace.trace import Plane
-from tpuprof.parsers.ops.core.ops import MODULES_LINE
-from tpuprof.parsers.ops.device import device_ordinal
-from tpuprof.parsers.ops.host.events import HostEvents, HostThread
+from tpuprof.parsers.ops.host.events import HostEvents
 from tpuprof.parsers.steps.groups.links import RUN_ID_BITS
 from tpuprof.parsers.steps.spans.markers import LaunchingSteps
+from tpuprof.parsers.steps.spans.runs import ModuleRuns
 
 NEVER = np.int64(1 << 62)
 
@@ -47,22 +45,29 @@ class ClockLead:
         return self.least_ps if self.most_ps is None else (self.least_ps + self.most_ps) // 2
 
 
-def clock_lead(launches: Launches, cores: Sequence[Plane]) -> ClockLead | None:
+@dataclass(frozen=True, slots=True)
+class LaunchedRuns:
+    """The runs of a core's modules, and when the host launched each.
+
+    Attributes:
+        runs: the runs.
+        launch_ps: int64[n], when the launch of each began; `NEVER` where that is unknown.
+        done_ps: int64[n], when the host first knew that each had ended; `NEVER` where that is unknown.
+    """
+
+    runs: ModuleRuns
+    launch_ps: Int64s
+    done_ps: Int64s
+
+
+def clock_lead(cores: Sequence[LaunchedRuns]) -> ClockLead | None:
     """How far the devices' clocks run ahead; None where no run starts before its launch, or the bounds disagree."""
     early, late = [no_ints()], [no_ints()]
-    for plane in cores:
-        for line in plane.lines:
-            if line.name != MODULES_LINE:
-                continue
-            runs = HostThread.of(line, line.events(("_ct", "_c", "run_id"), places=False))
-            run_id, ordinal = runs.integers("run_id", -1), device_ordinal(plane)
-            launch = launches.of_runs(runs, run_id, ordinal)
-            known = launch != NEVER
-            early.append(launch[known] - runs.start_ps[known])
-            if ordinal in launches.done:
-                told = _looked_up(run_id & RUN_ID_BITS, *launches.done[ordinal])
-                known = (told != NEVER) & (run_id >= 0)
-                late.append(told[known] - runs.end_ps[known])
+    for core in cores:
+        known = core.launch_ps != NEVER
+        early.append(core.launch_ps[known] - core.runs.start_ps[known])
+        known = core.done_ps != NEVER
+        late.append(core.done_ps[known] - core.runs.end_ps[known])
     least = int(np.concatenate(early).max(initial=0))
     most = int(np.concatenate(late).min(initial=int(NEVER)))
     if not _LEAST_LEAD <= least <= _MOST_LEAD or most < least:
@@ -70,8 +75,8 @@ def clock_lead(launches: Launches, cores: Sequence[Plane]) -> ClockLead | None:
     return ClockLead(least, None if most == NEVER else most)
 
 
-def annotated_steps(host: HostEvents, plane: Plane) -> LaunchingSteps:
-    """Which annotation with a step's number was open when the host launched each run of a core's modules.
+def annotated_steps(host: HostEvents, core: LaunchedRuns) -> LaunchingSteps:
+    """Which annotation with a step's number was open when the host launched each run of a core.
 
     It takes the thread with most such annotations. For profiles whose events are not linked to each other.
     """
@@ -83,31 +88,20 @@ def annotated_steps(host: HostEvents, plane: Plane) -> LaunchingSteps:
     order = rows[np.argsort(thread.start_ps[rows], kind="stable")]
     start, end = thread.start_ps[order], thread.end_ps[order]
     number = thread.integers("step_num", -1)[order]
-    launches, groups = Launches.of(host), [no_ints()]
-    for line in plane.lines:
-        if line.name != MODULES_LINE:
-            continue
-        runs = HostThread.of(line, line.events(("_ct", "_c", "run_id"), places=False))
-        launch = launches.of_runs(runs, runs.integers("run_id", -1), device_ordinal(plane))
-        at = np.searchsorted(start, launch, side="right") - 1
-        inside = (launch != NEVER) & (at >= 0) & (launch < end[np.maximum(at, 0)])
-        groups.append(np.where(inside, at, -1))
-    return LaunchingSteps(np.concatenate(groups), dict(enumerate(number.tolist())))
+    launch = np.empty(len(core.runs), np.int64)
+    launch[core.runs.place] = core.launch_ps
+    at = np.searchsorted(start, launch, side="right") - 1
+    inside = (launch != NEVER) & (at >= 0) & (launch < end[np.maximum(at, 0)])
+    return LaunchingSteps(np.where(inside, at, -1), dict(enumerate(number.tolist())))
 
 
-def waiting_to_run(launches: Launches, plane: Plane, shift_ps: int) -> Intervals:
+def waiting_to_run(core: LaunchedRuns, shift_ps: int) -> Intervals:
     """When the host had launched a program that had not started on the core yet; disjoint and in order.
 
     Args:
         shift_ps: what to add to the device's times to compare them with the host's.
     """
-    starts, launched = [no_ints()], [no_ints()]
-    for line in plane.lines:
-        if line.name == MODULES_LINE:
-            runs = HostThread.of(line, line.events(("_ct", "_c", "run_id"), places=False))
-            launched.append(launches.of_runs(runs, runs.integers("run_id", -1), device_ordinal(plane)) - shift_ps)
-            starts.append(runs.start_ps)
-    start, launch = np.concatenate(starts), np.concatenate(launched)
+    start, launch = core.runs.start_ps, core.launch_ps - shift_ps
     waits = launch < start
     return union(launch[waits], start[waits])
 
@@ -141,16 +135,17 @@ class Launches:
                 out.append((ordinal.values.integers()[chosen], run[chosen] & RUN_ID_BITS, starts))
         return cls(_first_of_each(kinds), _first_of_each(runs), _first_of_each(done))
 
-    def of_runs(self, runs: HostThread, run_id: Int64s, ordinal: int) -> Int64s:
-        """When each run of a core was launched; `NEVER` where that is unknown."""
-        out, ends = np.full(len(runs), NEVER), runs.consumers()
+    def of_runs(self, runs: ModuleRuns) -> LaunchedRuns:
+        """The runs of a core with their launches: what a link leads from, else the launch with the run's id."""
+        launch, done, links = np.full(len(runs), NEVER), np.full(len(runs), NEVER), runs.started_by
         for kind, table in self.links.items():
-            of = ends.take(ends.kind == kind)
-            out[of.rows] = np.minimum(out[of.rows], _looked_up(of.id, *table))
-        if ordinal in self.by_run:
-            rows = np.flatnonzero((out == NEVER) & (run_id >= 0))
-            out[rows] = _looked_up(run_id[rows] & RUN_ID_BITS, *self.by_run[ordinal])
-        return out
+            of = links.take(links.kind == kind)
+            launch[of.rows] = np.minimum(launch[of.rows], _looked_up(of.id, *table))
+        for times, by_core in ((launch, self.by_run), (done, self.done)):
+            if runs.ordinal in by_core:
+                rows = np.flatnonzero((times == NEVER) & (runs.run_id >= 0))
+                times[rows] = _looked_up(runs.run_id[rows] & RUN_ID_BITS, *by_core[runs.ordinal])
+        return LaunchedRuns(runs, launch, done)
 
 
 def _first_of_each(parts: Sequence[tuple[Int64s, ...]]) -> dict[int, tuple[Int64s, Int64s]]:

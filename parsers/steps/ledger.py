@@ -15,6 +15,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.steps.accounts.core import scaled_down
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
 from tpuprof.parsers.steps.aligned import AlignedSteps
+from tpuprof.parsers.steps.generic.cpu_account import CpuAccount
 from tpuprof.parsers.steps.generic.step_events import GenericStep
 
 LEAST_BETWEEN = 0.05
@@ -164,3 +165,54 @@ def generic_ledger(steps: Sequence[GenericStep], name: str) -> Ledger | None:
     names = tuple(step.name for step in steps)
     nothing = np.zeros_like(owner_ps)
     return Ledger(names, (name,), np.zeros(1, np.int64), duration, owner_ps, nothing)
+
+
+def cpu_ledger(hosts: Sequence[tuple[str, CpuAccount]]) -> Ledger | None:
+    """The account of steps on the CPUs of some hosts: of those that all of them have, else of the host with most steps.
+
+    A process that is done before the others is at a barrier until then. Between processes whose profiles are there a
+    collective takes what it takes on the one that comes last, and the others wait; one alone says how much is no
+    transfer (`CpuAccount.waits_ps`).
+
+    Args:
+        hosts: names and accounts.
+    """
+    having = [(name, account) for name, account in hosts if len(account)]
+    if not having:
+        return None
+    common = [name for name in having[0][1].names if all(name in account.names for _, account in having)]
+    if not common:
+        having = [max(having, key=lambda host: len(host[1]))]
+        common = list(having[0][1].names)
+    rows = [[account.names.index(name) for name in common] for _, account in having]
+    own = np.stack([account.step_ps[row] for (_, account), row in zip(having, rows, strict=True)])
+    longest = own.max(axis=0)
+    if not int(longest.sum()):
+        return None
+    owner_ps = np.stack([account.owner_ps[row] for (_, account), row in zip(having, rows, strict=True)])
+    between = np.stack([account.between_ps[row] for (_, account), row in zip(having, rows, strict=True)])
+    moving, waiting = owner_index("collective_transfer"), owner_index("collective_wait")
+    if len(having) == 1:
+        waits = having[0][1].waits_ps[rows[0]][None]
+    else:
+        names = sorted({name for _, account in having for name in account.collective_names})
+        waits = collective_waits(
+            np.stack([_by_collective(account, names)[row] for (_, account), row in zip(having, rows, strict=True)])
+        )
+    waits = np.minimum(waits, owner_ps[:, :, moving])
+    owner_ps[:, :, moving] -= waits
+    owner_ps[:, :, waiting] += waits
+    owner_ps[:, :, owner_index("barrier")] += longest - own
+    left = np.maximum(between.sum(axis=2) - (longest - own), 0)
+    between = scaled_down(between.reshape(-1, len(OWNERS)), left.ravel()).reshape(between.shape)
+    between[:, -1] = 0
+    core_names = tuple(f"{name}:0" for name, _ in having)
+    return Ledger(tuple(common), core_names, np.arange(len(having)), longest, owner_ps, between)
+
+
+def _by_collective(account: CpuAccount, names: Sequence[str]) -> Int64s:
+    """int64[steps, names]: the time of the collectives of these names."""
+    out = np.zeros((len(account), len(names)), np.int64)
+    for column, name in enumerate(account.collective_names):
+        out[:, names.index(name)] += account.collective_ps[:, column]
+    return out

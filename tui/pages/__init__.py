@@ -52,7 +52,7 @@ class Page:
 
 
 _OF_TIMELINE = {"from_ps": "--from", "to_ps": "--to", "track": "--track"}
-_OF_MEMORY = {"module": "--module", "space": "--space", "device": "--device"}
+_OF_MEMORY = {"module": "--module", "space": "--space", "device": "--device", "fit": "--fit"}
 _OF_GRAPH = {"op": "--op", "module": "--module", "around": "--around"}
 _OF_ALL_DEVICES = "A device memory profile is of one process, and of all its devices."
 PAGES: tuple[Page, ...] = (
@@ -210,11 +210,19 @@ _ABOVE = {
 _BESIDE = {"ledger": "overview"}
 """Pages that a tab reads only when a key asks for what they hold, and the tab."""
 
-_VIEWS = {**_BESIDE, **{view.name: tab.name for tab in TABS for view in tab.views}}
+_OF_HOSTS = {"timeline-host": "timeline.load:load_host", "timeline-brief": "timeline.load:load_brief"}
+"""What the timeline reads of one of several hosts, when that is in sight: all of it, or its first section."""
+
+_VIEWS = {
+    **_BESIDE,
+    **dict.fromkeys(_OF_HOSTS, "timeline"),
+    **{view.name: tab.name for tab in TABS for view in tab.views},
+}
 _LOADS = {
     **{"hosts": "HOSTS", "graph": "GRAPHS", "ledger": "LEDGER"},
     **{tab.name: tab.load for tab in TABS},
     **{view.name: view.page for tab in TABS for view in tab.views},
+    **_OF_HOSTS,
 }
 _SHOWS = {
     **_ABOVE,
@@ -262,7 +270,7 @@ def load_of(name: str) -> Load:
     place = _LOADS[name]
     if place.isupper():
         return partial(_load_page, name, _key(place))
-    load: Load = import_module(f"{__name__}.{place}").load
+    load: Load = _named(place if ":" in place else f"{place}:load")
     return load
 
 

@@ -200,8 +200,16 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def status_of(error: BaseException) -> int:
     """The HTTP status behind an error, or 0."""
-    statuses = (str(getattr(cause, "status" if hasattr(cause, "status") else "code", None)) for cause in _chain(error))
+    statuses = (str(_status(cause)) for cause in _chain(error))
     return next((int(status) for status in statuses if status.isdigit()), 0)
+
+
+def _status(error: BaseException) -> object:
+    """The HTTP status that an error carries under the name that its driver has for it, S3's in what was answered."""
+    answer = getattr(error, "response", None)
+    if isinstance(answer, Mapping) and isinstance(about := answer.get("ResponseMetadata"), Mapping):
+        return about.get("HTTPStatusCode")
+    return getattr(error, "status" if hasattr(error, "status") else "code", None)
 
 
 def is_missing(error: BaseException) -> bool:

@@ -46,6 +46,7 @@ INDEX_SECONDS = 60.0  # after which a page that is still coming is given up
 MAXIMUM_ASKED = 1000  # files of a web server whose size is asked for, one by one
 _QUESTIONS_AT_ONCE = 8
 _LONGEST_NAME = 1024
+_FOLDERS_ABOVE = 8  # that are looked into for the nearest that exists
 _FOLDER: Facts = {"type": "directory"}
 _FILE: Facts = {"type": "file"}
 
@@ -168,14 +169,16 @@ class RemoteFilesystem(Filesystem):
             return None
 
     def missing(self, path: str) -> ProfileError:
-        """See `Filesystem.missing`; of the folders above only the next is looked into."""
+        """See `Filesystem.missing`; of the folders above the next few are looked into, on the web only one."""
         parent, _, name = path.rpartition("/")
-        names: list[str] = []
-        if len(parent) >= len(self._shown_begin):
-            with contextlib.suppress(OSError):
-                names = [name for name, _ in self.listed(parent)]
-        if names:
-            return nearest(path, parent, name, sorted(names[:2000], key=natural_key))
+        for _ in range(1 if self._is_http else _FOLDERS_ABOVE):
+            names: list[str] = []
+            if len(parent) >= len(self._shown_begin):
+                with contextlib.suppress(OSError):
+                    names = [name for name, _ in self.listed(parent)]
+            if names:
+                return nearest(path, parent, name, sorted(names[:2000], key=natural_key))
+            parent, _, name = parent.rpartition("/")
         hint = "check the address"
         if self._is_http:
             hint += "; a folder of a web server opens where the server draws an index of it"

@@ -32,6 +32,9 @@ from tpuprof.parsers.formats.xspace.source import GZIP_MAGIC
 LARGEST_BYTES = 2**31 - 1
 """No protobuf message may be larger than this."""
 
+_NO_MODULE = "NO_MODULE.hlo_proto.pb"
+"""The name of the empty file by which XProf remembers that a profile holds no compiled HLO."""
+
 _MOST_ENTRIES = 200_000  # of a folder
 _CHUNK = 4 << 20
 _GZIP_FLOOR, _GZIP_RATIO = 64 << 20, 200  # modules shrink some 4 to 10 times
@@ -174,7 +177,7 @@ def _in_folder(path: str) -> tuple[HloFile, ...]:
                 if entry.name.startswith("._") or not _HLO_NAME.fullmatch(entry.name):
                     continue
                 with contextlib.suppress(OSError):  # gone, or a link to nowhere
-                    if entry.is_file():
+                    if entry.is_file() and not (entry.name == _NO_MODULE and not entry.stat().st_size):
                         file, group = _named(entry.path, entry.stat().st_size)
                         groups.setdefault(group or entry.name, []).append(file)
     except OSError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from typing import Protocol
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
@@ -115,10 +116,17 @@ def begins_like_xspace(source: ByteSource) -> bool:
     return first[:1] in (b"\x0a", b"\x12", b"\x1a", b"\x22") and first[1:] not in _JSON
 
 
-def open_source(path: str) -> FileSource:
+OnFetched = Callable[[int, int | None], None]
+"""Called with the bytes of a remote file that are here, and with all that there are, or None where nobody says."""
+
+
+def open_source(path: str, on_fetched: OnFetched | None = None) -> FileSource:
     """Opens a file as it lies on disk.
 
     It first fetches a URL into the cache of `parsers.files.remote.cache`, unless a copy is there.
+
+    Args:
+        on_fetched: called while it does so; may raise `parsers.base.errors.Cancelled`.
 
     Raises:
         ProfileError: `not_found`, `unreadable`, or `not_a_file` for what is no regular file; for a URL what
@@ -127,7 +135,7 @@ def open_source(path: str) -> FileSource:
     if scheme_of(path) and not os.path.lexists(path):
         from tpuprof.parsers.files.remote.cache import open_remote  # noqa: PLC0415 - for URLs alone
 
-        return _source(open_remote(path), printable_url(path))
+        return _source(open_remote(path, on_fetched or (lambda _done, _total: None)), printable_url(path))
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:

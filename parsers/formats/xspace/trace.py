@@ -32,7 +32,13 @@ from tpuprof.parsers.formats.xspace.metadata import (
     decode_stat,
     read_table,
 )
-from tpuprof.parsers.formats.xspace.source import ByteSource, MemorySource, begins_like_xspace, open_source
+from tpuprof.parsers.formats.xspace.source import (
+    ByteSource,
+    MemorySource,
+    OnFetched,
+    begins_like_xspace,
+    open_source,
+)
 from tpuprof.parsers.formats.xspace.walk import LEN, VARINT, text, varint, windows
 
 if TYPE_CHECKING:
@@ -395,16 +401,19 @@ class Trace:
         self._check_is_profile()
 
     @classmethod
-    def open(cls, path: str) -> Trace:
+    def open(cls, path: str, on_fetched: OnFetched | None = None) -> Trace:
         """Opens a profile file (plain, gzip or Riegeli), or a Chrome trace that was made from one.
 
         The trace that lies beside a damaged profile is opened in its place, and `problems` says so.
+
+        Args:
+            on_fetched: called while a file behind a URL is fetched; may raise `parsers.base.errors.Cancelled`.
 
         Raises:
             ProfileError: `not_found`, `unreadable`, `empty_file`, or `corrupt` for bytes that are no profile; for a
                 packed file also `codec_missing` and `disk_full`.
         """
-        source = open_source(path)
+        source = open_source(path, on_fetched)
         try:
             trace = cls(source if begins_like_xspace(source) else packed.unpacked(source))
         except ProfileError as error:

@@ -8,7 +8,15 @@ from tpuprof.parsers.base.intervals import Int64s, positions
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
-from tpuprof.parsers.ops.device import DeviceInfo, Peaks, device_info, is_gpu, is_sparse_core, is_tensor_core
+from tpuprof.parsers.ops.device import (
+    DeviceInfo,
+    Peaks,
+    device_info,
+    device_ordinal,
+    is_gpu,
+    is_sparse_core,
+    is_tensor_core,
+)
 from tpuprof.parsers.ops.host.events import HOST_PLANE, HostThread, SparseStat, read_threads
 from tpuprof.parsers.ops.streams.attribution import OP_STATS, Attribution, attributed
 from tpuprof.parsers.ops.streams.kernels import KERNEL_STATS, Kernel, gpu_kernels
@@ -55,7 +63,7 @@ def gpu_planes(trace: Trace) -> list[Plane]:
     """The GPUs of a profile; none where it has TPUs, which alone count then."""
     if any(plane.name.startswith("/device:TPU:") for plane in trace.planes):
         return []
-    return [plane for plane in trace.planes if is_gpu(plane)]
+    return sorted(filter(is_gpu, trace.planes), key=device_ordinal)
 
 
 def read_gpus(trace: Trace, stats: Iterable[str] = (), on_chunk: ChunkDone | None = None) -> tuple[StreamDevice, ...]:

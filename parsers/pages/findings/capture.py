@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, size, time
 from tpuprof.parsers.pages.findings.finding import ADVICE, Evidence, Finding, JumpTarget
 
@@ -29,7 +30,9 @@ def no_device_events(evidence: Evidence) -> Finding | None:
     )
 
 
-def why_no_device(core_count: int, launched: int | None, host_events: bool, compiling_ps: int = 0) -> str:
+def why_no_device(
+    core_count: int, launched: int | None, host_events: bool, compiling_ps: int = 0, on_cpu: int = 0
+) -> str:
     """The title of the finding, and a sentence behind it on each line.
 
     Args:
@@ -37,6 +40,7 @@ def why_no_device(core_count: int, launched: int | None, host_events: bool, comp
         launched: programs that the host launched meanwhile; None where there is no host plane.
         host_events: whether any thread of the host has events.
         compiling_ps: how long the host traced, lowered and compiled programs meanwhile.
+        on_cpu: programs that it ran on its own CPU.
     """
     if core_count:
         title = "The device planes hold no events"
@@ -47,7 +51,12 @@ def why_no_device(core_count: int, launched: int | None, host_events: bool, comp
         planes += "that one's server), or the device tracer was off (device_tracer_level = 1 turns it on)."
     if not host_events:
         return "\n".join((title, planes, "The host left no events either: the capture may have been empty."))
-    if launched:
+    if on_cpu:
+        why = (
+            f"The host ran programs on its own CPU meanwhile, {counted(on_cpu, 'time')}, and their ops left no events: "
+        )
+        why += "JAX of 2025 and later records them."
+    elif launched:
         why = f"The host launched programs {launched:,} times meanwhile, so the device was at work: its tracer was "
         why += "off, or its events were lost, as in captures that are too long for the device's buffer: a few steps do."
     else:

@@ -159,8 +159,8 @@ class Programs:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Names of the hosts, folders or files that the modules come from."""
-        return tuple(dict.fromkeys(source.origin for source in self.compiled.sources))
+        """See `CompiledModules.hosts`."""
+        return self.compiled.hosts
 
     def program(self, label: ModuleLabel) -> Program:
         """A module as a graph.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from tpuprof.parsers.ops.host.input_events import PRODUCE, TRANSFER, WAIT
@@ -66,6 +67,26 @@ _HINTS: Mapping[str, str] = {
 }
 """What helps a stage, by what its name holds; the first that fits counts."""
 
+_GRAIN = re.compile(
+    r"(?:\w+MapDataset|Source|Prefetch|Batch|Map|Shuffle)\w*\.(?:__getitem__|_getitem)|\w*DatasetIterator\.__next__|PyGrain"
+)
+"""How Grain names its stages."""
+
+_OF_GRAIN: Mapping[str, str] = {
+    "Demanded file read": "Reading elements from the source takes most of the host's input time, {op} before all: give "
+    "Grain more threads and a larger buffer (grain.ReadOptions), or several workers (mp_prefetch).",
+    "Preprocessing": "Preprocessing in Grain takes most of the host's input time, {op} before all: {hint}.",
+    WAIT: "Grain is slower than the device: the program waits in {op}. Give it more threads and a larger buffer "
+    "(grain.ReadOptions), several workers (mp_prefetch), or let it do less for each batch.",
+}
+_HINTS_OF_GRAIN: Mapping[str, str] = {
+    "shuffle": "shuffle indices and not elements",
+    "batch": "hand it elements of one shape, and batch in the workers",
+    "": "give it more threads and a larger buffer (grain.ReadOptions), or several workers (mp_prefetch), cache what "
+    "does not change, or do it offline",
+}
+"""The same where Grain reads and preprocesses."""
+
 MUCH_WAITING = 20.0
 """A step that waits for this share of its time, in percent, is worth a sentence where most steps wait less."""
 
@@ -113,8 +134,11 @@ def _about(part: str, ops: Sequence[InputOp]) -> tuple[str, ...]:
     if name is None:
         return (_PARTS["Unknown"],)
     stage = name.rpartition("::")[2].lower()
-    hint = next(hint for word, hint in _HINTS.items() if word in stage)
-    return (_PARTS[part].format(op=name, hint=hint), *([_INSIDE] if part == WAIT else []))
+    is_grain = any(_GRAIN.match(op.name) for op in ops)
+    hint = next(hint for word, hint in (_HINTS_OF_GRAIN if is_grain else _HINTS).items() if word in stage)
+    words = (_OF_GRAIN if is_grain else _PARTS).get(part, _PARTS[part])
+    is_traced = any(op.name.startswith("$") and ":" in op.name for op in ops)
+    return (words.format(op=name, hint=hint), *([_INSIDE] if part == WAIT and not (is_traced or is_grain) else []))
 
 
 def _largest(parts: Mapping[str, float], ops: Sequence[InputOp]) -> str | None:

@@ -100,12 +100,15 @@ def page_of(
 
 
 def _generic_steps(overview: Overview) -> tuple[model.StepWait, ...]:
-    """How steps wait on GPUs: all GPUs together wait for copies from the host."""
+    """How steps wait on GPUs: all GPUs together wait for copies from the host. On CPUs the host itself waits."""
+    is_one = overview.environment.device_core_count == 0 and len(overview.hosts) == 1
+    on_cpu = f"{overview.hosts[0]}:0" if is_one else None
     waits_of_steps = []
     for step in overview.steps:
         if isinstance(step.breakdown, GenericBreakdown):
             waits, share = step.breakdown.input_ps, 100.0 * step.breakdown.input_ps / max(1, step.duration_ps)
-            waits_of_steps.append(model.StepWait(step.name, step.duration_ps, round(waits), share, share, share))
+            core = on_cpu if waits > 0 else None
+            waits_of_steps.append(model.StepWait(step.name, step.duration_ps, round(waits), share, share, share, core))
     return tuple(waits_of_steps)
 
 

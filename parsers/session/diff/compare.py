@@ -20,7 +20,7 @@ from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.session.diff import model, noise
 from tpuprof.parsers.session.diff.cautions import cautions, different_programs
-from tpuprof.parsers.session.diff.groups import categories, classes, kinds, op_changes, op_groups
+from tpuprof.parsers.session.diff.groups import categories, classes, kinds, op_changes, op_groups, owner_changes
 from tpuprof.parsers.session.diff.match import matched
 from tpuprof.parsers.session.diff.measure import STEPS_OF_HOST, BatchedTimes, StepsSummary, measure_steps, measure_whole
 from tpuprof.parsers.session.diff.memory import modules_memory
@@ -102,6 +102,11 @@ class _Run:
         return cls(session, page, ops, summaries, files, step_ps, busiest, runs)
 
     @property
+    def has_ops_by_step(self) -> bool:
+        """Whether it is known in which step each op ran: of cores of a TPU alone."""
+        return any(summary.steps is not None for summary in self.summaries)
+
+    @property
     def why_no_steps(self) -> str:
         """Why there are no steps; empty where there are."""
         if len(self.step_ps):
@@ -134,6 +139,8 @@ def _basis(runs: Sequence[_Run]) -> Basis:
 def _measured(run: _Run, basis: Basis, bounds: Bounds | None) -> BatchedTimes:
     if bounds is None:
         return measure_whole(run.ops, run.summaries, run.runs if basis == "module run" else 1)
+    if not run.has_ops_by_step:
+        return measure_whole(run.ops, run.summaries, len(run.step_ps))
     return measure_steps(run.ops, run.summaries, bounds)
 
 
@@ -156,6 +163,7 @@ def _diff(
         unknown["steps"] = _of_both([run.why_no_steps for run in runs])
     has_cores = all(run.ops.core_count for run in runs)
     total = change_of(before.whole, after.whole) if has_cores else UNKNOWN_CHANGE
+    total = total if steps is None else steps.typical
     pairs = matched(before.ops, after.ops, runs[0].ops.table, runs[1].ops.table)
     if not before.ops or not after.ops:
         unknown["ops"] = _of_both([why_no_ops(run.summaries) for run in runs])
@@ -168,11 +176,11 @@ def _diff(
         after=sides[1],
         basis=basis,
         steps=steps,
-        between_cores=UNKNOWN_CHANGE if steps is None else _less(steps.typical, total),
+        owners=owner_changes(runs[0].page.account, runs[1].page.account, bounds, tables) if steps is not None else (),
         ops=tuple(op for op, _ in ops),
         groups=op_groups(ops, before, after, tables),
         categories=categories(before, after),
-        classes=classes(before, after) if has_cores else (),
+        classes=classes(before, after) if has_cores and steps is None else (),
         kinds=() if different else kinds(before, after, tables),
         total=total,
         phases=(),
@@ -180,7 +188,11 @@ def _diff(
         figures=_figures(runs, unknown),
         modules=_modules(runs, before, after, host, unknown),
         unknown=unknown,
-        warnings=(*cautions(sides, basis, pairs, bool(different)), *about_settings(settings)),
+        warnings=(
+            *cautions(sides, basis, pairs, bool(different)),
+            *_of_whole_captures(runs, basis),
+            *about_settings(settings),
+        ),
         different=different,
     )
     parts = [
@@ -191,6 +203,12 @@ def _diff(
     if not found:
         unknown["phases"] = unknown.get("ops") or "no run of a module is recorded, so programs cannot be told apart"
     return replace(diff, phases=found)
+
+
+def _of_whole_captures(runs: Sequence[_Run], basis: Basis) -> list[str]:
+    names = [name for name, run in zip("AB", runs, strict=True) if basis == "step" and not run.has_ops_by_step]
+    capture = "the whole capture, divided by its steps" if len(names) == 1 else "whole captures, divided by their steps"
+    return [f"the ops of {' and '.join(names)} are those of {capture}: no op is known by step there"] if names else []
 
 
 def _settings(

@@ -13,6 +13,7 @@ import numpy as np
 
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.ops.table import OpTable, clone_keys
+from tpuprof.parsers.pages.overview.ledger import StepAccount
 from tpuprof.parsers.session.diff.match import OpPair
 from tpuprof.parsers.session.diff.measure import BatchedTimes, Op
 from tpuprof.parsers.session.diff.model import (
@@ -21,10 +22,13 @@ from tpuprof.parsers.session.diff.model import (
     NamedChange,
     OpChange,
     OpGroupChange,
+    OwnerChange,
     change_of,
     change_of_either,
     plain_change,
 )
+from tpuprof.parsers.session.diff.noise import EVERY_STEP, Bounds, estimate_steps, within
+from tpuprof.parsers.steps.accounts.owners import OWNERS, WITHOUT_OPS, has_input_ops
 
 _OPCODE = re.compile(r" ([a-z][a-z0-9_\-]*)\(")
 _TARGET = re.compile(r'custom_call_target="([^"]+)"')
@@ -156,6 +160,37 @@ def classes(before: BatchedTimes, after: BatchedTimes) -> tuple[NamedChange, ...
         else:
             continue
         changes.append(NamedChange(name, name, change_of(*times, len(OP_CLASSES))))
+    return tuple(changes)
+
+
+def owner_changes(
+    before: StepAccount | None,
+    after: StepAccount | None,
+    bounds: Sequence[Bounds | None],
+    tables: tuple[OpTable, OpTable],
+) -> tuple[OwnerChange, ...]:
+    """The changes of the owners that have time in steps of either run, in the order of `OWNERS`; none without accounts.
+
+    Args:
+        bounds: how long the typical steps of each run take.
+    """
+    if before is None or after is None:
+        return ()
+    steps, typical = [], []
+    for account, of in zip((before, after), bounds, strict=True):
+        times = np.array([step.owner_ps for step in account.steps])
+        usual = within(np.array([step.time_ps for step in account.steps]), of or EVERY_STEP)
+        steps.append(times)
+        typical.append(times[usual])
+    changes = []
+    for column, owner in enumerate(OWNERS):
+        if any(times[:, column].any() for times in steps):
+            mean, of_typical = (
+                change_of(estimate_steps(old[:, column]), estimate_steps(new[:, column]), len(OWNERS))
+                for old, new in (steps, typical)
+            )
+            by_host = owner == "input" and not any(map(has_input_ops, tables))
+            changes.append(OwnerChange(owner, mean, of_typical, not by_host and owner not in WITHOUT_OPS))
     return tuple(changes)
 
 

@@ -6,8 +6,10 @@ one of the profiles does not provide is `None`, and `Diff.unknown` says why unde
 Accounting, exact but for rounding:
 
 - mean step time = typical step + odd steps (`StepTimeChanges.odd`)
-- typical step on the slowest core = the classes' times, idle among them, on the mean core + `Diff.between_cores`
-- the time of a class other than idle = the sum over its ops; so is that of a category
+- mean step = its owners' times (`OwnerChange.mean`); typical step = theirs in typical steps (`OwnerChange.typical`)
+- typical step = the sum over the ops + that of the owners of moments without an op
+- without steps, all time = the classes' times, idle among them; that of another class = the sum over its ops, as that
+  of a category is
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.session.diff.noise import MeanEstimate, noise_floor
+from tpuprof.parsers.steps.accounts.owners import Owner
 from tpuprof.parsers.steps.model import StepTime
 
 Basis = Literal["step", "module run", "capture"]
@@ -214,6 +217,22 @@ class OpGroupChange:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnerChange:
+    """An owner's time in the account of a step (`parsers.steps.ledger`), the mean over cores.
+
+    Attributes:
+        mean: over all steps, as on the page of the account; over all owners it adds up to the mean step.
+        typical: over the typical steps; over all owners it adds up to the typical step.
+        has_ops: whether ops take a part of its time, so that the changes of ops show it too.
+    """
+
+    owner: Owner
+    mean: Change
+    typical: Change
+    has_ops: bool
+
+
+@dataclass(frozen=True, slots=True)
 class NamedChange:
     """The time of a class of ops, or of an HLO category (``unknown`` for those without one); with its class."""
 
@@ -314,12 +333,13 @@ class Diff:
         before, after: the runs, A and B.
         basis: what times are divided by besides cores.
         steps: None without steps in both.
-        between_cores: time of the slowest core beyond that of the mean core, a typical step.
+        owners: those with time in steps of either run, in the order of `OWNERS`; none without steps in both.
         ops: largest change of self time first.
         groups: each op with its clones, largest change first.
-        categories: HLO categories, largest change first; classes: in the order of `OP_CLASSES`, idle last.
+        categories: HLO categories, largest change first; classes: in the order of `OP_CLASSES`, idle last;
+            none where there are owners.
         kinds: those of one run only, the largest change first.
-        total: all classes together, idle too: a typical step of the mean core.
+        total: all owners of a typical step together; without steps all classes, idle too, on the mean core.
         phases: the main programs, the one with the most time first; none where no run of a module is recorded.
         settings: the versions and flags that the profiles record, by kind and name.
         figures: of the overview.
@@ -334,7 +354,7 @@ class Diff:
     after: Side
     basis: Basis
     steps: StepTimeChanges | None
-    between_cores: Change
+    owners: tuple[OwnerChange, ...]
     ops: tuple[OpChange, ...]
     groups: tuple[OpGroupChange, ...]
     categories: tuple[NamedChange, ...]

@@ -134,7 +134,8 @@ def student(confidence: float, freedom: float) -> float:
 Bounds = tuple[float, float]
 """The shortest and the longest time of a typical step, both included."""
 
-_ALL: Bounds = (-math.inf, math.inf)
+EVERY_STEP: Bounds = (-math.inf, math.inf)
+"""Any step is typical."""
 
 
 def usual_bounds(values: Floats) -> Bounds:
@@ -143,7 +144,7 @@ def usual_bounds(values: Floats) -> Bounds:
     The deviation is the median absolute one, which a few odd steps do not move.
     """
     if not len(values):
-        return _ALL
+        return EVERY_STEP
     middle = median(values)
     reach = max(_ODD_SIGMAS * MAD_TO_SIGMA * median(np.abs(values - middle)), _ODD_SHARE * abs(middle))
     return middle - reach, middle + reach
@@ -158,7 +159,7 @@ def typical_bounds(before: Floats, after: Floats) -> tuple[Bounds, Bounds]:
     bounds = usual_bounds(before), usual_bounds(after)
     sides = zip((before, after), bounds, strict=True)
     is_odd = any(np.count_nonzero(~within(part, of)) > _MOST_ODD * len(part) for part, of in sides)
-    return (_ALL, _ALL) if is_odd else bounds
+    return (EVERY_STEP, EVERY_STEP) if is_odd else bounds
 
 
 def within(values: Floats, bounds: Bounds) -> Bools:

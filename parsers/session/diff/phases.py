@@ -22,7 +22,6 @@ from tpuprof.parsers.session.diff.groups import categories, classes, op_changes,
 from tpuprof.parsers.session.diff.match import OpPair
 from tpuprof.parsers.session.diff.measure import BatchedTimes, of_program
 from tpuprof.parsers.session.diff.model import (
-    UNKNOWN_CHANGE,
     Diff,
     Mark,
     Phase,
@@ -182,7 +181,7 @@ def _ops(
         after=sides_of[1],
         basis="module run",
         steps=None,
-        between_cores=UNKNOWN_CHANGE,
+        owners=(),
         ops=tuple(op for op, _ in ops),
         groups=op_groups(ops, before, after, (sides[0].table, sides[1].table)),
         categories=categories(before, after),

@@ -11,8 +11,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core.ops import event_spans
 from tpuprof.parsers.steps.accounts.owners import Owner
-from tpuprof.parsers.steps.launches import Launches, waiting_to_run
-from tpuprof.parsers.steps.spans.markers import ModuleRuns
+from tpuprof.parsers.steps.launches import LaunchedRuns, waiting_to_run
 
 _NONE: Intervals = (no_ints(), no_ints())
 
@@ -76,10 +75,8 @@ def barriers(plane: Plane) -> Intervals | None:
 
 def causes_of_core(
     of_host: IdleCauses,
-    plane: Plane,
-    runs: ModuleRuns,
+    core: LaunchedRuns,
     at_barriers: Intervals | None,
-    launched: Launches,
     shift_ps: int,
 ) -> IdleCauses:
     """What is known to keep a core from running ops, beside what is known of its host.
@@ -91,6 +88,6 @@ def causes_of_core(
     return replace(
         of_host,
         barrier=at_barriers or (no_ints(), no_ints()),
-        running=union(runs.start_ps, runs.end_ps) if runs.name else None,
-        launched=waiting_to_run(launched, plane, shift_ps),
+        running=union(core.runs.start_ps, core.runs.end_ps) if len(core.runs) else None,
+        launched=waiting_to_run(core, shift_ps),
     )

@@ -78,6 +78,9 @@ moments without an op, and the op's kind for the others."""
 WAITS: tuple[Owner, ...] = ("barrier", "collective_wait")
 """The owners of the time that a core spends waiting for other cores."""
 
+WITHOUT_OPS: tuple[Owner, ...] = ("compile", "host", "dispatch", "barrier", "between_ops")
+"""The owners of moments without an op alone. So is input where no op waits for it (`has_input_ops`)."""
+
 OWNER_GROUPS: Mapping[str, tuple[Owner, ...]] = {
     "input": ("input",),
     "host": ("host", "dispatch"),
@@ -126,6 +129,11 @@ class OpOwners:
         """bool[ops]: which ops are an owner's."""
         own: Bools = self.owner == owner_index(owner)
         return own
+
+
+def has_input_ops(table: OpTable) -> bool:
+    """Whether some ops wait for input, or bring it."""
+    return any(category in _INPUT for category in table.category)
 
 
 def op_owners(table: OpTable, peaks: Peaks, modules: Modules = tuple) -> OpOwners:

@@ -16,17 +16,12 @@ from tpuprof.parsers.base.intervals import (
     Int64s,
     distinct,
     median,
-    no_ints,
     overlap,
     union,
 )
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import min_by_key
-from tpuprof.parsers.formats.xspace.trace import Plane
-from tpuprof.parsers.ops.core.ops import MODULES_LINE
-from tpuprof.parsers.ops.device import device_ordinal
-from tpuprof.parsers.ops.host.events import HostEvents, HostThread
-from tpuprof.parsers.steps.launches import NEVER, Launches
+from tpuprof.parsers.steps.launches import NEVER, LaunchedRuns
 
 TOGETHER = 0.5
 """Runs belong together if in most of them all cores run at once for at least this share of the time."""
@@ -85,26 +80,19 @@ def module_shares(modules: Iterable[ModuleLatency]) -> dict[str, float]:
 
 
 def module_latencies(
-    host: HostEvents | None,
-    cores: Sequence[Plane],
-    durations: Sequence[Int64s] | None = None,
-    lead_ps: int = 0,
-    launches: Launches | None = None,
+    cores: Sequence[LaunchedRuns], durations: Sequence[Int64s] | None = None, lead_ps: int = 0
 ) -> tuple[ModuleLatency, ...]:
     """The runs of each module, the module with the most time first.
 
     Args:
-        host: decoded with the stats `_pt`, `_p`, `run_id` and `device_ordinal`; None for a profile without a host.
-        cores: planes of TensorCores.
+        cores: the runs of each TensorCore.
         durations: for each core int64[n], how long each run took by the device's clock, in order of start; then the
             slowest core's counts. (Spans on the trace's clock are off by up to a quarter, see `parsers.steps.times`.)
         lead_ps: how far the devices' clocks run ahead of the host's.
-        launches: the host's launches, if they are known already.
     """
     names: dict[str, int] = {}
-    launches = launches or Launches.of(host)
     known: Sequence[Int64s | None] = durations if durations is not None else [None] * len(cores)
-    runs = [_core_runs(plane, names, launches, taken, lead_ps) for plane, taken in zip(cores, known, strict=True)]
+    runs = [_core_runs(core, names, taken, lead_ps) for core, taken in zip(cores, known, strict=True)]
     latencies = []
     for name, number in names.items():
         parts = [part for core in runs if len(part := core.take(core.module == number))]
@@ -114,29 +102,17 @@ def module_latencies(
     return tuple(latencies)
 
 
-def _core_runs(
-    plane: Plane, names: dict[str, int], launches: Launches, taken: Int64s | None, lead_ps: int
-) -> _CoreRuns:
+def _core_runs(core: LaunchedRuns, names: dict[str, int], taken: Int64s | None, lead_ps: int) -> _CoreRuns:
     """The module runs of one core; it adds new names to `names`."""
-    parts = [(no_ints(),) * 5]
-    for line in plane.lines:
-        if line.name != MODULES_LINE:
-            continue
-        events = HostThread.of(line, line.events(("_ct", "_c", "run_id"), places=False))
-        ids, which = np.unique(events.metadata_id, return_inverse=True)
-        numbers = [names.setdefault(plane.event_metadata.label(number), len(names)) for number in ids.tolist()]
-        run_id = events.integers("run_id", -1)
-        launch = launches.of_runs(events, run_id, device_ordinal(plane))
-        parts.append((np.array(numbers, np.int64)[which], events.start_ps, events.end_ps, run_id, launch))
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    order = np.argsort(columns[1], kind="stable")
-    module, start, end, run_id, launch = (column[order] for column in columns)
-    duration = end - start if taken is None or len(taken) != len(order) else taken
-    launch = np.where(launch == NEVER, NEVER, launch - lead_ps)
+    runs = core.runs
+    number = np.array([names.setdefault(name, len(names)) for name in runs.names], np.int64)
+    start, end = runs.start_ps, runs.end_ps
+    duration = end - start if taken is None or len(taken) != len(runs) else taken
+    launch = np.where(core.launch_ps == NEVER, NEVER, core.launch_ps - lead_ps)
     launch = np.where(launch > start, NEVER, launch)  # what comes later did not launch it
     busy = union(start, end)
     queued = overlap(np.minimum(launch, start), start, *busy)
-    return _CoreRuns(module, start, end, duration, run_id, launch, queued).take(end > start)
+    return _CoreRuns(number[runs.module], start, end, duration, runs.run_id, launch, queued).take(end > start)
 
 
 # --- runs over cores -----------------------------------------------------------------------------------------------

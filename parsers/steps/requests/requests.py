@@ -31,7 +31,7 @@ from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core.ops import FAR_PS
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread
 from tpuprof.parsers.steps.groups.groups import EventGroups
-from tpuprof.parsers.steps.launches import Launches
+from tpuprof.parsers.steps.launches import LaunchedRuns
 from tpuprof.parsers.steps.requests import spans
 from tpuprof.parsers.steps.requests.module_latency import ModuleLatency, module_latencies
 
@@ -92,9 +92,9 @@ def host_requests(
     host: HostEvents | None,
     groups: EventGroups | None,
     cores: Sequence[Plane],
+    launched: Sequence[LaunchedRuns],
     durations: Sequence[Int64s] | None = None,
     lead_ps: int = 0,
-    launches: Launches | None = None,
 ) -> HostRequests:
     """The requests of a host, and the runs of its cores' modules.
 
@@ -102,18 +102,18 @@ def host_requests(
         host: decoded with `REQUEST_STATS` and `groups.GROUP_STATS`; None without a host plane.
         groups: the groups of the host and these cores; None where nobody made them, as without requests.
         cores: planes of TensorCores.
+        launched: the runs of each.
         durations: durations of each core's module runs by the device's clock, see `module_latencies`.
         lead_ps: how far the devices' clocks run ahead of the host's.
-        launches: the host's launches, if they are known already.
     """
-    modules = module_latencies(host, cores, durations, lead_ps, launches)
+    modules = module_latencies(launched, durations, lead_ps)
     names = _request_names(host) if host is not None else None
     if host is None or names is None:
         return HostRequests(modules=modules)
     requests = no_ints() if groups is None else _find(host, names, groups)
     if groups is None or not len(requests):
         return replace(_ungrouped(host, names), modules=modules)
-    return replace(_grouped(host, names, groups, cores, requests), modules=modules)
+    return replace(_grouped(host, names, groups, cores, launched, requests), modules=modules)
 
 
 def has_requests(host: HostEvents | None) -> bool:
@@ -184,14 +184,19 @@ def _find(host: HostEvents, names: _Names, groups: EventGroups) -> Int64s:
 
 
 def _grouped(
-    host: HostEvents, names: _Names, groups: EventGroups, cores: Sequence[Plane], requests: Int64s
+    host: HostEvents,
+    names: _Names,
+    groups: EventGroups,
+    cores: Sequence[Plane],
+    launched: Sequence[LaunchedRuns],
+    requests: Int64s,
 ) -> HostRequests:
     """The requests that are the groups `requests`."""
     start, end, batch = _hulls(host, names, groups, requests)
     members = spans.membership(host, groups, requests)
     in_batches = members.of(batch)
     np.maximum.at(end, in_batches.group, in_batches.end)
-    device = members.of(spans.run_spans(groups, cores))
+    device = members.of(spans.run_spans(groups, cores, [core.runs for core in launched]))
     to_device, from_device = (members.of(spans.transfer_spans(host, groups, way)) for way in spans.WAYS)
     device_ps, from_ps, to_ps = spans.exclusive(start, end, (device, from_device, to_device))
     models, model = _models(host, groups, members)

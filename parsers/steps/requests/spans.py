@@ -34,6 +34,7 @@ from tpuprof.parsers.ops.core.ops import MODULES_LINE, event_spans
 from tpuprof.parsers.ops.host.events import Ends, HostEvents, HostThread
 from tpuprof.parsers.steps.groups.graph import MOST_OF_BOTH
 from tpuprof.parsers.steps.groups.groups import EventGroups, grouping_line
+from tpuprof.parsers.steps.spans.runs import ModuleRuns
 
 Way = Literal["To", "From"]
 WAYS: tuple[Way, ...] = get_args(Way)
@@ -153,30 +154,27 @@ def _held(thread: HostThread, request: Int64s, group: Int64s) -> tuple[Int64s, I
 # --- runs and transfers --------------------------------------------------------------------------------------------
 
 
-def run_spans(groups: EventGroups, cores: Sequence[Plane]) -> Spans:
+def run_spans(groups: EventGroups, cores: Sequence[Plane], runs: Sequence[ModuleRuns]) -> Spans:
     """Module runs of all cores with their groups: their own, or that of the step in which they begin."""
     out = []
-    for plane, group in zip(cores, groups.cores or (), strict=False):
+    for plane, of_core, group in zip(cores, runs, groups.cores or (), strict=False):
         line = grouping_line(plane)
         if line is None:
             continue
         start, end = event_spans(line, line.events(places=False))
         if len(start) == len(group):
             own = Spans(group, start, end)
-            out.append(own if line.name == MODULES_LINE else _within_steps(plane, own))
-    runs = Spans.joined(out)
-    return runs.take(runs.group >= 0)
+            out.append(own if line.name == MODULES_LINE else _within_steps(of_core, own))
+    spans = Spans.joined(out)
+    return spans.take(spans.group >= 0)
 
 
-def _within_steps(plane: Plane, steps: Spans) -> Spans:
+def _within_steps(runs: ModuleRuns, steps: Spans) -> Spans:
+    if not len(steps):
+        return steps
     steps = steps.take(np.argsort(steps.start, kind="stable"))
-    out = []
-    for line in plane.lines:
-        if line.name == MODULES_LINE and len(steps):
-            start, end = event_spans(line, line.events(places=False))
-            step = place(start, steps.start, steps.end)
-            out.append(Spans(np.where(step >= 0, steps.group[step], -1), start, end))
-    return Spans.joined(out)
+    step = place(runs.start_ps, steps.start, steps.end)
+    return Spans(np.where(step >= 0, steps.group[step], -1), runs.start_ps, runs.end_ps)
 
 
 def transfer_spans(host: HostEvents, groups: EventGroups, way: Way) -> Spans:

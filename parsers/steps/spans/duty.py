@@ -13,7 +13,7 @@ from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.ops.core.ops import SPARSE_MODULES_LINE, SPARSE_OPS_LINE, as_interval, line_spans, time_span
 from tpuprof.parsers.ops.core.sums import CoreSums
 from tpuprof.parsers.ops.device import device_info, is_sparse_core
-from tpuprof.parsers.steps.spans.markers import ModuleRuns
+from tpuprof.parsers.steps.spans.runs import ModuleRuns
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Int64s, no_ints
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Plane
-from tpuprof.parsers.ops.core.ops import DEVICE_SPAN, MODULES_LINE, STEPS_LINE, device_spans, event_spans
-
-MINIMUM_RUNS = 3
-"""A module must run so often for its periods to count as steps."""
+from tpuprof.parsers.ops.core.ops import DEVICE_SPAN, STEPS_LINE, device_spans, event_spans
+from tpuprof.parsers.steps.spans.runs import ModuleRuns
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +42,6 @@ class CoreSteps:
         """Some of the steps, in their order."""
         names = tuple(self.names[row] for row in rows.tolist())
         return CoreSteps(names, self.start_ps[rows], self.end_ps[rows], self.duration_ps[rows])
-
-
-@dataclass(frozen=True, slots=True)
-class ModuleRuns:
-    """The module events of one core: `name[i]` ran from `start_ps[i]` to `end_ps[i]`, in order of start."""
-
-    name: tuple[str, ...]
-    start_ps: Int64s
-    end_ps: Int64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +140,7 @@ def _step_name(host_steps: LaunchingSteps, group: int, marker: str) -> str:
     return marker if number is None else str(number)
 
 
-def numbered_steps(plane: Plane, host_steps: LaunchingSteps) -> CoreSteps:
+def numbered_steps(runs: ModuleRuns, host_steps: LaunchingSteps) -> CoreSteps:
     """The steps that the host's annotations number, on a core without markers.
 
     A step goes from the end of the last run that the annotation before launched to the end of the last run that its own
@@ -160,17 +149,16 @@ def numbered_steps(plane: Plane, host_steps: LaunchingSteps) -> CoreSteps:
     Args:
         host_steps: which host step launched each run of a module.
     """
-    marks = _marks(plane, MODULES_LINE)
     none = CoreSteps((), no_ints(), no_ints(), no_ints())
-    if len(host_steps.group) != len(marks.place):
+    if len(host_steps.group) != len(runs):
         return none
-    group = host_steps.group[marks.place].tolist()
+    group = host_steps.group[runs.place].tolist()
     known = [row for row, of in enumerate(group) if of in host_steps.step_numbers]
     if not known:
         return none
     number = np.array([host_steps.step_numbers[group[row]] for row in known], np.int64)
     opens = np.flatnonzero(np.append(True, np.diff(number) != 0))
-    end = np.maximum.reduceat(marks.end[known], opens)
+    end = np.maximum.reduceat(runs.end_ps[known], opens)
     return _periods(tuple(map(str, number[opens].tolist())), end)
 
 
@@ -182,35 +170,11 @@ def _periods(names: Sequence[str], end: Int64s) -> CoreSteps:
     return CoreSteps(tuple(names[row] for row in kept[1:].tolist()), end[: len(duration)], end[1:], duration)
 
 
-def module_runs(plane: Plane) -> ModuleRuns:
-    """The runs of HLO modules on a core."""
-    marks = _marks(plane, MODULES_LINE)
-    return ModuleRuns(tuple(marks.name), marks.start, marks.end)
-
-
-def busiest_module(runs: Sequence[ModuleRuns]) -> str | None:
-    """The module with the most time over all cores that ran often enough on each.
-
-    Cores that ran no module, such as chips that the program does not use, do not count.
-    """
-    runs = [core for core in runs if core.name]
-    totals: dict[str, int] = {}
-    counts: dict[str, list[int]] = {}
-    for number, core in enumerate(runs):
-        for name, duration in zip(core.name, (core.end_ps - core.start_ps).tolist(), strict=True):
-            totals[name] = totals.get(name, 0) + duration
-            counts.setdefault(name, [0] * len(runs))[number] += 1
-    often = [name for name, count in counts.items() if min(count) >= MINIMUM_RUNS]
-    if not often:
-        return None
-    return max(often, key=lambda name: (totals[name], name))
-
-
 def inferred_steps(runs: ModuleRuns, module: str) -> CoreSteps:
     """Periods of a module on one core: from the end of each run to the end of the next. The first run has no period.
 
     Cores that work together start a run at different times, where one of them is late, and end it at the same time, for
     they meet in it. So ends make the periods of all cores alike, and a pause of one host is in one period of all.
     """
-    end = runs.end_ps[[run for run, name in enumerate(runs.name) if name == module]]
+    end = runs.end_ps[runs.module == runs.names.index(module)] if module in runs.names else no_ints()
     return _periods(tuple(str(number - 1) for number in range(len(end))), end)

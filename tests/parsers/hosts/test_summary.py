@@ -25,7 +25,8 @@ from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
 from tpuprof.parsers.steps.aligned import InputSource
 from tpuprof.parsers.steps.model import SparseCoreTime
-from tpuprof.parsers.steps.spans.markers import marked_steps, module_runs
+from tpuprof.parsers.steps.spans.markers import marked_steps
+from tpuprof.parsers.steps.spans.runs import module_runs
 
 US = 1_000_000
 Span = tuple[int, int]

@@ -94,7 +94,7 @@ def test_without_infeed_waiting_is_idle_time_while_the_host_waits() -> None:
     assert found.bottleneck.classification == "host"
     assert [(op.name, op.category, op.group) for op in found.ops] == [("$loader.py:3 __next__", WAIT, "device_feed")]
     assert "the program waits in $loader.py:3 __next__" in found.next_steps[0]
-    assert "python_tracer_level=1" in found.next_steps[1]
+    assert len(found.next_steps) == 1, "the Python tracer was on"
     assert found.breakdown is None
 
 

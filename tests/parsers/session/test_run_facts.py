@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,15 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import EXAMPLES
-from tests.support.build import PlaneBuilder, tpu_plane, write_run
+from tests.support.build import PlaneBuilder, present, tpu_plane, write_run
+from tests.support.gpus import cpu_profile
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.files.folder_search import sibling_files
 from tpuprof.parsers.files.logdir import HostFile, Run, open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Line, Trace
+from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.session import run_facts as module
 from tpuprof.parsers.session.pages import FRAMEWORK_OPS, INPUT, MEMORY_PROFILE, OPS, OVERVIEW
-from tpuprof.parsers.session.run_facts import HOSTS_TRIED, METRICS, RunFacts, nothing_known, run_facts
+from tpuprof.parsers.session.run_facts import HOSTS_TRIED, METRICS, KnownRuns, RunFacts, nothing_known, run_facts
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.session.software import VERSIONS_NOT_RECORDED
 from tpuprof.tui.demo import demo_path
@@ -366,6 +370,76 @@ def test_old_hlo_is_found(tmp_path: Path) -> None:
 def test_files_beside_a_file_or_nothing(tmp_path: Path) -> None:
     assert sibling_files(open_logdir(old_folder(tmp_path, old_gpu()).hosts[0].path).runs[0].path) == ()
     assert sibling_files("/nowhere") == ()
+
+
+# --- kept from one look to the next
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], KnownRuns]:
+    """A list of runs with a cache of its own, whose clock is a minute ahead of all files."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return lambda: KnownRuns(HostCache(now=lambda: time.time() + 60), str(tmp_path / "logs"))
+
+
+def opened_by(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files that are opened from now on."""
+    paths: list[str] = []
+    opening = Trace.open
+
+    def noted(path: str) -> Trace:
+        paths.append(os.path.basename(path))
+        return opening(path)
+
+    monkeypatch.setattr(Trace, "open", noted)
+    return paths
+
+
+def test_a_run_that_was_looked_at_is_not_opened_again(
+    tmp_path: Path, kept: Callable[[], KnownRuns], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [written(tmp_path / "logs" / name, **{name: training(count)}) for name, count in (("a", 4), ("b", 6))]
+    first = kept()
+    facts = [check(first.facts(run)) for run in runs]
+    first.keep()
+    opened = opened_by(monkeypatch)
+    again = kept()
+    assert [again.facts(run) for run in runs] == facts and opened == []
+    Path(runs[0].hosts[0].path).write_bytes(training(9).SerializeToString())
+    changed = kept()
+    assert [changed.facts(run).step_count for run in runs] == [9, 6] and opened == ["a.xplane.pb"]
+
+
+def test_a_file_that_is_being_written_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    run = written(tmp_path / "logs", a=training(4))
+    known = KnownRuns(HostCache(), str(tmp_path / "logs"))
+    known.facts(run)
+    known.keep()
+    opened = opened_by(monkeypatch)
+    assert KnownRuns(HostCache(), str(tmp_path / "logs")).facts(run).step_count == 4 and opened == ["a.xplane.pb"]
+
+
+def test_a_program_on_the_cpu_has_the_steps_of_its_overview(tmp_path: Path) -> None:
+    run = written(tmp_path, host0=cpu_profile(4, [("work", 0, 50)], [("dot.1", 50, 90)]))
+    facts = check(run_facts(run))
+    time = present(Session(run).page(OVERVIEW).performance.step_time)
+    assert facts.device_type == "CPU"
+    assert (facts.core_step_ps, facts.step_count, facts.step_source) == (time.median_ps, time.count, "steps")
+
+
+def test_steps_that_a_cached_overview_knows_are_known(
+    tmp_path: Path, kept: Callable[[], KnownRuns], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a large profile that someone has opened."""
+    monkeypatch.setattr(module, "SMALL_BYTES", 0)
+    monkeypatch.setattr("tpuprof.parsers.hosts.cache.LEAST_BYTES", 0)
+    run = written(tmp_path / "logs", host0=cpu_profile(4, [("work", 0, 50)], [("dot.1", 50, 90)]))
+    first = kept()
+    assert check(first.facts(run)).core_step_ps is None
+    first.keep()
+    time = present(Session(run, cache=first._cache).page(OVERVIEW).performance.step_time)
+    assert check(kept().facts(run)).core_step_ps == time.median_ps
 
 
 # --- real profiles

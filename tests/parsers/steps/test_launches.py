@@ -15,6 +15,7 @@ from tpuprof.parsers.ops.device import is_tensor_core
 from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.steps.launches import ClockLead, Launches, clock_lead
 from tpuprof.parsers.steps.requests.requests import REQUEST_STATS
+from tpuprof.parsers.steps.spans.runs import module_runs
 
 US = 1_000_000  # picoseconds
 RUNS = 6
@@ -55,7 +56,7 @@ def launched(
 
 def lead_of(trace: Trace) -> ClockLead | None:
     launches = Launches.of(read_host(trace, REQUEST_STATS))
-    return clock_lead(launches, [plane for plane in trace.planes if is_tensor_core(plane)])
+    return clock_lead([launches.of_runs(module_runs(plane)) for plane in trace.planes if is_tensor_core(plane)])
 
 
 def summary(trace: Trace) -> HostSummary:

@@ -14,7 +14,8 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.pages.steps import common_steps
-from tpuprof.parsers.steps.spans.markers import CoreSteps, LaunchingSteps, ModuleRuns, busiest_module, marked_steps
+from tpuprof.parsers.steps.spans.markers import CoreSteps, LaunchingSteps, marked_steps
+from tpuprof.parsers.steps.spans.runs import ModuleRuns, busiest_module, module_runs
 
 Mark = tuple[str, int, int]
 """Name, start and end."""
@@ -165,8 +166,9 @@ def test_host_steps_decide_what_is_a_step(
 
 
 def runs(*spans: Mark) -> ModuleRuns:
-    names, starts, ends = zip(*spans, strict=True) if spans else ((), (), ())
-    return ModuleRuns(names, np.array(starts, np.int64), np.array(ends, np.int64))
+    space = XSpace()
+    tpu_plane(space, 0, [], modules=spans)
+    return module_runs(trace_of(space).planes[0])
 
 
 def test_the_busiest_module_ran_often_enough_on_every_core() -> None:

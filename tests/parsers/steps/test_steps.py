@@ -15,7 +15,8 @@ from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.steps.aligned import align
 from tpuprof.parsers.steps.model import StepBreakdown
-from tpuprof.parsers.steps.spans.markers import inferred_steps, marked_steps, module_runs
+from tpuprof.parsers.steps.spans.markers import inferred_steps, marked_steps
+from tpuprof.parsers.steps.spans.runs import module_runs
 from tpuprof.parsers.steps.times import COMPUTE, INFEED, core_step_times
 
 

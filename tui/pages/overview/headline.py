@@ -150,6 +150,7 @@ _SIGNS: Mapping[VerdictKind, str] = {
     "uncounted": "BUSY, ROOF UNKNOWN",
     "memory-bound": "MEMORY-BOUND",
     "compute-bound": "COMPUTE-BOUND",
+    "untraced": "NOT TRACED",
 }
 
 _FAIR, _MUCH = 0.6, 0.2

@@ -53,7 +53,7 @@ MEANINGS: Mapping[str, str] = {
     "program runs, because the host has not launched it; COMPILING: the host compiles meanwhile; WAITING FOR a host or "
     "core that is late; COLLECTIVE-BOUND: no compute hides collectives; TRANSFER-BOUND: data moves from and to the "
     "host; COPY-BOUND: data moves within the device; IDLE: a program runs, but no op; BUSY, ROOF UNKNOWN: nobody "
-    "counted the ops' work.",
+    "counted the ops' work; NOT TRACED: no op runs, and no event says what the host does.",
     "OF THE ROOF": "MEMORY-BOUND or COMPUTE-BOUND AT n % OF THE ROOF: the ops lose more than any cause takes, or no "
     "cause takes 5 % of a step. At their roof the ops would take n % of it.",
     "A step goes": "to its owners, which add up to the mean step. Enter on a bar tells what it is, since when, the "

@@ -147,7 +147,8 @@ def _fact(attribute: str, key: str, unit: Unit, meaning: str, heading: str = "")
 
 _CORE_STEP = (
     "median of the steps on one core, found without reading its ops or the host; a step of the overview is that of the "
-    "slowest core"
+    "slowest core. Where a core has no line of steps it is the overview's step, of small profiles and of those whose "
+    "overview is in the cache"
 )
 
 _FACTS = (

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.base.errors import EXIT_OK, EXIT_UNREADABLE
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.logdir import Logdir, Run
@@ -58,9 +60,26 @@ def read(request: ReportRequest) -> Runs:
     runs = (logdir.runs if request.run_name is None else (request.run,))[: request.limit or None]
     if not request.options.get("facts"):
         return Runs(logdir, runs, None)
-    from tpuprof.parsers.session.run_facts import run_facts  # noqa: PLC0415 - numpy, which a list of runs does without
+    from tpuprof.parsers.session.run_facts import KnownRuns  # noqa: PLC0415 - numpy, which a list of runs does without
 
-    return Runs(logdir, runs, {run.path: run_facts(run) for run in runs})
+    known = KnownRuns(request.session(runs[0]).cache if runs else None, logdir.query)
+    facts = {run.path: known.facts(run) for run in runs}
+    known.keep()
+    return Runs(logdir, runs, facts)
+
+
+_CANT_BE_READ = frozenset(
+    ("unreadable", "unreadable_folder", "empty_file", "not_a_file", "dangling_link", "corrupt", "codec_missing")
+)
+"""Codes of problems that leave a file or a folder unread; those of damaged files of which a part is read are others."""
+
+
+def exit_code(page: Runs) -> int:
+    """4 where something that was found can't be read, though all that can be is listed."""
+    of_facts = (problem for facts in (page.facts or {}).values() for problem in facts.problems)
+    of_runs = (problem for run in page.runs for problem in run.problems)
+    problems = itertools.chain(page.logdir.problems, of_runs, of_facts)
+    return EXIT_UNREADABLE if any(problem.code in _CANT_BE_READ for problem in problems) else EXIT_OK
 
 
 def declare(page: Runs, request: ReportRequest) -> Declared:
@@ -148,4 +167,5 @@ REPORT = declared(
     tables=(EVERYTHING,),
     metrics=METRICS,
     warnings=lambda page: [problem.sentence for problem in page.logdir.problems],
+    exit_code=exit_code,
 )

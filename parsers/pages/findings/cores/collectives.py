@@ -18,9 +18,9 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, short, size, time
 from tpuprof.parsers.ops.device import kind_by_name
-from tpuprof.parsers.pages.findings.budget import Budget
+from tpuprof.parsers.pages.findings.budget import Budget, Steps
 from tpuprof.parsers.pages.findings.claims import COLLECTIVE, Rows
-from tpuprof.parsers.pages.findings.cores.same_ops import BUSY_OWNERS, uneven_op
+from tpuprof.parsers.pages.findings.cores.same_ops import BUSY_OWNERS, differs_on_all, uneven_op
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.findings.ops.groups import (
     NOTHING,
@@ -40,6 +40,11 @@ LEAST_COLLECTIVE = 0.05
 """Every program waits a little for other cores; less than this share is rarely worth hiding. It is of the
 time that can be judged: kernels of unknown work say nothing of what is worth hiding."""
 
+LEAST_ASYNC = 0.03
+"""The ends of asynchronous gathers and sends count from this smaller share on, where they have most of the time: what
+these bring is there long before it is needed. What is reduced has only just been computed, and behind the last of it
+there may be nothing to hide it."""
+
 LEAST_WAITING = 0.02
 """Waiting for cores that have more to do counts from this smaller share on: jitter alone makes less."""
 
@@ -48,6 +53,7 @@ _MOSTLY = 0.5
 
 _HARDLY = 0.01  # share of waiting in collectives that is nothing
 _TO_ALL = re.compile(r"all-to-all")
+_AHEAD = re.compile(r"^(all-gather|collective-permute|send|recv)")
 _ALONG = re.compile(r"^(collective-permute|send|recv)")
 
 
@@ -100,10 +106,12 @@ def _kind(budget: Budget, row: int) -> str:
 def exposed_collectives(budget: Budget) -> Claimed:
     """Collectives on the line of ops, during which nothing else ran on the core."""
     claim, claimed_ps = budget.take_all(*COLLECTIVE), budget.claimed(*COLLECTIVE)
-    worth = claim.worth_ps
-    if worth < LEAST_COLLECTIVE * (budget.whole_ps - uncounted_kernels(budget)[1]):
+    worth, rows, table = claim.worth_ps, budget.rows["collective"], budget.evidence.table
+    ends = [row for row in rows.tolist() if "-done" in table.name[row] and _AHEAD.match(_kind(budget, row))]
+    most_ends = float(budget.op_ps(np.array(ends, np.intp)).sum()) >= _MOSTLY * float(budget.op_ps(rows).sum()) > 0
+    least = LEAST_ASYNC if most_ends else LEAST_COLLECTIVE
+    if worth < least * (budget.whole_ps - uncounted_kernels(budget)[1]):
         return NOTHING
-    rows, table = budget.rows["collective"], budget.evidence.table
     waits, kinds = waits_in(budget), _kinds(budget, rows)
     timing = None if claimed_ps >= 1 else _when_exposed(budget)
     title, place = "Collectives are not hidden behind compute", JumpTarget("timeline")
@@ -197,13 +205,13 @@ def _largest(budget: Budget, rows: Rows, kinds: Sequence[CloneGroup]) -> Iterato
 def imbalance(budget: Budget) -> Claimed:
     """Cores that wait for others because these have more to compute, as with uneven experts or a causal mask.
 
-    They wait in all-to-alls, or in sends along a ring where the busiest core waits least. Then they wait for it in the
-    other collectives too.
+    They wait in all-to-alls, or in any collectives where the busiest core waits least, if it sends along a ring, or if
+    the other cores differ in the same ops too. Then they wait for it in the other collectives as well.
     """
-    steps, along = budget.steps, _uneven_along(budget)
+    steps, uneven = budget.steps, _uneven(budget)
     waits, kind = waits_in(budget, _TO_ALL), "All-to-alls"
-    if along is not None and along.waiting_ps > waits.waiting_ps:
-        waits, kind = along, "Collectives"
+    if uneven is not None and uneven.waiting_ps > waits.waiting_ps:
+        waits, kind = uneven, "Collectives"
     if steps is None or waits.wait_ps is None:
         return NOTHING
     claim = budget.take(COLLECTIVE, waits.wait_ps)
@@ -232,12 +240,14 @@ def imbalance(budget: Budget) -> Claimed:
     return finding, claim
 
 
-def _uneven_along(budget: Budget) -> CollectiveWaits | None:
-    """Sends along the cores, with the time of all collectives, where the busiest core waits least in them.
+def _uneven(budget: Budget) -> CollectiveWaits | None:
+    """Collectives, with the time of all of them, where the busiest core waits least in them because work is uneven.
 
     Stages of a pipeline wait all alike: none of them is what the others wait for.
     """
-    waits, steps = waits_in(budget, _ALONG), budget.steps
+    steps, waits = budget.steps, waits_in(budget, _ALONG)
+    if not waits.is_known and differs_on_all(budget):
+        waits = waits_in(budget)
     if steps is None or not waits.is_known:
         return None
     times = steps.of(*COLLECTIVE)
@@ -250,7 +260,8 @@ def _uneven_along(budget: Budget) -> CollectiveWaits | None:
 
 def _together(budget: Budget, rows: Rows) -> str:
     kinds = _kinds(budget, rows)
-    return kinds[0].name if len(kinds) == 1 else counted(len(rows), _kind(budget, int(rows[0])))
+    are = {_kind(budget, row) for row in rows.tolist()}
+    return kinds[0].name if len(kinds) == 1 else counted(len(rows), are.pop() if len(are) == 1 else "collective")
 
 
 def pipeline_bubbles(budget: Budget) -> Claimed:
@@ -260,8 +271,7 @@ def pipeline_bubbles(budget: Budget) -> Claimed:
     if steps is None or steps.core_count < 2 or not len(rows):
         return NOTHING
     times = budget.op_ps(rows)
-    # stages wait at different times, and all of them some time: the shortest transfer of any is that of each
-    transfer = times * np.minimum(1.0, table.minimum_ps[rows] * table.occurrences[rows] / table.self_ps[rows])
+    transfer = np.minimum(times, [_transfer_ps(budget, steps, row) for row in rows.tolist()])
     claim = budget.take_mean(COLLECTIVE, float((times - transfer).sum()) - budget.claimed(*COLLECTIVE))
     worth = claim.worth_ps
     if worth < LEAST_WAITING * budget.whole_ps or worth < _MOSTLY * float(times.sum()):
@@ -283,6 +293,23 @@ def pipeline_bubbles(budget: Budget) -> Claimed:
         JumpTarget("timeline", table.name[rows[0]]),
     )
     return finding, claim
+
+
+def _transfer_ps(budget: Budget, steps: Steps, row: int) -> float:
+    """What a send along the stages takes on the stage that waits least for it, a step.
+
+    Of one that runs once a step this is the shortest time over the cores in each step. In a loop over turns stages wait
+    in different ones, and each of them does not wait in some: there the shortest time of all is that of each turn.
+    """
+    table, grid = budget.evidence.table, steps.grid
+    a_step = int(table.occurrences[row]) / max(steps.core_count * len(steps), 1)
+    if a_step < _ONCE and table.name[row] in grid.collective_names:
+        times = grid.collective_ps[:, :, grid.collective_names.index(table.name[row])]
+        return float(times.min(axis=0).mean())
+    return float(table.minimum_ps[row]) * a_step
+
+
+_ONCE = 1.5  # the capture may hold a little more than the steps
 
 
 # --- other slices --------------------------------------------------------------------------------------------------

@@ -24,6 +24,9 @@ from tpuprof.parsers.steps.accounts.owners import WAITS, Owner
 BUSIER = 1.05
 """A core is late when it computes this much longer than the median of the others: single steps vary by 1-2 %."""
 
+STANDS_OUT = 4.0
+"""From `SLOWER` on it is late, too, where its excess is this many times that of the next busiest of the others."""
+
 _MOSTLY = 0.5
 
 _MOST = 2 / 3
@@ -62,6 +65,10 @@ class RankedTimes:
         left_out = np.sort(self._rank[rows], axis=0)
         upper = self._of_others(middle, left_out)
         return upper if is_odd else (self._of_others(middle - 1, left_out) + upper) / 2
+
+    def next_of_others(self, rows: Rows) -> Floats:
+        """float64[steps]: the most that any core but some has."""
+        return self._of_others(len(self.values) - len(rows) - 1, np.sort(self._rank[rows], axis=0))
 
     def _of_others(self, place: int, left_out: Rows) -> Floats:
         """float64[steps]: the value at one place in the order of those that are not left out; these by their ranks."""
@@ -124,12 +131,13 @@ def slow_core(budget: Budget) -> Claimed:
     of_it = slower.factor - 1 if not late.when.is_regular else late.factor - 1
     finding = budget.finding(
         "slow-core",
-        f"{late.label} is {share(of_it)} slower than the others at the same ops{late.when.after}",
+        f"{late.label} is {share(of_it)} slower than the others at the same {slower.what}s{late.when.after}",
         claim.worth_ps,
         _LONGER,
         [
             *_sentences(late, steps),
-            f"It is slower at {slower.at} of the {counted(slower.ops, 'largest op')}: the chip, not its work.",
+            f"It is slower at {slower.at} of the {counted(slower.ops, f'largest {slower.what}')}: the chip, not its "
+            "work.",
         ],
         late.step(steps),
         is_estimate=True,
@@ -180,8 +188,8 @@ def _latest(budget: Budget, slower: SlowerCore | None) -> _Late | None:
         return None
     busy = steps.of(*BUSY_OWNERS)
     late = _Waits(steps, busy, BUSIER).latest()
-    if late is None and slower is not None:
-        late = _Waits(steps, busy, SLOWER).latest()
+    if late is None:
+        late = _Waits(steps, busy, SLOWER, apart=0.0 if slower is not None else STANDS_OUT).latest()
     return None if late is None or late.worth_ps < _LEAST_WAIT * budget.whole_ps else late
 
 
@@ -272,10 +280,11 @@ class _Waits:
     Args:
         own: float64[cores, steps], what they may have more of.
         factor, more_ps: by how much more than the others' median.
+        apart: how many times as far from that as the next of the others.
     """
 
-    def __init__(self, steps: Steps, own: Floats, factor: float, more_ps: float = 0.0) -> None:
-        self.steps, self.factor, self.more_ps = steps, factor, more_ps
+    def __init__(self, steps: Steps, own: Floats, factor: float, more_ps: float = 0.0, apart: float = 0.0) -> None:
+        self.steps, self.factor, self.more_ps, self.apart = steps, factor, more_ps, apart
         self.own = RankedTimes(own)
 
     @cached_property
@@ -320,6 +329,8 @@ class _Waits:
         """How late some cores are; None where they are not late."""
         own, others = self.own.values[rows], self.own.others(rows)
         late: Bools = np.all((own > 0) & (own >= self.factor * others + self.more_ps), axis=0)
+        if self.apart:
+            late &= np.all(own - others >= self.apart * (self.own.next_of_others(rows) - others), axis=0)
         excess = -self.own.longer(rows)
         if not late.any():
             return None

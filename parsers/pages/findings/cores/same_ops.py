@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, medians
@@ -15,6 +17,8 @@ from tpuprof.parsers.steps.accounts.owners import Owner
 BUSY: tuple[OpClass, ...] = ("compute", "vector", "copy", "unknown")
 """What a core does by itself: it waits for no other core in it."""
 
+_PRODUCTS: tuple[OpClass, ...] = ("compute",)
+
 BUSY_OWNERS: tuple[Owner, ...] = (*COMPUTING, "uncounted", "copy")
 """Who has the time of these ops in the account."""
 
@@ -23,52 +27,80 @@ SLOWER = 1.02
 
 _NEARLY_ALL = 0.9
 _LEAST_OPS = 5
+_LEAST_CORES = 3
+_UNLIKE = 0.03
+"""Times of an op over a whole capture vary by far less than this share where its work is the same."""
+
 _MOSTLY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class SlowerCore:
-    """A core that is slower at the same ops: which, by what factor, at how many of how many ops."""
+    """A core that is slower at the same ops: which, by what factor, at how many of how many ops.
+
+    `what` these ops are: all, or matrix products alone, as where the matrix unit's clock is held down.
+    """
 
     core: int
     factor: float
     at: int
     ops: int
+    what: str
 
 
-def _same_ops(budget: Budget) -> tuple[Rows, Floats]:
+def _same_ops(budget: Budget, classes: Collection[OpClass] = BUSY) -> tuple[Rows, Floats]:
     """The ops that all cores run equally often, as columns of `core_ops`, and float64[cores, ops], their self time."""
     known = budget.evidence.core_ops
     if known is None or not len(known.cores):
         return np.zeros(0, np.intp), np.zeros((0, 0))
     table = budget.evidence.table
     kinds = dict(zip(zip(table.program_id.tolist(), table.name, strict=True), table.classes(), strict=True))
-    works = np.array([kinds.get(op, "idle") in BUSY for op in known.ops], np.bool_)
+    works = np.array([kinds.get(op, "idle") in classes for op in known.ops], np.bool_)
     chosen = works & (known.self_ps > 0).all(axis=0) & (known.occurrences == known.occurrences[0]).all(axis=0)
     return np.flatnonzero(chosen), known.self_ps[:, chosen].astype(np.float64)
 
 
 def slower_core(budget: Budget) -> SlowerCore | None:
-    """The core that takes longer than the others for ops with nearly all of the time; None where none does."""
+    """The core that takes longer than the others for nearly all ops, or for nearly all products; None without one."""
+    found = _slower_at(budget, BUSY, "op")
+    return found if found is not None else _slower_at(budget, _PRODUCTS, "matrix product")
+
+
+def _slower_at(budget: Budget, classes: Collection[OpClass], what: str) -> SlowerCore | None:
+    """The core that takes longer than the others for ops with nearly all of the time of these classes."""
     known, steps = budget.evidence.core_ops, budget.steps
     if known is None or steps is None or len(known.cores) < 3:
         return None
-    _, times = _same_ops(budget)
+    _, times = _same_ops(budget, classes)
     if times.shape[1] < _LEAST_OPS:
         return None
-    factors = times / medians(times)
+    usual = medians(times)
+    factors = times / usual
     # weighted by time: what a core takes longer in all
-    overall = times.sum(axis=1) / medians(times).sum()
+    overall = times.sum(axis=1) / usual.sum()
     core = int(overall.argmax())
     is_slower = factors[core] >= 1 + (overall[core] - 1) / 2
-    usual = medians(times)
     if overall[core] < SLOWER or usual[is_slower].sum() < _NEARLY_ALL * usual.sum():
         return None  # ops that take no time, such as loops beside their bodies, tell nothing
     if known.cores[core] not in steps.grid.core_names:
         return None
-    return SlowerCore(
-        steps.grid.core_names.index(known.cores[core]), float(overall[core]), int(is_slower.sum()), times.shape[1]
-    )
+    place = steps.grid.core_names.index(known.cores[core])
+    return SlowerCore(place, float(overall[core]), int(is_slower.sum()), times.shape[1], what)
+
+
+def differs_on_all(budget: Budget) -> bool:
+    """Whether ops that take longest on one core take unlike times on the others too.
+
+    Alike chips take alike times for the same work. So what varies there is the work, which could be divided evenly; a
+    core that does more than the others, which do the same, has work of its own.
+    """
+    _, times = _same_ops(budget)
+    if times.shape[0] < _LEAST_CORES or not times.size:
+        return False
+    more = times.max(axis=0) - times.mean(axis=0)
+    ordered = np.sort(times, axis=0)
+    unlike = ordered[-2] - ordered[0] >= _UNLIKE * ordered[0]
+    return bool(more[unlike].sum() > _MOSTLY * more.sum())
 
 
 def uneven_op(budget: Budget) -> str:

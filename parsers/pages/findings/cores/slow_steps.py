@@ -40,7 +40,7 @@ def slow_steps(budget: Budget) -> Claimed:
     steps = budget.steps
     if steps is None or len(steps) < LEAST_STEPS:
         return NOTHING
-    usual = median(steps.longest_ps)
+    usual, of_others = _usual(budget, steps.longest_ps)
     excess = _excess(steps, usual)
     longer = excess >= (SLOW_STEP - 1) * usual
     more, left = _above_median(budget.whole_cells), np.maximum(_above_median(budget.cells), 0.0)
@@ -50,9 +50,12 @@ def slow_steps(budget: Budget) -> Claimed:
     unclaimed = np.where(slow, unclaimed, 0.0)
     timing = when(unclaimed, steps.names, 1.0)
     are_few = slow.sum() <= max(1.0, FEW * len(slow))
-    serves = bool(budget.evidence.serves)  # prefill between runs of decode is what it is for
+    serves = bool(budget.evidence.serves)
     if usual <= 0 or not slow.any() or not (are_few or (timing.period >= LEAST_PERIOD and not serves)):
         return NOTHING
+    module = _module(budget, slow, float(unclaimed[slow].mean()))
+    if serves and module:
+        return NOTHING  # prefill between runs of decode is what it is for: another task, no longer step
     claim = _claim(budget, left, unclaimed)
     worth = claim.worth_ps
     if worth < LEAST_WORTH * budget.whole_ps:
@@ -62,7 +65,6 @@ def slow_steps(budget: Budget) -> Claimed:
     which, factor = f"Step {short(name)}", taken / usual
     if timing.period:
         which, factor = timing.first, float(steps.longest_ps[slow].mean()) / usual
-    module = _module(budget, slow, float(unclaimed[slow].mean()))
     rest = float(excess[longer].sum()) / len(slow) - worth
     without = f"; {time(rest)} a step that other findings count is left out" if rest > LEAST_WORTH * usual else ""
     of_worst: dict[Owner, float] = dict(zip(OWNERS, more[worst].tolist(), strict=True))
@@ -70,9 +72,9 @@ def slow_steps(budget: Budget) -> Claimed:
         "slow-step",
         f"{which} takes {multiple(factor)} times the median{f': it runs {short(module)}' if module else ' step'}",
         worth,
-        f"Time of the slow steps above the median, divided by the number of steps{without}.",
+        f"Time of the slow steps above the median{of_others}, divided by the number of steps{without}.",
         [
-            f"Step {name} takes {time(taken)}, the median {time(usual)}; "
+            f"Step {name} takes {time(taken)}, the median{of_others} {time(usual)}; "
             f"{counted(int(slow.sum()), 'step')} of {len(slow):,} {'is' if slow.sum() == 1 else 'are'} slow.",
             timing.sentence("takes longer than the median by") if timing.period else "",
             f"Only then it runs {sentence_name(module)}." if module else "",
@@ -82,6 +84,15 @@ def slow_steps(budget: Budget) -> Claimed:
         JumpTarget("input" if max(of_worst, key=of_worst.__getitem__) == "input" else "timeline", name),
     )
     return finding, claim
+
+
+def _usual(budget: Budget, longest_ps: Floats) -> tuple[float, str]:
+    """The median step, and words on which steps it is of: not of those that other findings count as longer."""
+    claimed, middle = (budget.whole_cells - budget.cells).mean(axis=0).sum(axis=1), median(longest_ps)
+    explained = claimed >= median(claimed) + (SLOW_STEP - 1) * middle
+    if not explained.any() or explained.all():
+        return middle, ""
+    return median(longest_ps[~explained]), " of the steps that no other finding counts as longer"
 
 
 def _above_median(cells: Floats) -> Floats:

@@ -11,8 +11,10 @@ from tpuprof.parsers.ops.host.activity import Activity, IdleTime
 EXPLAINS = 0.5
 """A host event that fills at least this share of the gaps is named in titles; less may be a coincidence."""
 
-_WAITING = re.compile(r"wait|sleep|acquire|until_?ready|futex|\b(poll|select|join|park)\b", re.IGNORECASE)
-"""Names of host events in which a thread itself waits; they explain nothing."""
+_WAITING = re.compile(
+    r"wait|sleep|acquire|until_?ready|futex|\b(poll|select|join|park)\b|ThreadpoolListener::", re.IGNORECASE
+)
+"""Names of host events in which a thread waits, or runs a pool's work that has no name; they explain nothing."""
 
 
 def working(gaps: IdleTime) -> Sequence[Activity]:

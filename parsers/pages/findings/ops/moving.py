@@ -41,7 +41,8 @@ _LEAST_WASTE = 16 << 10  # bytes of padding that nobody cares about, as in the o
 LEAST_OFFLOAD = 0.03
 """The same for transfers; one that runs beside the computation takes hardly any time on the line of ops."""
 
-_LAYOUT = re.compile(r"^(copy|transpose|reshape|bitcast-convert)( fusion)?$|data formatting")
+_LAYOUT = re.compile(r"^(copy|transpose|reshape|bitcast-convert|loop)( fusion)?$|data formatting")
+"""Categories of ops that change a layout; of loop fusions those that do nothing else are copies at all."""
 
 
 def op_shapes(table: OpTable, row: int) -> tuple[Shape, ...]:

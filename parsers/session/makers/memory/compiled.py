@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.hosts.progress import Meter
 from tpuprof.parsers.hosts.reduction import left_out
 from tpuprof.parsers.memory.model import Capacity
 from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource, files_in_run, reported_capacity
@@ -14,6 +13,7 @@ from tpuprof.parsers.session.pages import MEMORY_PROFILE
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import HostFile
+    from tpuprof.parsers.hosts.progress import Meter
     from tpuprof.parsers.session.session import Session
 
 
@@ -25,12 +25,12 @@ def compiled_modules(session: Session, host: str | None) -> CompiledModules:
     files = session.run.files(host)
 
     def source(file: HostFile, meter: Meter) -> ModuleSource:
-        return _module_source(session, file)
+        return _module_source(session, file, meter)
 
     def capacity() -> Capacity | None:
         return reported_capacity(session.page(MEMORY_PROFILE, host).allocators)
 
-    sources, failures = each_host(files, Meter(files, lambda _: None, session.is_cancelled), source)
+    sources, failures = each_host(files, session.meter(files, decodes=False), source)
     beside = files_in_run(session.run.path)
     sources += [beside] if beside is not None else []
     if not sources:
@@ -38,9 +38,9 @@ def compiled_modules(session: Session, host: str | None) -> CompiledModules:
     return CompiledModules(sources, capacity, session.poll, (*left_out(failures), *session.only_shown))
 
 
-def _module_source(session: Session, file: HostFile) -> ModuleSource:
+def _module_source(session: Session, file: HostFile, meter: Meter) -> ModuleSource:
     known = session.sources.get(file.path)
     if known is None:
-        with closing(opened(file)) as trace:
+        with closing(opened(file, meter)) as trace:
             known = session.sources[file.path] = ModuleSource.of(trace, file.label)
     return known

@@ -32,7 +32,7 @@ def sparse_core(session: Session, host: str | None) -> SparseCorePage:
     damages: list[str] = []
 
     def look(file: HostFile, meter: Meter) -> tuple[HostFile, bool]:
-        with closing(opened(file)) as trace:
+        with closing(opened(file, meter)) as trace:
             if has := has_sparse_cores(trace):
                 return file, has
             damages.extend(problem.sentence for problem in trace.problems)

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import gzip
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.parsers.files.remote.cached import content, fetch, fetched, names, profile, refused
-from tests.support.build import present
+from tests.support.build import host_bytes, present
 from tests.support.servers.web import DATA, Web
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.files.remote.cache import open_remote
 from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.progress import Progress
+from tpuprof.parsers.session.pages import OVERVIEW
+from tpuprof.parsers.session.session import Session
 
 # --- fetched once
 
@@ -203,6 +207,42 @@ def test_bytes_are_kept_as_they_come(web: Web) -> None:
 
 
 # --- cancelling
+
+
+def test_what_is_fetched_shows_while_it_comes(web: Web, cache: Path) -> None:
+    """Through a page, as the app and reports see it."""
+    profile = host_bytes(count=4000)
+    web.files["/big.xplane.pb"] = profile
+    web.holds_after = len(profile) // 2
+    seen: list[Progress] = []
+
+    def on_progress(progress: Progress) -> None:
+        seen.append(progress)
+        if progress.is_fetching:
+            web.hold.set()
+
+    run = open_logdir(f"{web.url}/big.xplane.pb").runs[0]
+    page = Session(run, on_progress).page(OVERVIEW)
+    fetched = [progress.bytes_done for progress in seen if progress.is_fetching]
+    assert len(page.steps) == 4000 and fetched == sorted(fetched) and 0 < fetched[0] < fetched[-1] == len(profile)
+    assert all(progress.bytes_total == len(profile) for progress in seen if progress.is_fetching)
+    assert not seen[-1].is_fetching and seen[-1].events_done == 4000
+
+
+def test_fetching_for_a_page_can_be_cancelled(web: Web, cache: Path) -> None:
+    profile = host_bytes(count=4000)
+    web.files["/big.xplane.pb"] = profile
+    web.holds_after = len(profile) // 2
+    is_wanted = threading.Event()
+    run = open_logdir(f"{web.url}/big.xplane.pb").runs[0]
+
+    def on_progress(progress: Progress) -> None:
+        if progress.is_fetching:
+            is_wanted.set()
+
+    with pytest.raises(Cancelled):
+        Session(run, on_progress, is_wanted.is_set).page(OVERVIEW)
+    assert not web.hold.is_set()
 
 
 def test_cancelling_keeps_what_is_here(web: Web, cache: Path) -> None:

@@ -43,6 +43,35 @@ def hosts(found: Logdir) -> list[list[str]]:
     return [[host.host for host in run.hosts] for run in found.runs]
 
 
+# --- buckets
+
+
+class ClientError(Exception):
+    """What S3's driver raises from: the status lies in what was answered."""
+
+    def __init__(self) -> None:
+        self.response = {"Error": {"Code": "NoSuchBucket"}, "ResponseMetadata": {"HTTPStatusCode": 404}}
+
+
+def no_bucket(path: str, **_: object) -> Any:
+    raise FileNotFoundError("The specified bucket does not exist") from ClientError()
+
+
+def test_a_bucket_that_is_missing_is_missing(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("info", "ls"):
+        monkeypatch.setattr(memory, name, no_bucket)
+    error = refused("memory://nobucket/logs")
+    assert (error.code, error.exit_code) == ("not_found", EXIT_NOT_FOUND)
+    assert error.sentence == "memory://nobucket/logs does not exist." and "connection" not in error.hint
+
+
+def test_of_a_folder_that_is_missing_the_nearest_that_exists_is_named(memory: Any) -> None:
+    memory.pipe("/bucket/logs/train/x", b"x")
+    error = refused("memory://bucket/logs/trian/plugins/profile")
+    assert error.exit_code == EXIT_NOT_FOUND and "did you mean memory://bucket/logs/train?" in error.hint
+    assert "the nearest folder that does is memory://bucket/logs, which holds train" in error.sentence
+
+
 # --- memory://
 
 

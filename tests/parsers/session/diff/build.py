@@ -127,13 +127,13 @@ def check_identity(diff: Diff) -> None:
             return getattr(change, side) or 0.0
 
         of_ops = sum(figure(item.time) for item in diff.ops)
-        classes = {item.name: figure(item.time) for item in diff.classes}
-        idle = classes.pop("idle")
         close = 1e-9 * figure(diff.steps.mean, "after") + 1.0
-        assert abs(of_ops - sum(classes.values())) < close
+        without_ops = sum(figure(item.typical) for item in diff.owners if not item.has_ops)
+        assert abs(sum(figure(item.mean) for item in diff.owners) - figure(diff.steps.mean)) < close
+        assert abs(sum(figure(item.typical) for item in diff.owners) - figure(diff.steps.typical)) < close
         assert abs(of_ops - sum(figure(item.time) for item in diff.categories)) < close
-        assert abs(of_ops + idle - figure(diff.total)) < close
-        assert abs(of_ops + idle + figure(diff.between_cores) - figure(diff.steps.typical)) < close
+        assert abs(of_ops + without_ops - figure(diff.steps.typical)) < close
+        assert figure(diff.total) == figure(diff.steps.typical)
         assert abs(figure(diff.steps.typical) + figure(diff.steps.odd) - figure(diff.steps.mean)) < close
 
 

@@ -19,7 +19,6 @@ from tests.parsers.hosts.test_cache import later
 from tests.parsers.session.diff.build import MS, US, Program, check_identity, diff_of, op, space_of, written
 from tests.support.build import session_at
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
-from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.files.logdir import HostFile
 from tpuprof.parsers.hosts import cache as cache_module
 from tpuprof.parsers.hosts import reader as reader_module
@@ -30,7 +29,7 @@ from tpuprof.parsers.hosts.reduction import Reduction, reduce_host
 from tpuprof.parsers.memory.model import HBM
 from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.model import Change, Diff
-from tpuprof.parsers.session.pages import MEMORY, OVERVIEW, SUMMARIES
+from tpuprof.parsers.session.pages import MEMORY, OVERVIEW
 
 JITTER = (0, 3, -2, 1, -1, 2, -3, 0, 1, -1)
 """Microseconds around a step's time."""
@@ -59,12 +58,9 @@ def test_one_op_takes_longer(tmp_path: Path) -> None:
     assert (copy.before, copy.after, copy.delta, copy.mark) == (10 * MS, 17 * MS, 7 * MS, "more")
     assert diff.ops[0].name == "copy.2"
     assert [item.name for item in diff.ops if item.time.mark == "same"] == ["all-reduce.3", "fusion.1"]
-    assert {item.name: item.time.delta for item in diff.classes} == {
-        "compute": 0.0,
-        "copy": 7 * MS,
-        "collective": 0.0,
-        "idle": 0.0,
-    }
+    assert not diff.classes
+    changes = {item.owner: item.mean.delta for item in diff.owners}
+    assert changes == {"copy": 7 * MS, "collective_transfer": 0, "uncounted": 0, "host": 0}
     assert diff.categories[0].name == "copy" and diff.categories[0].op_class == "copy"
     check_identity(diff)
     assert diff.warnings == () and diff.before.units == len(JITTER) and diff.before.unit_name == "step"
@@ -97,7 +93,8 @@ def test_lengths_and_cores_do_not_matter(tmp_path: Path) -> None:
 def test_waiting_for_the_slowest_core(tmp_path: Path) -> None:
     diff = diff_of(tmp_path, replace(BASE, cores=2), replace(BASE, cores=2, late_ps=4 * MS))
     assert diff.steps is not None and diff.steps.typical.delta == 4 * MS
-    assert diff.total.delta == 2 * MS and diff.between_cores.delta == 2 * MS
+    changes = {item.owner: item.mean.delta for item in diff.owners if item.mean.delta}
+    assert changes == {"host": 2 * MS, "barrier": 2 * MS}
     check_identity(diff)
 
 
@@ -213,18 +210,11 @@ def test_the_demo_against_itself_in_other_lengths(tmp_path: Path) -> None:
     (module,) = diff.modules
     assert module.name == "jit_train_step" and module.peak.mark == "same" and module.problem == ""
     assert module.peak.before == before.page(MEMORY).peaks(before.page(MEMORY).find("jit_train_step")).peaks[0]
-    # op by op in each step gives what the overview's steps have by class
-    (summary,) = before.page(SUMMARIES)
-    assert summary.steps is not None
-    for item in diff.classes:
-        by_class = summary.steps.class_ps[:, list(diff.before.typical), OP_CLASSES.index(item.op_class)]
-        assert item.time.before == pytest.approx(float(by_class.mean()), abs=1.0)
-    # what is in the steps is what the overview says of the whole capture, here but for its margins
-    idle = next(item.time for item in diff.classes if item.name == "idle")
-    overview = {share.op_class: share.time_ps for share in before.page(OVERVIEW).shares}
-    compute = next(item.time for item in diff.classes if item.name == "compute")
-    assert compute.before == pytest.approx(overview["compute"] / 12, rel=1e-3)
-    assert idle.before is not None and 0 <= idle.before < 0.02 * (diff.total.before or 0.0)
+    # the owners are those of the account that the overview shows
+    account = before.page(OVERVIEW).account
+    assert account is not None and diff.steps.mean.before == pytest.approx(account.step_ps)
+    of_account = {each.owner: each.time_ps for each in account.owners if each.time_ps}
+    assert {item.owner: item.mean.before for item in diff.owners if item.mean.before} == pytest.approx(of_account)
     figures = {figure.key: figure.change.before for figure in diff.figures}
     assert figures["flops_utilization_percent"] == before.page(OVERVIEW).performance.flops_utilization_percent
 
@@ -319,7 +309,8 @@ def all_changes(diff: Diff) -> dict[object, Change]:
         found[names], found["count", names] = item.time, item.count
     found |= {f"class {item.name}": item.time for item in diff.classes}
     found |= {f"category {item.name}": item.time for item in diff.categories}
-    found |= {"total": diff.total, "between": diff.between_cores}
+    found |= {f"owner {item.owner}": item.mean for item in diff.owners}
+    found |= {"total": diff.total}
     if steps is not None:
         found |= {"typical": steps.typical, "mean": steps.mean, "median": steps.median, "odd": steps.odd}
     return found

@@ -7,7 +7,8 @@ from typing import Literal, get_args
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.session.diff.model import Change, Diff, OpChange, OpGroupChange, Phase
+from tpuprof.parsers.session.diff.model import Change, Diff, OpChange, OpGroupChange, OwnerChange, Phase
+from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, Owner
 from tpuprof.tui.pages.commands.diff.words import QuantityKind
 
 ViewName = Literal["ops", "categories", "time", "steps", "memory", "figures", "phases", "setup"]
@@ -36,6 +37,7 @@ class ChangeRow:
         note: words on it: a category, what a sum is of, why it is unknown.
         phase: the program that it is of; None for what is of none.
         texts: what a setting is in A and B; None for what is of figures.
+        owner: whose part of a step it is; None for what is of none.
     """
 
     name: str
@@ -47,6 +49,7 @@ class ChangeRow:
     group: OpGroupChange | None = None
     phase: Phase | None = None
     texts: tuple[str | None, str | None] | None = None
+    owner: Owner | None = None
 
 
 def entries(diff: Diff, view: ViewName, apart: bool = False) -> tuple[ChangeRow, ...]:
@@ -107,15 +110,22 @@ def has_clones(diff: Diff) -> bool:
 
 
 def _time(diff: Diff) -> tuple[ChangeRow, ...]:
-    """The classes, and how they add up to the step."""
-    rows = [ChangeRow(item.name, item.time, "time", item.op_class) for item in diff.classes]
+    """The owners of the mean step, the largest first as in its account; the classes where there are none."""
     if diff.steps is None:
+        rows = [ChangeRow(item.name, item.time, "time", item.op_class) for item in diff.classes]
         return (*rows, ChangeRow("all time", diff.total, note="all classes, on the mean core")) if rows else ()
-    if rows:
-        rows.append(ChangeRow("slowest core", diff.between_cores, note="beyond the mean core"))
-    rows.append(ChangeRow("typical step", diff.steps.typical, note="all of the above" if diff.classes else ""))
-    rows.append(ChangeRow("odd steps", diff.steps.odd, note="what they add to the mean"))
-    return (*rows, ChangeRow("mean step", diff.steps.mean, note="typical and odd steps"))
+    owners = sorted(diff.owners, key=_by_size)
+    return (
+        *(ChangeRow(OWNER_TITLES[each.owner], each.mean, owner=each.owner) for each in owners),
+        ChangeRow("mean step", diff.steps.mean, note="all of the above" if owners else "typical and odd steps"),
+        ChangeRow("odd steps", diff.steps.odd, note="what they add to the mean"),
+        ChangeRow("typical step", diff.steps.typical, note="the mean without odd steps"),
+    )
+
+
+def _by_size(each: OwnerChange) -> tuple[bool, float]:
+    """The largest first, what is ideal last."""
+    return each.owner == "ideal", -max(each.mean.before or 0.0, each.mean.after or 0.0)
 
 
 def _memory(diff: Diff) -> tuple[ChangeRow, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.session.diff.model import Diff, MatchedBy, OpChange, OpGroupChange
 from tpuprof.parsers.session.diff.noise import CONFIDENCE, MOST_BATCHES
+from tpuprof.parsers.steps.accounts.owners import OWNER_WORDS
 from tpuprof.tui.draw.card import Card
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.draw.pen import Pen
@@ -48,7 +49,9 @@ def change_card(diff: Diff, row: ChangeRow, pen: Pen) -> list[Line]:
         card.entry(name, side_figure(change, value, row.kind, is_ascii, "not there"))
     if row.kind == "time":
         card.entry("noise", "unknown" if change.noise is None else noise_time(change, is_ascii))
-        card.entry("per", f"{per_unit(diff)}, on the mean core")
+        card.entry("per", f"{'a step' if row.owner else per_unit(diff)}, on the mean core")
+    if row.owner is not None:
+        card.say(f"{OWNER_WORDS[row.owner]}.")
     card.known("note", row.note if row.op is None else None)
     if row.group is not None:
         _write_clones(card, diff, row.group)
@@ -122,7 +125,8 @@ _MEANING = (
     "a program changes), then by category, shape and framework op. What is left is new or gone.",
     "Clones, which are copies of an op and the same op of other layers, are one row: their changes add up, and their "
     "noise is that of the sum, so that what is lost in the noise of each may show.",
-    "The changes of all ops, of idle time and of waiting for the slowest core add up to that of the typical step.",
+    "Where time goes is the account of the mean step: its owners' changes add up to that of the mean step, odd steps "
+    "included. The changes of all ops and of the owners of moments without an op add up to that of the typical step.",
     "Kinds of ops are HLO categories, opcodes and targets of custom calls. A kind is new or gone where one run alone "
     "has it in its typical steps and nearly all ops of both are known by kind.",
     "Phases are the programs of a run, such as prefill and decode. Each is compared with its counterpart, the program "

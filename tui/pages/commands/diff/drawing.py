@@ -183,6 +183,8 @@ def table_title(diff: Diff, name: ViewName) -> str:
         "setup": "Versions, flags, profiler's options",
         "figures": "Figures of the overview",
     }
+    if diff.steps is not None:
+        titles["time"] = "Where the mean step goes, and what changed"
     return titles.get(name, f"Change {per_unit(diff)}, on the mean core")
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.session.diff.model import Change, Diff, OpChange, Side
 from tpuprof.parsers.session.diff.noise import CONFIDENCE
+from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS, OWNERS
 from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.format import UNKNOWN, count
 from tpuprof.tui.draw.layout import cut
@@ -88,6 +89,15 @@ _OF_CLASSES = (
     attribute("name", VERBATIM, "its name"),
     attribute("class", VERBATIM, "the class of its ops", name="op_class"),
     *_change("time", "time"),
+)
+OWNER_CHANGES: Table[Any] = object_table(
+    "owners",
+    (
+        attribute("owner", VERBATIM, "; ".join(f"{owner}: {OWNER_WORDS[owner]}" for owner in OWNERS)),
+        Metric("title", VERBATIM, lambda of: OWNER_TITLES[of.owner], "what the account of a step calls it"),
+        *_change("mean", "time"),
+        *_change("typical", "time", "typical."),
+    ),
 )
 CLASSES: Table[Any] = object_table("classes", _OF_CLASSES)
 CATEGORIES: Table[Any] = object_table("categories", _OF_CLASSES)
@@ -189,7 +199,18 @@ PHASES: Table[Any] = object_table(
 )
 
 
-TABLES: tuple[Table[Any], ...] = (CLASSES, CATEGORIES, KINDS, GROUPS, OPS, MODULES, KEY_METRICS, PHASES, SETTINGS)
+TABLES: tuple[Table[Any], ...] = (
+    OWNER_CHANGES,
+    CLASSES,
+    CATEGORIES,
+    KINDS,
+    GROUPS,
+    OPS,
+    MODULES,
+    KEY_METRICS,
+    PHASES,
+    SETTINGS,
+)
 """What JSON lists, each the attribute of `Diff` of its key."""
 
 
@@ -217,8 +238,7 @@ METRICS: tuple[Metric[Diff], ...] = (
     *_change_metrics("steps.minimum", "the shortest step"),
     *_change_metrics("steps.maximum", "the longest step"),
     *_change_metrics("steps.odd", "what odd steps add to the mean"),
-    *_change_metrics("total", "all classes on the mean core"),
-    *_change_metrics("between_cores", "the slowest core beyond the mean core"),
+    *_change_metrics("total", "all owners of a typical step; without steps all classes on the mean core"),
 )
 
 

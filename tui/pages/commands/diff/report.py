@@ -1,8 +1,7 @@
 """The report on a comparison, in every format.
 
 JSON has the schema ``tpuprof.diff/1``; beside the fields and figures it holds `before` and `after`, the two runs, and
-where it is asked for `regression`: `{allowed_fraction, outcome, sentence}`. With `between_cores` the classes add up to
-the typical step.
+where it is asked for `regression`: `{allowed_fraction, outcome, sentence}`. The owners add up to the mean step.
 """
 
 from __future__ import annotations
@@ -115,7 +114,8 @@ def markdown(content: JudgedDiff, _: TextLook, limit: int) -> str:
         simulated = ", **times are simulated**" if side.simulated else ""
         lines.append(f"- {name}: {escaped(side.name)} ({escaped(', '.join(what))}){simulated}")
     lines += ["", *_steps(diff)]
-    lines += _section(f"Where time goes, {per_unit(diff)} on the mean core", changes.entries(diff, "time"))
+    where = f"Where time goes, {per_unit(diff)} on the mean core" if diff.steps is None else "Where the mean step goes"
+    lines += _section(where, changes.entries(diff, "time"))
     ops = drawing.changed(diff, "ops")
     together = ", clones as one row" if changes.has_clones(diff) else ""
     lines += _section(f"Ops that changed{together}", ops, limit or MOST_OPS)

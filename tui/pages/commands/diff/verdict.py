@@ -9,6 +9,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.session.diff.model import Change, Diff, Mark
 from tpuprof.parsers.session.diff.noise import RESOLUTION
+from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.layout import clean
 from tpuprof.tui.pages.commands.diff.words import noise_time, noise_words, per_unit, relative, signed
@@ -16,12 +17,12 @@ from tpuprof.tui.pages.commands.diff.words import noise_time, noise_words, per_u
 _MOST_NAMED = 3
 _LEAST_SHARE = 0.1  # of the whole change, what a part of it must be to be named
 _EXPLAINED = 0.5  # share of the change that the named ops must explain; else it is explained by category
-_IDLE, _WAITING = "idle", "waiting for the slowest core"
+_IDLE, _OWNER = "idle", "owner"
 
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """What adds to a change: an op, a category, or, with its name as its kind, idle time and waiting."""
+    """What adds to a change: an op, a category, an owner of moments without an op, or idle time without steps."""
 
     name: str
     change: Change
@@ -98,7 +99,7 @@ def _where(others: Sequence[Contribution]) -> str:
     counts = Counter(part.kind for part in others if part.delta != 0)
     places = [counted(counts["op"], "other op")] if counts["op"] else []
     places += [counted(counts["category"], "other category", "other categories")] if counts["category"] else []
-    places += [word for word in (_IDLE, _WAITING) if counts[word]]
+    places += [part.name for part in others if part.kind == _OWNER and part.delta != 0]
     return " and ".join([", ".join(places[:-1]), places[-1]] if len(places) > 1 else places)
 
 
@@ -116,8 +117,8 @@ def _all_the_same(diff: Diff, ascii_only: bool) -> str:
 def _named(diff: Diff, change: Change, ascii_only: bool) -> tuple[str, float, list[Contribution]]:
     """The largest parts of a change in words, what is left of it, and the parts that add up to that."""
     whole = change.delta or 0.0
-    others = [Contribution(_IDLE, item.time, _IDLE) for item in diff.classes if item.name == "idle"]
-    others.append(Contribution(_WAITING, diff.between_cores, _WAITING))
+    others = [Contribution(_IDLE, item.time, _OWNER) for item in diff.classes if item.name == "idle"]
+    others += [Contribution(OWNER_TITLES[of.owner], of.typical, _OWNER) for of in diff.owners if not of.has_ops]
     parts = [Contribution(op.name, op.time, "op") for op in diff.ops] + others
     named = _largest(parts, whole, change)
     left = whole - sum(part.delta for part in named)

@@ -14,6 +14,10 @@ QuantityKind = Literal["time", "bytes", "percent", "text"]
 """What a figure counts: picoseconds, bytes, or percent of something; or that there are texts instead."""
 
 
+_LEAST = 0.5
+"""Less than half of a picosecond or byte is what rounding leaves of nothing."""
+
+
 class MarkLook(NamedTuple):
     """How a mark reads in a table, and what a comparison is called whose step has it; each with its style."""
 
@@ -59,8 +63,9 @@ def signed(value: float | None, kind: QuantityKind, ascii_only: bool) -> str:
         return UNKNOWN
     if kind == "percent":
         return f"{value:+.1f} pp" if abs(value) >= 0.05 else "0 pp"
-    text = figure(abs(value), kind, ascii_only)
-    return text if not value else f"{'+' if value > 0 else '-'}{text}"
+    if abs(value) < _LEAST:
+        return figure(0.0, kind, ascii_only)
+    return f"{'+' if value > 0 else '-'}{figure(abs(value), kind, ascii_only)}"
 
 
 def relative(change: Change) -> str:

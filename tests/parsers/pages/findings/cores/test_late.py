@@ -48,7 +48,14 @@ def test_a_core_that_computes_longer_while_the_others_wait_is_found() -> None:
 
 
 def test_a_core_that_is_hardly_later_is_none() -> None:
-    assert found("straggler", cores(one(4.9))) is None
+    assert found("straggler", cores(one(1.9))) is None
+
+
+def test_a_core_that_is_a_little_later_is_found_where_the_others_are_alike() -> None:
+    assert the("straggler", cores(one(4))).worth_ps == 4 * US
+    unlike = np.asarray(one(4))
+    unlike[5] += 2
+    assert found("straggler", cores(unlike)) is None
 
 
 def test_a_core_that_is_late_now_and_then_as_others_are_is_none() -> None:
@@ -172,6 +179,37 @@ def test_ops_that_take_no_time_do_not_clear_a_slow_chip() -> None:
     times[:, 5] = 1  # a loop beside its body takes as long on all cores
     finding = the("slow-core", with_(proof, core_ops=CoreOpTimes(known.cores, known.ops, times, known.occurrences)))
     assert "It is slower at 5 of the 6 largest ops: the chip, not its work." in finding.evidence
+
+
+def test_a_chip_that_is_slow_at_matrix_products_alone_is_slow() -> None:
+    products = [Op(f"fusion.{number}", "convolution fusion", 300) for number in range(6)]
+    passes = [Op(f"add.{number}", "loop fusion", 300) for number in range(6)]
+    proof = slower([1.12] * 6)
+    ops = tuple((7, op.name) for op in (*products, *passes))
+    times = np.full((8, 12), 1000)
+    times[3, :6] = 1240
+    known = CoreOpTimes(tuple(f"host0:{core}" for core in range(8)), ops, times, np.full((8, 12), 10))
+    finding = the("slow-core", with_(evidence(proof.grid, [*products, *passes]), core_ops=known))
+    assert finding.title == "Core host0:3 is 24.0% slower than the others at the same matrix products"
+    assert "It is slower at 6 of the 6 largest matrix products: the chip, not its work." in finding.evidence
+
+
+def test_work_that_the_other_cores_have_unlike_shares_of_is_uneven_and_not_one_cores_own() -> None:
+    """Experts of four cores: what the busiest has beyond the mean can be given to the others."""
+    loads = [30.0, 60.0, 25.0, 20.0]
+    busy = np.repeat(70 + np.array(loads)[:, None], 10, axis=1)
+    reduces = Op("reduce-scatter.1", "reduce-scatter", 1050, occurrences=40)
+    experts, rest = Op("experts.1", "custom-call", 300), Op("fusion.1", "loop fusion", 700)
+    steps = grid({"vector": busy, "collective": 130 - busy}, cores=4, collectives={reduces.name: 130 - busy})
+    times = np.array([[round(load * US), 70 * US] for load in loads])
+    names = tuple(f"host0:{core}" for core in range(4))
+    known = CoreOpTimes(names, ((7, "experts.1"), (7, "fusion.1")), times, np.full((4, 2), 10))
+    proof = with_(evidence(steps, [experts, rest, reduces], cores=4), core_ops=known)
+    finding = the("imbalance", proof)
+    assert finding.worth_ps == pytest.approx((60 - sum(loads) / 4) * US)
+    assert found("straggler", proof) is None
+    alike = with_(proof, core_ops=replace(known, self_ps=np.array([[20, 70], [60, 70], [20, 70], [20, 70]]) * US))
+    assert found("imbalance", alike) is None
 
 
 def test_waits_for_a_slow_chip_are_neither_bubbles_nor_uneven_work() -> None:

@@ -108,3 +108,12 @@ def test_steps_that_are_idle_at_another_rhythm_do_not_hide_slow_ones() -> None:
     proof = evidence(grid({"compute": 100 + np.array(slower(60, 3, 7, count=12)), "idle": idle}, steps=12))
     assert the("idle", proof).title.startswith("Every 4th step the device is idle")
     assert the("slow-step", proof).worth_ps == pytest.approx(10 * US)
+
+
+def test_steps_that_are_idle_do_not_make_the_usual_step_longer() -> None:
+    """Half of twelve steps are longer: the median of all lies between them and the others."""
+    idle = np.array(slower(90, 1, 5, 9, count=12))
+    steps = grid({"compute": 100 + np.array(slower(60, 2, 6, 10, count=12)), "idle": idle}, steps=12)
+    finding = the("slow-step", evidence(steps))
+    assert finding.worth_ps == pytest.approx(15 * US)
+    assert "the median of the steps that no other finding counts as longer 100 µs" in finding.evidence[0]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpuprof.parsers.files.source_lines import SourceExcerpt
-from tpuprof.parsers.memory.oom.account import MemoryAccount
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
+from tpuprof.tui.draw.buffers.owners import fit_words, notable
 from tpuprof.tui.draw.buffers.sizes import binary_short
 from tpuprof.tui.draw.layout import Composed, cut, cut_middle, filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
@@ -22,7 +22,6 @@ from tpuprof.tui.pages.commands.oom.draw.table import BufferRow, OomView, rows_o
 _LEAST_ROWS = 4  # rows of the table that it keeps when lines are few
 _CARD = 150  # cells from which on the card of the buffer under the cursor stands beside the table
 _REMARK, _MOST_REMARKS = 18, 3  # lines from which on a remark is shown above a table, and how many with many lines
-_LEAST_OWNER = 0.005  # of the need
 _AIRY = 34  # lines from which on blank lines stand between the sections
 
 
@@ -128,17 +127,14 @@ def _plan_lines(triage: Triage, pen: Pen, height: int | None) -> list[Line]:
         style: StyleKey = "good" if triage.plan.fits else "warn"
         wrapped = pen.wrap(triage.plan.sentence + costs, style, [(" plan: ", "strong")])
         lines += wrapped if height is None else wrapped[: 1 if height < _REMARK else 3]
-    if triage.account is not None and triage.kind == "compile" and triage.need.buffers:
-        words = ", ".join(f"{owner} {binary_short(size)}" for owner, size in _owners(triage.account))
+    elif triage.fit is not None:
+        wrapped = pen.wrap(fit_words(triage.fit), "dim" if triage.fit.unknown else "text", [(" ", "text")])
+        lines += wrapped if height is None else wrapped[:1]
+    if triage.account is not None and triage.kind in ("compile", "module") and triage.need.buffers:
+        words = ", ".join(f"{owner} {binary_short(size)}" for owner, size in notable(triage.account))
         wrapped = pen.wrap(words, "text", [(" whose: ", "strong")])
         lines += wrapped if height is None else wrapped[: 0 if height < _REMARK else 1 if height < _AIRY else 2]
     return lines
-
-
-def _owners(account: MemoryAccount) -> list[tuple[str, int]]:
-    """The owners with a share that is worth a word, the largest first, and what is unknown."""
-    least = account.total_bytes * _LEAST_OWNER
-    return [(owner, size) for owner, size in account.owners.items() if size >= least or owner == "unknown"]
 
 
 def _shares(triage: Triage, height: int | None, taken: int, is_trying: bool) -> tuple[int | None, int | None, int]:
