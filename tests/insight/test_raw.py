@@ -372,7 +372,6 @@ def test_nothing_is_found_of_gpus(name: str, shared: Path) -> None:
     assert not _overview(_of(shared, name)).findings
 
 
-@pytest.mark.xfail(reason="launches on the CPU are said to be none: two of its events are Execute calls", strict=True)
 @pytest.mark.shared
 def test_that_no_device_was_traced_is_what_the_planes_say(shared: Path) -> None:
     profile = _of(shared, "cpu-only")

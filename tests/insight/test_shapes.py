@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.insight.cases.all import HALF_OF
-from tests.insight.cases.case import HALVES, Case
+from tests.insight.cases.case import HALVES, JOBS, Case
 from tests.insight.cases.shapes.all import CASES, SHAPES
 from tests.insight.cases.shapes.models import block, decoder, sharded
 from tests.insight.cases.shapes.shape import Plant
@@ -36,11 +36,12 @@ def _of(launch: Launch, word: str) -> np.ndarray[tuple[int, ...], np.dtype[np.in
 
 
 def test_each_shape_is_in_both_halves() -> None:
-    shapes = {case.shape for case in CASES}
+    shapes = {case.shape for case in CASES if case.later != JOBS}
     assert len(shapes) >= 16
     for shape in shapes:
         for count, what in enumerate(("healthy", "problem", "pair")):
-            halves = Counter(HALF_OF[case.name] for case in CASES if case.shape == shape and len(case.planted) == count)
+            alike = [case for case in CASES if case.shape == shape and len(case.planted) == count]
+            halves = Counter(HALF_OF[case.name] for case in alike)
             assert all(halves[half] for half in HALVES), (shape, what)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -63,7 +64,10 @@ def test_problems_are_worth_what_a_user_would_care_for() -> None:
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case.is_healthy][::3], ids=lambda case: case.name)
 def test_a_plant_changes_nothing_else(case: Case) -> None:
-    """Ops that take the same without noise take the same with noise, on every core in every step."""
+    """Ops that take the same without noise take the same with noise, on every core in every step.
+
+    What is changed is few ops, those of layers with numbers counted once.
+    """
     if case.scene.chips != case.without.chips:
         pytest.skip("the chips are what differs")
     if any(
@@ -76,7 +80,7 @@ def test_a_plant_changes_nothing_else(case: Case) -> None:
     assert same
     for label in same:
         assert np.array_equal(ours[label][1], theirs[label][1]), label
-    changed = {label.split("|")[1] for label in (ours.keys() ^ same) | (theirs.keys() ^ same)}
+    changed = {re.sub(r"_\d+/", "/", label.split("|")[1]) for label in (ours.keys() ^ same) | (theirs.keys() ^ same)}
     assert len(changed) <= 10, changed
 
 

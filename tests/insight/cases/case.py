@@ -14,9 +14,12 @@ from tests.insight.simulator.scene import Scene, compiled, play
 
 Half = Literal["tuned", "held"]
 HALVES: tuple[Half, ...] = ("tuned", "held")
-Part = Literal["single", "shapes", "pairs"]
-PARTS: tuple[Part, ...] = ("single", "shapes", "pairs")
-"""What is scored by itself: problems of well-known programs, those of other shapes, and two problems at once."""
+Part = Literal["single", "shapes", "pairs", "jobs", "pairs of jobs"]
+PARTS: tuple[Part, ...] = ("single", "shapes", "pairs", "jobs", "pairs of jobs")
+"""What is scored by itself: problems of well-known programs, those of other shapes, and two problems at once; and those
+of `shapes/jobs`, which came last."""
+
+JOBS = "jobs"
 
 
 WORTHLESS = ("memory-full", "no-device", "uncounted")
@@ -60,7 +63,10 @@ class Case:
     @property
     def part(self) -> Part:
         """What it is scored with."""
-        return "pairs" if len(self.planted) > 1 else "shapes" if self.shape else "single"
+        is_pair = len(self.planted) > 1
+        if self.later == JOBS:
+            return "pairs of jobs" if is_pair else "jobs"
+        return "pairs" if is_pair else "shapes" if self.shape else "single"
 
     @property
     def set(self) -> str:

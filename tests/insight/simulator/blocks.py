@@ -43,7 +43,7 @@ def matrix_ps(
     code: Code, m: int, k: int, n: int, batch: int = 1, precision: str = "default", pad: bool = True
 ) -> float:
     """Time of the matrix unit for products of [m, k] by [k, n], of padded ones unless `pad` is False."""
-    side = 256 if "v6" in code.device.kind else 128
+    side = 256 if code.device.kind.startswith(("TPU v6", "TPU v7")) else 128
     if pad:
         m, k, n = (ceil(size / unit) * unit for size, unit in ((m, 8), (k, side), (n, side)))
     return 2.0 * m * k * n * batch * PASSES[precision] / (code.device.flops * MATRIX_REACHED) * 1e12
@@ -235,13 +235,33 @@ def across_slices(code: Code, value: Value, transfer_ps: float) -> Value:
     back = code.emit("recv", tuple_of(value.shape, array("u32"), scalar("pred")), [sent])
     done = code.emit("recv-done", value.shape, [back])
     for part in (sent, back, done):
-        part.is_host_transfer = True
-        part.channel_id = 900
-        part.frontend_attributes.map["_xla_host_transfer_handler_name"] = b"xla_megascale_runtime"
-        part.frontend_attributes.map["_xla_host_transfer_rendezvous"] = b"all-reduce.7"
+        _by_megascale(part)
     for part in (sent, back):
         code.run(part, 4 * US, f"host {part.opcode.decode()}", 0, Traffic())
     return code.run(done, transfer_ps, "host recv-done", 0, Traffic())
+
+
+def start_across_slices(code: Code, value: Value, transfer_ps: float, slices: Groups) -> Value:
+    """Starts what `across_slices` waits for; cores of different `slices` begin when the last of their group does."""
+    shape = tuple_of(value.shape, array("u32"), scalar("pred"))
+    sent = _by_megascale(code.emit("send", shape, [value]))
+    code.run(sent, 4 * US, "host send", 0, Traffic())
+    back = _by_megascale(code.emit("recv", shape, [sent]))
+    return code.start(back, transfer_ps, "host", slices, category="host recv", traffic=Traffic())
+
+
+def arrive_across_slices(code: Code, started: Value) -> Value:
+    """Waits for an array from another slice."""
+    done = _by_megascale(code.emit("recv-done", started.shape.tuple_shapes[0], [started]))
+    return code.wait(done, started, "host recv-done", Traffic())
+
+
+def _by_megascale(part: Value) -> Value:
+    part.is_host_transfer = True
+    part.channel_id = 900
+    part.frontend_attributes.map["_xla_host_transfer_handler_name"] = b"xla_megascale_runtime"
+    part.frontend_attributes.map["_xla_host_transfer_rendezvous"] = b"all-reduce.7"
+    return part
 
 
 def permute(code: Code, value: Value, route: Groups) -> Value:

@@ -28,6 +28,8 @@ V4 = Device("TPU v4", 1.05e9, 275e12, 1228e9, 1.05e9 * 12288, 1.05e9 * 4096, 45e
 V5E = Device()
 V5P = Device("TPU v5", 1.75e9, 459e12, 2765e9, 1.75e9 * 12288, 1.75e9 * 4096, 90e9, 95 << 30)
 V6E = Device("TPU v6 Lite", 1.75e9, 918e12, 1638e9, 1.75e9 * 13312, 1.75e9 * 9216, 90e9, int(31.25 * 2**30))
+V7X = Device("TPU v7x", 1.9e9, 1153.5e12, 3690e9, 1.9e9 * 13312, 1.9e9 * 9216, 93e9, int(94.75 * 2**30))
+"""Of v7x, one of the two cores of a chip, which are devices of their own."""
 
 MATRIX_REACHED, HBM_REACHED = 0.86, 0.87
 """Shares of the peaks that good ops of these programs reach."""
@@ -51,13 +53,13 @@ _NUMBER = re.compile(r"\.\d+$")
 class Built(Module):
     """A module that was built here, indexed as the compiled ones are."""
 
-    def __init__(self, name: str, proto: hlo_pb2.HloModuleProto) -> None:
+    def __init__(self, name: str, proto: hlo_pb2.HloModuleProto, variant: str = "") -> None:
         self.name = name
         self.module = proto
         self.proto = hlo_pb2.HloProto(hlo_module=proto)
         self.proto_bytes = self.proto.SerializeToString(deterministic=True)
         self.facts = {}
-        self.program_id = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
+        self.program_id = int.from_bytes(hashlib.sha256((name + variant).encode()).digest()[:8], "little")
         self._texts = {}
         self.index()
 
@@ -136,10 +138,11 @@ class Code:
     Args:
         name: such as ``jit_train_step``.
         device: the chip that it is compiled for; cores: how many run it together.
+        variant: what tells it from other programs of its name, such as the sizes that it was compiled for.
     """
 
-    def __init__(self, name: str, device: Device, cores: int = 1) -> None:
-        self.name, self.device, self.cores = name, device, cores
+    def __init__(self, name: str, device: Device, cores: int = 1, variant: str = "") -> None:
+        self.name, self.device, self.cores, self.variant = name, device, cores, variant
         self.proto = hlo_pb2.HloModuleProto(name=name.encode(), entry_computation_name=b"main")
         self._names: Counter[str] = Counter()
         self._labels: Counter[str] = Counter()
@@ -299,13 +302,24 @@ class Code:
         for group in groups:
             value.replica_groups.add(replica_ids=group)
 
-    def start(self, value: Value, transfer_ps: float, engine: str, groups: Groups = (), route: Groups = ()) -> Value:
+    def start(
+        self,
+        value: Value,
+        transfer_ps: float,
+        engine: str,
+        groups: Groups = (),
+        route: Groups = (),
+        category: str = "",
+        traffic: Traffic | None = None,
+    ) -> Value:
         """Makes an instruction the start of something asynchronous that takes so long once its turn comes."""
-        if (groups or route) and value.opcode != b"fusion":  # the collective inside of one has them
+        has_groups = value.opcode not in (b"fusion", b"recv")  # the collective inside of one has them, or the runtime
+        if (groups or route) and has_groups:
             self.attach(value, groups)
             for pair in route:
                 value.source_target_pairs.add(source=pair[0], target=pair[1])
-        op = self._op(value, US // 16, transfer_ps, engine=engine, groups=groups, route=route)
+        flops = 0 if category else None
+        op = self._op(value, US // 16, transfer_ps, category, flops, traffic, engine, groups, route)
         self._scopes[-1].items.append(Item("start", self._register(value, op)))
         return value
 
@@ -317,9 +331,10 @@ class Code:
         """Waits for the end of what was started."""
         return self.wait(self.emit(opcode, shape, [started], base), started)
 
-    def wait(self, value: Value, started: Value) -> Value:
+    def wait(self, value: Value, started: Value, category: str = "", traffic: Traffic | None = None) -> Value:
         """Makes an instruction the end of what was started."""
-        number = self._register(value, self._op(value, US // 16, 0))
+        flops = 0 if category else None
+        number = self._register(value, self._op(value, US // 16, 0, category, flops, traffic))
         self._scopes[-1].items.append(Item("done", number, self._op_of[started.id]))
         return value
 
@@ -376,7 +391,7 @@ class Code:
         entry = self._scopes[0]
         last = entry.computation.instructions[-1]
         self._close(self.emit("tuple", tuple_of(last.shape), [last]))
-        module = Built(self.name, self.proto)
+        module = Built(self.name, self.proto, self.variant)
         return Program(module, tuple(_counted(module, timed) for _, timed in self._ops), tuple(entry.items))
 
 

@@ -238,11 +238,12 @@ def _between_slices(scene: Scene, played: Played, host: int) -> list[tuple[int, 
     """Begin, end and bytes of what the host's first core received from other slices."""
     found = []
     for launch in played.launches if scene.traced == "all" else ():
+        started = {done: start for start, done in launch.pairs}
         for row, op in enumerate(launch.ops.tolist()):
             value = launch.program.ops[op].op.instruction
             if value.opcode == b"recv-done" and "_xla_host_transfer_rendezvous" in value.frontend_attributes.map:
-                begin = int(launch.starts[row, host * scene.cores])
-                end = begin + int(launch.durations[row, host * scene.cores])
+                begin = int(launch.starts[started.get(row, row), host * scene.cores])
+                end = int(launch.starts[row, host * scene.cores] + launch.durations[row, host * scene.cores])
                 found.append((begin, end, shape_bytes(value.shape)))
     return found
 

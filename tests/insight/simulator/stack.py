@@ -36,6 +36,7 @@ class Stack:
         scanned: layers are turns of a loop. numbered: the scope of each of them else, with its number for ``{}``.
         micro: micro-batches of a step, turns of a loop `over` both passes.
         rows: of f32 parameters of this width that each core updates; 0 for none.
+        variant: what tells it from other programs of its name.
     """
 
     tokens: int
@@ -54,9 +55,10 @@ class Stack:
     model: str = "Transformer"
     source: str = "transformer.py:51"
     name: str = "jit_step"
+    variant: str = ""
 
     def build(self, device: Device, cores: int) -> Program:
-        code = Code(self.name, device, cores)
+        code = Code(self.name, device, cores, self.variant)
         x = given = code.param("bf16", self.tokens, self.width)
         emit_all(code, x, self.first)
         with ExitStack() as around:

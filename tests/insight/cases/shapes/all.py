@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.insight.cases.shapes import fleets, others, rhythms, trains
 from tests.insight.cases.shapes.dialects import all as dialects
+from tests.insight.cases.shapes.jobs import all as jobs
 
-SHAPES = (*trains.SHAPES, *others.SHAPES, *rhythms.SHAPES, *fleets.SHAPES, *dialects.SHAPES)
+SHAPES = (*trains.SHAPES, *others.SHAPES, *rhythms.SHAPES, *fleets.SHAPES, *dialects.SHAPES, *jobs.JOBS)
 CASES = tuple(case for shape in SHAPES for case in shape.cases())

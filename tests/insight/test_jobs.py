@@ -1,0 +1,132 @@
+"""What must hold of the jobs, and of the parts of programs that they brought into the simulator."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.insight.cases.all import CASES, HALF_OF, SHOWN
+from tests.insight.cases.case import JOBS
+from tests.insight.simulator.code import DCN_BYTES, DCN_LATENCY_PS, V4, V5E, V5P, V6E, V7X
+from tests.insight.simulator.parts import Part
+from tests.insight.simulator.play import Chips, Launch, Played
+from tests.insight.simulator.scene import Scene, compiled, play
+from tests.insight.simulator.schedules import AcrossSlices, Dispatched, OneForwardOneBackward, Windowed, WithinSlices
+from tests.insight.simulator.stack import Gemms, Stack
+from tests.insight.simulator.tensors import Kept, RandomBits, RunningSum, Sort, Summed
+
+CASES_OF_JOBS = [case for case in CASES if case.later == JOBS]
+MULTIPLIES = Gemms(((0, 0, 0),) * 2, "dot_general")
+QUIET = Chips(jitter=0)
+
+
+def _played(*parts: Part, cores: int = 4, chips: Chips = QUIET) -> Played:
+    """A step of two products and these parts, of cores without noise."""
+    stack = Stack(8192, 4096, 1, (MULTIPLIES,), once=parts)
+    return play(Scene((stack,), V5P, cores=cores, steps=4, chips=chips))
+
+
+def _costs(part: Part) -> float:
+    """Picoseconds a step of a part."""
+    return _played(part).step_ps - _played().step_ps
+
+
+def _of(launch: Launch, word: str) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """Durations [event, core] of a run's ops whose scope has a word."""
+    scopes = [launch.program.ops[op].op.instruction.metadata.op_name.decode() for op in launch.ops.tolist()]
+    return launch.durations[[word in scope for scope in scopes]]
+
+
+def test_jobs_are_many_of_all_chips_and_held_back_until_they_are_shown() -> None:
+    counts = Counter(len(case.planted) for case in CASES_OF_JOBS)
+    assert counts[1] >= 32
+    assert counts[2] >= 16
+    assert counts[0] >= 24
+    assert {HALF_OF[case.name] for case in CASES_OF_JOBS if case.name not in SHOWN} == {"held"}
+    assert {case.scene.device for case in CASES_OF_JOBS} == {V4, V5E, V5P, V6E, V7X}
+
+
+def test_stages_work_on_each_microbatch_forward_and_backward_once() -> None:
+    even = OneForwardOneBackward(6, (MULTIPLIES,), (MULTIPLIES,) * 2)
+    launches = [
+        play(Scene((work,), V5P, cores=4, steps=2, chips=QUIET)).launches[0]
+        for work in (even, replace(even, bubbles=True))
+    ]
+    for launch in launches:
+        assert ((_of(launch, "body/stage") > 0).sum(axis=0) == 6 * 2).all()
+        assert ((_of(launch, "transpose(stage)") > 0).sum(axis=0) == 6 * 4).all()
+    whole, waiting = (int((launch.end - launch.begin).max()) for launch in launches)
+    stage = (_of(launches[0], "stage").sum(axis=0) / 6).max()
+    assert 3 * stage <= waiting - whole <= 6 * stage
+
+
+@pytest.mark.parametrize("scatters", [False, True])
+def test_products_in_windows_are_the_whole_product(scatters: bool) -> None:
+    window = Windowed((8192,), scatters=scatters)
+    blocks, whole = (_played(replace(window, bad=bad)).launches[0] for bad in (False, True))
+    flops = [
+        sum(launch.program.ops[op].op.flops for op in launch.ops.tolist() if "fusion" in _name(launch, op))
+        for launch in (blocks, whole)
+    ]
+    assert flops[0] == flops[1]
+    moved = 8192 * 4096 * 2 * 3 / 4 / (2 * V5P.link_bytes) * 1e12
+    assert _costs(replace(window, bad=True)) - _costs(window) == pytest.approx(moved, rel=0.1)
+
+
+def _name(launch: Launch, op: int) -> str:
+    return launch.program.ops[op].op.instruction.name.decode()
+
+
+def test_an_exchange_between_slices_beside_enough_work_costs_nothing() -> None:
+    on_the_way = (4 << 20) / DCN_BYTES * 1e12 + DCN_LATENCY_PS
+    work = (MULTIPLIES,) * 8
+    assert _costs(AcrossSlices(4, work)) - _costs(AcrossSlices(0, work)) <= 0.01 * on_the_way
+    assert _costs(AcrossSlices(4, bad=True)) == pytest.approx(on_the_way, rel=0.02)
+
+
+def test_a_slice_waits_for_the_other_only_where_they_exchange() -> None:
+    slow = Chips(jitter=0, speed=((3, 1.5),))
+    within = _played(WithinSlices("reduce-scatter", 4096, bad=True), chips=slow)
+    ends = within.launches[0].end - within.launches[0].begin
+    assert ends[0] == ends[1] < ends[2] == ends[3]
+    across = _played(AcrossSlices(4, bad=True), chips=slow)
+    ends = across.launches[0].end - across.launches[0].begin
+    assert ends[0] == ends[2] < ends[1] <= ends[3]
+
+
+def test_uneven_experts_have_as_many_tokens_as_even_ones() -> None:
+    uneven = Dispatched((0.6, 1.6, 0.9, 0.9), hidden=8192)
+    lengths = [_of(_played(replace(uneven, bad=bad)).launches[0], "experts")[0] for bad in (True, False)]
+    assert lengths[0].sum() == pytest.approx(lengths[1].sum(), rel=1e-6)
+    assert lengths[0].max() == pytest.approx(1.6 * lengths[1].max(), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "part", [Sort(length=1 << 20), RunningSum(), RandomBits(), Kept()], ids=lambda part: type(part).__name__
+)
+def test_what_is_done_badly_takes_more_than_twice_as_long(part: Sort | RunningSum | RandomBits | Kept) -> None:
+    assert _costs(part) > 2 * max(_costs(replace(part, bad=False)), 0)
+
+
+def test_a_running_sum_by_windows_grows_with_the_square_of_its_length() -> None:
+    short, long = (_costs(RunningSum(rows=64, length=length)) for length in (8192, 16_384))
+    assert long / short == pytest.approx(4, rel=0.05)
+
+
+def test_sums_in_f32_take_bf16_operands() -> None:
+    launch = _played(Summed(((0, 8192),))).launches[0]
+    (op,) = [op for op in launch.ops.tolist() if "convolution_fusion" in _name(launch, op)]
+    value = launch.program.ops[op].op.instruction
+    kinds = [operand.shape.element_type for operand in launch.program.module.operands(value)]
+    assert kinds == [16, 16]
+    assert value.shape.element_type == 11
+
+
+def test_programs_of_one_name_have_ids_of_their_own() -> None:
+    stack = Stack(512, 512, 1, (MULTIPLIES,), name="jit_step_fun")
+    first, second = compiled(Scene((replace(stack, variant="32"), replace(stack, variant="64"))))
+    assert first.module.name == second.module.name
+    assert first.module.program_id != second.module.program_id
