@@ -2,6 +2,7 @@
 
     python tests/bench/many_hosts.py [--hosts 64] [--size 50MB] [--distinct 3] [--workers 1 2 4] [--keep]
     python tests/bench/many_hosts.py --merge 1024
+    python tests/bench/many_hosts.py --timeline 1 8 64 [--size 2MB]
 
 Makes a few distinct profiles with the demo script and copies them until there are enough (3.2 GB by default, below
 `.work`, removed at the end unless kept), then makes the overview in a fresh process for each number of workers; `auto`
@@ -11,6 +12,9 @@ first one left in the cache.
 
 `--merge` makes pages of so many hosts from summaries alone: those of the demo, each host's a copy with other names and
 times. Nothing is read or decoded.
+
+`--timeline` opens the timeline of so many hosts in a fresh process: wall and CPU time until the first frame stands, and
+until all hosts that are a row each on a screen of fifty rows are read; and the peak memory at either time.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -57,6 +62,49 @@ if __name__ == "__main__":
     mine, theirs = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     cpu = sum(usage.ru_utime + usage.ru_stime for usage in (mine, theirs))
     print(json.dumps([wall, partials[:1], cpu, mine.ru_maxrss, theirs.ru_maxrss, len(page.hosts), len(partials)]))
+"""
+
+
+TIMELINE_RUN = """
+import json, resource, sys, time
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.session.session import Session
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import BLOCK
+from tpuprof.tui.pages import load_of
+from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
+if __name__ == "__main__":
+    run = open_logdir(sys.argv[1]).find_run(None)
+    session, shown, taken = Session(run), {}, []
+    begin = time.perf_counter()
+    def measure():
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+        taken.append((time.perf_counter() - begin, time.process_time(), peak))
+    def publish(part, payload):
+        hosts = shown.get("hosts")
+        if part == "hosts":
+            shown["hosts"] = payload
+        elif part == "timeline":
+            shown["page"] = TimelinePage(payload.timeline)
+        elif part == "host" and payload.read.timeline is not None:
+            hosts.take(payload.number, payload.read)
+            if "page" in shown:
+                shown["page"].extend(hosts.timeline)
+            else:
+                shown["page"] = TimelinePage(hosts.timeline, len(hosts.reads), hosts)
+            hosts.trim(shown["page"].view.rows.hosts_in_sight)
+        if part in ("host", "timeline"):
+            shown["page"].lines(Pen(160, BLOCK), 60)
+            if not taken:
+                measure()
+    load_of("timeline")(session, run, None, publish)
+    view = shown["page"].view
+    if view.hosts is not None:
+        view.fold_all()
+        while wanted := view.hosts.wanted(view.rows.hosts_in_sight, view.rows.folding.hosts):
+            load_of(wanted[0])(session, run, wanted[1], publish)
+    measure()
+    print(json.dumps([round(figure, 2) for figures in taken for figure in figures]))
 """
 
 
@@ -110,6 +158,20 @@ def measured(folder: Path, workers: str, is_second: bool = False) -> Figures:
     return Figures(workers, hosts, wall, first[0] if first else None, partials, cpu, parent / unit, worker / unit)
 
 
+def timelines(counts: Sequence[int], size: str, distinct: int) -> None:
+    """Opens the timelines of so many hosts, and prints how long that took."""
+    for hosts in counts:
+        folder = logdir(hosts, size, distinct)
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+        command = [sys.executable, "-c", TIMELINE_RUN, str(folder)]
+        done = [subprocess.run(command, env=environment, capture_output=True, text=True, check=True) for _ in range(3)]
+        best = [min(figures) for figures in zip(*(json.loads(each.stdout) for each in done), strict=True)]
+        shutil.rmtree(folder)
+        first, first_cpu, first_peak, whole, whole_cpu, peak = best
+        print(f"{hosts} hosts of {size}: first frame {first} s ({first_cpu} s CPU, {first_peak:.0f} MB)", end="; ")
+        print(f"all in sight {whole} s ({whole_cpu} s CPU, {peak:.0f} MB)", flush=True)
+
+
 def merge(hosts: int) -> None:
     """Makes pages of many hosts' summaries; prints CPU seconds, and the peak memory so far."""
     with closing(Trace.open(demo_path())) as trace:
@@ -143,7 +205,11 @@ def main() -> None:
     parser.add_argument("--workers", nargs="+", default=["1", "2", "4", "auto"])
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--merge", type=int, metavar="HOSTS", help="make pages of so many hosts' summaries instead")
+    parser.add_argument("--timeline", type=int, nargs="+", metavar="HOSTS", help="open the timeline of so many hosts")
     given = parser.parse_args()
+    if given.timeline:
+        timelines(given.timeline, given.size, given.distinct)
+        return
     if given.merge:
         merge(given.merge)
         return

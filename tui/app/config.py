@@ -32,7 +32,15 @@ KEY_NAMES: Mapping[str, str] = {
     **{"d": "pan_right mark_run next_device", "f": "fit", "0": "whole", "[": "previous_step", "]": "next_step"},
     **{"{": "previous_gap previous_peak", "}": "next_gap next_peak", ".": "next_event", ",": "previous_event"},
     **{"(": "interval_begin", ")": "interval_end", "M": "measure", ">": "follow", "<": "follow_back"},
-    **{"z": "fold", "Z": "fold_all", "p": "pin at_peak pause next_phase", "P": "previous_phase", "L": "live_arrays"},
+    **{
+        "z": "fold",
+        "Z": "fold_all",
+        "J": "next_host",
+        "K": "previous_host",
+        "p": "pin at_peak pause next_phase",
+        "P": "previous_phase",
+        "L": "live_arrays",
+    },
     **{"F": "filter_tracks", "x": "what_to_do", "e": "edit"},
 }
 """The keys that can be moved, as people write them, and what they do on one page or another. All of it moves along."""

@@ -116,12 +116,12 @@ class CurrentRun:
         tab = self._context.tabs[name]
         wanted = tab.wanted if tab.is_whole else name
         if wanted and self.has_overview and not self.is_loading:
-            self.load_page(wanted)
+            self.load_page(wanted, host=tab.wanted_host if tab.is_whole else None)
 
-    def load_page(self, name: str, *, of_all_hosts: bool = False) -> None:
-        """Loads another page of what is shown."""
+    def load_page(self, name: str, *, of_all_hosts: bool = False, host: str | None = None) -> None:
+        """Loads another page of what is shown, of one of its hosts where that is named."""
         if self.run is not None:
-            host, core = (None, None) if of_all_hosts else (self.host, self.core)
+            host, core = (None, None) if of_all_hosts else (host or self.host, self.core)
             self.load(Request(self.path, self.run.name, host, self._logdir_as_read, (name,), core))
 
     def reload(self) -> None:

@@ -281,6 +281,7 @@ class _OpenRun:
         self.job = job
         self._start = self._clock()
         self._last = self._start - PROGRESS_SECONDS
+        self._was_fetching = False
 
     def on_progress(self, progress: Progress) -> None:
         """Posts the progress unless one was posted just before; called on any decoding thread."""
@@ -289,6 +290,8 @@ class _OpenRun:
             if now - self._last < PROGRESS_SECONDS:
                 return
             self._last = now
+            if progress.is_fetching != self._was_fetching:  # how fast bytes come says nothing about decoding them
+                self._start, self._was_fetching = now, progress.is_fetching
         elapsed, done, total = now - self._start, progress.bytes_done, progress.bytes_total
         is_early = elapsed < _ESTIMATE_FROM_SECONDS or not 0 < done <= total
         left = None if is_early else elapsed * (total - done) / done

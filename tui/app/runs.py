@@ -25,17 +25,38 @@ if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.pages.hosts.model import HostsPage
     from tpuprof.parsers.session.diff.model import Diff
-    from tpuprof.parsers.session.run_facts import RunFacts
+    from tpuprof.parsers.session.run_facts import KnownRuns, RunFacts
 
 TELL_SECONDS = 0.1  # the least time between two calls of `tell`
 ReadFacts = Callable[["Run", Callable[[], bool]], "RunFacts"]
 
 
-def read_facts(run: Run, is_cancelled: Callable[[], bool]) -> RunFacts:
-    """`parsers.session.run_facts.run_facts`, imported when called."""
-    from tpuprof.parsers.session.run_facts import run_facts  # noqa: PLC0415 - numpy
+class KeptFacts:
+    """Reads facts of the runs of a list, on one worker thread, and keeps them for the next time that the app runs.
 
-    return run_facts(run, is_cancelled=is_cancelled)
+    Args:
+        options: whether anything is kept, and how much.
+    """
+
+    def __init__(self, options: AppOptions) -> None:
+        self._options = options
+        self._known: KnownRuns | None = None
+        self.place = ""
+        """The path of the list's log folder; to be set before anything is read."""
+
+    def read(self, run: Run, is_cancelled: Callable[[], bool]) -> RunFacts:
+        """See `parsers.session.run_facts.KnownRuns`, which is imported when this is called."""
+        if self._known is None:
+            from tpuprof.parsers.session.opening import known_runs  # noqa: PLC0415 - numpy
+
+            options = self._options
+            self._known = known_runs(self.place, cache=options.cache, cache_bytes=options.cache_bytes)
+        return self._known.facts(run, is_cancelled)
+
+    def keep(self) -> None:
+        """Puts what is new into the cache."""
+        if self._known is not None:
+            self._known.keep()
 
 
 def _identity(run: Run) -> tuple[str, float, int, int]:
@@ -65,14 +86,20 @@ class FactsReader:
     Args:
         tell: called on the worker's thread when facts have come, at most every `TELL_SECONDS` and at the end.
         read: reads one run's facts; a test puts its own here.
+        keep: called on the worker's thread when a job ends, however it does.
         clock: seconds.
     """
 
     def __init__(
-        self, tell: Callable[[], object], read: ReadFacts = read_facts, clock: Callable[[], float] = time.monotonic
+        self,
+        tell: Callable[[], object],
+        read: ReadFacts,
+        clock: Callable[[], float] = time.monotonic,
+        keep: Callable[[], object] = lambda: None,
     ) -> None:
         self._tell = tell
         self._read = read
+        self._keep = keep
         self._clock = clock
         self._known: dict[object, RunFacts] = {}
         self._job: FactsJob | None = None
@@ -94,6 +121,12 @@ class FactsReader:
 
     def work(self, job: FactsJob) -> None:
         """Reads the runs of a job, in their order."""
+        try:
+            self._read_all(job)
+        finally:
+            self._keep()
+
+    def _read_all(self, job: FactsJob) -> None:
         last, is_told = self._clock(), True
         for run in job.runs:
             try:
@@ -117,6 +150,7 @@ class ListPopups:
     Args:
         compare: called with the older and the newer of two runs; None where runs can't be compared.
         now: seconds since 1970, for the age of runs.
+        options: what is kept of runs.
     """
 
     def __init__(
@@ -125,12 +159,14 @@ class ListPopups:
         current_run: CurrentRun,
         compare: Callable[[Run, Run], object] | None,
         now: Callable[[], float],
+        options: AppOptions,
     ) -> None:
         self._context = context
         self._current_run = current_run
         self._compare = compare
         self._now = now
-        self._facts = FactsReader(lambda: context.post_news(self, None))
+        self._kept = KeptFacts(options)
+        self._facts = FactsReader(lambda: context.post_news(self, None), self._kept.read, keep=self._kept.keep)
         self._list: Any = None
 
     def open_runs(self, marked: Run | None = None) -> None:
@@ -138,6 +174,7 @@ class ListPopups:
         logdir = self._current_run.logdir
         if logdir is None:
             return
+        self._kept.place = logdir.query
         look, title, shown = self._context.look, f"Runs in {printable(logdir.query)}", self._current_run
         callbacks = self._facts.facts, shown.open_run, self._compare, self._now
         self._list = load_above("runs")(look, title, logdir.runs, *callbacks, shown.run, self._facts.cancel, marked)

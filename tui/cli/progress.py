@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.cli.common import can_redraw, line_width
+from tpuprof.tui.draw.format import size
 
 if TYPE_CHECKING:
     from tpuprof.parsers.hosts.progress import Progress
@@ -60,7 +61,11 @@ class ProgressLine(RedrawnLine):
             self._due = self._clock() + EVERY_SECONDS
             share = 100 * progress.bytes_done // progress.bytes_total if progress.bytes_total else 100
             which = f" ({progress.host_index + 1} of {progress.host_count})" if progress.host_count > 1 else ""
-            self.draw(f"reading {printable(progress.host)}{which}: {share} %, {progress.events_done:,} events")
+            metrics = f"{share} %, {progress.events_done:,} events"
+            if progress.is_fetching:
+                metrics = f"{share} %, {size(progress.bytes_done)} of {size(progress.bytes_total)}"
+            does = "fetching" if progress.is_fetching else "reading"
+            self.draw(f"{does} {printable(progress.host)}{which}: {metrics}")
         finally:
             self._lock.release()
 

@@ -12,6 +12,7 @@ from dataclasses import field
 from importlib import import_module
 from typing import Any, Generic
 
+from tpuprof.parsers.base.errors import EXIT_OK
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.tui.draw.pen import Pen
@@ -199,6 +200,7 @@ def declared(
     csv_table: fields.Table[Any] | None = None,
     warnings: Callable[[Content], Sequence[str]] = lambda page: page.warnings,  # type: ignore[attr-defined]
     check: Callable[[Mapping[str, Any], Format, int | None], None] = lambda _, __, ___: None,
+    exit_code: Callable[[Content], int] = lambda _: EXIT_OK,
 ) -> Report[Content]:
     """A report in every format.
 
@@ -206,7 +208,7 @@ def declared(
         name: of the page, in the schema of its JSON.
         read: reads it from a run.
         declare: says what it holds.
-        tables, metrics, csv_table, warnings, check: as of a `Report`.
+        tables, metrics, csv_table, warnings, check, exit_code: as of a `Report`.
     """
     writers = {
         "json": lambda content, asked: _json(name, declare(content, asked)),
@@ -214,7 +216,7 @@ def declared(
         "md": lambda content, asked: _markdown(declare(content, asked)),
         "text": lambda content, asked: _text(declare(content, asked), asked),
     }
-    return Report(read, writers, tables, metrics, warnings, csv_table or tables[0], check)
+    return Report(read, writers, tables, metrics, warnings, csv_table or tables[0], check, exit_code)
 
 
 def _json(name: str, page: Declared) -> str:

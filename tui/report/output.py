@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.files.folder_search import is_pprof_name, is_profile, names_in
+from tpuprof.parsers.files.folder_search import is_pprof_name, is_profile
 from tpuprof.parsers.files.logdir import Logdir, local_path
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ Write = Callable[[bytes], object]
 Produce = Callable[[Write], None]  # makes a report: calls what it is given with piece after piece
 _COMPRESSION = 6
 _FOR_ME = 0o600
-_NAMES_LOOKED_AT = 20_000
 
 
 def text_pieces(pieces: Iterable[str]) -> Produce:
@@ -66,7 +65,10 @@ def stream_stdout(produce: Produce) -> None:
 
 
 def check_output(path: str, logdir: Logdir, inputs: Iterable[str] = ()) -> None:
-    """Sees, before any work, that `path` may be written: it is nothing that is read, and lies in no folder of profiles.
+    """Sees, before any work, that `path` may be written: it is nothing that is read, and lies in no folder of a run.
+
+    Such is ``plugins/profile`` with all below it, and each folder that the report's own profiles lie in. A folder that
+    happens to hold other profiles, such as the current one, takes a report as it takes any file.
 
     Args:
         inputs: files that are read beside the logdir's profiles, whatever they are called.
@@ -89,7 +91,7 @@ def check_output(path: str, logdir: Logdir, inputs: Iterable[str] = ()) -> None:
     elif _is_one_of(target, read):
         sentence = f"{shown} is a file that the report is made from; a report is not written over it."
         hint = "give the report another name"
-    elif _in_run_folder(folder) or any(is_profile(item) for item in names_in(folder, _NAMES_LOOKED_AT)):
+    elif _in_run_folder(folder) or _holds_hosts(folder, logdir):
         sentence = f"{shown} lies in a folder of profiles; nothing is written beside them."
         hint = "write it to another folder"
     else:
@@ -113,6 +115,12 @@ def _is_one_of(target: str, paths: Iterable[str]) -> bool:
 def _in_run_folder(folder: str) -> bool:
     """Whether ``…/plugins/profile`` is the folder or above it."""
     return ("plugins", "profile") in pairwise(folder.split(os.sep))
+
+
+def _holds_hosts(folder: str, logdir: Logdir) -> bool:
+    """Whether a profile that is read lies in the folder."""
+    files = {os.path.dirname(os.path.realpath(host.path)) for run in logdir.runs for host in run.hosts}
+    return folder in files
 
 
 def stream_file(path: str, produce: Produce, compressed: bool = False, *, is_private: bool = False) -> None:

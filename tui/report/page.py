@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
+from tpuprof.parsers.base.errors import EXIT_OK
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs
 
@@ -107,6 +108,7 @@ class Report(Generic[Content]):
         csv_table: the table that CSV holds.
         check: sees, before any work, that the page's own options, the format and the limit go together; raises
             `ProfileError`.
+        exit_code: of the command, once the page is printed.
     """
 
     read: Callable[[ReportRequest], Content]
@@ -116,6 +118,7 @@ class Report(Generic[Content]):
     warnings: Callable[[Content], Sequence[str]] = lambda _: ()
     csv_table: Table[Any] | None = None
     check: Callable[[Mapping[str, Any], Format, int | None], None] = lambda _, __, ___: None
+    exit_code: Callable[[Content], int] = lambda _: EXIT_OK
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ def progress_line(progress: Progress, seconds_left: float | None, pen: Pen) -> A
     done, total = progress.bytes_done, progress.bytes_total
     host = f"host {progress.host_index + 1}/{progress.host_count} "
     sizes = f"  {size(done)} of {size(total)}"
-    metrics = f"{sizes}  {events(progress.events_done)} events"
+    metrics = f"{sizes}  {fetched_or_events(progress)}"
     left = "" if seconds_left is None else f"  {wait(seconds_left)} left"
     tail: list[AnySpan] = [("  Esc", "bar.key"), (" cancels ", "bar.dim")]
     room = pen.width - len(host) - len(metrics) - len(left) - line_width(tail) - 1
@@ -158,6 +158,11 @@ def progress_line(progress: Progress, seconds_left: float | None, pen: Pen) -> A
     spans: list[AnySpan] = [(f" {host}", "bar"), (full, "bar.key"), (rest, "bar.dim")]
     spans += [(metrics, "bar"), (left, "bar.strong"), (each, "bar.dim"), *tail]
     return pad(spans, pen.width, "bar")
+
+
+def fetched_or_events(progress: Progress) -> str:
+    """What the bytes so far gave: ``4.1 M events``; ``fetched`` while the file is still on its way."""
+    return "fetched" if progress.is_fetching else f"{events(progress.events_done)} events"
 
 
 def progress_bar(done: int, total: int, cells: int, glyphs: Glyphs) -> tuple[str, str]:

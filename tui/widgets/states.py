@@ -9,7 +9,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.format import count, size
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span
-from tpuprof.tui.widgets.chrome import events, progress_bar, wait
+from tpuprof.tui.widgets.chrome import fetched_or_events, progress_bar, wait
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.errors import ProfileError
@@ -100,8 +100,7 @@ def _progress(progress: Progress | None, seconds_left: float | None, pen: Pen) -
         (f"host {progress.host_index + 1} of {progress.host_count}", "text"),
         (f"   {size(done)}", "strong"),
         (f" of {size(total)}", "dim"),
-        (f"   {events(progress.events_done)}", "strong"),
-        (" events", "dim"),
+        (f"   {fetched_or_events(progress)}", "strong" if progress.is_fetching else "text"),
     ]
     if seconds_left is not None:
         metrics += [(f"   {wait(seconds_left)}", "strong"), (" left", "dim")]

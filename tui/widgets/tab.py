@@ -76,6 +76,11 @@ class Tab(LineCanvas):
         """Name of a page that one of its views shows and that is to be read now; empty where there is none."""
         return ""
 
+    @property
+    def wanted_host(self) -> str | None:
+        """Of which host that page is to be read; None for the one that is shown, or all."""
+        return None
+
     def show_failure(self, page: str, error: ProfileError) -> None:
         """Shows in the view of that page why it could not be read."""
 

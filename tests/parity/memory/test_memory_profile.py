@@ -37,7 +37,7 @@ from tests.support.build import PlaneBuilder
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.memory.allocators.at_peak import EARLIER, STACK
 from tpuprof.parsers.memory.allocators.model import ActiveAllocation, AllocatorProfile
-from tpuprof.parsers.memory.allocators.profile import FLAT_DEVICE, host_memory, memory_profile_of, module_runs
+from tpuprof.parsers.memory.allocators.profile import FLAT_DEVICE, host_memory, memory_profile_of, runs_of_devices
 
 CLOCK = "XProf leaves out where the line's clock begins; ours is the trace's clock, as in the trace viewer"
 LAST_EVENT = "XProf takes the event that stands last in the file, of whatever thread; ours is the largest reported"
@@ -173,7 +173,7 @@ def shown_as_xprof(trace: Trace) -> Comparison:
 
 def our_modules(trace: Trace) -> dict[str, Value]:
     """The runs of modules, device after device as in the file."""
-    runs = module_runs(trace)
+    runs = runs_of_devices(trace)
     fields: dict[str, Value] = {}
     for at, row in enumerate(np.argsort(runs.device, kind="stable").tolist()):
         fields |= {

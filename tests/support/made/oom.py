@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tpuprof.parsers.memory.account.need import Need
 from tpuprof.parsers.memory.model import Buffer
-from tpuprof.parsers.memory.oom.model import Advice, Need, OomLog, OomReport, Toggle, WhatIfEstimate
+from tpuprof.parsers.memory.oom.model import Advice, OomLog, OomReport, Toggle, WhatIfEstimate
 from tpuprof.parsers.memory.oom.triage import Triage, Trial, parts_of_report
 
 GIB = 1 << 30

@@ -15,7 +15,9 @@ from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.device import is_tensor_core
 from tpuprof.parsers.steps.groups.groups import GROUP_STATS, event_groups
+from tpuprof.parsers.steps.launches import Launches
 from tpuprof.parsers.steps.requests.requests import REQUEST_STATS, HostRequests, has_requests, host_requests
+from tpuprof.parsers.steps.spans.runs import module_runs
 
 US = 1_000_000  # picoseconds
 LAUNCH = 12
@@ -162,4 +164,5 @@ def requests_of(trace: Trace) -> HostRequests:
     cores = [plane for plane in trace.planes if is_tensor_core(plane)]
     host = read_host(trace, tuple(dict.fromkeys((*GROUP_STATS, *REQUEST_STATS))))
     groups = event_groups(host, cores) if host is not None and has_requests(host) else None
-    return host_requests(host, groups, cores)
+    launches = Launches.of(host)
+    return host_requests(host, groups, cores, [launches.of_runs(module_runs(plane)) for plane in cores])

@@ -30,15 +30,19 @@ def has_jax() -> bool:
 
 
 @contextmanager
-def jax_program(port: int) -> Iterator[None]:
+def jax_program(port: int, *command: str) -> Iterator[None]:
     """A program that computes, with a server at the port; ended at the end.
+
+    Args:
+        command: what the interpreter runs in place of this file; it prints ``ready`` and ends with its standard input.
 
     Raises:
         RuntimeError: it did not start; with what it said.
     """
     environ = {**os.environ, "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}
     program = subprocess.Popen(
-        [interpreter(), str(Path(__file__).resolve()), str(port)],
+        [interpreter(), *(command or (str(Path(__file__).resolve()), str(port)))],
+        cwd=Path(__file__).parents[3],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

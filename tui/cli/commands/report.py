@@ -40,8 +40,9 @@ def run_report(args: argparse.Namespace) -> int:
     logdir, modules = _opened(args.path, page)
     printing.check_output(args, logdir, inputs=modules or ())
     is_packed = args.format == "perfetto" and (args.output or "").lower().endswith(".gz")
-    printing.write_report(args, _printed(args, config, page, logdir, modules is not None), is_packed)
-    return EXIT_OK
+    made, exit_code = _printed(args, config, page, logdir, modules is not None)
+    printing.write_report(args, made, is_packed)
+    return exit_code
 
 
 def _describe(args: argparse.Namespace, page: Page) -> int:
@@ -110,8 +111,8 @@ def _refuse_modules(path: str, page: Page) -> None:
 
 def _printed(
     args: argparse.Namespace, config: Config, page: Page, logdir: Logdir, only_hlo: bool
-) -> str | Iterable[str] | Produce:
-    """Reads the page and hands it to the writer of the format."""
+) -> tuple[str | Iterable[str] | Produce, int]:
+    """Reads the page and hands it to the writer of the format; the command's exit code comes with what that made."""
     report = page.load_report()
     with decoding_shown() as on_progress:
 
@@ -127,4 +128,4 @@ def _printed(
     if args.format in WITHOUT_WARNINGS:
         for warning in report.warnings(content):
             common.note(f"note: {warning}")
-    return made
+    return made, report.exit_code(content)

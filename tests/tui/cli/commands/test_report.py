@@ -124,7 +124,6 @@ def test_nothing_is_written_among_profiles(call: Call, logdir: Path, tmp_path: P
         folder / "host0.xplane.pb",
         folder / "report.json",
         folder.parent / "report.json",
-        loose / "report.json",
         tmp_path / "new.xplane.pb",
         alias,
         folder,
@@ -132,8 +131,38 @@ def test_nothing_is_written_among_profiles(call: Call, logdir: Path, tmp_path: P
     ):
         call.error(EXIT_USAGE, "report", "overview", logdir, "--output", file)
     call.error(EXIT_USAGE, "report", "overview", odd, "--output", odd)
+    call.error(EXIT_USAGE, "report", "overview", loose, "--output", loose / "report.json")
     call.error(EXIT_USAGE, "report", "overview", logdir, "--output", "")
     assert content(tmp_path) == before
+
+
+def test_a_folder_that_happens_to_hold_another_profile_takes_a_report(call: Call, logdir: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.xplane.pb"
+    other.write_bytes(host_bytes())
+    call("report", "overview", logdir, "--output", tmp_path / "report.json", "--format", "json")
+    assert json.loads((tmp_path / "report.json").read_text())["schema"] == "tpuprof.overview/1"
+    assert other.read_bytes() == host_bytes()
+
+
+def test_runs_that_cannot_be_read_show_in_the_exit_code(call: Call, logdir: Path) -> None:
+    """What could be read is listed all the same."""
+    call("report", "runs", logdir)
+    broken = logdir / "plugins" / "profile" / "2020_01_01_00_00_00"
+    broken.mkdir()
+    (broken / "host0.xplane.pb").write_bytes(b"")
+    listed = json.loads(call("report", "runs", logdir, "--format", "json", code=EXIT_UNREADABLE).out)["runs"]
+    assert [len(run["hosts"]) for run in listed] == [2, 0]
+    assert "0 bytes" in listed[1]["problems"][0]["sentence"]
+    (broken / "host0.xplane.pb").write_bytes(b"\n\x05no, it is none" * 9)
+    call("report", "runs", logdir)  # nobody has looked into it
+    assert "not a profile" in call("report", "runs", logdir, "--facts", "--format", "json", code=EXIT_UNREADABLE).out
+
+
+def test_the_empty_file_that_xprof_leaves_beside_a_profile_is_no_module(call: Call, logdir: Path) -> None:
+    before = call.json("report", "memory", logdir, "--format", "json")
+    (logdir / "plugins" / "profile" / RUN / "NO_MODULE.hlo_proto.pb").write_bytes(b"")
+    assert before["run"]["hosts"] == ["host0", "host1"]
+    assert call.json("report", "memory", logdir, "--format", "json") == before
 
 
 def test_a_file_that_cannot_be_written_leaves_nothing(
@@ -156,14 +185,15 @@ def test_the_timeline_in_every_format(call: Call, logdir: Path) -> None:
         for part in ([], ["--from", "0", "--to", "0.0000002"], ["--track", "XLA ops"]):
             out, err = call("report", "timeline", logdir, "--format", form, *part)
             assert "XLA Ops" in out
-            assert (form == "csv") == ("note: this is host0, one of 2 hosts" in err) == ("2 hosts" not in out)
+            assert (form == "csv") == ("note: clocks not aligned" in err) == ("clocks not aligned" not in out)
+            assert "host0" in out and "host1" in out
     document = call.json("report", "timeline", logdir, "--format", "json", "--host", "host1")
     assert document["run"]["hosts"] == ["host1"] and document["warnings"] == []
     assert [track["events"] for track in document["tracks"] if not track["is_derived"]] == [4, 4]
 
 
 def test_an_interval_is_milliseconds(call: Call, logdir: Path) -> None:
-    command = ["report", "timeline", str(logdir), "--format", "json"]
+    command = ["report", "timeline", str(logdir), "--host", "host0", "--format", "json"]
     for part, interval in (
         (["--from", "0.0000001", "--to", ".000000250"], (100, 250)),  # picoseconds
         (["--from", "0.00000010099"], (100, 400)),
@@ -175,9 +205,9 @@ def test_an_interval_is_milliseconds(call: Call, logdir: Path) -> None:
 
 def test_the_events_of_a_limit(call: Call, logdir: Path) -> None:
     command = ["report", "timeline", str(logdir), "--format", "json", "--from", "0", "--limit"]
-    for limit, count in (("3", 3), ("0", 8)):
+    for limit, count in (("3", 3), ("0", 16)):
         document = call.json(*command, limit)
-        assert (len(document["events"]), document["event_count"]) == (count, 8)
+        assert (len(document["events"]), document["event_count"]) == (count, 16)
 
 
 def test_no_such_track_or_host(call: Call, logdir: Path) -> None:
@@ -199,11 +229,11 @@ def test_a_trace_for_perfetto(call: Call, logdir: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "a.json.gz", "b.json.GZ", "logs"]
 
 
-def test_a_trace_for_perfetto_is_of_one_host(call: Call, logdir: Path) -> None:
-    assert (
-        call("report", "timeline", logdir, "--format", "perfetto").err
-        == "note: this is host0, one of 2 hosts; --host shows another one\n"
-    )
+def test_a_trace_for_perfetto_is_of_all_hosts(call: Call, logdir: Path) -> None:
+    out, err = call("report", "timeline", logdir, "--format", "perfetto")
+    assert err.startswith("note: clocks not aligned")
+    names = {e["args"]["name"] for e in json.loads(out)["traceEvents"] if e["name"] == "process_name"}
+    assert names == {"host0 /device:TPU:0", "host1 /device:TPU:0"}
 
 
 def test_a_trace_for_perfetto_is_not_for_a_terminal(monkeypatch: pytest.MonkeyPatch, logdir: Path) -> None:
@@ -225,13 +255,13 @@ def test_a_trace_that_breaks_off_leaves_nothing(
     name: str,
     error: BaseException,
 ) -> None:
-    def breaks_off(timeline: object, trace: object, write: Callable[[bytes], object], *_: object) -> None:
+    def breaks_off(hosts: object, metadata: object, write: Callable[[bytes], object], *_: object) -> None:
         write(b"{" * 1_000_000)
         raise error
 
     file = tmp_path / name
     file.write_text("old")
-    monkeypatch.setattr("tpuprof.tui.pages.timeline.report.perfetto.write_perfetto", breaks_off)
+    monkeypatch.setattr("tpuprof.tui.pages.timeline.report.perfetto.write_hosts", breaks_off)
     code = cli.main(["report", "timeline", str(logdir), "--format", "perfetto", "--output", str(file)])
     assert code == (EXIT_INTERRUPTED if isinstance(error, KeyboardInterrupt) else EXIT_UNREADABLE)
     assert file.read_text() == "old" and sorted(path.name for path in tmp_path.iterdir()) == ["logs", name]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.build import PlaneBuilder
+from tests.support.build import PlaneBuilder, session_at, tpu_plane, write_run
 from tests.support.documents import EVIL
 from tests.support.made.many_hosts import profiles, steady, straggling_page, summaries
 from tests.support.reports import check_harmless, check_report, printed
@@ -17,6 +17,7 @@ from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.hosts.hosts import hosts_page
 from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, LeftOut
+from tpuprof.parsers.session.pages import HOSTS
 from tpuprof.tui.pages.hosts.report import REPORT
 from tpuprof.tui.report.page import FORMATS, Format, TextLook
 
@@ -43,6 +44,19 @@ def of_nothing() -> HostsPage:
 
 
 PAGES = {"straggler": straggling_page, "coordinator": of_one_without_a_device, "nothing": of_nothing}
+
+
+def test_cores_are_listed_by_their_numbers_however_the_file_has_them(tmp_path: Path) -> None:
+    """As a file that was merged of records has them."""
+    space = XSpace()
+    for core in (0, 3, 1, 2):
+        ops = [("fusion.1", "loop fusion", step * 100, 50 + core) for step in range(4)]
+        tpu_plane(space, core, ops, steps=[(str(step), step * 100, (step + 1) * 100) for step in range(4)])
+    page = session_at(write_run(tmp_path, host0=space)).page(HOSTS)
+    document = json.loads(printed(REPORT, page, RUN, "json"))
+    assert [core["core"] for core in document["steps"][0]["cores"]] == [f"host0:{core}" for core in range(4)]
+    lines = printed(REPORT, page, RUN, "text").splitlines()
+    assert [line.split()[1] for line in lines if line.startswith(" core ")] == ["0", "1", "2", "3"]
 
 
 @pytest.mark.parametrize("name", PAGES)

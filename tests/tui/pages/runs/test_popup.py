@@ -18,7 +18,8 @@ from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.session.run_facts import RunFacts
 from tpuprof.tui.app.listings import new_run_sentence
-from tpuprof.tui.app.runs import FactsReader, read_facts
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.app.runs import FactsReader, KeptFacts
 from tpuprof.tui.pages.runs.popup import RunsPopup
 from tpuprof.tui.terminal.detect import detect
 from tpuprof.tui.widgets.chrome import footer
@@ -300,7 +301,7 @@ def test_a_newer_job_ends_the_older() -> None:
 
 
 def test_the_real_reader_says_what_is_wrong() -> None:
-    facts = read_facts(RUNS[0], lambda: False)
+    facts = KeptFacts(AppOptions()).read(RUNS[0], lambda: False)
     assert "does not exist" in facts.unknown["core_step_ps"]
 
 

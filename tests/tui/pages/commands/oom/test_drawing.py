@@ -25,8 +25,9 @@ from tests.support.made.oom import (
     made_up_trial,
     triage_of,
 )
+from tpuprof.parsers.memory.account.need import OomKind
 from tpuprof.parsers.memory.model import CATEGORIES, Buffer
-from tpuprof.parsers.memory.oom.model import Advice, OomKind, OomReport
+from tpuprof.parsers.memory.oom.model import Advice, OomReport
 from tpuprof.parsers.memory.oom.triage import NO_BUFFERS, Triage, part_of, parts_of_report, triage_of_report
 from tpuprof.tui.draw.buffers.fills import HELD, PADDING, USED, sign_of
 from tpuprof.tui.draw.pen import Pen

@@ -12,8 +12,9 @@ import pytest
 from tests.support.documents import nulls
 from tests.support.golden import check_golden
 from tests.support.made.oom import ADVICE, BUFFERS, LOAD, NEED, REPORT, TOGGLES, log_of
+from tpuprof.parsers.memory.account.need import Need
 from tpuprof.parsers.memory.oom import triage
-from tpuprof.parsers.memory.oom.model import Need, OomLog, OomReport
+from tpuprof.parsers.memory.oom.model import OomLog, OomReport
 from tpuprof.tui.cli.arguments.oom import OOM_FORMATS
 from tpuprof.tui.cli.commands.oom import shown_name
 from tpuprof.tui.pages import command_named
