@@ -13,7 +13,7 @@ from tpuprof.parsers.files.places import HostFile, only_shown
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.hosts.plan import on_threads
 from tpuprof.parsers.hosts.reduction import Reduction
-from tpuprof.parsers.ops.core.ops import OPS_LINE, STEPS_LINE, as_interval, line_spans, time_span
+from tpuprof.parsers.ops.core.ops import MODULES_LINE, OPS_LINE, STEPS_LINE, as_interval, line_spans, time_span
 from tpuprof.parsers.ops.core.sums import OpSums, op_sums
 from tpuprof.parsers.ops.device import (
     ENVIRONMENT_PLANE,
@@ -27,7 +27,6 @@ from tpuprof.parsers.ops.device import (
 )
 from tpuprof.parsers.ops.offload import offloaded_ops
 from tpuprof.parsers.ops.table import OpTable, merge_tables
-from tpuprof.parsers.steps.spans.runs import module_runs
 
 if TYPE_CHECKING:
     from tpuprof.parsers.ops.streams.devices import StreamDevice
@@ -186,7 +185,7 @@ def _summarise_ops(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDon
         return CoreTotals(sums.table, sums.op_events, whole_time(plane, sums))
 
     cores = on_threads(totals, planes, threads)
-    modules = {name for plane in planes for name in module_runs(plane).names}
+    modules = {name for plane in planes for name in _module_names(plane)}
     streams = _streams(trace, on_chunk) if not planes else ()
     made = op_summary(trace, file.host, list(map(device_info, planes)), cores, modules, streams)
     return of_core(made, file.core)
@@ -218,3 +217,10 @@ def _streams(trace: Trace, on_chunk: ChunkDone) -> tuple[StreamDevice, ...]:
         return devices.read_gpus(trace, (), on_chunk)
     cpu = devices.cpu_device(trace, host, list(read_threads(host, OP_STATS, on_chunk)))
     return (cpu,) if cpu is not None else ()
+
+
+def _module_names(plane: Plane) -> list[str]:
+    """Names of the modules that ran on a core; `steps.spans.runs` would bring in the host's side, which no op needs."""
+    lines = [line for line in plane.lines if line.name == MODULES_LINE]
+    ids = {number for line in lines for number in line.events(places=False).metadata_id.tolist()}
+    return [plane.event_metadata.label(number) for number in ids]

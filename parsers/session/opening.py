@@ -7,7 +7,6 @@ from collections.abc import Callable
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.hosts.progress import Progress
-from tpuprof.parsers.session.run_facts import KnownRuns
 from tpuprof.parsers.session.session import Session
 
 
@@ -26,14 +25,10 @@ def open_run(
         on_progress, is_cancelled, scheduler: see `Session`.
         cache, cache_bytes: whether what is read is kept for the next time, and how much at most (None: as usual).
     """
-    kept = _cache(cache, cache_bytes)
+    kept = host_cache(cache, cache_bytes)
     return Session(run, on_progress, is_cancelled, scheduler=scheduler, cache=kept)
 
 
-def known_runs(place: str, *, cache: bool = False, cache_bytes: int | None = None) -> KnownRuns:
-    """What finds the facts of the runs of a list; arguments as of `KnownRuns` and `open_run`."""
-    return KnownRuns(_cache(cache, cache_bytes), place)
-
-
-def _cache(is_wanted: bool, most_bytes: int | None) -> HostCache | None:
+def host_cache(is_wanted: bool, most_bytes: int | None) -> HostCache | None:
+    """The cache of hosts, where it is wanted; arguments as of `open_run`."""
     return HostCache(bound=most_bytes) if is_wanted else None

@@ -24,14 +24,11 @@ from tpuprof.parsers.base.urls import scheme_of
 from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.parsers.formats.hlo.programs import METADATA_PLANE, HloModules, module_name
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
-from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.hosts.summary import needed_bytes, summarise
 from tpuprof.parsers.ops.core.ops import MODULES_LINE, STEPS_LINE
 from tpuprof.parsers.ops.device import ENVIRONMENT_PLANE, gpu_type, is_gpu, is_tensor_core, shortcoming
 from tpuprof.parsers.ops.host.events import HOST_PLANE
 from tpuprof.parsers.ops.streams.devices import CPU, runs_on_cpu
-from tpuprof.parsers.session.pages import OVERVIEW
-from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.session.software import VERSIONS_NOT_RECORDED, software
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.spans.markers import CoreSteps, inferred_steps, marked_steps
@@ -116,87 +113,8 @@ METRICS = (
 )
 """Attributes that may be unknown."""
 
-
-@dataclass(frozen=True, slots=True)
-class KeptFacts:
-    """The facts of the run at a path, and its files as they were: size, inode and times of each."""
-
-    path: str
-    states: tuple[tuple[int, ...], ...]
-    facts: RunFacts
-
-
-@dataclass(frozen=True, slots=True)
-class KeptList:
-    """What one look at a list of runs leaves to the next."""
-
-    runs: tuple[KeptFacts, ...]
-
-
-class KnownRuns:
-    """Finds the facts of the runs of a list, and keeps them from one look to the next.
-
-    A run whose files are as they were isn't opened again. Where a run's small lines don't give its steps, an overview
-    that someone has looked at does (`Session.kept_page`).
-
-    Args:
-        cache: where they are kept; None to keep none.
-        place: what distinguishes the list from others, such as the path of its log folder.
-    """
-
-    def __init__(self, cache: HostCache | None, place: str) -> None:
-        self._cache = cache
-        self._slot = None if cache is None else cache.shelf(f"facts of the runs in {os.path.abspath(place)}")
-        found = None if cache is None else cache.get(self._slot)
-        self._kept = {run.path: run for run in found.runs} if isinstance(found, KeptList) else {}
-        self._is_new = False
-
-    def facts(self, run: Run, is_cancelled: Callable[[], bool] = lambda: False) -> RunFacts:
-        """The facts of a run; errors as for `run_facts`."""
-        states, kept = self._states(run), self._kept.get(run.path)
-        if kept is not None and states is not None and kept.states == states:
-            return self._with_overview(run, kept.facts)
-        facts = run_facts(run, is_cancelled=is_cancelled)
-        if states is not None and states == self._states(run):
-            self._kept[run.path] = KeptFacts(run.path, states, facts)
-            self._is_new = True
-        return self._with_overview(run, facts)
-
-    def keep(self) -> None:
-        """Puts into the cache what is new since it was read; silent where that can't be done."""
-        if self._cache is not None and self._is_new:
-            self._cache.put(self._slot, KeptList(tuple(self._kept.values())))
-            self._cache.trim()
-            self._is_new = False
-
-    def _states(self, run: Run) -> tuple[tuple[int, ...], ...] | None:
-        """The run's files as they are; None where one is remote or still being written, or nothing is kept."""
-        if self._cache is None:
-            return None
-        try:
-            states = [os.stat(file.path) for file in run.hosts]
-        except OSError:
-            return None
-        if not all(self._cache.is_settled(max(state.st_mtime, state.st_ctime)) for state in states):
-            return None
-        return tuple((state.st_size, state.st_ino, state.st_mtime_ns, state.st_ctime_ns) for state in states)
-
-    def _with_overview(self, run: Run, facts: RunFacts) -> RunFacts:
-        """The facts, with the steps of an overview in the cache where they lack them."""
-        if self._cache is None or facts.core_step_ps is not None or not run.hosts:
-            return facts
-        overview = Session(run, cache=self._cache).kept_page(OVERVIEW)
-        step = None if overview is None else overview.performance.step_time
-        return facts if step is None else _with_steps(facts, int(step.median_ps), step.count, step.source)
-
-
-def _with_steps(facts: RunFacts, median_ps: int, count: int, source: StepSource) -> RunFacts:
-    unknown = {key: why for key, why in facts.unknown.items() if key not in _OF_STEPS}
-    known = {"core_step_ps": median_ps, "step_count": count, "step_source": source}
-    return replace(facts, **known, unknown=MappingProxyType(unknown))  # type: ignore[arg-type]
-
-
-_OF_STEPS = ("core_step_ps", "step_source", "step_count")
+OF_STEPS = ("core_step_ps", "step_source", "step_count")
+"""Those of steps."""
 
 
 def nothing_known(reason: str, problems: Sequence[Problem] = ()) -> RunFacts:
@@ -291,7 +209,7 @@ def _facts_of(trace: Trace, host: str, budget: _Budget) -> RunFacts:
     if core is None:
         time, count, source = _steps_of_host(trace, host, budget)
     if time is None:
-        unknown.update(dict.fromkeys(_OF_STEPS, why))
+        unknown.update(dict.fromkeys(OF_STEPS, why))
     duration = _duration(environment)
     if duration is None:
         unknown["duration_ps"] = "the profile does not record its start and stop"

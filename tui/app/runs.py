@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.pages.hosts.model import HostsPage
     from tpuprof.parsers.session.diff.model import Diff
-    from tpuprof.parsers.session.run_facts import KnownRuns, RunFacts
+    from tpuprof.parsers.session.known_runs import KnownRuns
+    from tpuprof.parsers.session.run_facts import RunFacts
 
 TELL_SECONDS = 0.1  # the least time between two calls of `tell`
 ReadFacts = Callable[["Run", Callable[[], bool]], "RunFacts"]
@@ -45,9 +46,9 @@ class KeptFacts:
         """The path of the list's log folder; to be set before anything is read."""
 
     def read(self, run: Run, is_cancelled: Callable[[], bool]) -> RunFacts:
-        """See `parsers.session.run_facts.KnownRuns`, which is imported when this is called."""
+        """See `parsers.session.known_runs.KnownRuns`, which is imported when this is called."""
         if self._known is None:
-            from tpuprof.parsers.session.opening import known_runs  # noqa: PLC0415 - numpy
+            from tpuprof.parsers.session.known_runs import known_runs  # noqa: PLC0415 - numpy
 
             options = self._options
             self._known = known_runs(self.place, cache=options.cache, cache_bytes=options.cache_bytes)

@@ -22,8 +22,9 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Line, Trace
 from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.session import run_facts as module
+from tpuprof.parsers.session.known_runs import KnownRuns
 from tpuprof.parsers.session.pages import FRAMEWORK_OPS, INPUT, MEMORY_PROFILE, OPS, OVERVIEW
-from tpuprof.parsers.session.run_facts import HOSTS_TRIED, METRICS, KnownRuns, RunFacts, nothing_known, run_facts
+from tpuprof.parsers.session.run_facts import HOSTS_TRIED, METRICS, RunFacts, nothing_known, run_facts
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.session.software import VERSIONS_NOT_RECORDED
 from tpuprof.tui.demo import demo_path

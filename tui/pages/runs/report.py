@@ -60,7 +60,7 @@ def read(request: ReportRequest) -> Runs:
     runs = (logdir.runs if request.run_name is None else (request.run,))[: request.limit or None]
     if not request.options.get("facts"):
         return Runs(logdir, runs, None)
-    from tpuprof.parsers.session.run_facts import KnownRuns  # noqa: PLC0415 - numpy, which a list of runs does without
+    from tpuprof.parsers.session.known_runs import KnownRuns  # noqa: PLC0415 - numpy, which a list of runs does without
 
     known = KnownRuns(request.session(runs[0]).cache if runs else None, logdir.query)
     facts = {run.path: known.facts(run) for run in runs}
