@@ -31,10 +31,11 @@ HARMFUL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u20
 
 
 _ANSWERS = {
-    "diff": (EXIT_REGRESSION, EXIT_UNREADABLE),  # with --fail-on-regression
-    "doctor": (EXIT_NOT_FOUND, EXIT_UNREADABLE),
+    ("diff",): (EXIT_REGRESSION, EXIT_UNREADABLE),  # with --fail-on-regression
+    ("doctor",): (EXIT_NOT_FOUND, EXIT_UNREADABLE),
+    ("report", "runs"): (EXIT_UNREADABLE,),  # runs of which some can't be read are listed
 }
-"""Exit codes that these commands end with after a report."""
+"""Exit codes that these commands end with after a report, by their first words."""
 
 
 class TooSlowError(BaseException):
@@ -84,7 +85,9 @@ def attempt(arguments: Sequence[str]) -> Outcome:
         return Outcome("greedy", f"{grown >> 20} MB in {time.monotonic() - began:.1f} s")
     buffer = out.buffer
     assert isinstance(buffer, io.BytesIO)
-    if buffer.getvalue() and code in _ANSWERS.get(next(iter(arguments), ""), ()):
+    if buffer.getvalue() and any(
+        code in codes and tuple(arguments[: len(words)]) == words for words, codes in _ANSWERS.items()
+    ):
         code = EXIT_OK  # the report is whole, and the code an answer
     return judged(code, buffer.getvalue(), errors.getvalue(), is_json="json" in arguments or "--json" in arguments)
 

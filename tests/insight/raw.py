@@ -34,6 +34,8 @@ _COLLECTIVE = re.compile(
     r"(all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|async-collective)(-start|-done)?(?![a-z])"
 )
 _DATA_MOVED = re.compile(r"(copy|async)-(start|done)$|(copy|transpose|reshape|slice)$")
+_MOVES = {"copy", "transpose", "bitcast", "reshape"}
+"""What fusions are named after that only move data, and compute nothing: ``copy_bitcast_fusion.3``."""
 _ARRAY = re.compile(r"(\w+)\[([\d,]*)\]")
 _SCORES = re.compile(r"\w+\[\d+,\d+,(?:\d+,)*(\d{3,}),\1\]")
 _BITS = re.compile(r"[a-z]+(\d+)")
@@ -73,8 +75,14 @@ class RawOp:
     @property
     def computes(self) -> bool:
         """Whether it does arithmetic, or moves data as a part of that."""
-        moves = self.is_collective or self.is_of_host_memory or _DATA_MOVED.match(self.opcode)
+        moves = self.is_collective or self.is_of_host_memory or self.is_fused_copy or _DATA_MOVED.match(self.opcode)
         return not moves and not self.is_loop
+
+    @property
+    def is_fused_copy(self) -> bool:
+        """Whether it is a fusion that only moves data, by the instructions that XLA named it after."""
+        parts = self.name.partition(".")[0].split("_")
+        return len(parts) > 1 and parts[-1] == "fusion" and _MOVES.issuperset(parts[:-1])
 
     @property
     def has_scores(self) -> bool:

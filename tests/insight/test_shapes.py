@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.insight.cases.all import HALF_OF
+from tests.insight.cases.all import HALF_OF, SPLIT
 from tests.insight.cases.case import HALVES, JOBS, Case
 from tests.insight.cases.shapes.all import CASES, SHAPES
 from tests.insight.cases.shapes.models import block, decoder, sharded
@@ -35,19 +35,20 @@ def _of(launch: Launch, word: str) -> np.ndarray[tuple[int, ...], np.dtype[np.in
     return launch.durations[[word in name for name in names]]
 
 
-def test_each_shape_is_in_both_halves() -> None:
+def test_each_shape_was_in_both_halves_when_it_was_made() -> None:
+    """Cases of the held-back half that were shown since count as tuned; newer ones (`JOBS`) took their places."""
     shapes = {case.shape for case in CASES if case.later != JOBS}
     assert len(shapes) >= 16
     for shape in shapes:
         for count, what in enumerate(("healthy", "problem", "pair")):
             alike = [case for case in CASES if case.shape == shape and len(case.planted) == count]
-            halves = Counter(HALF_OF[case.name] for case in alike)
+            halves = Counter(SPLIT[case.name] for case in alike)
             assert all(halves[half] for half in HALVES), (shape, what)
 
 
 def test_each_half_has_a_third_of_the_cases() -> None:
-    for part in ("shapes", "pairs"):
-        halves = Counter(HALF_OF[case.name] for case in CASES if case.part == part)
+    for parts in (("shapes", "jobs"), ("pairs", "pairs of jobs")):
+        halves = Counter(HALF_OF[case.name] for case in CASES if case.part in parts)
         assert 3 * min(halves[half] for half in HALVES) >= halves.total()
 
 

@@ -80,7 +80,7 @@ _NAMES: tuple[tuple[_Role, str], ...] = (
         r"\$[^:]+:\d+ _?(?:load|read|fetch|take|make|prepare|next)_(?:next_)?(?:batch|example|sample)(?:es|s)?\Z",
     ),
     ("iterator", r"\$[^:]+:\d+ _?(?:load|load_data|fetch_data|read_data|load_images?|read_records?|batches)\Z"),
-    ("iterator", r"\$[^:]+:\d+ _?(?:augment|tokenize|collate(?:_fn)?|decode_(?:image|jpeg|example|record)s?)\Z"),
+    ("iterator", r"\$[^:]+:\d+ _?(?:augment|collate(?:_fn)?|decode_(?:image|jpeg|example|record)s?)\Z"),
     ("queue", r"\$queue\.py:\d+ get\Z"),
     ("manager", r"\$contextlib\.py:\d+ __(?:enter|exit)__\Z"),
     # XProf's copies and those of GPU runtimes.
