@@ -104,6 +104,8 @@ def _words(write: Callable[[Any], str]) -> Callable[[Any, bool], str]:
 TEXT = Unit("text", lambda values: [value or None for value in values], lambda value, _: value or UNKNOWN, is_text=True)
 VERBATIM = Unit("text", plain, lambda value, _: value or UNKNOWN, is_text=True)
 """Texts of which an empty one is not an unknown one."""
+BYTES_BY_NAME = Unit("bytes by name", plain, lambda value, _: value or UNKNOWN, is_text=True)
+"""Objects with a size for each name."""
 TEXTS = Unit("list of texts", _lists, lambda value, _: UNKNOWN if value is None else ", ".join(value), is_text=True)
 PROBLEMS = Unit("list of problems", _lists, lambda value, _: "; ".join(item.sentence for item in value), is_text=True)
 FLAG = Unit("true or false", plain, lambda value, _: "yes" if value else "no", is_text=True)

@@ -23,7 +23,7 @@ from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import by_row
 from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, in_order, metric_rows, object_table
 from tpuprof.tui.report.shared.buffers import BUFFER_FIELDS, SHARED_KEYS, BufferRows, bar_field, size_bar
-from tpuprof.tui.report.units import BYTES, COUNT, SHARE, VERBATIM
+from tpuprof.tui.report.units import BYTES, BYTES_BY_NAME, COUNT, SHARE, VERBATIM
 
 SMALL = 0.001  # padding below this share of what is in memory is not worth a colour
 # --- figures of a memory space
@@ -291,7 +291,6 @@ def _peaks(module: ModulePeaks) -> str:
     return module.problem or ", ".join(f"{name} {binary_size(peak)}" for name, peak in _peaks_by_name(module).items())
 
 
-_BY_NAME = replace(VERBATIM, name="bytes by name")  # objects with a size for each name
 _NO_ID = "the module is from a file that does not tell"
 MODULES: Table[Sequence[ModulePeaks]] = object_table(
     "modules",
@@ -299,7 +298,7 @@ MODULES: Table[Sequence[ModulePeaks]] = object_table(
         attribute("name", VERBATIM, "its name", name="module.name"),
         attribute("program_id", VERBATIM, "its id", null=_NO_ID, name="module.program_id"),
         attribute("origin", VERBATIM, "where it was read: the host, or the file's name", name="module.origin"),
-        Metric("peak_bytes", _BY_NAME, _peaks_by_name, "the peak in each memory space that it uses"),
+        Metric("peak_bytes", BYTES_BY_NAME, _peaks_by_name, "the peak in each memory space that it uses"),
         Metric(
             "problems", VERBATIM, lambda module: [module.problem] * bool(module.problem), "why there are no figures"
         ),

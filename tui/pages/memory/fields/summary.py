@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from tpuprof.parsers.memory.batch.fit import BatchFit, BatchNeed
 from tpuprof.parsers.memory.summary import SpaceSummary
 from tpuprof.tui.report.fields import Metric, Table, attribute, object_table
-from tpuprof.tui.report.units import BYTES, COUNT, FLAG, VERBATIM, Unit
+from tpuprof.tui.report.units import BYTES, BYTES_BY_NAME, COUNT, FLAG, VERBATIM, Unit
 
 
 class Summed(Protocol):
@@ -49,7 +49,7 @@ _ADDS_UP = "whose the bytes at the peak are: owner to bytes, which add up to the
 _CHEAPEST = "the cheapest combination of changes that fits, or the one that comes nearest"
 
 FIT: tuple[Metric[Summed], ...] = (
-    Metric("owners_bytes", VERBATIM, _owners, _ADDS_UP, "no module has figures"),
+    Metric("owners_bytes", BYTES_BY_NAME, _owners, _ADDS_UP, "no module has figures"),
     Metric("plan", VERBATIM, _plan, _CHEAPEST, "it fits as it is, or what there is is not known"),
     _of_fit("fit_batch", COUNT, "batch", "the batch as it is compiled, on one device"),
     Metric("fit_inputs", VERBATIM, lambda of: list(of.fit.inputs), "the arguments that lead with the batch"),
