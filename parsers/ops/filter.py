@@ -1,4 +1,4 @@
-"""The language that filters the op tables: words, regexes and bounds on self time, all of which must hold.
+"""The language that filters tables: words, regexes, bounds on self time and on any column, all of which must hold.
 
 A text is parsed once into a filter, which makes masks over columns. The columns find their distinct texts once and keep
 them; a term looks at each distinct text once, however many rows have it.
@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import field
 from fractions import Fraction
 from itertools import count, islice, repeat
 from operator import contains
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from tpuprof.parsers.base import regex
 from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.ops.field_term import LONGEST_NUMBER, NAMED, RELATIONS, UNIT_PS, FieldTerm, field_term
 
 Mask = NDArray[np.bool_]
 
@@ -44,6 +46,11 @@ HELP: tuple[tuple[str, str], ...] = (
     ("hlo:~a.*b", "a regex in one of these; so name:~, cat:~, op:~, prog:~, src:~ and shape:~."),
     ("remat:yes", "ops that are computed a second time to save memory; remat:no for the others."),
     ("side:host", "where it ran: device (TensorCore or SparseCore) or host."),
+    (
+        "occurrences>=10",
+        "a column by its key in JSON, over, under or equal to a number in the key's unit; 1us, 60% too.",
+    ),
+    ("class=copy", "a column that is this text; kind:gather for one that has it, source=null where it is unknown."),
 )
 """(example, meaning) of each kind of term."""
 
@@ -56,9 +63,7 @@ Poll = Callable[[], None]
 """Is called now and then by what takes long; what it raises ends that."""
 
 _SAMPLE = 1 << 16  # texts looked at to find out whether a column repeats itself
-_LONGEST_NUMBER = 40
 _LARGEST_PS = int(np.iinfo(np.int64).max)
-_UNIT_PS = {"ps": 1, "ns": 10**3, "us": 10**6, "µs": 10**6, "ms": 10**9, "s": 10**12}
 _ANYWHERE = ("name", "category", "framework_op", "program")
 _LABELS = {
     "name": "name",
@@ -89,8 +94,6 @@ _CHOICES = {"remat": ("yes", "no"), "side": ("TensorCore", "SparseCore", "device
 LATER = ("source", "expression", "shape", "remat", "side")
 """Columns that are read when a filter asks for them first."""
 
-_RELATIONS = {">": "over", ">=": "at least", "<": "under", "<=": "at most"}
-
 # A quote counts only where a value begins. An open quote is a token of its own kind, to be refused with a reason.
 _TOKEN = re.compile(
     rf'\s*(?P<nots>!*)(?P<lead>~|(?i:{"|".join(_PREFIXES)}):~?|)(?:"(?P<quoted>[^"]*)"|(?P<open>")|(?P<bare>\S*))'
@@ -115,6 +118,15 @@ class _Texts:
         return of_texts if self.codes is None else of_texts[self.codes]
 
 
+def no_values(key: str) -> Sequence[Any]:
+    """The values of a column where there are none by key.
+
+    Raises:
+        KeyError: always.
+    """
+    raise KeyError(key)
+
+
 @dataclass(frozen=True, slots=True)
 class OpColumns:
     """The columns that a filter looks at; every sequence has one entry for each row and must not change.
@@ -126,6 +138,8 @@ class OpColumns:
             several, such as the shapes of a framework op's HLO ops, each stands on a line of its own.
         self_ps: int64[n]; self time in picoseconds.
         self_share: float64[n]; self time as a fraction (0-1) of the whole, NaN where unknown.
+        keys: of the columns that a filter can name as JSON does.
+        values: returns one of them as JSON has it, None where a value is unknown.
     """
 
     name: Sequence[str]
@@ -136,6 +150,8 @@ class OpColumns:
     later: Callable[[str], Sequence[str]]
     self_ps: Int64s
     self_share: Floats
+    keys: Collection[str] = ()
+    values: Callable[[str], Sequence[Any]] = no_values
     _texts: dict[str, _Texts] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
@@ -245,7 +261,7 @@ class TimeTerm:
 
     def describe(self, negated: bool) -> str:
         """Such as ``self time over 1 ms``."""
-        return f"self time {'not ' if negated else ''}{_RELATIONS[self.relation]} {self.shown}"
+        return f"self time {'not ' if negated else ''}{RELATIONS[self.relation]} {self.shown}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,14 +280,14 @@ class ShareTerm:
 
     def describe(self, negated: bool) -> str:
         """Such as ``share of self time over 5%``."""
-        return f"share of self time {'not ' if negated else ''}{_RELATIONS[self.relation]} {self.shown}"
+        return f"share of self time {'not ' if negated else ''}{RELATIONS[self.relation]} {self.shown}"
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
     """One condition, or its opposite: a row whose share is unknown is not over 5%, so ``!>5%`` keeps it."""
 
-    condition: TextTerm | RegexTerm | TimeTerm | ShareTerm
+    condition: TextTerm | RegexTerm | TimeTerm | ShareTerm | FieldTerm
     negated: bool = False
 
     def mask(self, columns: OpColumns, poll: Poll) -> Mask:
@@ -295,7 +311,8 @@ class Filter:
     def takes_time(self) -> bool:
         """Whether `mask` searches in another process or reads what nobody asked for yet; no screen waits for it."""
         looked_at = ((term.condition, getattr(term.condition, "columns", ())) for term in self.terms)
-        return any(isinstance(condition, RegexTerm) or not {*LATER}.isdisjoint(of) for condition, of in looked_at)
+        slow = (RegexTerm, FieldTerm)
+        return any(isinstance(condition, slow) or not {*LATER}.isdisjoint(of) for condition, of in looked_at)
 
     @property
     def is_words(self) -> bool:
@@ -323,20 +340,39 @@ class Filter:
         return ", ".join(term.describe() for term in self.terms) or "everything"
 
 
-def parse_filter(text: str) -> Filter:
+def parse_filter(text: str, keys: Collection[str] = ()) -> Filter:
     """Parses a filter; `HELP` shows the language. A text of blanks alone matches everything.
 
+    Args:
+        keys: of the columns that it can name as JSON does.
+
     Raises:
-        FilterError: a bound that is no time or percentage, an invalid or long regex, an open quote, a term cut short.
+        FilterError: a bound that is no time or percentage, an invalid or long regex, an open quote, a term cut short, a
+            bound on a column that is not there.
     """
     terms = []
     begin, end = 0, len(text.rstrip())
     while begin < end:
+        named = NAMED.match(text, begin, end) if keys else None
+        if named is not None and (condition := _named(named, keys)) is not None:
+            terms.append(Term(condition, negated=len(named["nots"]) % 2 == 1))
+            begin = named.end()
+            continue
         token = _TOKEN.match(text, begin, end)
         assert token is not None  # every part of the expression may be empty, and something other than blanks is left
         terms.append(Term(_condition(token), negated=len(token["nots"]) % 2 == 1))
         begin = token.end()
     return Filter(tuple(terms))
+
+
+def _named(found: re.Match[str], keys: Collection[str]) -> FieldTerm | None:
+    """The term on a column that is named as JSON does; None where the text is another term."""
+    if found["relation"] == ":" and found["key"] in _PREFIXES:
+        return None
+    try:
+        return field_term(found, keys)
+    except ValueError as error:
+        raise FilterError(str(error)) from error
 
 
 def _condition(token: re.Match[str]) -> TextTerm | RegexTerm | TimeTerm | ShareTerm:
@@ -386,17 +422,17 @@ def _bound(value: str) -> TimeTerm | ShareTerm:
     assert match is not None  # the number may be empty and the rest is anything
     relation, number, unit = match.groups()
     unit = unit.lower().replace("μ", "µ")  # two characters look the same: Greek mu, and the micro sign
-    if number.strip(".") == "" or (unit != "%" and unit not in _UNIT_PS):
-        shown = printable(value if len(value) <= _LONGEST_NUMBER else value[:_LONGEST_NUMBER] + "…")
+    if number.strip(".") == "" or (unit != "%" and unit not in UNIT_PS):
+        shown = printable(value if len(value) <= LONGEST_NUMBER else value[:LONGEST_NUMBER] + "…")
         raise FilterError(
             f"{shown} is no bound: write a time ({relation}1ms), a share ({relation}5%) or quotes around it"
         )
-    if len(number) > _LONGEST_NUMBER:
+    if len(number) > LONGEST_NUMBER:
         raise FilterError(f"the number after {relation} is too long")
     exact = _exact(number)
     if unit == "%":
         return ShareTerm(relation, float(exact / 100), f"{number}%")
-    return TimeTerm(relation, exact * _UNIT_PS[unit], f"{number} {unit}")
+    return TimeTerm(relation, exact * UNIT_PS[unit], f"{number} {unit}")
 
 
 def _exact(number: str) -> Fraction:

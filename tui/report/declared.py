@@ -8,7 +8,7 @@ that the other formats do not compute it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from importlib import import_module
 from typing import Any, Generic
 
@@ -19,6 +19,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.report import fields, json, markdown
+from tpuprof.tui.report.choice import Choice, no_rows, report_of
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.page import Content, Format, Report, ReportRequest
 from tpuprof.tui.report.text import covered, heading, page_text
@@ -144,11 +145,13 @@ class Block:
         json: makes what JSON holds.
         markdown: makes lines of Markdown, escaped.
         csv: makes the whole of CSV.
+        table: makes the table whose rows and columns a call may choose; None where it is not one table.
     """
 
     json: Callable[[], Values] = lambda: Values({})
     markdown: Callable[[], Sequence[str]] = tuple
     csv: Callable[[], str] = str
+    table: Callable[[], Section[Any]] | None = None
 
 
 Part = Metrics[Any] | Section[Any] | Block
@@ -216,7 +219,16 @@ def declared(
         "md": lambda content, asked: _markdown(declare(content, asked)),
         "text": lambda content, asked: _text(declare(content, asked), asked),
     }
-    return Report(read, writers, tables, metrics, warnings, csv_table or tables[0], check, exit_code)
+
+    def choose(content: Content, asked: ReportRequest, choice: Choice) -> str:
+        page = declare(content, replace(asked, limit=None))  # its rows are counted before a limit
+        make = page.csv.table if isinstance(page.csv, Block) else None
+        table = page.csv if isinstance(page.csv, Section) else make() if make is not None else None
+        if table is None:
+            raise no_rows(name)
+        return report_of(name, page.head, table, choice, asked)
+
+    return Report(read, writers, tables, metrics, warnings, csv_table or tables[0], check, exit_code, choose)
 
 
 def _json(name: str, page: Declared) -> str:

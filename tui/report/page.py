@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
     from tpuprof.parsers.session.pages import PageKey
     from tpuprof.parsers.session.session import Session
+    from tpuprof.tui.report.choice import Choice
     from tpuprof.tui.report.fields import Metric, Table
     from tpuprof.tui.report.output import Produce
 
@@ -109,6 +110,7 @@ class Report(Generic[Content]):
         check: sees, before any work, that the page's own options, the format and the limit go together; raises
             `ProfileError`.
         exit_code: of the command, once the page is printed.
+        choose: prints the rows and columns of its table that a call asks for; None where it has no such table.
     """
 
     read: Callable[[ReportRequest], Content]
@@ -119,6 +121,7 @@ class Report(Generic[Content]):
     csv_table: Table[Any] | None = None
     check: Callable[[Mapping[str, Any], Format, int | None], None] = lambda _, __, ___: None
     exit_code: Callable[[Content], int] = lambda _: EXIT_OK
+    choose: Callable[[Content, ReportRequest, Choice], str] | None = None
 
 
 @dataclass(frozen=True)

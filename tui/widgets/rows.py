@@ -14,7 +14,8 @@ from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, most_shift, row_lines
-from tpuprof.tui.report.fields import Table, filter_texts, help_rows, is_descending, order, screen_columns
+from tpuprof.tui.report.choice import op_columns
+from tpuprof.tui.report.fields import Table, help_rows, is_descending, order, screen_columns
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Filterable:
         text = text.strip()
         self.is_filter_wrong, self.asked = False, None
         try:
-            wanted = parse_filter(text)
+            wanted = parse_filter(text, self.search_columns.keys)
         except FilterError as error:
             return self.refuse(error)
         return self.find(text, wanted)
@@ -251,28 +252,3 @@ class RowsView(Filterable):
     def show_named(self, name: str) -> str:
         """Goes to what has that name; says where there is nothing of that name."""
         return ""
-
-
-def op_columns(
-    table: Table[Any],
-    source: object,
-    times: tuple[str, str] = RowsView.TIMES,
-    later: Callable[[str], Sequence[str]] | None = None,
-) -> OpColumns:
-    """What a filter looks at in the rows of a table.
-
-    Args:
-        times: keys of the fields with the time and the share of a row; no row is above a time where there are none.
-        later: reads one of the columns that are read when they are asked for; None to read it of the table.
-    """
-    rows = range(table.length(source))
-    self_ps, self_share = (
-        table.by_key[key].read(source, rows) if key in table.by_key else numpy.full(len(rows), unknown)
-        for key, unknown in zip(times, (0, numpy.nan), strict=True)
-    )
-    return OpColumns(
-        **filter_texts(table, source, ("name", "category", "framework_op", "program", "bound_by")),
-        later=later or (lambda name: filter_texts(table, source, (name,))[name]),
-        self_ps=numpy.asarray(self_ps),
-        self_share=numpy.asarray(self_share),
-    )

@@ -27,7 +27,7 @@ MOST = {
         "counters": 110,
         "memory": 169,
         "memory-profile": 165,
-        "collectives": 163,
+        "collectives": 168,
     },
 }
 """How many modules of ours each report may import, of the demo as JSON; a few more than it does."""

@@ -37,6 +37,13 @@ def report_parser() -> UsageParser:
     parser.add_argument("--format", choices=(*FORMATS, *OF_SOME_PAGES), default="text", help=formats)
     rows = "rows of the main table; 0: all (default: all; of the timeline's events the first 10,000)"
     parser.add_argument("--limit", type=options.whole_number, metavar="N", help=rows)
+    choice = parser.add_argument_group("rows", "Of a page with a table, these rows and columns alone:")
+    kept = "rows that a filter keeps, in the language of / in the app, columns by their keys too: self_time_ps>1ms, "
+    kept += "roofline_efficiency<60%%, bound_by=hbm, category:fusion, source=null"
+    choice.add_argument("--filter", metavar="TEXT", help=kept)
+    sort = "by a column, numbers from the largest, texts from A; KEY:asc or KEY:desc says which way"
+    choice.add_argument("--sort", metavar="KEY", help=sort)
+    choice.add_argument("--columns", metavar="KEYS", help="these columns, commas between their keys (see --describe)")
     parser.add_argument("--output", metavar="FILE", help="write to FILE instead of standard output")
     options.add_width(parser)
     options.add_look(parser)

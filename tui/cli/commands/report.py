@@ -6,7 +6,7 @@ import argparse
 import gc
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.files.logdir import Logdir, Run, local_path, open_logdir
@@ -16,9 +16,10 @@ from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.progress import decoding_shown
 from tpuprof.tui.pages import PAGE_NAMES, PAGES, Page, page_named
+from tpuprof.tui.report.choice import chosen_of, no_rows
 from tpuprof.tui.report.describe import describe_json, describe_text
 from tpuprof.tui.report.output import Produce
-from tpuprof.tui.report.page import FORMATS, WITHOUT_WARNINGS, ReportRequest
+from tpuprof.tui.report.page import FORMATS, WITHOUT_WARNINGS, Report, ReportRequest
 from tpuprof.tui.terminal.custom import Config
 
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
                 sentence = f"{option} is for the page {owner.name}, not {args.page}."
                 raise ProfileError("usage", sentence, HELP, EXIT_USAGE)
     options = {name: getattr(args, name) for name in page.options}
-    page.load_report().check(options, args.format, args.limit)
+    report = page.load_report()
+    report.check(options, args.format, args.limit)
+    _check_choice(args, page, report)
     if args.format == "perfetto" and printing.output_file(args) is None and sys.stdout.isatty():
         sentence = "A trace for Perfetto is nothing to read on a terminal."
         raise ProfileError("usage", sentence, "--output trace.json.gz", EXIT_USAGE)
@@ -79,6 +82,16 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
     for name in ("host", "core"):
         if page.without_host and getattr(args, name) is not None:
             raise ProfileError("usage", page.without_host, f"leave --{name} out", EXIT_USAGE)
+
+
+def _check_choice(args: argparse.Namespace, page: Page, report: Report[Any]) -> None:
+    """Sees that a choice of rows and columns goes with the page and the format."""
+    if chosen_of(vars(args)) is None:
+        return
+    if report.choose is None:
+        raise no_rows(page.name)
+    if args.format not in FORMATS:
+        raise ProfileError("usage", f"--format {args.format} has no rows to choose.", "--format csv", EXIT_USAGE)
 
 
 def _opened(path: str, page: Page) -> tuple[Logdir, list[str] | None]:
@@ -123,8 +136,11 @@ def _printed(
         asked = ReportRequest(
             logdir, args.run, args.host, session, args.format, look, args.limit, options, only_hlo, args.core
         )
-        content = report.read(asked)
-        made = report.writers[args.format](content, asked)
+        content, choice = report.read(asked), chosen_of(vars(args))
+        if choice is not None and report.choose is not None:
+            made: str | Iterable[str] | Produce = report.choose(content, asked, choice)
+        else:
+            made = report.writers[args.format](content, asked)
     if args.format in WITHOUT_WARNINGS:
         for warning in report.warnings(content):
             common.note(f"note: {warning}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tpuprof.parsers.pages.graph.neighbourhood import around, neighbourhood
@@ -12,7 +12,18 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.graph import export
 from tpuprof.tui.pages.graph.drawing import sections
-from tpuprof.tui.pages.graph.fields import CALLED, EDGES, MODULE, NODES, OP, OPERANDS, PATH, USERS, GraphReport
+from tpuprof.tui.pages.graph.fields import (
+    CALLED,
+    EDGES,
+    MODULE,
+    NODES,
+    OP,
+    OPERANDS,
+    PATH,
+    USERS,
+    DistantNode,
+    GraphReport,
+)
 from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared
 from tpuprof.tui.report.fields import metric_rows
 from tpuprof.tui.report.markdown import escaped, metrics_table
@@ -51,6 +62,10 @@ def declare(report: GraphReport, request: ReportRequest) -> Declared:
     here, most = report.here, request.most_rows
     title = f"Graph around {here.op.name} of {request.run.name}"
     label = str(here.program.label)
+
+    def nodes() -> Section[Sequence[DistantNode]]:
+        return Section(NODES, report.nodes, limit=most)
+
     return Declared(
         Head(title, request.run, report.hosts, report.warnings, simulated=here.program.is_simulated, covers=label),
         parts=(
@@ -59,10 +74,10 @@ def declare(report: GraphReport, request: ReportRequest) -> Declared:
             Block(lambda: Section(OPERANDS, report.operands).json()),
             Block(lambda: Section(USERS, report.users).json()),
             Block(Section(CALLED, here.called).json, lambda: _markdown(report, most)),
-            Block(lambda: Section(NODES, report.nodes, limit=most).json()),
+            Block(lambda: nodes().json()),
             Block(lambda: Section(EDGES, report.edges, limit=most).json()),
         ),
-        csv=Block(csv=lambda: Section(NODES, report.nodes, limit=most).csv()),
+        csv=Block(csv=lambda: nodes().csv(), table=nodes),
         text=lambda pen: _text(report, most, pen),
         reasons=here.unknown,
     )

@@ -23,7 +23,8 @@ from tpuprof.tui.pages.ops.card_cache import CardCache, hlo_card
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.fields.op_profile import NODES
 from tpuprof.tui.pages.ops.tree import NodePath, TreeRow, depth_first, tree_lines
-from tpuprof.tui.widgets.rows import Filterable, op_columns
+from tpuprof.tui.report.choice import op_columns
+from tpuprof.tui.widgets.rows import Filterable
 
 TOP = 10  # children of a node that are shown at first; the others are counted
 _GROUPS: tuple[Grouping, ...] = ("program", "category", "provenance", "source")

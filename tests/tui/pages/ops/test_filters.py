@@ -19,7 +19,7 @@ from tpuprof.tui.draw.spans import BLOCK, plain
 from tpuprof.tui.pages.ops.card_cache import CardCache
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.table_views import FrameworkView, HloView
-from tpuprof.tui.widgets.rows import op_columns
+from tpuprof.tui.report.choice import op_columns
 
 
 @pytest.mark.parametrize("text", ["hlo:all-gather", "src:model.py:6 !cat:fusion", "~^all-.*[.]6", ">2% shape:bf16"])

@@ -95,6 +95,10 @@ def declare(memory: ModuleReport, request: ReportRequest) -> Declared:
     page, space, most = memory.page, memory.space, request.most_rows
     title, covers = f"Memory of {request.run.name}", page.device_type or ", ".join(page.hosts)
     modules = Section(MODULES, page.modules, f"Modules ({len(page.modules)})")
+
+    def buffers() -> Section[BufferRows]:
+        return Section(BUFFERS, memory.buffers(most))
+
     return Declared(
         Head(title, request.run, page.hosts, facts=memory.warnings, covers=covers, lists_hosts=False),
         statement="" if space is not None else memory.why_none("No module has figures."),
@@ -106,7 +110,7 @@ def declare(memory: ModuleReport, request: ReportRequest) -> Declared:
             Section(BATCHES, memory.fit.batches),
             Block(markdown=modules.markdown if space is not None and len(page.modules) > 1 else tuple),
         ),
-        csv=Block(csv=lambda: Section(BUFFERS, memory.buffers(most)).csv()),
+        csv=Block(csv=lambda: buffers().csv(), table=buffers),
         text=lambda pen: _text(memory, most, pen),
     )
 

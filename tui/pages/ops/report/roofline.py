@@ -55,7 +55,7 @@ def declare(page: RooflinePage, request: ReportRequest) -> Declared:
             Metrics((OP_COUNT,), page),
             Block(table.json, partial(markdown.main_table, title, ROOFLINE_OPS, ops, shown, len(counted))),
         ),
-        csv=Block(csv=lambda: _csv(page, table)),
+        csv=Block(csv=lambda: _csv(page, table), table=lambda: table),
         text=lambda pen: _text(page, request.most_rows, pen),
         unknown=common.worth_saying(page.unknown),
         reasons=_reasons(page),

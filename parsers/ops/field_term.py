@@ -1,0 +1,125 @@
+"""Terms of a filter that compare a column with a number or a text, and call the column what JSON calls it."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import printable
+
+NULL = "null"
+"""What stands for an unknown value in a filter."""
+
+RELATIONS = {">": "over", ">=": "at least", "<": "under", "<=": "at most"}
+"""Signs of bounds, and what they are called."""
+
+UNIT_PS = {"ps": 1, "ns": 10**3, "us": 10**6, "µs": 10**6, "ms": 10**9, "s": 10**12}
+"""Picoseconds of each unit of time."""
+
+LONGEST_NUMBER = 40
+"""Most characters of a number."""
+
+NAMED = re.compile(
+    r'\s*(?P<nots>!*)(?P<key>[A-Za-z_][\w.]*)(?P<relation>>=|<=|[<>=:])(?:"(?P<quoted>[^"]*)"|(?P<bare>[^"\s]\S*))'
+)
+"""A term that names a column: ``self_time_ps>1ms``."""
+
+_NUMBER = re.compile(r"(-?[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,3})?)([a-zA-Zµμ%]{0,2})")
+_KEY_UNIT = re.compile(r"_(ps|ns|us|ms|s)\Z")
+
+
+_IS = ("=", ":")
+_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
+    **{">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le},
+    **dict.fromkeys(_IS, operator.eq),
+}
+_YES = {True: "yes", False: "no"}
+
+
+class HasValues(Protocol):
+    """What has columns by their keys in JSON."""
+
+    @property
+    def values(self) -> Callable[[str], Sequence[Any]]:
+        """Returns a column as JSON has it, None where a value is unknown."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FieldTerm:
+    """A column's value is over, under or equal to a number, or is or has a text. An unknown value only is `NULL`.
+
+    Attributes:
+        key: of the column in JSON.
+        text: what it is compared with, as it was written.
+        number: the same in the unit of the key; None where it is no number.
+    """
+
+    key: str
+    relation: str
+    text: str
+    number: float | None
+
+    def mask(self, columns: HasValues) -> NDArray[np.bool_]:
+        """bool[n]: where the term holds."""
+        values = columns.values(self.key)
+        return np.fromiter(map(self._holds, values), np.bool_, len(values))
+
+    def _holds(self, value: object) -> bool:
+        if value is None or self.text == NULL:
+            return value is None and self.text == NULL and self.relation in _IS
+        if self.number is None or isinstance(value, bool) or not isinstance(value, int | float):
+            return self.relation in _IS and self._is_text(value)
+        return _COMPARE[self.relation](value, self.number)
+
+    def _is_text(self, value: object) -> bool:
+        wanted, values = self.text.casefold(), value if isinstance(value, list) else [value]
+        texts = [(_YES[one] if isinstance(one, bool) else str(one)).casefold() for one in values]
+        return wanted in texts if self.relation == "=" else any(wanted in text for text in texts)
+
+    def describe(self, negated: bool) -> str:
+        """Such as ``occurrences at least 10``."""
+        verb = {**RELATIONS, "=": "is", ":": "has"}[self.relation]
+        return f"{self.key} {'not ' if negated else ''}{verb} {printable(self.text)}"
+
+
+def field_term(named: re.Match[str], keys: Collection[str]) -> FieldTerm | None:
+    """The term that a text of the form `NAMED` is; None where it names no column and compares nothing.
+
+    Args:
+        keys: of the columns that there are.
+
+    Raises:
+        ValueError: it compares a column that is not there, or with what is no number or has another unit.
+    """
+    key, relation = named["key"], named["relation"]
+    value: str = named["bare"] if named["quoted"] is None else named["quoted"]
+    number = _NUMBER.fullmatch(value) if named["quoted"] is None else None
+    if key not in keys:
+        if relation == ":" or (number is None and relation != "="):
+            return None
+        near = get_close_matches(key, keys, n=3, cutoff=0.5)
+        raise ValueError(f"there is no column {key}" + (f": {' or '.join(near)}?" if near else ""))
+    if number is None and relation not in ("=", ":"):
+        raise ValueError(f"{printable(value[:LONGEST_NUMBER])} is no number to compare {key} with")
+    return FieldTerm(key, relation, value, None if number is None else _in_unit_of(key, number))
+
+
+def _in_unit_of(key: str, number: re.Match[str]) -> float:
+    """A number with or without a unit, in the unit of a key."""
+    unit, own = number[2].lower().replace("μ", "µ"), _KEY_UNIT.search(key)
+    value = int(number[1]) if number[1].lstrip("-").isdigit() else float(number[1])  # ids need all their digits
+    if unit in UNIT_PS and own is not None:
+        return value * UNIT_PS[unit] / UNIT_PS[own[1]]
+    if unit == "%":
+        return value if key.endswith("percent") else value / 100
+    if unit:
+        raise ValueError(f"{key} is not in {printable(number[2])}")
+    return value

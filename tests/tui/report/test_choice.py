@@ -1,0 +1,170 @@
+"""Rows and columns that a call of `report` chooses: the same in every format, and those that all rows show."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+
+from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.tui.cli.main import main
+from tpuprof.tui.pages import PAGES
+
+WITHOUT_ROWS = {"timeline", "memory-profile", "live-arrays"}
+"""Pages that hold several tables of one kind, or none."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command ended with."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+@cache
+def report(page: str, *options: str) -> Done:
+    out, errors = io.TextIOWrapper(io.BytesIO(), "utf-8", newline=""), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        code = main(["report", page, "demo", *options])
+    out.flush()
+    buffer = out.buffer
+    assert isinstance(buffer, io.BytesIO)
+    return Done(code, buffer.getvalue().decode(), errors.getvalue())
+
+
+def rows(page: str, *options: str) -> dict[str, Any]:
+    done = report(page, "--format", "json", *options)
+    assert done.code == EXIT_OK, done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    assert document["schema"] == "tpuprof.rows/1" and document["page"] == page
+    return document
+
+
+def csv_rows(page: str, *options: str) -> list[dict[str, str]]:
+    done = report(page, "--format", "csv", *options)
+    assert done.code == EXIT_OK, done.stderr
+    return list(csv.DictReader(io.StringIO(done.stdout)))
+
+
+@pytest.fixture(scope="module")
+def ops() -> list[dict[str, Any]]:
+    document = json.loads(report("ops", "--format", "json").stdout)
+    found: list[dict[str, Any]] = document["ops"]
+    return found
+
+
+def test_ops_far_below_their_roof(ops: list[dict[str, Any]]) -> None:
+    wanted = ["--filter", "roofline_efficiency<60% self_time_percent>1", "--sort", "roofline_efficiency:asc"]
+    found = rows("ops", *wanted, "--columns", "name,roofline_efficiency")
+    expected = [
+        (op["roofline_efficiency"], op["name"])
+        for op in ops
+        if op["roofline_efficiency"] is not None and op["roofline_efficiency"] < 0.6 and op["self_time_percent"] > 1
+    ]
+    assert [(row["roofline_efficiency"], row["name"]) for row in found["rows"]] == sorted(expected)
+    assert len(expected) >= 5 and all(row.keys() == {"name", "roofline_efficiency"} for row in found["rows"])
+    assert (found["all_rows"], found["matching_rows"], found["left_out_rows"]) == (len(ops), len(expected), 0)
+    of_csv = csv_rows("ops", *wanted, "--columns", "name,roofline_efficiency")
+    assert [row["name"] for row in of_csv] == [row["name"] for row in found["rows"]]
+
+
+def test_a_limit_says_how_many_rows_it_leaves_out() -> None:
+    found = rows("ops", "--filter", "occurrences>=1", "--limit", "3")
+    assert len(found["rows"]) == 3 and found["left_out_rows"] == found["matching_rows"] - 3 > 0
+    text = report("ops", "--filter", "occurrences>=1", "--limit", "3").stdout
+    assert f"+ {found['left_out_rows']} more" in text
+    page = report("ops", "--filter", "occurrences>=1", "--limit", "3", "--format", "md").stdout
+    assert f"Not shown: {found['left_out_rows']} more." in page
+
+
+@pytest.mark.parametrize(
+    ("text", "keeps"),
+    [
+        ("class=copy", lambda op: op["class"] == "copy"),
+        ("!class=copy", lambda op: op["class"] != "copy"),
+        ("class:COP", lambda op: "cop" in op["class"]),
+        ("flops=null", lambda op: op["flops"] is None),
+        ("!flops=null", lambda op: op["flops"] is not None),
+        ("flops<=0", lambda op: op["flops"] is not None and op["flops"] <= 0),
+        ("remat=yes", lambda op: op["remat"]),
+        ("self_time_ps>=1ms", lambda op: op["self_time_ps"] >= 10**9),
+        ("self_time_percent>=1%", lambda op: op["self_time_percent"] >= 1),
+        (
+            'source:"model.py:6" fusion',
+            lambda op: "model.py:6" in (op["source"] or "") and "fusion" in op["category"] + op["name"],
+        ),
+        ("bandwidth_gigabytes_per_second.hbm>100", lambda op: (op["bandwidth_gigabytes_per_second"]["hbm"] or 0) > 100),
+    ],
+)
+def test_terms_on_columns(text: str, keeps: Any, ops: list[dict[str, Any]]) -> None:
+    found = rows("ops", "--filter", text, "--columns", "name,program_id")["rows"]
+    assert found == [{"name": op["name"], "program_id": op["program_id"]} for op in ops if keeps(op)]
+
+
+def test_a_number_with_many_digits_is_compared_exactly(ops: list[dict[str, Any]]) -> None:
+    number = ops[0]["program_id"]
+    assert rows("ops", "--filter", f"program_id={number}")["matching_rows"] > 0
+    assert rows("ops", "--filter", f"program_id={number + 1}")["matching_rows"] == 0
+
+
+def test_unknown_values_are_last_in_both_directions() -> None:
+    for way in ("asc", "desc"):
+        values = [
+            row["roofline_efficiency"]
+            for row in rows("ops", "--sort", f"roofline_efficiency:{way}", "--columns", "roofline_efficiency")["rows"]
+        ]
+        known = [value for value in values if value is not None]
+        assert values == [*sorted(known, reverse=way == "desc"), *[None] * (len(values) - len(known))]
+        assert len(known) < len(values)
+
+
+@pytest.mark.parametrize("page", [page.name for page in PAGES if page.name not in WITHOUT_ROWS])
+def test_every_page_with_a_table_has_its_rows_chosen(page: str) -> None:
+    everything = rows(page, "--filter", "")
+    keys = csv_rows(page, "--filter", "")
+    assert len(keys) == everything["all_rows"] == everything["matching_rows"]
+    column = next(iter(everything["rows"][0])) if everything["rows"] else None
+    if column is not None:
+        sorted_rows = rows(page, "--sort", f"{column}:asc", "--limit", "2")
+        assert len(sorted_rows["rows"]) == min(2, everything["all_rows"])
+    for form in ("text", "md"):
+        done = report(page, "--format", form, "--filter", "no such thing")
+        assert done.code == EXIT_OK and f"0 of {everything['all_rows']:,} row" in done.stdout
+
+
+@pytest.mark.parametrize("page", sorted(WITHOUT_ROWS - {"live-arrays"}))
+def test_a_page_without_such_a_table_says_so(page: str) -> None:
+    done = report(page, "--filter", "x")
+    assert done.code == EXIT_USAGE and not done.stdout and "has no table" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--filter", "self_time>1"), "there is no column self_time: self_time_ps"),
+        (("--filter", "name>x"), "x is no number to compare name with"),
+        (("--filter", "flops>1ms"), "flops is not in ms"),
+        (("--filter", "~("), "not a regex"),
+        (("--sort", "slf_time_ps"), "There is no column slf_time_ps.\ntry: --sort self_time_ps"),
+        (("--sort", "name:up"), "not up"),
+        (("--columns", "nme"), "--columns name"),
+        (("--columns", "name", "--format", "hlo"), "is for the page graph"),
+    ],
+)
+def test_what_is_not_there_is_answered_with_what_is(options: tuple[str, ...], sentence: str) -> None:
+    done = report("ops", *options)
+    assert done.code == EXIT_USAGE and not done.stdout
+    assert sentence in done.stderr
+
+
+def test_words_are_looked_for_in_every_text_of_a_table_without_names_for_filters() -> None:
+    found = rows("ledger", "--filter", "collective")
+    assert [row["owner"] for row in found["rows"]] == ["collective_wait", "collective_transfer"]

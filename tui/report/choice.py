@@ -1,0 +1,281 @@
+"""Which rows and columns of its table a call of `report` asks for, and that table alone in every format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted
+from tpuprof.tui.draw.format import count
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.draw.table import Column, first_rows
+from tpuprof.tui.report import json, markdown
+from tpuprof.tui.report.csv import table_csv
+from tpuprof.tui.report.fields import Field, Table, columns, filter_texts, markdown_rows, reasons, table_records
+from tpuprof.tui.report.text import heading, page_text
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.ops.filter import OpColumns
+    from tpuprof.tui.report.declared import Head, Section
+    from tpuprof.tui.report.page import ReportRequest
+
+TIMES = ("self_time_ps", "self_time_percent")
+"""Keys of the fields that a filter by time and share looks at, where the view has no others."""
+
+ASCENDING, DESCENDING = "asc", "desc"
+SCHEMA = "rows"
+"""The name of the JSON that holds chosen rows, as of a page."""
+
+_WIDEST = 60  # cells of a column of text
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a call asks for of a page's table.
+
+    Attributes:
+        filter: in the language of `parsers.ops.filter`; empty to keep every row.
+        sort: the key of the column that rows are sorted by, with ``:asc`` or ``:desc`` behind it; empty to leave them.
+        columns: keys; empty for those of the format.
+    """
+
+    filter: str = ""
+    sort: str = ""
+    columns: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What it asks for, for a title."""
+        parts = [f"where {self.filter}" if self.filter else "", f"by {self.sort}" if self.sort else ""]
+        return ", ".join(filter(None, parts))
+
+
+def chosen_of(options: Mapping[str, str | None]) -> Choice | None:
+    """The choice that options ``filter``, ``sort`` and ``columns`` make; None where none of them is given."""
+    given = {name: options.get(name) for name in ("filter", "sort", "columns")}
+    if all(value is None for value in given.values()):
+        return None
+    keys = tuple(filter(None, (key.strip() for key in (given["columns"] or "").split(","))))
+    return Choice(given["filter"] or "", given["sort"] or "", keys)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The rows of a table that a call asks for.
+
+    Attributes:
+        matching: all rows that the filter keeps, in order; shown: those within the limit.
+        whole: how many rows the table has.
+        keys: of the columns.
+    """
+
+    choice: Choice
+    section: Section[Any]
+    matching: Sequence[int]
+    shown: Sequence[int]
+    whole: int
+    keys: tuple[str, ...]
+
+    @property
+    def table(self) -> Table[Any]:
+        """What the rows are of."""
+        return self.section.table
+
+    @property
+    def fields(self) -> list[Field[Any]]:
+        """The columns."""
+        return self.table.chosen(self.keys)
+
+    @property
+    def extent(self) -> str:
+        """How many rows there are of how many: ``12 of 490 rows``."""
+        return f"{count(len(self.matching))} of {counted(self.whole, 'row')}"
+
+
+def choose(section: Section[Any], choice: Choice, limit: int, keys: Sequence[str]) -> Chosen:
+    """Finds the rows.
+
+    Args:
+        limit: the most rows to show, 0 for all.
+        keys: of the columns where the choice names none.
+
+    Raises:
+        ProfileError: a column that is not there, a text that is no filter.
+    """
+    table, source = section.table, section.source
+    for key in choice.columns:
+        _known(table, key, "--columns")
+    rows: list[int] = list(range(table.length(source)) if section.rows is None else section.rows)
+    kept = _filtered(table, source, rows, choice.filter) if choice.filter else rows
+    ordered = _sorted(table, source, kept, choice.sort) if choice.sort else kept
+    shown = ordered[:limit] if limit else ordered
+    return Chosen(choice, section, ordered, shown, len(rows), choice.columns or tuple(keys))
+
+
+def no_rows(page: str) -> ProfileError:
+    """The error of a page without a table whose rows can be chosen."""
+    sentence = f"The page {page} has no table of which --filter, --sort and --columns choose rows and columns."
+    return ProfileError("usage", sentence, "--format json has all of it", EXIT_USAGE)
+
+
+def _known(table: Table[Any], key: str, option: str) -> Field[Any]:
+    """The field with a key."""
+    if key in table.by_key:
+        return table.by_key[key]
+    near = get_close_matches(key, table.by_key, n=3, cutoff=0.4) or list(table.by_key)[:3]
+    raise ProfileError("usage", f"There is no column {key}.", f"{option} {' or '.join(near)}", EXIT_USAGE)
+
+
+def _filtered(table: Table[Any], source: object, rows: list[int], text: str) -> list[int]:
+    from tpuprof.parsers.ops.filter import FilterError, parse_filter  # noqa: PLC0415 - numpy
+
+    looked_at = op_columns(table, source)
+    if not any(field.filter for field in table.fields):  # words are looked for in every column of text
+        looked_at = replace(looked_at, name=_texts(table, source))
+    try:
+        mask = parse_filter(text, table.by_key).mask(looked_at).tolist()
+    except FilterError as error:
+        raise ProfileError("usage", f"--filter: {error}.", "tpuprof-tui report --help", EXIT_USAGE) from error
+    return [row for row in rows if mask[row]]
+
+
+def _texts(table: Table[Any], source: object) -> list[str]:
+    """The texts of each row, a line each."""
+    rows = range(table.length(source))
+    of_text = [field.key for field in table.fields if field.unit.is_text]
+    found = columns(table, source, rows, of_text).values() if of_text else ()
+    return ["\n".join(str(text or "") for text in row) for row in zip(*found, strict=True)] or [""] * len(rows)
+
+
+def _sorted(table: Table[Any], source: object, rows: list[int], text: str) -> list[int]:
+    """Rows by a column: texts from A to Z, others the largest first, unless it says which; unknown ones last."""
+    key, _, way = text.partition(":")
+    field = _known(table, key, "--sort")
+    if way not in ("", ASCENDING, DESCENDING):
+        hint = f"--sort {key}:{ASCENDING} or {key}:{DESCENDING}"
+        raise ProfileError("usage", f"Rows are sorted {ASCENDING} or {DESCENDING}, not {way}.", hint, EXIT_USAGE)
+    descending = way == DESCENDING or (not way and not field.unit.is_text)
+    values: list[Any] = columns(table, source, rows, (key,))[key] if rows else []
+    known = [place for place, value in enumerate(values) if value is not None]
+    unknown = [place for place, value in enumerate(values) if value is None]
+    known.sort(key=lambda place: _comparable(values[place]), reverse=descending)
+    return [rows[place] for place in (*known, *unknown)]
+
+
+def _comparable(value: object) -> tuple[bool, Any]:
+    """Numbers before texts: a column may have both, such as percentiles and a mean."""
+    is_number = isinstance(value, int | float)
+    return not is_number, value if is_number else str(value).casefold()
+
+
+def op_columns(
+    table: Table[Any],
+    source: object,
+    times: tuple[str, str] = TIMES,
+    later: Callable[[str], Sequence[str]] | None = None,
+) -> OpColumns:
+    """What a filter looks at in the rows of a table.
+
+    Args:
+        times: keys of the fields with the time and the share of a row; no row is above a time where there are none.
+        later: reads one of the columns that are read when they are asked for; None to read it of the table.
+    """
+    import numpy  # noqa: PLC0415 - a list of runs does without
+
+    from tpuprof.parsers.ops.filter import OpColumns  # noqa: PLC0415 - numpy
+
+    rows = range(table.length(source))
+    self_ps, self_share = (
+        table.by_key[key].read(source, rows) if key in table.by_key else numpy.full(len(rows), unknown)
+        for key, unknown in zip(times, (0, numpy.nan), strict=True)
+    )
+    return OpColumns(
+        **filter_texts(table, source, ("name", "category", "framework_op", "program", "bound_by")),
+        later=later or (lambda name: filter_texts(table, source, (name,))[name]),
+        self_ps=numpy.asarray(self_ps),
+        self_share=numpy.asarray(self_share),
+        keys=table.by_key,
+        values=lambda key: columns(table, source, rows, (key,))[key],
+    )
+
+
+# --- in every format
+
+
+def report_of(name: str, head: Head, section: Section[Any], choice: Choice, request: ReportRequest) -> str:
+    """The table alone, with the rows and columns that are asked for.
+
+    Args:
+        name: of the page.
+        section: the table, and all its rows.
+    """
+    table = section.table
+    of_format = {"json": table.json, "csv": section.keys or table.csv or table.json}
+    keys = of_format.get(request.form) or (section.keys or table.markdown or table.csv or table.json)
+    chosen = choose(section, choice, request.most_rows, keys)
+    if request.form == "json":
+        return _json(name, head, chosen)
+    if request.form == "csv":
+        return table_csv(table, section.source, chosen.shown, chosen.keys)
+    if request.form == "md":
+        return _markdown(head, chosen)
+    title = f"{head.title}: {chosen.extent}"
+    return page_text(lambda pen: [heading(title, choice.words, pen), *_lines(chosen, pen)], request.look)
+
+
+def _json(name: str, head: Head, chosen: Chosen) -> str:
+    choice, table = chosen.choice, chosen.table
+    body = {
+        "page": name,
+        "table": table.key,
+        "filter": choice.filter,
+        "sort": choice.sort,
+        "all_rows": chosen.whole,
+        "matching_rows": len(chosen.matching),
+        "left_out_rows": len(chosen.matching) - len(chosen.shown),
+        "rows": table_records(table, chosen.section.source, chosen.shown, chosen.keys),
+    }
+    why = reasons(chosen.fields, "rows[]", {})
+    return json.document(json.head(SCHEMA, head.run, head.hosts, head.warnings), body, why)
+
+
+def _markdown(head: Head, chosen: Chosen) -> str:
+    title = f"{chosen.extent}{f', {chosen.choice.words}' if chosen.choice.words else ''}"
+    table, source = chosen.table, chosen.section.source
+    named = replace(table, fields=tuple(replace(each, heading=_title(each)) for each in table.fields))
+    cells = markdown_rows(named, source, chosen.shown, chosen.keys)
+    lines = [*head.markdown(), *markdown.rows_table(title, named, cells, chosen.keys)]
+    left = len(chosen.matching) - len(chosen.shown)
+    return markdown.joined([*lines, *(markdown.not_shown(left) if cells else ["", markdown.escaped(title)])])
+
+
+def _lines(chosen: Chosen, pen: Pen) -> list[Line]:
+    """The columns that fit, from the first one on."""
+    source, ascii_only = chosen.section.source, pen.glyphs.is_ascii
+    drawn: list[Column] = []
+    for field in chosen.fields:
+        stored = field.read(source, chosen.shown) if len(chosen.shown) else ()
+        values = stored if isinstance(stored, Sequence) else stored.tolist()
+        texts = [pen.text(field.unit.words(value, ascii_only)) for value in values]
+        by_row = dict(zip(chosen.shown, texts, strict=True))
+        width = min(_WIDEST, max((len(text) for text in (*texts, _title(field))), default=1))
+        drawn.append(_column(field, width, by_row, is_first=not drawn))
+    if not drawn or not len(chosen.shown):
+        return [pen.fit([(" no row matches", "dim")])]
+    return first_rows(drawn, chosen.matching, len(chosen.shown) if len(chosen.shown) < len(chosen.matching) else 0, pen)
+
+
+def _column(field: Field[Any], width: int, by_row: Mapping[int, str], is_first: bool) -> Column:
+    title, right = _title(field), not field.unit.is_text
+    return Column(
+        "", title, width, lambda rows: [(by_row[row], "text") for row in rows], right, fixed=is_first, grows=is_first
+    )
+
+
+def _title(field: Field[Any]) -> str:
+    return field.heading or field.key
