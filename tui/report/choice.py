@@ -21,8 +21,8 @@ from tpuprof.tui.report.text import heading, page_text
 
 if TYPE_CHECKING:
     from tpuprof.parsers.ops.filter import OpColumns
-    from tpuprof.tui.report.declared import Head, Section
-    from tpuprof.tui.report.page import ReportRequest
+    from tpuprof.tui.report.head import Head
+    from tpuprof.tui.report.page import Choice, ReportRequest
 
 TIMES = ("self_time_ps", "self_time_percent")
 """Keys of the fields that a filter by time and share looks at, where the view has no others."""
@@ -35,33 +35,19 @@ _WIDEST = 60  # cells of a column of text
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What a call asks for of a page's table.
+class Listed:
+    """A table, and all its rows on a page.
 
     Attributes:
-        filter: in the language of `parsers.ops.filter`; empty to keep every row.
-        sort: the key of the column that rows are sorted by, with ``:asc`` or ``:desc`` behind it; empty to leave them.
-        columns: keys; empty for those of the format.
+        source: what its fields read.
+        rows: of the page, in order; None for all that the table has.
+        keys: of the fields that CSV and Markdown show, where they are not the table's.
     """
 
-    filter: str = ""
-    sort: str = ""
-    columns: tuple[str, ...] = ()
-
-    @property
-    def words(self) -> str:
-        """What it asks for, for a title."""
-        parts = [f"where {self.filter}" if self.filter else "", f"by {self.sort}" if self.sort else ""]
-        return ", ".join(filter(None, parts))
-
-
-def chosen_of(options: Mapping[str, str | None]) -> Choice | None:
-    """The choice that options ``filter``, ``sort`` and ``columns`` make; None where none of them is given."""
-    given = {name: options.get(name) for name in ("filter", "sort", "columns")}
-    if all(value is None for value in given.values()):
-        return None
-    keys = tuple(filter(None, (key.strip() for key in (given["columns"] or "").split(","))))
-    return Choice(given["filter"] or "", given["sort"] or "", keys)
+    table: Table[Any]
+    source: Any
+    rows: Sequence[int] | None
+    keys: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -75,7 +61,7 @@ class Chosen:
     """
 
     choice: Choice
-    section: Section[Any]
+    listed: Listed
     matching: Sequence[int]
     shown: Sequence[int]
     whole: int
@@ -84,7 +70,7 @@ class Chosen:
     @property
     def table(self) -> Table[Any]:
         """What the rows are of."""
-        return self.section.table
+        return self.listed.table
 
     @property
     def fields(self) -> list[Field[Any]]:
@@ -97,7 +83,7 @@ class Chosen:
         return f"{count(len(self.matching))} of {counted(self.whole, 'row')}"
 
 
-def choose(section: Section[Any], choice: Choice, limit: int, keys: Sequence[str]) -> Chosen:
+def choose(listed: Listed, choice: Choice, limit: int, keys: Sequence[str]) -> Chosen:
     """Finds the rows.
 
     Args:
@@ -107,14 +93,14 @@ def choose(section: Section[Any], choice: Choice, limit: int, keys: Sequence[str
     Raises:
         ProfileError: a column that is not there, a text that is no filter.
     """
-    table, source = section.table, section.source
+    table, source = listed.table, listed.source
     for key in choice.columns:
         _known(table, key, "--columns")
-    rows: list[int] = list(range(table.length(source)) if section.rows is None else section.rows)
+    rows: list[int] = list(range(table.length(source)) if listed.rows is None else listed.rows)
     kept = _filtered(table, source, rows, choice.filter) if choice.filter else rows
     ordered = _sorted(table, source, kept, choice.sort) if choice.sort else kept
     shown = ordered[:limit] if limit else ordered
-    return Chosen(choice, section, ordered, shown, len(rows), choice.columns or tuple(keys))
+    return Chosen(choice, listed, ordered, shown, len(rows), choice.columns or tuple(keys))
 
 
 def no_rows(page: str) -> ProfileError:
@@ -207,21 +193,20 @@ def op_columns(
 # --- in every format
 
 
-def report_of(name: str, head: Head, section: Section[Any], choice: Choice, request: ReportRequest) -> str:
+def report_of(name: str, head: Head, listed: Listed, choice: Choice, request: ReportRequest) -> str:
     """The table alone, with the rows and columns that are asked for.
 
     Args:
         name: of the page.
-        section: the table, and all its rows.
     """
-    table = section.table
-    of_format = {"json": table.json, "csv": section.keys or table.csv or table.json}
-    keys = of_format.get(request.form) or (section.keys or table.markdown or table.csv or table.json)
-    chosen = choose(section, choice, request.most_rows, keys)
+    table = listed.table
+    of_format = {"json": table.json, "csv": listed.keys or table.csv or table.json}
+    keys = of_format.get(request.form) or (listed.keys or table.markdown or table.csv or table.json)
+    chosen = choose(listed, choice, request.most_rows, keys)
     if request.form == "json":
         return _json(name, head, chosen)
     if request.form == "csv":
-        return table_csv(table, section.source, chosen.shown, chosen.keys)
+        return table_csv(table, listed.source, chosen.shown, chosen.keys)
     if request.form == "md":
         return _markdown(head, chosen)
     title = f"{head.title}: {chosen.extent}"
@@ -238,7 +223,7 @@ def _json(name: str, head: Head, chosen: Chosen) -> str:
         "all_rows": chosen.whole,
         "matching_rows": len(chosen.matching),
         "left_out_rows": len(chosen.matching) - len(chosen.shown),
-        "rows": table_records(table, chosen.section.source, chosen.shown, chosen.keys),
+        "rows": table_records(table, chosen.listed.source, chosen.shown, chosen.keys),
     }
     why = reasons(chosen.fields, "rows[]", {})
     return json.document(json.head(SCHEMA, head.run, head.hosts, head.warnings), body, why)
@@ -246,7 +231,7 @@ def _json(name: str, head: Head, chosen: Chosen) -> str:
 
 def _markdown(head: Head, chosen: Chosen) -> str:
     title = f"{chosen.extent}{f', {chosen.choice.words}' if chosen.choice.words else ''}"
-    table, source = chosen.table, chosen.section.source
+    table, source = chosen.table, chosen.listed.source
     named = replace(table, fields=tuple(replace(each, heading=_title(each)) for each in table.fields))
     cells = markdown_rows(named, source, chosen.shown, chosen.keys)
     lines = [*head.markdown(), *markdown.rows_table(title, named, cells, chosen.keys)]
@@ -256,7 +241,7 @@ def _markdown(head: Head, chosen: Chosen) -> str:
 
 def _lines(chosen: Chosen, pen: Pen) -> list[Line]:
     """The columns that fit, from the first one on."""
-    source, ascii_only = chosen.section.source, pen.glyphs.is_ascii
+    source, ascii_only = chosen.listed.source, pen.glyphs.is_ascii
     drawn: list[Column] = []
     for field in chosen.fields:
         stored = field.read(source, chosen.shown) if len(chosen.shown) else ()

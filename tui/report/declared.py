@@ -14,47 +14,15 @@ from typing import Any, Generic
 
 from tpuprof.parsers.base.errors import EXIT_OK
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.files.logdir import Run
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.report import fields, json, markdown
-from tpuprof.tui.report.choice import Choice, no_rows, report_of
+from tpuprof.tui.report.choice import Listed, no_rows, report_of
 from tpuprof.tui.report.csv import table_csv
-from tpuprof.tui.report.page import Content, Format, Report, ReportRequest
+from tpuprof.tui.report.head import Head
+from tpuprof.tui.report.page import Choice, Content, Format, Report, ReportRequest
 from tpuprof.tui.report.text import covered, heading, page_text
-
-
-@dataclass(frozen=True)
-class Head:
-    """What a report begins with.
-
-    Attributes:
-        title: in Markdown and text.
-        run: of JSON.
-        hosts: that the page covers.
-        warnings: what is wrong with the profile, a sentence each.
-        facts: what the program ran on, and more of that kind, in Markdown.
-        simulated: whether the times are composed, not measured.
-        covers: what the text's title line says at its end, where that is not the hosts.
-        log_line: stands above the title line of text, for logs.
-        lists_hosts: whether Markdown has a line with the hosts.
-    """
-
-    title: str
-    run: Run
-    hosts: Sequence[str]
-    warnings: Sequence[str] = ()
-    facts: Sequence[str] = ()
-    simulated: bool = False
-    covers: str = ""
-    log_line: str = ""
-    lists_hosts: bool = True
-
-    def markdown(self) -> list[str]:
-        """The title, the hosts, facts and warnings."""
-        hosts = self.hosts if self.lists_hosts else ()
-        return markdown.page_head(self.title, hosts, self.simulated, self.warnings, self.facts)
 
 
 @dataclass(frozen=True)
@@ -226,7 +194,8 @@ def declared(
         table = page.csv if isinstance(page.csv, Section) else make() if make is not None else None
         if table is None:
             raise no_rows(name)
-        return report_of(name, page.head, table, choice, asked)
+        rows = None if table.rows is None else list(table.rows)
+        return report_of(name, page.head, Listed(table.table, table.source, rows, table.keys), choice, asked)
 
     return Report(read, writers, tables, metrics, warnings, csv_table or tables[0], check, exit_code, choose)
 

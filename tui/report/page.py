@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
     from tpuprof.parsers.session.pages import PageKey
     from tpuprof.parsers.session.session import Session
-    from tpuprof.tui.report.choice import Choice
     from tpuprof.tui.report.fields import Metric, Table
     from tpuprof.tui.report.output import Produce
 
@@ -42,6 +41,36 @@ class TextLook:
     def glyphs(self) -> Glyphs:
         """The characters to draw with; without colours letters distinguish areas."""
         return ASCII if self.ascii_only else BLOCK if self.color else PLAIN
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a call asks for of a page's table.
+
+    Attributes:
+        filter: in the language of `parsers.ops.filter`; empty to keep every row.
+        sort: the key of the column that rows are sorted by, with ``:asc`` or ``:desc`` behind it; empty to leave them.
+        columns: keys; empty for those of the format.
+    """
+
+    filter: str = ""
+    sort: str = ""
+    columns: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What it asks for, for a title."""
+        parts = [f"where {self.filter}" if self.filter else "", f"by {self.sort}" if self.sort else ""]
+        return ", ".join(filter(None, parts))
+
+
+def chosen_of(options: Mapping[str, str | None]) -> Choice | None:
+    """The choice that options ``filter``, ``sort`` and ``columns`` make; None where none of them is given."""
+    given = {name: options.get(name) for name in ("filter", "sort", "columns")}
+    if all(value is None for value in given.values()):
+        return None
+    keys = tuple(filter(None, (key.strip() for key in (given["columns"] or "").split(","))))
+    return Choice(given["filter"] or "", given["sort"] or "", keys)
 
 
 @dataclass(frozen=True)

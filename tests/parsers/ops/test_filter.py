@@ -53,7 +53,14 @@ def columns(**given_columns: Sequence[str]) -> OpColumns:
         **given_columns,
     }
     return OpColumns(
-        **texts, later=nothing_later, self_ps=np.array(SELF_PS, np.int64), self_share=np.array(SHARES, np.float64)
+        texts["name"],
+        texts["category"],
+        texts["framework_op"],
+        texts["program"],
+        texts["bound_by"],
+        later=nothing_later,
+        self_ps=np.array(SELF_PS, np.int64),
+        self_share=np.array(SHARES, np.float64),
     )
 
 

@@ -14,8 +14,9 @@ from tests.support.reports import printed
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.tui.cli.main import main
-from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, Values, declared
+from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared
 from tpuprof.tui.report.fields import Metric, Table, attribute, metric_rows, object_table
+from tpuprof.tui.report.head import Head
 from tpuprof.tui.report.json import Written
 from tpuprof.tui.report.page import Format, ReportRequest
 from tpuprof.tui.report.units import COUNT, VERBATIM

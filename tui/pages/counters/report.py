@@ -8,8 +8,9 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.counters import CountersPage
 from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.counters.fields import COUNTERS, KERNELS, METRICS, UNITS
-from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, Values, declared, drawn_by
+from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared, drawn_by
 from tpuprof.tui.report.fields import metric_rows, table_records
+from tpuprof.tui.report.head import Head
 from tpuprof.tui.report.page import ReportRequest, page_of
 from tpuprof.tui.report.text import covered
 

@@ -24,8 +24,9 @@ from tpuprof.tui.pages.graph.fields import (
     DistantNode,
     GraphReport,
 )
-from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared
+from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared
 from tpuprof.tui.report.fields import metric_rows
+from tpuprof.tui.report.head import Head
 from tpuprof.tui.report.markdown import escaped, metrics_table
 from tpuprof.tui.report.page import ReportRequest, Writer
 from tpuprof.tui.report.text import SIMULATED

@@ -17,8 +17,9 @@ from tpuprof.tui.pages.overview.fields import FINDINGS
 from tpuprof.tui.pages.overview.findings import finding_details
 from tpuprof.tui.pages.overview.ledger.fields import WITHOUT, WITHOUT_PARTS
 from tpuprof.tui.pages.overview.ledger.report import Content, check, read, taken_away
-from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared, drawn_by
+from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import Metric, Table, attribute, listed, metric_rows, object_table
+from tpuprof.tui.report.head import Head
 from tpuprof.tui.report.markdown import escaped
 from tpuprof.tui.report.page import ReportRequest
 from tpuprof.tui.report.shared.quantities import STEP_TIME

@@ -14,8 +14,9 @@ from tpuprof.tui.draw.columns import Cursor
 from tpuprof.tui.draw.format import count, duration
 from tpuprof.tui.pages.overview import fields
 from tpuprof.tui.pages.overview.fields import METRICS, TOP_OPS
-from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Section, declared, drawn_by
+from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import metric_rows
+from tpuprof.tui.report.head import Head
 from tpuprof.tui.report.markdown import escaped, numbered, table
 from tpuprof.tui.report.page import ReportRequest, page_of
 

@@ -22,8 +22,9 @@ from tpuprof.tui.pages.memory.draw import profile
 from tpuprof.tui.pages.memory.draw.profile_graph import AXIS, in_use, scene
 from tpuprof.tui.pages.memory.fields.allocators import ALLOCATORS, AT_PEAK, TIMELINE, WHY_EMPTY, fragmentation_words
 from tpuprof.tui.report.csv import table as csv_table
-from tpuprof.tui.report.declared import Block, Declared, Head, Metrics, Values, declared
+from tpuprof.tui.report.declared import Block, Declared, Metrics, Values, declared
 from tpuprof.tui.report.fields import columns, first, markdown_rows, reasons, table_records
+from tpuprof.tui.report.head import Head
 from tpuprof.tui.report.markdown import escaped, fields_table, not_shown, unknown_block
 from tpuprof.tui.report.page import ReportRequest
 

@@ -26,8 +26,9 @@ from tpuprof.tui.pages.overview.ledger.fields import (
     By,
     accounts_by,
 )
-from tpuprof.tui.report.declared import Declared, Head, Metrics, Part, Section, declared, drawn_by
+from tpuprof.tui.report.declared import Declared, Metrics, Part, Section, declared, drawn_by
 from tpuprof.tui.report.fields import metric_rows
+from tpuprof.tui.report.head import Head
 from tpuprof.tui.report.page import Format, ReportRequest, page_of
 
 if TYPE_CHECKING:
