@@ -13,19 +13,17 @@ from datetime import datetime
 from functools import partial
 from typing import BinaryIO, NamedTuple
 
+from tpuprof.parsers.base.budget import INFLATED_PER_BYTE
 from tpuprof.parsers.base.inflate import Inflation, inflated
 from tpuprof.parsers.files.recognise import GZIP, ZIP
 
-RATIO = 100
-"""An archive is inflated to at most this many times its size; gzip makes a profile some 5 times smaller."""
-
 _CHUNK = 1 << 18
-_BLOCK, _LONGEST_HEADER = 512, 1 << 20
+_BLOCK, _LONGEST_HEADER = 512, 1 << 16
 _INSIDE = (".zip", ".tar", ".tgz", ".tar.gz")
 _NO_DATA = tuple(b"%d" % kind for kind in range(1, 7))  # nothing but a header: links, devices, folders, pipes
 _OLD_GNU = b"ustar  "  # where POSIX has the beginning of the name, it has times
 _SIZE = re.compile(r"[0-9]{1,18}")
-_RECORD = re.compile(rb"([0-9]{1,7}) ([^=]+)=")
+_RECORD = re.compile(rb"([0-9]{1,7}) ")
 
 
 class Broken(Exception):
@@ -68,7 +66,7 @@ def _of_zip(file: BinaryIO, most: int, left_out: Counter[str]) -> Iterator[Membe
                 while piece := member.read(_CHUNK):
                     given += len(piece)
                     if given > most:
-                        raise Broken("more than a hundred times its size")
+                        raise Broken(f"more than {INFLATED_PER_BYTE} times its size")
                     yield piece
         except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, NotImplementedError):
             left_out["the ends of damaged files"] += 1
@@ -123,7 +121,7 @@ class _Stream:
                 data = self._rest or next(self._chunks, b"")
             except Inflation as stopped:
                 whys = {"cut": "its end is missing", "damaged": "it is damaged from some place on"}
-                raise Broken(whys.get(stopped.stop, f"more than {RATIO} times its size")) from stopped
+                raise Broken(whys.get(stopped.stop, f"more than {INFLATED_PER_BYTE} times its size")) from stopped
             if not data:
                 raise Broken("its end is missing")
             piece, self._rest = data[:size], data[size:]
@@ -200,10 +198,11 @@ def _records(data: bytes) -> dict[str, str]:
     found, begin = {}, 0
     while match := _RECORD.match(data, begin):
         end = begin + int(match[1])
-        if end <= match.end():
+        key, equals, value = data[match.end() : end].partition(b"=")
+        if end <= match.end() or not equals:
             break
-        if match[2] in (b"path", b"size", b"GNU.sparse.major", b"GNU.sparse.size"):
-            found[_text(match[2])] = _text(data[match.end() : end].rstrip(b"\n"))
+        if key in (b"path", b"size", b"GNU.sparse.major", b"GNU.sparse.size"):
+            found[_text(key)] = _text(value.rstrip(b"\n"))
         begin = end
     return found
 

@@ -4,7 +4,7 @@ What may be a profile, a trace, or a compiled module by its name is unpacked int
 state of the archive; nothing is ever written beside it, and what was used longest ago leaves first. Where that folder
 can't be written, a temporary one serves as long as this process lasts. Only regular files
 are unpacked, under names that lead nowhere else; links, devices and archives within are left out. Whatever an archive
-claims, it is inflated in steps, and to no more than `archive_members.RATIO` times its size.
+claims, it is inflated in steps, and to no more than `parsers.base.budget` allows.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ import weakref
 from collections import Counter
 from functools import lru_cache
 
+from tpuprof.parsers.base.budget import inflated_room
 from tpuprof.parsers.base.cache import CacheFolder, size_below
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
-from tpuprof.parsers.files.archive_members import RATIO, Broken, Member, members
+from tpuprof.parsers.files.archive_members import Broken, Member, members
 from tpuprof.parsers.files.folder_search import is_pprof_name, kind_of
 
+_FLOOR = 64 << 20  # bytes that any archive may be inflated to: they go to the disk
 BOUND_BYTES = 20_000_000_000
 """That all unpacked archives may take together."""
 
-_FLOOR = 64 << 20  # bytes that any archive may be inflated to, however small it is
 _MOST_MEMBERS, _MOST_DEPTH, _MOST_NAME = 200_000, 32, 255
 _EXAMPLES, _SHOWN_NAME = 3, 255  # of what an archive without a profile holds instead
 _MODULES = re.compile(r".+\.(?:hlo|hlo_snapshot|hlo_module)\.pb(?:\.gz)?|module_\d+\..+\.txt", re.DOTALL)
@@ -173,7 +174,7 @@ def _unpack(path: str, begun: str) -> None:
     folder = os.path.join(begun, _INSIDE, os.path.basename(path))
     os.makedirs(folder, mode=0o700)
     left_out, first, seen, files = Counter[str](), list[str](), 0, 0
-    most = min(BOUND_BYTES, max(_FLOOR, RATIO * os.stat(path).st_size))
+    most = min(BOUND_BYTES, inflated_room(os.stat(path).st_size, _FLOOR))
     try:
         with open(path, "rb") as file:
             for member in members(file, most, left_out):

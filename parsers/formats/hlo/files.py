@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 from google.protobuf.message import DecodeError
 
+from tpuprof.parsers.base.budget import Budget, inflated_room
 from tpuprof.parsers.base.errors import ProfileError, unreadable
 from tpuprof.parsers.base.inflate import Inflation, inflated
 from tpuprof.parsers.base.record import dataclass
@@ -37,7 +38,7 @@ _NO_MODULE = "NO_MODULE.hlo_proto.pb"
 
 _MOST_ENTRIES = 200_000  # of a folder
 _CHUNK = 4 << 20
-_GZIP_FLOOR, _GZIP_RATIO = 64 << 20, 200  # modules shrink some 4 to 10 times
+_GZIP_FLOOR = 2 << 20  # protobuf makes some 200 bytes of each byte of the smallest messages
 
 _HLO_NAME = re.compile(r"(.+?)\.(hlo_proto|hlo_snapshot|hlo_module|hlo)\.pb(?:\.gz)?", re.DOTALL)
 _WITH_ID = re.compile(r"(.*)\((\d{1,20})\)", re.DOTALL)
@@ -130,6 +131,7 @@ def read_hlo_file(file: HloFile) -> HloModule:
         raise ProfileError("empty_file", f"{name} is empty.", _AGAIN_HINT)
     if data.startswith(b"BufferAssignment:"):  # a text under any name
         return HloModule(read_texts(file.name, data.decode("utf-8", "replace").splitlines()))
+    _take(data, Budget(size, name))
     proto = _decoded(data)
     if proto is None:
         sentence = f"{name} is damaged or no HLO module: its {len(data) or size:,} bytes do not read as an HloProto."
@@ -294,7 +296,7 @@ def _content(descriptor: int, size: int, name: str) -> bytes:
         return b"".join(chunks)
 
     out = bytearray()
-    limit = min(LARGEST_BYTES, max(_GZIP_FLOOR, _GZIP_RATIO * size))
+    limit = min(LARGEST_BYTES, inflated_room(size, _GZIP_FLOOR))
     try:
         for piece in inflated(chunks, limit, _CHUNK):
             out += piece
@@ -315,6 +317,29 @@ def _chunks(descriptor: int, size: int) -> Iterator[bytes]:
     while chunk := os.pread(descriptor, min(_CHUNK, size - offset), offset):
         offset += len(chunk)
         yield chunk
+
+
+_MESSAGE = 350  # bytes that protobuf takes for the smallest instruction
+_LARGE, _DEEP = 1 << 12, 5  # a message of fewer bytes has few others in it; instructions lie so deep at most
+
+
+def _take(data: bytes, budget: Budget) -> None:
+    """Takes what the messages in some bytes would take, before they are decoded.
+
+    Raises:
+        ProfileError: `too_large`.
+    """
+    level = [(0, len(data))]
+    for _ in range(_DEEP):
+        below = []
+        for first, last in level:
+            fields = split_fields(data[first:last])
+            are_messages = (fields.wire == 2) & (fields.end <= last - first)
+            budget.takes(int(are_messages.sum()), _MESSAGE)
+            are_large = are_messages & (fields.end - fields.begin >= _LARGE)
+            spans = zip(fields.begin[are_large].tolist(), fields.end[are_large].tolist(), strict=True)
+            below += [(first + begin, first + end) for begin, end in spans]
+        level = below
 
 
 def _decoded(data: bytes) -> hlo_pb2.HloProto | None:

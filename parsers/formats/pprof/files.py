@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from itertools import chain
 
+from tpuprof.parsers.base.budget import Budget, inflated_room
 from tpuprof.parsers.base.errors import ProfileError, unreadable
 from tpuprof.parsers.base.inflate import Inflation, inflated
 from tpuprof.parsers.base.text import printable
@@ -20,7 +21,7 @@ from tpuprof.parsers.formats.xspace.source import GZIP_MAGIC, MemorySource
 LARGEST_BYTES = 256 << 20
 """Inflated; JAX's are some megabytes."""
 
-_RATIO, _FLOOR = 100, 4 << 20  # stacks share most of their frames: they shrink some 3 to 30 times
+_FLOOR = 4 << 20  # stacks share most of their frames: they shrink some 3 to 30 times
 _CHUNK = 1 << 18
 _FIRST = 64  # bytes that identify the format
 _AGAIN = "write it again: jax.profiler.save_device_memory_profile(FILE)"
@@ -52,7 +53,7 @@ def read_pprof(path: str) -> Pprof:
         size = os.fstat(descriptor).st_size
         if not size:
             raise ProfileError("empty_file", f"{name} holds 0 bytes.", _AGAIN)
-        most = min(LARGEST_BYTES, max(_FLOOR, _RATIO * size))
+        most = min(LARGEST_BYTES, inflated_room(size, _FLOOR))
         try:
             pieces = _pieces(descriptor, most, _CHUNK)
             out += _begin(pieces)
@@ -68,7 +69,7 @@ def read_pprof(path: str) -> Pprof:
             notes.append(f"the file's gzip stream {what}, after {stopped.given:,} bytes of the profile")
         except OSError as error:
             raise unreadable(path, error) from error
-    profile = read_messages(MemorySource(out, name), name)
+    profile = read_messages(MemorySource(out, name), name, Budget(size, name))
     return Pprof(profile.types, profile.samples, profile.time_ns, (*notes, *profile.notes))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TypeVar
 
+from tpuprof.parsers.base.budget import Budget
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import split_fields
@@ -25,6 +26,7 @@ MOST_FRAMES = 20_000_000
 
 _SAMPLE_TYPE, _SAMPLE, _LOCATION, _FUNCTION, _TEXT, _TIME = 1, 2, 4, 5, 6, 9
 _PACKED_MOST = 1 << 20  # bytes of one list of numbers
+_MESSAGE, _NUMBER = 700, 24  # bytes that a message and a number of a list take, about
 _UINT64 = (1 << 64) - 1
 
 Kept = TypeVar("Kept")
@@ -87,22 +89,24 @@ class Pprof:
     notes: tuple[str, ...]
 
 
-def read_messages(source: ByteSource, name: str) -> Pprof:
+def read_messages(source: ByteSource, name: str, budget: Budget | None = None) -> Pprof:
     """Reads a profile; of one that is cut, as much as there is.
 
     Args:
         name: of the file, for sentences, fit to print.
+        budget: of the file; None for that of as many bytes as the source has.
 
     Raises:
         ProfileError: `corrupt` where nothing of it can be read; `too_large`.
     """
-    parts, notes = _parts(source, name)
+    budget = budget or Budget(source.size, name)
+    parts, notes = _parts(source, name, budget)
     texts = parts[_TEXT]
     if not texts or not parts[_SAMPLE_TYPE]:
         missing = "its names, which stand at its end," if parts[_SAMPLE] else "samples"
         sentence = f"{name} can't be read as a pprof profile: {missing} are missing."
         raise ProfileError("corrupt", sentence, "write or copy the file again")
-    reader = _Reader(texts)
+    reader = _Reader(texts, budget)
     functions = dict(map(reader.function, parts[_FUNCTION]))
     locations = dict(reader.location(body, functions) for body in parts[_LOCATION])
     stack_of = cache(lambda packed: tuple(frame for number in packed for frame in locations.get(number, (_LOST,))))
@@ -110,6 +114,7 @@ def read_messages(source: ByteSource, name: str) -> Pprof:
     for body in parts[_SAMPLE]:
         sample = reader.sample(body, stack_of)
         frames += len(sample.stack)
+        budget.takes(0, 0, steps=len(sample.stack))
         if frames > MOST_FRAMES:
             raise _too_large(name, f"its stacks have more than {MOST_FRAMES:,} frames")
         samples.append(sample)
@@ -124,7 +129,7 @@ _LOST = Frame("", "", 0)
 """Stands for a location that the file does not have."""
 
 
-def _parts(source: ByteSource, name: str) -> tuple[dict[int, list[bytes]], list[str]]:
+def _parts(source: ByteSource, name: str, budget: Budget) -> tuple[dict[int, list[bytes]], list[str]]:
     """The bodies of the profile's messages by field, and what is wrong with the bytes."""
     parts: dict[int, list[bytes]] = {
         number: [] for number in (_SAMPLE_TYPE, _SAMPLE, _LOCATION, _FUNCTION, _TEXT, _TIME)
@@ -133,6 +138,7 @@ def _parts(source: ByteSource, name: str) -> tuple[dict[int, list[bytes]], list[
     for window in windows(source, 0, source.size):
         kept = [number in parts for number in window.number.tolist()]
         count += sum(kept)
+        budget.takes(sum(kept), _MESSAGE, steps=len(kept))
         if count > MOST_MESSAGES:
             raise _too_large(name, f"it has more than {MOST_MESSAGES:,} samples, frames and names")
         fields = zip(
@@ -160,8 +166,9 @@ def _too_large(name: str, how: str) -> ProfileError:
 class _Reader:
     """Reads messages of a profile with its table of texts; `lost` is whether one was not in it."""
 
-    def __init__(self, texts: list[bytes]) -> None:
+    def __init__(self, texts: list[bytes], budget: Budget) -> None:
         self._texts = texts
+        self._budget = budget
         self.lost = False
         self._label_of = cache(self._label)
         self._text_of = cache(self._text)
@@ -189,6 +196,10 @@ class _Reader:
                 frames.append(Frame(name, file, max(0, line.get(2, 0))))
         return number, tuple(frames) or (_LOST,)
 
+    def _packed(self, payload: bytes) -> list[int]:
+        self._budget.takes(len(payload), _NUMBER, steps=len(payload))
+        return _packed(payload)
+
     def sample(self, body: bytes, stack_of: Callable[[tuple[int, ...]], tuple[Frame, ...]]) -> Sample:
         """A Sample."""
         places: list[int] = []
@@ -196,7 +207,7 @@ class _Reader:
         labels: dict[str, str] = {}
         for field, wire, payload in _fields(body):
             if field in (1, 2) and wire in (VARINT, LEN):
-                numbers = [varint(payload, signed=False)] if wire == VARINT else _packed(payload)
+                numbers = [varint(payload, signed=False)] if wire == VARINT else self._packed(payload)
                 if field == 1:
                     places += numbers
                 else:

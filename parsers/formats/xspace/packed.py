@@ -1,7 +1,7 @@
 """Files that are no XSpace as they lie on disk: gzip, Riegeli, Chrome traces. They are unpacked into a spool.
 
 Whatever a file claims, its first bytes are looked at before more is inflated, it is inflated in steps, and to no more
-than `_RATIO` times its size. The file that was unpacked last is kept for those who open it again.
+than `parsers.base.budget` allows. The file that was unpacked last is kept for those who open it again.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from itertools import chain
 from threading import Lock
 from typing import NamedTuple
 
+from tpuprof.parsers.base.budget import INFLATED_PER_BYTE, inflated_room, memory_room
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.inflate import Inflation, Stop, inflated
 from tpuprof.parsers.formats.xspace.source import GZIP_MAGIC, RIEGELI_MAGIC, ByteSource, FileSource, open_source
 from tpuprof.parsers.formats.xspace.spool import Spool, SpoolSource
 
 _STEP = 1 << 18
-_RATIO = 100  # gzip makes a profile some 5 times smaller, a Chrome trace 10 to 30 times
-_FLOOR = 64 << 20
 _HEAD = 256
 _PROFILES, _TRACES = (".xplane.pb", ".xplane.pb.gz"), (".trace.json.gz", ".trace.json")
 _FIRST = b"\x0a\x12\x1a\x22"
@@ -63,7 +62,9 @@ def unpacked(source: FileSource) -> ByteSource:
             kept = _LAST.kept
             if kept is None or (kept.identity, kept.name) != (source.identity, source.name):
                 _LAST.kept = None  # never two at once
-                kept = _LAST.kept = _Unpacked(source.identity, source.name, _unpack(source, head))
+                inside = _unpack(source, head)
+                inside.file_size = source.size
+                kept = _LAST.kept = _Unpacked(source.identity, source.name, inside)
             return kept.source.shared()
         finally:
             source.close()
@@ -145,7 +146,8 @@ def _traced(source: FileSource, pieces: Iterator[bytes], stream: _Inflated | Non
     """The XSpace that a Chrome trace was made from."""
     from tpuprof.parsers.formats.xspace.chrome.translate import chrome_source  # noqa: PLC0415 - for these alone
 
-    return chrome_source(pieces, source.name, (lambda: "") if stream is None else lambda: stream.note("trace"))
+    why_cut = (lambda: "") if stream is None else lambda: stream.note("trace")
+    return chrome_source(pieces, source.name, why_cut, memory_room(source.size))
 
 
 def _pieces(source: FileSource) -> Iterator[bytes]:
@@ -156,7 +158,7 @@ def _pieces(source: FileSource) -> Iterator[bytes]:
 _WHY: dict[Stop, str] = {
     "cut": "the gzip stream ends early, after {size} bytes of {what}",
     "damaged": "the gzip stream is damaged after {size} bytes of {what}",
-    "too_large": f"the gzip stream grows past {_RATIO} times its size; the rest is not read",
+    "too_large": f"the gzip stream grows past {INFLATED_PER_BYTE} times its size; the rest is not read",
 }
 
 
@@ -173,9 +175,8 @@ class _Inflated:
         return self._why.format(size=f"{self._size:,}", what=what)
 
     def __iter__(self) -> Iterator[bytes]:
-        room = max(_FLOOR, _RATIO * self._source.size)
         try:
-            for piece in inflated(_pieces(self._source), room, 4 * _STEP):
+            for piece in inflated(_pieces(self._source), inflated_room(self._source.size), 4 * _STEP):
                 self._size += len(piece)
                 yield piece
         except Inflation as inflation:

@@ -33,6 +33,10 @@ class ByteSource(Protocol):
         """Number of bytes."""
 
     @property
+    def file_size(self) -> int:
+        """Bytes of the file as it lies there, compressed or not."""
+
+    @property
     def note(self) -> str:
         """A sentence about bytes that could not be read (a cut gzip stream), or empty."""
 
@@ -53,7 +57,7 @@ class MemorySource:
     def __init__(self, data: bytes | bytearray | memoryview, name: str = "memory", note: str = "") -> None:
         self._data = memoryview(data)
         self.name = name
-        self.size = len(data)
+        self.size = self.file_size = len(data)
         self.note = note
         self.origin = ""
 
@@ -72,7 +76,7 @@ class FileSource:
         self._descriptor = descriptor
         self.name = name
         status = os.fstat(descriptor)
-        self.size = status.st_size
+        self.size = self.file_size = status.st_size
         self.identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         """Changes when the file does."""
         self.note = self.origin = ""

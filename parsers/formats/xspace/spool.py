@@ -112,6 +112,9 @@ class SpoolSource:
         spool: where they lie; it goes with the last source that reads it.
         spans: begin and end of each, none empty.
         name, note, origin: see `ByteSource`.
+
+    Attributes:
+        file_size: see `ByteSource`; whoever unpacks a file sets it.
     """
 
     def __init__(
@@ -125,7 +128,7 @@ class SpoolSource:
         self._starts = [0]
         for begin, end in spans:
             self._starts.append(self._starts[-1] + end - begin)
-        self.size = self._starts[-1]
+        self.size = self.file_size = self._starts[-1]
 
     def read(self, offset: int, length: int) -> bytes:
         """See `ByteSource.read`."""
@@ -146,6 +149,7 @@ class SpoolSource:
         """Another source of the same bytes, to be closed on its own."""
         other = SpoolSource(self._spool, (), self.name, self.note, self.origin)
         other._places, other._starts, other.size = self._places, self._starts, self.size
+        other.file_size = self.file_size
         return other
 
     def instead_of(self, sentence: str) -> SpoolSource:

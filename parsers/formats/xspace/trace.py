@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tpuprof.parsers.base.budget import Budget
 from tpuprof.parsers.base.errors import Problem, ProfileError
 from tpuprof.parsers.base.intervals import Int64s, no_ints
 from tpuprof.parsers.base.record import dataclass
@@ -49,6 +50,7 @@ _CHUNK = {"c": 1 << 19, "numpy": 4 << 20}
 HEAD = 1 << 12
 """How many bytes of a line it reads for the line's name."""
 
+_PLANE_BYTES, _LINE_BYTES, _TEXT_BYTES = 2500, 800, 200  # what objects of these take, about
 _IMPLAUSIBLE = 1 << 36
 
 _LEAST_EVENT = 16
@@ -229,7 +231,7 @@ class Plane:
         broken_at: file offset at which the plane becomes unreadable, or -1.
     """
 
-    def __init__(self, source: ByteSource, index: int, begin: int, end: int) -> None:
+    def __init__(self, source: ByteSource, index: int, begin: int, end: int, budget: Budget | None = None) -> None:
         self.source = source
         self.index = index
         self.begin = begin
@@ -243,7 +245,10 @@ class Plane:
         self._entries: dict[int, list[tuple[Int64s, Int64s]]] = {4: [], 5: [], 6: []}
         for window in windows(source, begin, self.end):
             is_len = window.wire == LEN
-            for field_index in np.flatnonzero(is_len & (window.number == 3)).tolist():
+            of_lines = np.flatnonzero(is_len & (window.number == 3)).tolist()
+            if budget is not None:
+                budget.takes(len(of_lines), _LINE_BYTES)
+            for field_index in of_lines:
                 lines.append(Line(self, int(window.begin[field_index]), int(window.end[field_index])))
             for field, spans in self._entries.items():
                 chosen = is_len & (window.number == field)
@@ -385,6 +390,7 @@ class Trace:
     def __init__(self, source: ByteSource) -> None:
         self.source = source
         planes: list[Plane] = []
+        budget = Budget(source.file_size, source.name)
         texts: dict[int, list[str]] = {2: [], 3: [], 4: []}
         self._broken_at, self._cut, self._lost_bytes = -1, False, 0
         for window in windows(source, 0, source.size):
@@ -392,8 +398,10 @@ class Trace:
                 number, begin, end = int(window.number[index]), int(window.begin[index]), int(window.end[index])
                 self._lost_bytes = max(0, end - source.size)
                 if number == 1:
-                    planes.append(Plane(source, len(planes), begin, end))
+                    budget.takes(1, _PLANE_BYTES)
+                    planes.append(Plane(source, len(planes), begin, end, budget))
                 else:
+                    budget.takes(1, _TEXT_BYTES)
                     texts[number].append(text(source.read(begin, end - begin)))
             self._broken_at, self._cut = window.broken_at, window.cut
         self.planes = self._found = tuple(planes)

@@ -18,7 +18,7 @@ from tpuprof.parsers.base.intervals import Int64s, no_ints
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.xspace.chrome import wire
 from tpuprof.parsers.formats.xspace.chrome.document import Broken, Document
-from tpuprof.parsers.formats.xspace.chrome.threads import COUNTERS, Thread, Threads, TooMuch, Values
+from tpuprof.parsers.formats.xspace.chrome.threads import COUNTERS, ROOM, Thread, Threads, TooMuch, Values
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_INT64, KIND_REF, KIND_STR, KIND_UINT64
 from tpuprof.parsers.formats.xspace.spool import Spool, SpoolSource
 
@@ -47,18 +47,19 @@ _BYTES, _BREAKDOWN, _UNREADABLE = "bytes_accessed", "memory_access_breakdown", b
 Span = tuple[int, int]
 
 
-def chrome_source(pieces: Iterable[bytes], name: str, why_cut: Callable[[], str]) -> SpoolSource:
+def chrome_source(pieces: Iterable[bytes], name: str, why_cut: Callable[[], str], room: int = ROOM) -> SpoolSource:
     """A Chrome trace as the bytes of an XSpace.
 
     Args:
         pieces: the trace's bytes, inflated.
         name: for messages.
         why_cut: says, after the pieces, why they end early; empty where they do not.
+        room: bytes that its columns and texts may take.
 
     Raises:
         ProfileError: `corrupt` for JSON that is no trace, or one without events; `disk_full`.
     """
-    document, threads = Document(pieces), Threads()
+    document, threads = Document(pieces), Threads(min(room, ROOM))
     notes = []
     try:
         threads.read(document.events())
@@ -289,8 +290,9 @@ class _Plane:
             run = np.searchsorted(runs[0], start, side="right") - 1
             is_inside = (run >= 0) & (start < runs[1][run])
             program = np.where(is_inside, runs[2][run], 0)
-        is_op = np.array([len(parts) > 1 for parts in self._space.keys], np.bool_)
-        program[~is_op[key]] = 0
+        keys, at = np.unique(key, return_inverse=True)  # a thread has few of them, a trace many
+        is_op = np.array([len(self._space.keys[each]) > 1 for each in keys.tolist()], np.bool_)
+        program[~is_op[at]] = 0
         programs, place = np.unique(program, return_inverse=True)
         pairs, which = np.unique(key * len(programs) + place, return_inverse=True)
         ids = []

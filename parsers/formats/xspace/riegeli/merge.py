@@ -15,6 +15,7 @@ from hashlib import blake2b
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from tpuprof.parsers.base.budget import Budget
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.proto.xplane_pb2 import XEventMetadata, XLine, XStat, XStatMetadata
@@ -29,6 +30,7 @@ _NAME, _LINES, _EVENT_METADATA, _STAT_METADATA, _STATS = 2, 3, 4, 5, 6  # of XPl
 _LINE_ID, _TIMESTAMP, _EVENTS = 1, 3, 4  # of XLine
 _HEAD = 1 << 12
 _PS = 1000  # in a nanosecond
+_FIELD_BYTES, _STEPS_OF_FIELD = 600, 10  # what a field and an entry made of it take, about
 
 Span = tuple[int, int]
 Ids = dict[int, int]
@@ -43,9 +45,10 @@ def riegeli_source(source: ByteSource) -> SpoolSource:
     """
     spool = Spool()
     try:
-        records, note = spool_records(source, spool)
+        budget = Budget(source.size, source.name)
+        records, note = spool_records(source, spool, budget)
         whole = SpoolSource(spool, [(0, spool.size)], source.name, "")
-        spans, broken = _merged(whole, spool, records)
+        spans, broken = _merged(whole, spool, records, budget)
         if broken:
             what = "a record is damaged" if broken == 1 else f"{broken:,} records are damaged"
             note = f"{note}; {what}" if note else what
@@ -78,7 +81,7 @@ def _fields(source: ByteSource, begin: int, end: int) -> Iterator[_Field]:
                 yield _Field(*row)
 
 
-def _merged(source: ByteSource, spool: Spool, records: list[Span]) -> tuple[list[Span], int]:
+def _merged(source: ByteSource, spool: Spool, records: list[Span], budget: Budget) -> tuple[list[Span], int]:
     """Spans of the spool that are one XSpace, and how many places in the records could not be taken apart."""
     planes: dict[bytes, list[_Field]] = {}
     texts: dict[bytes, Span] = {}
@@ -86,6 +89,7 @@ def _merged(source: ByteSource, spool: Spool, records: list[Span]) -> tuple[list
     for begin, end in records:
         at = begin
         for part in _fields(source, begin, end):
+            budget.takes(1, _FIELD_BYTES, steps=1)
             at = part.end
             if (part.number, part.wire) == (_PLANES, LEN):
                 planes.setdefault(_name_of(source, part), []).append(part)
@@ -94,15 +98,15 @@ def _merged(source: ByteSource, spool: Spool, records: list[Span]) -> tuple[list
         broken += at != end
     spans: list[Span] = []
     for parts in planes.values():
-        merged = _merged_plane(source, spool, parts) if len(parts) > 1 else None
+        merged = _merged_plane(source, spool, parts, budget) if len(parts) > 1 else None
         broken += merged is None and len(parts) > 1
         spans += [(part.tag, part.end) for part in parts] if merged is None else merged
     return _joined([*spans, *texts.values()]), broken
 
 
-def _merged_plane(source: ByteSource, spool: Spool, parts: list[_Field]) -> list[Span] | None:
+def _merged_plane(source: ByteSource, spool: Spool, parts: list[_Field], budget: Budget) -> list[Span] | None:
     """Spans that are one plane; None where a part is damaged, or has numbers that no profile has."""
-    merge = _PlaneMerge(source, spool)
+    merge = _PlaneMerge(source, spool, budget)
     try:
         for part in parts:
             merge.add(part)
@@ -152,6 +156,7 @@ class _Table:
         names: hash of each entry's name, by id; and the first id that has it, by the hash.
         seen: hashes of entries that are there as they are.
         added: entries that no record has so, as they are to be written.
+        largest: id.
     """
 
     number: int
@@ -160,11 +165,13 @@ class _Table:
     by_name: dict[bytes, int] = field(default_factory=dict)
     seen: set[bytes] = field(default_factory=set)
     added: list[Span] = field(default_factory=list)
+    largest: int = 0
 
     def put(self, key: int, name: bytes, body: Span) -> None:
         """Keeps an entry; a later one replaces it."""
         self.bodies[key], self.names[key] = body, name
         self.by_name.setdefault(name, key)
+        self.largest = max(self.largest, key)
 
     def target(self, key: int, name: bytes) -> int:
         """Under which id an entry of another record goes: its own, that of the same name, or a free one."""
@@ -172,14 +179,15 @@ class _Table:
             return key
         if name in self.by_name:
             return self.by_name[name]
-        return max(self.bodies, default=0) + 1 if key in self.bodies else key
+        return self.largest + 1 if key in self.bodies else key
 
 
 class _PlaneMerge:
     """Merges what several records have of one plane."""
 
-    def __init__(self, source: ByteSource, spool: Spool) -> None:
+    def __init__(self, source: ByteSource, spool: Spool, budget: Budget) -> None:
         self._source = source
+        self._budget = budget
         self._spool = spool
         self._kept: list[Span] = []
         self._lines: dict[int, list[_LinePart]] = {}
@@ -195,6 +203,7 @@ class _PlaneMerge:
         is_first = not self._kept
         parts: dict[int, list[_Field]] = {_LINES: [], _STATS: [], _STAT_METADATA: [], _EVENT_METADATA: []}
         for part in _fields(self._source, plane.begin, plane.end):
+            self._budget.takes(1, _FIELD_BYTES, steps=_STEPS_OF_FIELD)
             if part.wire == LEN and part.number in parts:
                 parts[part.number].append(part)
             if is_first and part.number not in (_LINES, _STATS):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tpuprof.parsers.base.budget import Budget
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.riegeli.blocks import Chunk
 from tpuprof.parsers.formats.xspace.riegeli.codecs import STEP, Malformed, inflate
@@ -17,6 +18,7 @@ _VARINT, _FIXED64, _LEN, _START_GROUP, _END_GROUP, _FIXED32, _END_OF_SUBMESSAGE 
 _FIRST_INLINE = 10  # subtypes of varints: lengths of 1 to 10 bytes, then values of 0 to 127
 _LAST_SUBTYPE = _FIRST_INLINE + 127
 _MOST_VARINT = 10
+_BUFFER, _NODE = 200, 500  # bytes that a buffer and a node take, about
 _LARGEST = 0xFFFFFFFF
 _CONTINUED = bytes(byte | 0x80 for byte in range(256))
 
@@ -135,8 +137,9 @@ def head_of(chunk: Chunk) -> tuple[int, int, int]:
 class _Parts:
     """The compressed blocks of a chunk, one after the other, inflated up to a bound for all of them."""
 
-    def __init__(self, chunk: Chunk) -> None:
+    def __init__(self, chunk: Chunk, budget: Budget) -> None:
         self._chunk = chunk
+        self._budget = budget
         self._code, self._header_length, self._at = head_of(chunk)
         # Values take no more bytes in buffers than in records, and a field no more than one transition.
         self._room = 2 * chunk.decoded_size + chunk.records + STEP
@@ -155,32 +158,39 @@ class _Parts:
         self._at += length
         size, inflated = sized(self._code, pieces, length, self._room)
         self._room -= size
+        self._budget.takes(size, 1)
         return Reader(b"".join(inflated))
 
 
-def transposed_records(chunk: Chunk) -> tuple[bytearray, list[int]]:
+def transposed_records(chunk: Chunk, budget: Budget) -> tuple[bytearray, list[int]]:
     """The records of a transposed chunk, one after the other, and their sizes.
 
     It takes memory for all of the chunk. The caller has seen that `chunk.decoded_size` is no more than it wants.
 
+    Args:
+        budget: of the file: buffers and nodes are objects, and the machine takes a step for each field.
+
     Raises:
+        ProfileError: `too_large`, if it would take more than that.
         Malformed: the chunk does not follow the format.
         MissingCodec: the package for its compression is not installed.
     """
-    parts = _Parts(chunk)
+    budget.takes(chunk.decoded_size, 1)
+    parts = _Parts(chunk, budget)
     header = parts.header()
-    buffers = _read_buffers(header, parts)
-    nodes, first = _read_nodes(header, buffers)
+    buffers = _read_buffers(header, parts, budget)
+    nodes, first = _read_nodes(header, buffers, budget)
     if not header.is_at_end:
         raise Malformed("a header is longer than what it describes")
     machine = _Machine(nodes, buffers, chunk)
-    machine.run(first, parts.block().data)
+    machine.run(first, parts.block().data, budget)
     return machine.finish()
 
 
-def _read_buffers(header: Reader, parts: _Parts) -> list[Reader]:
+def _read_buffers(header: Reader, parts: _Parts, budget: Budget) -> list[Reader]:
     """The buffers of all fields: several are compressed together as a bucket."""
     bucket_count, buffer_count = header.varint(_LARGEST), header.varint(_LARGEST)
+    budget.takes(bucket_count + buffer_count, _BUFFER, steps=bucket_count + buffer_count)
     lengths = header.varints(bucket_count)
     buckets = [parts.block(length) for length in lengths]
     buffers, current = [], 0
@@ -195,9 +205,10 @@ def _read_buffers(header: Reader, parts: _Parts) -> list[Reader]:
     return buffers
 
 
-def _read_nodes(header: Reader, buffers: list[Reader]) -> tuple[list[_Node], int]:
+def _read_nodes(header: Reader, buffers: list[Reader], budget: Budget) -> tuple[list[_Node], int]:
     """The nodes of the state machine, and which is the first."""
     count = header.varint(_LARGEST)
+    budget.takes(count, _NODE, steps=count)
     tags, following = header.varints(count, _LARGEST), header.varints(count, _LARGEST)
     subtypes = iter(header.take(sum(tag & 7 == _VARINT and tag >= 8 for tag in tags)))
     nodes = []
@@ -266,11 +277,12 @@ class _Machine:
         self._open: list[tuple[int, bytes]] = []  # where messages within others end, and their tags
         self._begins: list[int] = []
 
-    def run(self, first: int, transitions: bytes) -> None:
+    def run(self, first: int, transitions: bytes, budget: Budget) -> None:
         """Goes from node to node; a transition says how far to jump, and for how many nodes not to ask again."""
         nodes, index, stay, read = self._nodes, first, int(self._nodes[first].is_implicit), 0
         # Every node but one that passes puts a byte or ends a message, and only a transition makes it pass any.
-        for _ in range(8 * (len(self._out) + len(transitions) + self._records) + 1024):
+        most = 8 * (len(self._out) + len(transitions) + self._records) + 1024
+        for _ in range(min(most, budget.steps)):
             node = nodes[index]
             self._act(node)
             index = node.following

@@ -200,9 +200,9 @@ def test_more_than_there_is_room_for_is_said(monkeypatch: pytest.MonkeyPatch) ->
     for way in ways:
         few = [way(n) for n in range(40)]
         assert trace_of(*few).losses == ()
-        monkeypatch.setattr(threads.Threads.__init__, "__defaults__", (60_000,))
+        monkeypatch.setattr(translate, "ROOM", 60_000)
         trace = trace_of(*few, *(way(n) for n in range(40, 400)))
-        monkeypatch.setattr(threads.Threads.__init__, "__defaults__", (threads.ROOM,))
+        monkeypatch.setattr(translate, "ROOM", threads.ROOM)
         assert "more than a profile can; the rest is not read" in trace.losses[0].sentence
         assert 5 < len(events_of(trace.planes[0])) < 300
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests import EXAMPLES
 from tests.support.files.riegeli import BLOCK, CODECS, PACKAGES, Writer, written
 from tests.support.files.wire import varint
+from tpuprof.parsers.base.budget import inflated_room
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace import spool
@@ -214,7 +215,7 @@ def test_more_bytes_than_announced_are_not_inflated(codec: str) -> None:
 
 
 def test_a_file_that_grows_past_all_measure_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "_FLOOR", 1 << 20)
+    monkeypatch.setattr(records, "inflated_room", lambda size: inflated_room(size, 1 << 20))
     found, note = read(written([b"one", bytes(64 << 20), b"two"]))
     assert found == [b"one"]
     assert note == "it grows past all measure when inflated, and the rest is not read"
