@@ -63,6 +63,26 @@ def test_a_signal_at_any_moment_leaves_the_terminal_as_it_was(seed: int) -> None
         assert app.is_restored, app.written
 
 
+WITHOUT_ERRORS = {
+    "closed": "import os; os.close(2); os.execv(sys.executable, [sys.executable, '-c', START, *sys.argv[1:]])",
+    "in a file": "import os; os.dup2(os.open('errors.txt', os.O_CREAT | os.O_WRONLY), 2); "
+    "os.execv(sys.executable, [sys.executable, '-c', START, *sys.argv[1:]])",
+}
+
+
+@pytest.mark.parametrize("how", WITHOUT_ERRORS)
+def test_an_app_without_standard_error_draws_and_ends(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = (sys.executable, "-c", f"import sys; START = {START!r}; {WITHOUT_ERRORS[how]}")
+    with PtyApp("demo", width=80, height=24, program=program) as app:
+        app.wait_for(lambda at: "Top ops" in at.text and "dot_general" in at.text)
+        leave(app, "q")
+    errors = tmp_path / "errors.txt"
+    assert not errors.exists() or not errors.read_bytes()
+
+
 STUCK = """
 import os, sys, time
 from tpuprof.tui.app.app import MainScreen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 
 from tpuprof.tui.app.loader import find_hlo, open_hlo_session, open_session
@@ -16,6 +17,7 @@ def run_app(path: str, *, options: AppOptions) -> int:
         The exit code: 0, 128 and the number of a signal that ended it, or 1 after an error in this program, whose
         traceback is on standard error then.
     """
+    draw_on_standard_output()
     terminal = settle_terminal(options.color, options.ascii, options.mouse, options.custom)
     from tpuprof.tui.app.app import TpuprofApp  # noqa: PLC0415 - Textual
 
@@ -27,3 +29,14 @@ def run_app(path: str, *, options: AppOptions) -> int:
         session = partial(open_session, scheduler=how.scheduler, cache=how.cache, cache_bytes=how.cache_bytes)
         app = TpuprofApp(path, options, terminal, open_session=session)
     return app.show(terminal.mouse)
+
+
+def draw_on_standard_output() -> None:
+    """Has the screen drawn on standard output where standard error is no terminal: closed, or redirected to a file.
+
+    Textual draws on what Python's standard error was when it started. What this program says on standard error goes
+    where the user has sent it.
+    """
+    original = sys.__stderr__
+    if original is None or original.closed or not original.isatty():
+        sys.__stderr__ = sys.__stdout__  # type: ignore[misc]
