@@ -14,7 +14,7 @@ from functools import partial
 from typing import BinaryIO, NamedTuple
 
 from tpuprof.parsers.base.budget import INFLATED_PER_BYTE
-from tpuprof.parsers.base.inflate import Inflation, inflated
+from tpuprof.parsers.files.inflate import Inflation, inflated
 from tpuprof.parsers.files.recognise import GZIP, ZIP
 
 _CHUNK = 1 << 18

@@ -17,7 +17,7 @@ if __name__ == "__main__":
 from tests.bench.processes import least_seconds
 from tests.support.made.big_table import big_page
 from tests.support.made.op_views import pages_of
-from tpuprof.parsers.ops.filter import parse_filter
+from tpuprof.parsers.ops.filtering.filter import parse_filter
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK
 from tpuprof.tui.pages.ops.card_cache import CardCache

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy
 
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.ops.filter import Filter, FilterError, OpColumns, parse_filter
+from tpuprof.parsers.ops.filtering.filter import Filter, FilterError, OpColumns, parse_filter
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line

@@ -20,9 +20,9 @@ from google.protobuf.message import DecodeError
 
 from tpuprof.parsers.base.budget import Budget, inflated_room
 from tpuprof.parsers.base.errors import ProfileError, unreadable
-from tpuprof.parsers.base.inflate import Inflation, inflated
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import natural_key, printable
+from tpuprof.parsers.files.inflate import Inflation, inflated
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.formats.hlo.texts import read_texts

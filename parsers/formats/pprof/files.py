@@ -10,10 +10,10 @@ from itertools import chain
 
 from tpuprof.parsers.base.budget import Budget, inflated_room
 from tpuprof.parsers.base.errors import ProfileError, unreadable
-from tpuprof.parsers.base.inflate import Inflation, inflated
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.files.folder_search import is_pprof_name
+from tpuprof.parsers.files.inflate import Inflation, inflated
 from tpuprof.parsers.files.logdir import is_remote, local_path
 from tpuprof.parsers.formats.pprof.messages import Pprof, begins_like_pprof, read_messages
 from tpuprof.parsers.formats.xspace.source import GZIP_MAGIC, MemorySource

@@ -50,7 +50,7 @@ _CHUNK = {"c": 1 << 19, "numpy": 4 << 20}
 HEAD = 1 << 12
 """How many bytes of a line it reads for the line's name."""
 
-_PLANE_BYTES, _LINE_BYTES, _TEXT_BYTES = 2500, 800, 200  # what objects of these take, about
+_PLANE_BYTES, _LINE_BYTES = 2500, 800  # what objects of these take, about
 _IMPLAUSIBLE = 1 << 36
 
 _LEAST_EVENT = 16
@@ -258,11 +258,8 @@ class Plane:
                 if window.number[field_index] == 1 and window.wire[field_index] == VARINT:
                     self.id = varint(window.payload(field_index))
                 elif window.number[field_index] == 2 and window.wire[field_index] == LEN:
-                    self.name = text(
-                        source.read(
-                            int(window.begin[field_index]), int(window.end[field_index] - window.begin[field_index])
-                        )
-                    )
+                    at, to = int(window.begin[field_index]), int(window.end[field_index])
+                    self.name = text(source.read(at, to - at))
             self.broken_at, self.cut = window.broken_at, window.cut
         self.lines = tuple(lines)
 
@@ -389,19 +386,17 @@ class Trace:
 
     def __init__(self, source: ByteSource) -> None:
         self.source = source
-        planes: list[Plane] = []
-        budget = Budget(source.file_size, source.name)
+        planes, budget = list[Plane](), Budget(source.file_size, source.name)
         texts: dict[int, list[str]] = {2: [], 3: [], 4: []}
         self._broken_at, self._cut, self._lost_bytes = -1, False, 0
         for window in windows(source, 0, source.size):
             for index in np.flatnonzero((window.number <= 4) & (window.wire == LEN)):
                 number, begin, end = int(window.number[index]), int(window.begin[index]), int(window.end[index])
                 self._lost_bytes = max(0, end - source.size)
+                budget.takes(1, _PLANE_BYTES)
                 if number == 1:
-                    budget.takes(1, _PLANE_BYTES)
                     planes.append(Plane(source, len(planes), begin, end, budget))
                 else:
-                    budget.takes(1, _TEXT_BYTES)
                     texts[number].append(text(source.read(begin, end - begin)))
             self._broken_at, self._cut = window.broken_at, window.cut
         self.planes = self._found = tuple(planes)

@@ -1,4 +1,4 @@
-"""Tests of `tpuprof.parsers.ops.filter`: what each term keeps, exact bounds, and no error but a FilterError."""
+"""The language that filters tables: what each term keeps, exact bounds, and no error but a FilterError."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tpuprof.parsers.base import regex
 from tpuprof.parsers.base.errors import Cancelled
-from tpuprof.parsers.ops.filter import (
+from tpuprof.parsers.ops.filtering.filter import (
     HELP,
     LONGEST_PATTERN,
     LONGEST_SEARCHED,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.text import counted, has_words
 from tpuprof.parsers.formats.hlo.modules import Instruction
-from tpuprof.parsers.ops.filter import Filter, OpColumns
+from tpuprof.parsers.ops.filtering.filter import Filter, OpColumns
 from tpuprof.parsers.pages.ops.op_profile import Grouping, OpProfilePage, OpTree, SortBy
 from tpuprof.parsers.pages.ops.sources import short_names
 from tpuprof.tui.draw.format import duration

@@ -12,7 +12,7 @@ from textual import work
 from textual.timer import Timer
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
-from tpuprof.parsers.ops.filter import HELP, Filter, FilterError, Mask
+from tpuprof.parsers.ops.filtering.filter import HELP, Filter, FilterError, Mask
 from tpuprof.tui.draw.layout import filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from tests import EXAMPLES
 from tests.parsers.formats.hlo.test_modules import small
-from tpuprof.parsers.base import inflate as inflate_module
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
+from tpuprof.parsers.files.inflate import inflated
 from tpuprof.parsers.formats.hlo import files as files_module
 from tpuprof.parsers.formats.hlo.files import LARGEST_BYTES, HloFile, find_hlo_files, read_hlo_file
 from tpuprof.parsers.formats.hlo.modules import HloModule
@@ -232,16 +232,16 @@ def test_a_gzip_bomb_goes_no_further_than_its_bound(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(files_module, "_CHUNK", 10_000)
     path = write(tmp_path / "x.pb.gz", gzip.compress(b"\x0a" * 30_000_000))
     grown: list[int] = []
-    inflated = inflate_module.inflated
 
     def watched(*arguments: Any) -> Iterator[bytes]:
         for piece in inflated(*arguments):
             grown.append(len(piece))
             yield piece
 
-    monkeypatch.setattr(inflate_module, "inflated", watched)
+    monkeypatch.setattr(files_module, "inflated", watched)
     error = refused(path)
     assert (error.code, "it inflates to more than" in error.sentence) == ("too_large", True)
+    assert grown
     assert sum(grown) <= 200 * path.stat().st_size + 10_000
 
 

@@ -86,7 +86,7 @@ def test_a_stream_that_begins_byte_by_byte_is_told_too(tmp_path: Path) -> None:
 def test_the_first_bytes_are_looked_at_before_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = put(tmp_path, gzip.compress(bytes(60_000_000)))
     given: list[int] = []
-    from tpuprof.parsers.base.inflate import inflated
+    from tpuprof.parsers.files.inflate import inflated
 
     def watched(*arguments: object) -> object:
         for piece in inflated(*arguments):  # type: ignore[arg-type]

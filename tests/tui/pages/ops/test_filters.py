@@ -11,7 +11,7 @@ from tests.support.made.op_views import pages_of
 from tests.tui.pages.ops.test_view import play, table, tree
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import summarise
-from tpuprof.parsers.ops.filter import parse_filter
+from tpuprof.parsers.ops.filtering.filter import parse_filter
 from tpuprof.parsers.pages.ops.ops import ops_page
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.draw.pen import Pen

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof.parsers.base.inflate import Inflation, inflated
+from tpuprof.parsers.files.inflate import Inflation, inflated
 
 PLENTY = 1 << 20
 

@@ -23,7 +23,7 @@ from tpuprof.parsers.base import regex
 from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.ops.field_term import LONGEST_NUMBER, NAMED, RELATIONS, UNIT_PS, FieldTerm, field_term
+from tpuprof.parsers.ops.filtering.field_term import LONGEST_NUMBER, NAMED, RELATIONS, UNIT_PS, FieldTerm, field_term
 
 Mask = NDArray[np.bool_]
 
