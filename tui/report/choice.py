@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.ops.filtering.filter import FilterError, OpColumns, parse_filter
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Column, first_rows
 from tpuprof.tui.report import json, markdown
 from tpuprof.tui.report.csv import table_csv
-from tpuprof.tui.report.fields import Field, Table, columns, filter_texts, markdown_rows, reasons, table_records
+from tpuprof.tui.report.fields import Field, Rows, Table, columns, filter_texts, markdown_rows, reasons, table_records
 from tpuprof.tui.report.text import heading, page_text
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.ops.filter import OpColumns
-    from tpuprof.tui.report.head import Head
-    from tpuprof.tui.report.page import Choice, ReportRequest
+    from tpuprof.tui.report.page import Choice, Head, ReportRequest, TextLook
 
 TIMES = ("self_time_ps", "self_time_percent")
 """Keys of the fields that a filter by time and share looks at, where the view has no others."""
@@ -34,20 +35,28 @@ SCHEMA = "rows"
 _WIDEST = 60  # cells of a column of text
 
 
-@dataclass(frozen=True)
-class Listed:
-    """A table, and all its rows on a page.
+class Listed(Protocol):
+    """A table, and all its rows on a page; see `declared.Section`."""
 
-    Attributes:
-        source: what its fields read.
-        rows: of the page, in order; None for all that the table has.
-        keys: of the fields that CSV and Markdown show, where they are not the table's.
-    """
+    @property
+    def table(self) -> Table[Any]:
+        """What the rows are of."""
+        ...
 
-    table: Table[Any]
-    source: Any
-    rows: Sequence[int] | None
-    keys: Sequence[str]
+    @property
+    def source(self) -> Any:  # noqa: ANN401 - what the table's fields read
+        """What its fields read."""
+        ...
+
+    @property
+    def rows(self) -> Rows | None:
+        """Those of the page, in order; None for all that the table has."""
+        ...
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """Keys of the fields that CSV and Markdown show, where they are not the table's."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -103,12 +112,6 @@ def choose(listed: Listed, choice: Choice, limit: int, keys: Sequence[str]) -> C
     return Chosen(choice, listed, ordered, shown, len(rows), choice.columns or tuple(keys))
 
 
-def no_rows(page: str) -> ProfileError:
-    """The error of a page without a table whose rows can be chosen."""
-    sentence = f"The page {page} has no table of which --filter, --sort and --columns choose rows and columns."
-    return ProfileError("usage", sentence, "--format json has all of it", EXIT_USAGE)
-
-
 def _known(table: Table[Any], key: str, option: str) -> Field[Any]:
     """The field with a key."""
     if key in table.by_key:
@@ -118,8 +121,6 @@ def _known(table: Table[Any], key: str, option: str) -> Field[Any]:
 
 
 def _filtered(table: Table[Any], source: object, rows: list[int], text: str) -> list[int]:
-    from tpuprof.parsers.ops.filter import FilterError, parse_filter  # noqa: PLC0415 - numpy
-
     looked_at = op_columns(table, source)
     if not any(field.filter for field in table.fields):  # words are looked for in every column of text
         looked_at = replace(looked_at, name=_texts(table, source))
@@ -171,10 +172,6 @@ def op_columns(
         times: keys of the fields with the time and the share of a row; no row is above a time where there are none.
         later: reads one of the columns that are read when they are asked for; None to read it of the table.
     """
-    import numpy  # noqa: PLC0415 - a list of runs does without
-
-    from tpuprof.parsers.ops.filter import OpColumns  # noqa: PLC0415 - numpy
-
     rows = range(table.length(source))
     self_ps, self_share = (
         table.by_key[key].read(source, rows) if key in table.by_key else numpy.full(len(rows), unknown)
@@ -200,20 +197,13 @@ def report_of(name: str, head: Head, listed: Listed, choice: Choice, request: Re
         name: of the page.
     """
     table = listed.table
-    of_format = {"json": table.json, "csv": listed.keys or table.csv or table.json}
-    keys = of_format.get(request.form) or (listed.keys or table.markdown or table.csv or table.json)
-    chosen = choose(listed, choice, request.most_rows, keys)
-    if request.form == "json":
-        return _json(name, head, chosen)
-    if request.form == "csv":
-        return table_csv(table, listed.source, chosen.shown, chosen.keys)
-    if request.form == "md":
-        return _markdown(head, chosen)
-    title = f"{head.title}: {chosen.extent}"
-    return page_text(lambda pen: [heading(title, choice.words, pen), *_lines(chosen, pen)], request.look)
+    of_people = listed.keys or table.markdown or table.csv or table.json
+    of_machines = {"json": table.json, "csv": listed.keys or table.csv or table.json}
+    chosen = choose(listed, choice, request.most_rows, of_machines.get(request.form, of_people))
+    return _WRITERS[request.form](name, head, chosen, request.look)
 
 
-def _json(name: str, head: Head, chosen: Chosen) -> str:
+def _json(name: str, head: Head, chosen: Chosen, _: TextLook) -> str:
     choice, table = chosen.choice, chosen.table
     body = {
         "page": name,
@@ -229,7 +219,16 @@ def _json(name: str, head: Head, chosen: Chosen) -> str:
     return json.document(json.head(SCHEMA, head.run, head.hosts, head.warnings), body, why)
 
 
-def _markdown(head: Head, chosen: Chosen) -> str:
+def _csv(_: str, __: Head, chosen: Chosen, ___: TextLook) -> str:
+    return table_csv(chosen.table, chosen.listed.source, chosen.shown, chosen.keys)
+
+
+def _text(_: str, head: Head, chosen: Chosen, look: TextLook) -> str:
+    title = f"{head.title}: {chosen.extent}"
+    return page_text(lambda pen: [heading(title, chosen.choice.words, pen), *_lines(chosen, pen)], look)
+
+
+def _markdown(_: str, head: Head, chosen: Chosen, __: TextLook) -> str:
     title = f"{chosen.extent}{f', {chosen.choice.words}' if chosen.choice.words else ''}"
     table, source = chosen.table, chosen.listed.source
     named = replace(table, fields=tuple(replace(each, heading=_title(each)) for each in table.fields))
@@ -264,3 +263,11 @@ def _column(field: Field[Any], width: int, by_row: Mapping[int, str], is_first: 
 
 def _title(field: Field[Any]) -> str:
     return field.heading or field.key
+
+
+_WRITERS: Mapping[str, Callable[[str, Head, Chosen, TextLook], str]] = {
+    "json": _json,
+    "csv": _csv,
+    "md": _markdown,
+    "text": _text,
+}

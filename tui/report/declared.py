@@ -18,10 +18,8 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.report import fields, json, markdown
-from tpuprof.tui.report.choice import Listed, no_rows, report_of
 from tpuprof.tui.report.csv import table_csv
-from tpuprof.tui.report.head import Head
-from tpuprof.tui.report.page import Choice, Content, Format, Report, ReportRequest
+from tpuprof.tui.report.page import Choice, Content, Format, Head, Report, ReportRequest, no_rows
 from tpuprof.tui.report.text import covered, heading, page_text
 
 
@@ -194,8 +192,9 @@ def declared(
         table = page.csv if isinstance(page.csv, Section) else make() if make is not None else None
         if table is None:
             raise no_rows(name)
-        rows = None if table.rows is None else list(table.rows)
-        return report_of(name, page.head, Listed(table.table, table.source, rows, table.keys), choice, asked)
+        from tpuprof.tui.report.choice import report_of  # noqa: PLC0415 - for those who choose rows alone
+
+        return report_of(name, page.head, table, choice, asked)
 
     return Report(read, writers, tables, metrics, warnings, csv_table or tables[0], check, exit_code, choose)
 

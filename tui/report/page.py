@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from tpuprof.parsers.base.errors import EXIT_OK
+from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs
+from tpuprof.tui.report import markdown
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
@@ -44,11 +45,43 @@ class TextLook:
 
 
 @dataclass(frozen=True)
+class Head:
+    """What a report begins with.
+
+    Attributes:
+        title: in Markdown and text.
+        run: of JSON.
+        hosts: that the page covers.
+        warnings: what is wrong with the profile, a sentence each.
+        facts: what the program ran on, and more of that kind, in Markdown.
+        simulated: whether the times are composed, not measured.
+        covers: what the text's title line says at its end, where that is not the hosts.
+        log_line: stands above the title line of text, for logs.
+        lists_hosts: whether Markdown has a line with the hosts.
+    """
+
+    title: str
+    run: Run
+    hosts: Sequence[str]
+    warnings: Sequence[str] = ()
+    facts: Sequence[str] = ()
+    simulated: bool = False
+    covers: str = ""
+    log_line: str = ""
+    lists_hosts: bool = True
+
+    def markdown(self) -> list[str]:
+        """The title, the hosts, facts and warnings."""
+        hosts = self.hosts if self.lists_hosts else ()
+        return markdown.page_head(self.title, hosts, self.simulated, self.warnings, self.facts)
+
+
+@dataclass(frozen=True)
 class Choice:
     """What a call asks for of a page's table.
 
     Attributes:
-        filter: in the language of `parsers.ops.filter`; empty to keep every row.
+        filter: in the language of `parsers.ops.filtering.filter`; empty to keep every row.
         sort: the key of the column that rows are sorted by, with ``:asc`` or ``:desc`` behind it; empty to leave them.
         columns: keys; empty for those of the format.
     """
@@ -71,6 +104,12 @@ def chosen_of(options: Mapping[str, str | None]) -> Choice | None:
         return None
     keys = tuple(filter(None, (key.strip() for key in (given["columns"] or "").split(","))))
     return Choice(given["filter"] or "", given["sort"] or "", keys)
+
+
+def no_rows(page: str) -> ProfileError:
+    """The error of a page without a table whose rows can be chosen."""
+    sentence = f"The page {page} has no table of which --filter, --sort and --columns choose rows and columns."
+    return ProfileError("usage", sentence, "--format json has all of it", EXIT_USAGE)
 
 
 @dataclass(frozen=True)

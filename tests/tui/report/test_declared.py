@@ -16,9 +16,8 @@ from tpuprof.parsers.files.logdir import Run
 from tpuprof.tui.cli.main import main
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared
 from tpuprof.tui.report.fields import Metric, Table, attribute, metric_rows, object_table
-from tpuprof.tui.report.head import Head
 from tpuprof.tui.report.json import Written
-from tpuprof.tui.report.page import Format, ReportRequest
+from tpuprof.tui.report.page import Format, Head, ReportRequest
 from tpuprof.tui.report.units import COUNT, VERBATIM
 
 RUN = Run("today", "/logs/today", (), ())

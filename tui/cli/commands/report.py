@@ -16,10 +16,9 @@ from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.progress import decoding_shown
 from tpuprof.tui.pages import PAGE_NAMES, PAGES, Page, page_named
-from tpuprof.tui.report.choice import no_rows
 from tpuprof.tui.report.describe import describe_json, describe_text
 from tpuprof.tui.report.output import Produce
-from tpuprof.tui.report.page import FORMATS, WITHOUT_WARNINGS, Report, ReportRequest, chosen_of
+from tpuprof.tui.report.page import FORMATS, WITHOUT_WARNINGS, Report, ReportRequest, chosen_of, no_rows
 from tpuprof.tui.terminal.custom import Config
 
 if TYPE_CHECKING:

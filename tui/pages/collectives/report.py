@@ -12,8 +12,7 @@ from tpuprof.tui.pages.collectives.fields import GROUPS, SINGLE, CollectiveRows
 from tpuprof.tui.pages.collectives.figures import METRICS, SLICES, STEPS, slice_table, steps_of
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import Table, metric_rows, order
-from tpuprof.tui.report.head import Head
-from tpuprof.tui.report.page import ReportRequest, page_of
+from tpuprof.tui.report.page import Head, ReportRequest, page_of
 
 
 def groups_of(page: CollectivesPage) -> CollectiveRows:

@@ -10,8 +10,7 @@ from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.counters.fields import COUNTERS, KERNELS, METRICS, UNITS
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared, drawn_by
 from tpuprof.tui.report.fields import metric_rows, table_records
-from tpuprof.tui.report.head import Head
-from tpuprof.tui.report.page import ReportRequest, page_of
+from tpuprof.tui.report.page import Head, ReportRequest, page_of
 from tpuprof.tui.report.text import covered
 
 _lines = drawn_by("tpuprof.tui.pages.counters.drawing:text_lines")

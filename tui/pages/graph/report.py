@@ -26,9 +26,8 @@ from tpuprof.tui.pages.graph.fields import (
 )
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared
 from tpuprof.tui.report.fields import metric_rows
-from tpuprof.tui.report.head import Head
 from tpuprof.tui.report.markdown import escaped, metrics_table
-from tpuprof.tui.report.page import ReportRequest, Writer
+from tpuprof.tui.report.page import Head, ReportRequest, Writer
 from tpuprof.tui.report.text import SIMULATED
 
 METRICS = (*MODULE, *OP)

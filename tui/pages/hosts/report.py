@@ -9,9 +9,8 @@ from tpuprof.tui.pages.hosts import fields
 from tpuprof.tui.pages.hosts.fields import HOSTS, KEYS, how_many
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared, drawn_by
 from tpuprof.tui.report.fields import table_records
-from tpuprof.tui.report.head import Head
 from tpuprof.tui.report.markdown import main_table
-from tpuprof.tui.report.page import ReportRequest, page_of
+from tpuprof.tui.report.page import Head, ReportRequest, page_of
 
 _lines = drawn_by("tpuprof.tui.pages.hosts.drawing:hosts")
 _core_lines = drawn_by("tpuprof.tui.pages.hosts.drawing:cores")

@@ -11,9 +11,8 @@ from tpuprof.tui.draw.format import UNKNOWN, duration, percent
 from tpuprof.tui.pages.input.fields import BEFORE_OPS, BREAKDOWN, EXPLAINED, OPS, STAGES
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import metric_reasons, metric_rows
-from tpuprof.tui.report.head import Head
 from tpuprof.tui.report.markdown import numbered, table
-from tpuprof.tui.report.page import ReportRequest, page_of
+from tpuprof.tui.report.page import Head, ReportRequest, page_of
 
 _compose = drawn_by("tpuprof.tui.pages.input.drawing:compose_input")
 

@@ -19,9 +19,8 @@ from tpuprof.tui.pages.overview.ledger.fields import WITHOUT, WITHOUT_PARTS
 from tpuprof.tui.pages.overview.ledger.report import Content, check, read, taken_away
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import Metric, Table, attribute, listed, metric_rows, object_table
-from tpuprof.tui.report.head import Head
 from tpuprof.tui.report.markdown import escaped
-from tpuprof.tui.report.page import ReportRequest
+from tpuprof.tui.report.page import Head, ReportRequest
 from tpuprof.tui.report.shared.quantities import STEP_TIME
 from tpuprof.tui.report.units import COUNT, VERBATIM
 

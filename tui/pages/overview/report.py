@@ -16,9 +16,8 @@ from tpuprof.tui.pages.overview import fields
 from tpuprof.tui.pages.overview.fields import METRICS, TOP_OPS
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import metric_rows
-from tpuprof.tui.report.head import Head
 from tpuprof.tui.report.markdown import escaped, numbered, table
-from tpuprof.tui.report.page import ReportRequest, page_of
+from tpuprof.tui.report.page import Head, ReportRequest, page_of
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.findings.finding import Finding

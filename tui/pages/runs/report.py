@@ -19,10 +19,9 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.runs.fields import CSV_FACTS, FACTS, MARKDOWN_FACTS, RUNS, RunList, RunRow, step_words
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared
 from tpuprof.tui.report.fields import Metric
-from tpuprof.tui.report.head import Head
 from tpuprof.tui.report.json import head
 from tpuprof.tui.report.markdown import escaped
-from tpuprof.tui.report.page import ReportRequest
+from tpuprof.tui.report.page import Head, ReportRequest
 from tpuprof.tui.report.text import cut_name
 from tpuprof.tui.report.units import TEXTS
 

@@ -7,8 +7,7 @@ from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.sparse_core.fields import CORES, METRICS, OPS, SPLIT, STEPS, WAITS
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import metric_rows
-from tpuprof.tui.report.head import Head
-from tpuprof.tui.report.page import ReportRequest, page_of
+from tpuprof.tui.report.page import Head, ReportRequest, page_of
 
 _lines = drawn_by("tpuprof.tui.pages.sparse_core.drawing:report_lines")
 

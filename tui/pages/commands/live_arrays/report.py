@@ -16,8 +16,7 @@ from tpuprof.tui.pages.commands.live_arrays.drawing import LiveArraysView, compo
 from tpuprof.tui.pages.commands.live_arrays.fields import GroupRows
 from tpuprof.tui.report.declared import Declared, Metrics, Section, declared
 from tpuprof.tui.report.fields import Metric, metric_rows
-from tpuprof.tui.report.head import Head
-from tpuprof.tui.report.page import Format, ReportRequest
+from tpuprof.tui.report.page import Format, Head, ReportRequest
 from tpuprof.tui.report.units import VERBATIM
 
 

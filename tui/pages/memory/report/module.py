@@ -21,9 +21,8 @@ from tpuprof.tui.pages.memory.fields.module import BUFFERS, DEVICE, MODULES, SPA
 from tpuprof.tui.pages.memory.fields.summary import BATCHES, FIT
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared
 from tpuprof.tui.report.fields import first, markdown_rows, metric_reasons, metric_values
-from tpuprof.tui.report.head import Head
 from tpuprof.tui.report.markdown import escaped, fields_table, not_shown, table
-from tpuprof.tui.report.page import ReportRequest
+from tpuprof.tui.report.page import Head, ReportRequest
 from tpuprof.tui.report.shared.buffers import BufferRows
 
 GRAPH_HEIGHT = 14

@@ -24,9 +24,8 @@ from tpuprof.tui.pages.memory.fields.allocators import ALLOCATORS, AT_PEAK, TIME
 from tpuprof.tui.report.csv import table as csv_table
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Values, declared
 from tpuprof.tui.report.fields import columns, first, markdown_rows, reasons, table_records
-from tpuprof.tui.report.head import Head
 from tpuprof.tui.report.markdown import escaped, fields_table, not_shown, unknown_block
-from tpuprof.tui.report.page import ReportRequest
+from tpuprof.tui.report.page import Head, ReportRequest
 
 MOST_POINTS = 10_000  # points of an allocator's timeline where no limit is given
 TEXT_ROWS = 20  # rows of a table in the text report where no limit is given

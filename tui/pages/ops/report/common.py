@@ -14,8 +14,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.fields.device import DEVICE, machine_line
 from tpuprof.tui.report.fields import metric_rows
-from tpuprof.tui.report.head import Head
-from tpuprof.tui.report.page import Content, ReportRequest, page_of
+from tpuprof.tui.report.page import Content, Head, ReportRequest, page_of
 from tpuprof.tui.report.text import SIMULATED
 
 NOT_WORTH_SAYING = frozenset({"time_scale"})

@@ -11,8 +11,7 @@ from tpuprof.tui.draw.columns import Cursor
 from tpuprof.tui.draw.format import count, significant
 from tpuprof.tui.pages.overview.inference.fields import BEFORE_ROWS, LAUNCHED, MODELS, MODULES, NOTE, ROWS
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared, drawn_by
-from tpuprof.tui.report.head import Head
-from tpuprof.tui.report.page import ReportRequest, page_of
+from tpuprof.tui.report.page import Head, ReportRequest, page_of
 from tpuprof.tui.report.shared.quantities import LATENCIES, latencies
 
 _compose = drawn_by("tpuprof.tui.pages.overview.inference.drawing:compose")

@@ -28,8 +28,7 @@ from tpuprof.tui.pages.overview.ledger.fields import (
 )
 from tpuprof.tui.report.declared import Declared, Metrics, Part, Section, declared, drawn_by
 from tpuprof.tui.report.fields import metric_rows
-from tpuprof.tui.report.head import Head
-from tpuprof.tui.report.page import Format, ReportRequest, page_of
+from tpuprof.tui.report.page import Format, Head, ReportRequest, page_of
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.overview.model import Overview
