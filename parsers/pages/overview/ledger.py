@@ -23,6 +23,7 @@ from tpuprof.parsers.steps.accounts.owners import (
     OWNER_TITLES,
     OWNERS,
     WAITS,
+    WITHOUT_OPS,
     OpOwners,
     Owner,
     owner_index,
@@ -196,6 +197,11 @@ class StepAccount:
     def fraction(self, *owners: Owner) -> float:
         """The part of the mean step that some owners have, 0-1."""
         return sum(each.fraction for each in self.owners if each.owner in owners)
+
+    @property
+    def no_op_fraction(self) -> float:
+        """The part of the mean step in which no op ran, 0-1: input counts where no op waited for it."""
+        return self.fraction(*WITHOUT_OPS, *(() if "input" in self.ops else ("input",)))
 
 
 def step_account(of: Ledger, table: OpTable, rates: Rates, of_ops: OpOwners, idle: IdleTime | None) -> StepAccount:

@@ -48,6 +48,8 @@ def accounts(tmp_path: Path) -> OpAccounts:
         assert sum(row.time_ps for row in rows) == pytest.approx(account.step_ps) == 1000
         for each in account.owners:
             assert sum(of(row, each.owner) for row in rows) == pytest.approx(each.time_ps), each.owner
+    without_op = named(found.by("op"))[NO_OP].time_ps
+    assert account.no_op_fraction == pytest.approx(without_op / account.step_ps) == pytest.approx(0.05)
     return found
 
 

@@ -203,7 +203,11 @@ def _row(row: _Row, selected: bool, pen: Pen) -> Line:
 
 
 def shares_line(page: Overview, pen: Pen, what_if: WhatIf = AS_IT_IS) -> list[Line]:
-    """How much of the step is at the roof, and what the program reaches of the peak; nothing where both are unknown."""
+    """How much of the step is at the roof, what the program reaches of the peak, and how long no op runs.
+
+    The headline's idle time is of the capture, the account is of the steps: where there is room, the line has the time
+    without an op in both. No line where all of it is unknown.
+    """
     account, flops = page.account, page.performance.flops_utilization_percent
     ideal = () if account is None else tuple(bar for bar in bars(account) if bar.names == {"ideal"})
     spans: list[Span] = []
@@ -214,8 +218,19 @@ def shares_line(page: Overview, pen: Pen, what_if: WhatIf = AS_IT_IS) -> list[Li
         spans += [(" AT THE ROOF ", "dim"), (percent(100 * left / step_ps if step_ps else None), "strong")]
         spans.append((f" of {of}  ", "dim"))
     if flops is not None:
-        spans += [(" FLOPS ", "dim"), (percent(flops), "strong"), (" of peak, over the capture", "dim")]
+        spans += [(" FLOPS ", "dim"), (percent(flops), "strong"), (" of peak", "dim")]
+        idle = _no_op(account, page.performance.device_idle_percent) if what_if.left is None else []
+        fits = idle and line_width((*spans, *idle)) <= pen.width
+        spans += idle if fits else [(", over the capture", "dim")]
     return [pen.fit(spans)] if spans else []
+
+
+def _no_op(account: StepAccount | None, idle_percent: float | None) -> list[Span]:
+    """How long no op ran, over the capture and in the steps; nothing where one of them is unknown."""
+    if account is None or idle_percent is None:
+        return []
+    in_steps = percent(100 * account.no_op_fraction)
+    return [(", NO OP ", "dim"), (percent(idle_percent), "strong"), (f" over the capture ({in_steps} in steps)", "dim")]
 
 
 def between_line(account: StepAccount, pen: Pen, what_if: WhatIf = AS_IT_IS) -> list[Line]:
