@@ -1,4 +1,4 @@
-"""Steps over several cores and hosts: which belong together, and where their time went.
+"""Steps over several cores and hosts: which belong together.
 
 It matches the steps of a host's cores by name, or by time where names repeat. As in XProf it leaves out a step that a
 core lacks, and also a step in which a core ran no op although another did: that core's ops were lost. A core that ran
@@ -19,22 +19,11 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, Int64s, no_ints, place, without
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.xspace.core.api import sum_by_key
-from tpuprof.parsers.steps.model import StepBreakdown, StepSource
+from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.spans.markers import CoreSteps
 from tpuprof.parsers.steps.spans.matching import HostSteps, by_name, matched, repeats
 from tpuprof.parsers.steps.spans.sparse_core import together
-from tpuprof.parsers.steps.times import (
-    ASYNC_DONE,
-    COMPUTE,
-    HOST_TRANSFER,
-    INFEED,
-    MEGACORE,
-    OUTFEED,
-    SPARSE_CORE_WAIT,
-    CoreStepTimes,
-    SlowOp,
-)
+from tpuprof.parsers.steps.times import INFEED, CoreStepTimes, SlowOp
 
 InputSource = Literal["infeed", "host"]
 """What the time that a step waits for input is measured by: infeed ops, or idle time while the host waits for input."""
@@ -344,57 +333,3 @@ def _matched(grids: Sequence[AlignedSteps]) -> tuple[tuple[str, ...], list[NDArr
     """The steps that belong together: their names, and where each host has them."""
     index = matched([HostSteps(grid.names, grid.is_numbered, grid.start_ps, grid.end_ps) for grid in grids])
     return tuple(grids[0].names[row] for row in index[0].tolist()), index
-
-
-def breakdowns(grid: AlignedSteps) -> tuple[StepBreakdown, ...]:
-    """Where each step's time went over all cores.
-
-    `active_ps` leaves out waiting for asynchronous ops and for a chip's other core, which compute includes. The rest
-    are XProf's formulas (`ComputeTpuPerStepDataAcrossCores`), with the slowest core's step time for all: infeed is
-    that of the core that waits most, compute that of the least busy core, outfeed the mean, host transfer the longest,
-    and idle the rest of the step (never below 0). All-reduces are those of the core with the largest sum; the shortest
-    duration of each over all cores is its compute, the rest synchronisation.
-    """
-    step = grid.longest_ps.astype(np.float64)
-    infeed, outfeed = grid.part_ps[:, :, INFEED], grid.part_ps[:, :, OUTFEED]
-    active = grid.part_ps[:, :, COMPUTE]
-    compute = (active + grid.part_ps[:, :, [MEGACORE, ASYNC_DONE]].sum(axis=2)).min(axis=0).astype(np.float64)
-    slowest_infeed = infeed.max(axis=0).astype(np.float64)
-    mean_outfeed = outfeed.mean(axis=0)
-    sparse_core = grid.part_ps[:, :, SPARSE_CORE_WAIT].max(axis=0).astype(np.float64)
-    idle = np.maximum(0.0, step - compute - slowest_infeed - mean_outfeed - sparse_core)
-    percent = 100.0 * infeed / np.maximum(step, 1.0)
-    reduce_compute, reduce_sync = all_reduce_times(grid)
-    columns = (
-        compute,
-        active.mean(axis=0),
-        slowest_infeed,
-        mean_outfeed,
-        idle,
-        grid.part_ps[:, :, HOST_TRANSFER].max(axis=0).astype(np.float64),
-        reduce_compute,
-        reduce_sync,
-        sparse_core,
-        percent.mean(axis=0),
-        percent.min(axis=0),
-        percent.max(axis=0),
-    )
-    return tuple(map(StepBreakdown, *(column.tolist() for column in columns)))
-
-
-def all_reduce_times(grid: AlignedSteps) -> tuple[Floats, Floats]:
-    """Compute and synchronisation time of all-reduces in each step, on the core whose all-reduces take longest."""
-    count, cores = len(grid), len(grid.all_reduce)
-    core = np.repeat(np.arange(cores), [len(step) for step, _, _ in grid.all_reduce])
-    step, ids, duration = (np.concatenate([part[column] for part in grid.all_reduce]) for column in range(3))
-    if not len(step):
-        return np.zeros(count), np.zeros(count)
-    order = np.lexsort((ids, step))
-    core, step, ids, duration = core[order], step[order], ids[order], duration[order]
-    opens = np.append(True, (step[1:] != step[:-1]) | (ids[1:] != ids[:-1]))
-    shortest = np.minimum.reduceat(duration, np.flatnonzero(opens))[np.cumsum(opens) - 1]
-    cell = core * count + step
-    compute = sum_by_key(cell, shortest, cores * count).reshape(cores, count)
-    total = sum_by_key(cell, duration, cores * count).reshape(cores, count)
-    most, every = total.argmax(axis=0), np.arange(count)
-    return compute[most, every].astype(np.float64), (total - compute)[most, every].astype(np.float64)

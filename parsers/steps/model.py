@@ -33,29 +33,6 @@ class StepTime:
 
 
 @dataclass(frozen=True, slots=True)
-class StepBreakdown:
-    """Where one step's time went, over all cores, in picoseconds (formulas in `parsers.steps.aligned`).
-
-    `compute_ps` is that of the least busy core, `active_ps` the mean over the cores. `infeed_ps` is the time in infeed
-    ops, or, without any, the idle time in which the host waited for input. `sparse_core_ps` is waiting for an embedding
-    core.
-    """
-
-    compute_ps: float
-    active_ps: float
-    infeed_ps: float
-    outfeed_ps: float
-    idle_ps: float
-    host_transfer_ps: float
-    all_reduce_compute_ps: float
-    all_reduce_sync_ps: float
-    sparse_core_ps: float
-    infeed_percent_average: float
-    infeed_percent_minimum: float
-    infeed_percent_maximum: float
-
-
-@dataclass(frozen=True, slots=True)
 class GenericBreakdown:
     """Where one step's time went on GPUs, or on the host's CPU, in picoseconds.
 

@@ -20,7 +20,7 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import overview
-from tpuprof.parsers.steps.model import StepBreakdown
+from tpuprof.parsers.steps.xprof_view import XprofBreakdown
 
 MS = 1_000_000_000  # picoseconds
 US = 1_000_000
@@ -108,7 +108,7 @@ def test_the_whole_steps_are_xprofs(theirs: Any, page: Overview) -> None:
     assert [step.name for step in page.steps] == [step.name for step in whole]
     for ours, step in zip(page.steps, whole, strict=True):
         row = ours.breakdown
-        assert isinstance(row, StepBreakdown)
+        assert isinstance(row, XprofBreakdown)
         assert ours.duration_ps / MS == pytest.approx(step.whole, abs=0.0005)
         assert row.compute_ps / MS == pytest.approx(step.compute, rel=1e-9)
         assert row.idle_ps / MS == pytest.approx(step.idle, abs=2e-9)

@@ -12,8 +12,8 @@ from tpuprof.parsers.base.intervals import median
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.overview.model import Bottleneck, Share, Step, TopOp
 from tpuprof.parsers.steps.aligned import InputSource
-from tpuprof.parsers.steps.model import StepBreakdown
 from tpuprof.parsers.steps.times import SLOW_STEP
+from tpuprof.parsers.steps.xprof_view import XprofBreakdown
 
 HIGHLY_INPUT_BOUND = 20.0
 MODERATELY_INPUT_BOUND = 5.0
@@ -46,7 +46,7 @@ def bottleneck_of(
         unknown: receives the reasons for unknown figures, by JSON key.
         numbered: whether the host's annotations number steps.
     """
-    parts = [step.breakdown for step in steps if isinstance(step.breakdown, StepBreakdown)]
+    parts = [step.breakdown for step in steps if isinstance(step.breakdown, XprofBreakdown)]
     total = math.fsum(step.duration_ps for step in steps)
     if not parts or not total:
         keys = ("performance.device_duty_cycle_percent", "performance.step_time_ms")

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.steps.model import GenericBreakdown, SparseCoreTime, StepBreakdown, StepTime
+from tpuprof.parsers.steps.model import GenericBreakdown, SparseCoreTime, StepTime
+from tpuprof.parsers.steps.xprof_view import XprofBreakdown
 
 if TYPE_CHECKING:  # for types only: an overview starts sooner without them
     from tpuprof.parsers.pages.findings.finding import Finding
@@ -56,7 +57,7 @@ class Step:
     group_id: int
     start_ps: int
     duration_ps: int
-    breakdown: StepBreakdown | GenericBreakdown | None
+    breakdown: XprofBreakdown | GenericBreakdown | None
     sparse_core: SparseCoreTime | None = None
 
 
@@ -102,7 +103,7 @@ class StepPart:
     Attributes:
         name: that of the breakdown's attribute without ``_ps``: ``infeed``.
         average_ps, standard_deviation_ps: mean, and deviation of the sample (0 for one step).
-        fraction: the mean as part of the mean step, 0-1; parts may overlap, see `StepBreakdown`.
+        fraction: the mean as part of the mean step, 0-1; parts may overlap, see `XprofBreakdown`.
     """
 
     name: str

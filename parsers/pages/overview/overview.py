@@ -50,10 +50,11 @@ from tpuprof.parsers.pages.overview.model import Environment, Overview, Step
 from tpuprof.parsers.pages.overview.performance import counted_words, first_start, performance_of, step_parts
 from tpuprof.parsers.pages.steps import common_steps
 from tpuprof.parsers.steps.accounts.owners import op_owners
-from tpuprof.parsers.steps.aligned import AlignedSteps, breakdowns
+from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.ledger import Ledger, ledger
 from tpuprof.parsers.steps.model import SparseCoreTime
 from tpuprof.parsers.steps.requests.serving import answers_requests
+from tpuprof.parsers.steps.xprof_view import xprof_breakdowns
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.inference import InferencePage
@@ -188,7 +189,7 @@ def _environment(summaries: Sequence[HostSummary], table: OpTable, unknown: dict
 def _steps(grid: AlignedSteps | None) -> tuple[Step, ...]:
     if grid is None:
         return ()
-    columns = zip(grid.names, grid.start_ps.tolist(), grid.longest_ps.tolist(), breakdowns(grid), strict=True)
+    columns = zip(grid.names, grid.start_ps.tolist(), grid.longest_ps.tolist(), xprof_breakdowns(grid), strict=True)
     beside: list[SparseCoreTime | None] = [None] * len(grid)
     if grid.sparse_core is not None:
         times = np.nan_to_num(grid.sparse_core.T, nan=-1).astype(np.int64).tolist()

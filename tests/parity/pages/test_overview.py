@@ -14,7 +14,7 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import overview
-from tpuprof.parsers.steps.model import StepBreakdown
+from tpuprof.parsers.steps.xprof_view import XprofBreakdown
 
 MS = 1e9
 
@@ -168,7 +168,7 @@ def step_fields(page: Overview) -> dict[str, Value]:
     """Step table and its averages; only for marked steps, XProf infers none."""
     time = page.performance.step_time
     steps = page.steps if time is not None and time.source == "steps" else ()
-    rows = [step.breakdown for step in steps if isinstance(step.breakdown, StepBreakdown)]
+    rows = [step.breakdown for step in steps if isinstance(step.breakdown, XprofBreakdown)]
     fields: dict[str, Value] = {}
     percent = [row.infeed_percent_maximum for row in rows]
     mean = sum(percent) / len(percent) if percent else 0.0

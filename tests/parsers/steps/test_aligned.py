@@ -17,7 +17,7 @@ from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.ops.roofline import WORK_COUNT
 from tpuprof.parsers.steps.accounts.core import CoreAccount
 from tpuprof.parsers.steps.accounts.owners import OWNERS
-from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource, align, breakdowns, join_hosts
+from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource, align, join_hosts
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.spans.markers import CoreSteps
 from tpuprof.parsers.steps.times import (
@@ -32,6 +32,7 @@ from tpuprof.parsers.steps.times import (
     CoreStepTimes,
     SlowOp,
 )
+from tpuprof.parsers.steps.xprof_view import xprof_breakdowns
 
 AllReduce = tuple[int, int, int]
 """Step, id and duration."""
@@ -202,7 +203,7 @@ def test_all_reduces_follow_their_steps() -> None:
         [[0, 0, 2], [12, 13, 14], [6, 7, 8]],
         [[0, 2], [12, 14], [4, 9]],
     ]
-    rows = breakdowns(found)
+    rows = xprof_breakdowns(found)
     # of core 0, which takes 13 in step b: 12 is done after 4 on core 1, 13 is on no other core
     assert [(row.all_reduce_compute_ps, row.all_reduce_sync_ps) for row in rows] == [(4 + 7, 2), (0, 0), (8, 1)]
 
@@ -217,7 +218,9 @@ def test_time_that_the_host_waits_counts_as_infeed_where_there_is_none() -> None
     cores = [core([5, 5], [10, 10], waits=2), core([5, 5], [10, 10], waits=4)]
     by_host = present(aligned(*cores, input_source="host"))
     assert by_host.part_ps[:, :, INFEED].tolist() == [[2, 2], [4, 4]]
-    assert [(row.infeed_ps, row.infeed_percent_maximum, row.idle_ps) for row in breakdowns(by_host)] == [(4, 40, 0)] * 2
+    assert [(row.infeed_ps, row.infeed_percent_maximum, row.idle_ps) for row in xprof_breakdowns(by_host)] == [
+        (4, 40, 0)
+    ] * 2
     assert not the_grid(*cores).part_ps[:, :, INFEED].any()
 
 
@@ -225,7 +228,7 @@ def test_no_part_is_more_than_the_step_although_an_op_outlasts_it() -> None:
     parts = np.array([[25, 12, 3, 0, 0, 0, 0], [4, 4, 0, 0, 0, 11, 0]])
     found = the_grid(replace(core([5, 5], [10, 10]), part_ps=parts))
     assert found.part_ps.tolist() == [[[10, 10, 3, 0, 0, 0, 0], [4, 4, 0, 0, 0, 10, 0]]]
-    assert [row.infeed_percent_maximum for row in breakdowns(found)] == [100, 40]
+    assert [row.infeed_percent_maximum for row in xprof_breakdowns(found)] == [100, 40]
 
 
 def test_slow_ops_are_those_of_the_core_with_the_most() -> None:
@@ -246,7 +249,7 @@ def test_a_breakdown_adds_up_to_the_step_where_it_fits(cores: list[list[list[int
     found = the_grid(
         *(replace(core([0] * 3, lengths.tolist()), part_ps=one) for one, lengths in zip(parts, duration, strict=True))
     )
-    for at, row in enumerate(breakdowns(found)):
+    for at, row in enumerate(xprof_breakdowns(found)):
         step = int(found.longest_ps[at])
         assert step == int(duration[:, at].max())
         used = row.compute_ps + row.infeed_ps + row.outfeed_ps + row.sparse_core_ps
@@ -285,7 +288,7 @@ def test_all_reduces_of_hosts_meet_under_the_shared_steps_numbers() -> None:
         [[0, 1], [3, 4], [20, 30]],
         [[0, 1], [3, 4], [50, 10]],
     ]
-    rows = breakdowns(found)
+    rows = xprof_breakdowns(found)
     assert [(row.all_reduce_compute_ps, row.all_reduce_sync_ps) for row in rows] == [(20, 30), (10, 20)]
     assert found.hosts.tolist() == [0, 1]
 

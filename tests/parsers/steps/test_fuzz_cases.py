@@ -11,7 +11,7 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import overview
-from tpuprof.parsers.steps.model import StepBreakdown
+from tpuprof.parsers.steps.xprof_view import XprofBreakdown
 
 Marks = list[tuple[str, int, int]]
 
@@ -29,8 +29,8 @@ def marks(count: int) -> Marks:
     return [(str(step), step * 100, step * 100 + 90) for step in range(count)]
 
 
-def parts(found: Overview) -> list[StepBreakdown]:
-    return [step.breakdown for step in found.steps if isinstance(step.breakdown, StepBreakdown)]
+def parts(found: Overview) -> list[XprofBreakdown]:
+    return [step.breakdown for step in found.steps if isinstance(step.breakdown, XprofBreakdown)]
 
 
 def test_a_chip_that_the_program_does_not_use_takes_no_step_away() -> None:

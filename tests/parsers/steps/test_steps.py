@@ -14,10 +14,10 @@ from tpuprof.parsers.ops.core.sums import core_sums
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.steps.aligned import align
-from tpuprof.parsers.steps.model import StepBreakdown
 from tpuprof.parsers.steps.spans.markers import inferred_steps, marked_steps
 from tpuprof.parsers.steps.spans.runs import module_runs
 from tpuprof.parsers.steps.times import COMPUTE, INFEED, core_step_times
+from tpuprof.parsers.steps.xprof_view import XprofBreakdown
 
 
 def page(space: XSpace) -> Overview:
@@ -28,7 +28,7 @@ def test_an_op_at_a_steps_end_belongs_to_the_next_step() -> None:
     space = XSpace()
     ops = [("infeed.1", "infeed", n * 100, 20) for n in range(4)]
     tpu_plane(space, 0, ops, steps=[(str(n), n * 100, n * 100 + 100) for n in range(4)])
-    infeed = [step.breakdown.infeed_ps for step in page(space).steps if isinstance(step.breakdown, StepBreakdown)]
+    infeed = [step.breakdown.infeed_ps for step in page(space).steps if isinstance(step.breakdown, XprofBreakdown)]
     assert infeed == [20, 20, 20, 20]
 
 
@@ -58,7 +58,7 @@ def test_all_reduce_time_splits_in_work_and_waiting() -> None:
         metadata = plane.event_id("%all-reduce = f32[] all-reduce()", "all-reduce", hlo_category="all-reduce")
         plane.event(plane.plane.lines[-1], metadata, begin, duration, all_reduce_unique_id=7)
     breakdown = page(space).steps[0].breakdown
-    assert isinstance(breakdown, StepBreakdown)
+    assert isinstance(breakdown, XprofBreakdown)
     assert (breakdown.all_reduce_compute_ps, breakdown.all_reduce_sync_ps) == (20, 30)
 
 

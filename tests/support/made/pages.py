@@ -17,7 +17,8 @@ from tpuprof.parsers.pages.overview.ledger import StepAccount, step_account
 from tpuprof.parsers.pages.overview.model import Bottleneck, Environment, Overview, Performance, Share, Step, TopOp
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, op_owners, owner_index
 from tpuprof.parsers.steps.ledger import Ledger
-from tpuprof.parsers.steps.model import StepBreakdown, StepTime
+from tpuprof.parsers.steps.model import StepTime
+from tpuprof.parsers.steps.xprof_view import XprofBreakdown
 
 MS = 1_000_000_000  # picoseconds
 
@@ -61,7 +62,7 @@ def training_overview() -> Overview:
                 group_id=number,
                 start_ps=start,
                 duration_ps=duration,
-                breakdown=StepBreakdown(
+                breakdown=XprofBreakdown(
                     compute_ps=150.0 * MS,
                     active_ps=152.0 * MS,
                     infeed_ps=float(infeed),

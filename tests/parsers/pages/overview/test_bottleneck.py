@@ -14,22 +14,22 @@ from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.overview.bottleneck import NO_INPUT_EVENTS, NO_OUTFEED, bottleneck_of
 from tpuprof.parsers.pages.overview.model import Bottleneck, Share, Step, TopOp
 from tpuprof.parsers.steps.aligned import InputSource
-from tpuprof.parsers.steps.model import StepBreakdown
+from tpuprof.parsers.steps.xprof_view import XprofBreakdown
 
 STEP = 1000
-NOTHING = StepBreakdown(*[0.0] * 12)
+NOTHING = XprofBreakdown(*[0.0] * 12)
 FUSION = Op("fusion.1", "loop fusion", 10)
 OUTFEED = Op("outfeed.1", "outfeed", 1)
 TOP = TopOp("jit(f)/layer_0/add", "add", "vector", "loop fusion", 60.0, 60.0, 600, 4, None)
 SHARES = (Share("vector", 930, 0.93), Share("idle", 70, 0.07))
 
 
-def steps_of(breakdown: StepBreakdown, lengths: Sequence[int] = (STEP,) * 4) -> list[Step]:
+def steps_of(breakdown: XprofBreakdown, lengths: Sequence[int] = (STEP,) * 4) -> list[Step]:
     return [Step(str(at), at, at * STEP, length, breakdown) for at, length in enumerate(lengths)]
 
 
 def verdict(
-    breakdown: StepBreakdown = NOTHING,
+    breakdown: XprofBreakdown = NOTHING,
     source: InputSource | None = "infeed",
     ops: OpTable | None = None,
     lengths: Sequence[int] = (STEP,) * 4,
@@ -42,7 +42,7 @@ def verdict(
     return bottleneck_of(steps_of(breakdown, lengths), rows, source, shares, top_ops, unknown), unknown
 
 
-def infeed(percent: float) -> StepBreakdown:
+def infeed(percent: float) -> XprofBreakdown:
     return replace(NOTHING, infeed_ps=percent * STEP / 100)
 
 

@@ -1,0 +1,100 @@
+"""XProf's own split of a step's time, as its overview and input pages show it.
+
+Its parts overlap, mix cores, and leave out what they don't name, so they are no account of the step: that is
+`parsers.steps.ledger`, which pages show and reasons read. XProf's stays for comparison with XProf, under its names.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Floats
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.xspace.core.api import sum_by_key
+from tpuprof.parsers.steps.aligned import AlignedSteps
+from tpuprof.parsers.steps.times import (
+    ASYNC_DONE,
+    COMPUTE,
+    HOST_TRANSFER,
+    INFEED,
+    MEGACORE,
+    OUTFEED,
+    SPARSE_CORE_WAIT,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class XprofBreakdown:
+    """Where XProf says that one step's time went, over all cores, in picoseconds (formulas in `xprof_breakdowns`).
+
+    `compute_ps` is that of the least busy core, `active_ps` the mean over the cores. `infeed_ps` is the time in infeed
+    ops, or, without any, the idle time in which the host waited for input. `sparse_core_ps` is waiting for an embedding
+    core.
+    """
+
+    compute_ps: float
+    active_ps: float
+    infeed_ps: float
+    outfeed_ps: float
+    idle_ps: float
+    host_transfer_ps: float
+    all_reduce_compute_ps: float
+    all_reduce_sync_ps: float
+    sparse_core_ps: float
+    infeed_percent_average: float
+    infeed_percent_minimum: float
+    infeed_percent_maximum: float
+
+
+def xprof_breakdowns(grid: AlignedSteps) -> tuple[XprofBreakdown, ...]:
+    """XProf's split of each step over all cores.
+
+    `active_ps` leaves out waiting for asynchronous ops and for a chip's other core, which compute includes. The rest
+    are XProf's formulas (`ComputeTpuPerStepDataAcrossCores`), with the slowest core's step time for all: infeed is
+    that of the core that waits most, compute that of the least busy core, outfeed the mean, host transfer the longest,
+    and idle the rest of the step (never below 0). All-reduces are those of the core with the largest sum; the shortest
+    duration of each over all cores is its compute, the rest synchronisation.
+    """
+    step = grid.longest_ps.astype(np.float64)
+    infeed, outfeed = grid.part_ps[:, :, INFEED], grid.part_ps[:, :, OUTFEED]
+    active = grid.part_ps[:, :, COMPUTE]
+    compute = (active + grid.part_ps[:, :, [MEGACORE, ASYNC_DONE]].sum(axis=2)).min(axis=0).astype(np.float64)
+    slowest_infeed = infeed.max(axis=0).astype(np.float64)
+    mean_outfeed = outfeed.mean(axis=0)
+    sparse_core = grid.part_ps[:, :, SPARSE_CORE_WAIT].max(axis=0).astype(np.float64)
+    idle = np.maximum(0.0, step - compute - slowest_infeed - mean_outfeed - sparse_core)
+    percent = 100.0 * infeed / np.maximum(step, 1.0)
+    reduce_compute, reduce_sync = all_reduce_times(grid)
+    columns = (
+        compute,
+        active.mean(axis=0),
+        slowest_infeed,
+        mean_outfeed,
+        idle,
+        grid.part_ps[:, :, HOST_TRANSFER].max(axis=0).astype(np.float64),
+        reduce_compute,
+        reduce_sync,
+        sparse_core,
+        percent.mean(axis=0),
+        percent.min(axis=0),
+        percent.max(axis=0),
+    )
+    return tuple(map(XprofBreakdown, *(column.tolist() for column in columns)))
+
+
+def all_reduce_times(grid: AlignedSteps) -> tuple[Floats, Floats]:
+    """Compute and synchronisation time of all-reduces in each step, on the core whose all-reduces take longest."""
+    count, cores = len(grid), len(grid.all_reduce)
+    core = np.repeat(np.arange(cores), [len(step) for step, _, _ in grid.all_reduce])
+    step, ids, duration = (np.concatenate([part[column] for part in grid.all_reduce]) for column in range(3))
+    if not len(step):
+        return np.zeros(count), np.zeros(count)
+    order = np.lexsort((ids, step))
+    core, step, ids, duration = core[order], step[order], ids[order], duration[order]
+    opens = np.append(True, (step[1:] != step[:-1]) | (ids[1:] != ids[:-1]))
+    shortest = np.minimum.reduceat(duration, np.flatnonzero(opens))[np.cumsum(opens) - 1]
+    cell = core * count + step
+    compute = sum_by_key(cell, shortest, cores * count).reshape(cores, count)
+    total = sum_by_key(cell, duration, cores * count).reshape(cores, count)
+    most, every = total.argmax(axis=0), np.arange(count)
+    return compute[most, every].astype(np.float64), (total - compute)[most, every].astype(np.float64)
