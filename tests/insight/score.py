@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.insight.cases.case import WORTHLESS, Case, Half, Truth
 from tests.insight.simulator.space import spaces
+from tests.support.build import present
 from tpuprof.parsers.files.logdir import Run, open_logdir
-from tpuprof.parsers.pages.findings.finding import Finding
+from tpuprof.parsers.pages.findings.finding import Finding, FindingKind
+from tpuprof.parsers.pages.overview import verdict as program
+from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.pages.overview.verdict import LEAST_BOUND, VerdictKind
 from tpuprof.parsers.session.pages import OVERVIEW
 from tpuprof.parsers.session.session import Session
 
@@ -60,6 +64,7 @@ class Answer:
         alarms: findings of a healthy program that are above `LEAST_ALARM`.
         says_when: whether a finding of the right cause says in which steps the problem is.
         at_roof: the share of a step that is at the roof.
+        contradicts: whether the verdict names another cause than the first reason, or another amount of it.
     """
 
     case: Case
@@ -69,6 +74,7 @@ class Answer:
     alarms: tuple[Finding, ...] = ()
     says_when: bool = False
     at_roof: float = 1.0
+    contradicts: bool = False
 
     @property
     def is_right(self) -> bool:
@@ -101,11 +107,10 @@ def write(case: Case, folder: Path) -> Path:
     return run
 
 
-def findings_of(case: Case, folder: Path) -> tuple[tuple[Finding, ...], float]:
-    """What the overview of a case's profile finds, and the share of a step that is at the roof; 1 without steps."""
+def overview_of(case: Case, folder: Path) -> Overview:
+    """The overview of a case's profile."""
     write(case, folder)
-    page = Session(open_run(case, folder)).page(OVERVIEW)
-    return page.findings, 1.0 if page.account is None else page.account.fraction("ideal")
+    return Session(open_run(case, folder)).page(OVERVIEW)
 
 
 def open_run(case: Case, folder: Path) -> Run:
@@ -117,10 +122,13 @@ def open_run(case: Case, folder: Path) -> Run:
 def answer(case: Case) -> Answer:
     """Asks the program about a case."""
     with tempfile.TemporaryDirectory() as folder:
-        found, at_roof = findings_of(case, Path(folder))
+        page = overview_of(case, Path(folder))
+    found, account = page.findings, page.account
+    at_roof = 1.0 if account is None else account.fraction("ideal")
+    contradicts = account is not None and _contradicts(account.verdict, found)
     if case.is_healthy:
         alarms = tuple(finding for finding in found if (finding.worth_fraction or 0) > LEAST_ALARM)
-        return Answer(case, found, alarms=alarms, at_roof=at_roof)
+        return Answer(case, found, alarms=alarms, at_roof=at_roof, contradicts=contradicts)
     others = [kind for kind in WORTHLESS if kind not in NO_CLAIM or kind in case.kinds]
     claims = [finding for finding in found if finding.worth_fraction or finding.kind in others]
     tops, best = [], []
@@ -134,7 +142,32 @@ def answer(case: Case) -> Answer:
         for finding in claims
         if planted.when and finding.kind in planted.kinds
     )
-    return Answer(case, found, tuple(tops), tuple(best), says_when=says_when, at_roof=at_roof)
+    return Answer(case, found, tuple(tops), tuple(best), (), says_when, at_roof, contradicts)
+
+
+_ONE_CAUSE = ("input-bound", "host-bound", "compiling", "waiting")
+_VERDICTS: Mapping[FindingKind, tuple[VerdictKind, ...]] = {
+    "input": ("input-bound",),
+    "compilation": ("compiling",),
+    "host": ("host-bound",),
+    "serving": ("host-bound",),
+    "slow-core": ("waiting",),
+    "straggler": ("waiting",),
+    "imbalance": ("waiting",),
+    "barrier": ("waiting",),
+    "idle": ("host-bound", "idle"),
+}
+
+
+def _contradicts(verdict: program.Verdict, found: Sequence[Finding]) -> bool:
+    """Whether verdict and first reason name two causes, or give one cause two amounts that differ by a tenth."""
+    first = next((finding for finding in found if finding.worth_fraction and finding.kind in _VERDICTS), None)
+    if first is None or first is not next((finding for finding in found if finding.worth_fraction), None):
+        return False
+    worth = present(first.worth_fraction)
+    if verdict.kind in _VERDICTS[first.kind]:
+        return not 0.9 * worth <= present(verdict.fraction) <= 1.1 * worth + 0.01
+    return verdict.kind in _ONE_CAUSE and worth >= LEAST_BOUND
 
 
 def verdict(case: Case, truth: Truth, finding: Finding) -> Verdict:

@@ -35,3 +35,4 @@ def test_the_score_holds(half: Half, part: Part) -> None:
     assert reached.right >= LEAST[half, part][0]
     assert reached.quiet >= LEAST[half, part][1]
     assert not [one.case.name for one in answers if one.leaves_alone]
+    assert not [one.case.name for one in answers if one.contradicts]

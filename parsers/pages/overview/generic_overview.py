@@ -134,7 +134,7 @@ def _account(summaries: Sequence[HostSummary], table: OpTable) -> StepAccount | 
     account = generic_steps(summaries)
     if account is None:
         return None
-    return step_account(account, table, table_rates(table, Peaks()), op_owners(table, Peaks()), None)
+    return step_account(account, table, table_rates(table, Peaks()), op_owners(table, Peaks()))
 
 
 def _performance(

@@ -1,125 +1,38 @@
-"""Where a step goes: the account of the steps as the pages show it, and the verdict that follows from it."""
+"""Where a step goes: the account of the steps as the pages show it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.words import sentence_name, share, time
-from tpuprof.parsers.ops.host.activity import IdleTime, is_of_program
+from tpuprof.parsers.base.words import time
+from tpuprof.parsers.ops.host.activity import IdleTime
 from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.pages.findings.finding import ADVICE, Finding
+from tpuprof.parsers.pages.findings.finding import Finding
 from tpuprof.parsers.pages.findings.ops.losses import Loss
 from tpuprof.parsers.pages.findings.when import when
 from tpuprof.parsers.pages.overview.owner_ops import OwnerOps, owner_ops
+from tpuprof.parsers.pages.overview.verdict import Verdict, verdict_of, waited_for
 from tpuprof.parsers.steps.accounts.owners import (
-    OWNER_GROUPS,
     OWNER_TITLES,
     OWNERS,
-    WAITS,
     WITHOUT_OPS,
     OpOwners,
     Owner,
-    owner_index,
 )
 from tpuprof.parsers.steps.ledger import Ledger
 
 if TYPE_CHECKING:
     from tpuprof.parsers.steps.what_if import Without
 
-VerdictKind = Literal[
-    "input-bound",
-    "host-bound",
-    "compiling",
-    "waiting",
-    "collective-bound",
-    "transfer-bound",
-    "copy-bound",
-    "idle",
-    "uncounted",
-    "memory-bound",
-    "compute-bound",
-    "untraced",
-    "unknown",
-]
-"""What most of a step that is not ideal goes to."""
-
-LEAST_BOUND = 0.05
-"""A cause is the verdict from this share of the step on; below it a step is bound by its ops."""
-
-_CAUSES: dict[VerdictKind, tuple[Owner, ...]] = {
-    "input-bound": OWNER_GROUPS["input"],
-    "host-bound": OWNER_GROUPS["host"],
-    "compiling": ("compile",),
-    "waiting": OWNER_GROUPS["waiting"],
-    "collective-bound": OWNER_GROUPS["collective"],
-    "transfer-bound": OWNER_GROUPS["transfer"],
-    "copy-bound": OWNER_GROUPS["copy"],
-    "idle": OWNER_GROUPS["idle"],
-    "uncounted": ("uncounted",),
-}
-"""The owners that a verdict counts together. What is left, `loss` and `ideal`, is bound by memory or by compute."""
-
-_WORDS: dict[VerdictKind, str] = {
-    "input-bound": "waits for input",
-    "host-bound": "no program runs: it waits for the host",
-    "compiling": "the device waits while the host compiles",
-    "waiting": "cores wait for other cores",
-    "collective-bound": "is collectives that nothing hides",
-    "transfer-bound": "is transfers from and to the host",
-    "copy-bound": "is data moved within the device",
-    "idle": "no op runs, although a program does",
-    "uncounted": "is ops whose work nobody counted, so that their roof is unknown",
-}
-
-_NEXT_STEP: dict[VerdictKind, str] = {
-    "input-bound": ADVICE["input"],
-    "host-bound": ADVICE["idle"],
-    "compiling": ADVICE["compilation"],
-    "waiting": ADVICE["straggler"],
-    "collective-bound": ADVICE["collective"],
-    "transfer-bound": "See which arrays move to the host and back, and keep on the device what each step needs.",
-    "copy-bound": ADVICE["copy"],
-    "idle": "See in the timeline what goes on in the gaps between its ops.",
-    "uncounted": "Look at the largest ops first.",
-    "memory-bound": ADVICE["memory-bound"],
-    "compute-bound": "Look at the largest ops first: the op profile shows what each reaches of its roof.",
-}
-
-_NAMED_WAIT = 0.25
-"""A core is the one that others wait for if it waits for less than this share of what cores wait on average."""
-
 _LEAST_TIMED = 0.001
 """A step has an owner from this share of the mean step on, where it is told in which steps that is."""
-
-_EXPLAINS = 0.5
-"""A host event is the reason for idle time of which it fills at least this share."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What bounds the program.
-
-    Attributes:
-        kind: the largest cause of a step that is not ideal.
-        fraction: its part of the step, 0-1; of a program bound by memory or compute the part at the roof. None where
-            the verdict is unknown.
-        by: who or what causes it: the core or host that others wait for, or what the host does; empty where unknown.
-        statement: a sentence or two.
-        next_step: what to try first; empty where the verdict is unknown.
-    """
-
-    kind: VerdictKind
-    fraction: float | None
-    by: str
-    statement: str
-    next_step: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +93,7 @@ class StepAccount:
         steps: each step, as a mean over cores; cores, hosts: each one, as a mean over steps.
         verdict: what bounds the program.
         ops: the ops of each owner that has any, over the capture.
+        waited_for: the core or host that the others wait for; empty where there is no such one.
         losses: why ops take longer than at their roof, by cause; they add up to the owner `loss`. Empty where no device
             was traced whose peaks are known.
     """
@@ -192,6 +106,7 @@ class StepAccount:
     hosts: tuple[Account, ...]
     verdict: Verdict
     ops: Mapping[Owner, OwnerOps]
+    waited_for: str = ""
     losses: tuple[Loss, ...] = ()
 
     def fraction(self, *owners: Owner) -> float:
@@ -204,13 +119,21 @@ class StepAccount:
         return self.fraction(*WITHOUT_OPS, *(() if "input" in self.ops else ("input",)))
 
 
-def step_account(of: Ledger, table: OpTable, rates: Rates, of_ops: OpOwners, idle: IdleTime | None) -> StepAccount:
+def step_account(
+    of: Ledger,
+    table: OpTable,
+    rates: Rates,
+    of_ops: OpOwners,
+    idle: IdleTime | None = None,
+    found: Sequence[Finding] = (),
+) -> StepAccount:
     """The account as pages show it.
 
     Args:
         table, rates: the ops over all cores: they show whether memory or compute bounds the work.
         of_ops: whose the time of each of these ops is.
         idle: what the host did in the gaps of the core that is idle most.
+        found: the findings about these steps, which the verdict is held against.
     """
     mean, between = of.mean_ps, of.mean_between_ps
     step_ps = of.mean_step_ps
@@ -246,8 +169,9 @@ def step_account(of: Ledger, table: OpTable, rates: Rates, of_ops: OpOwners, idl
         steps=_accounts(of.names, by_step),
         cores=_accounts(of.core_names, by_core),
         hosts=_accounts(host_names, by_host),
-        verdict=verdict_of(of, table, rates, idle),
+        verdict=verdict_of(of, table, rates, idle, found),
         ops=owner_ops(table, of_ops),
+        waited_for=waited_for(of),
     )
 
 
@@ -301,62 +225,3 @@ def _hosts(of: Ledger) -> list[int]:
 def _accounts(names: Sequence[str], owner_ps: Floats) -> tuple[Account, ...]:
     times = owner_ps.sum(axis=1).tolist()
     return tuple(Account(name, ps, tuple(row)) for name, ps, row in zip(names, times, owner_ps.tolist(), strict=True))
-
-
-def verdict_of(of: Ledger, table: OpTable, rates: Rates, idle: IdleTime | None) -> Verdict:
-    """The cause with most of the step, or what bounds the ops where none has `LEAST_BOUND` of it, or they lose more.
-
-    Where much lies between steps, the time from a step to the next is divided: a program that is idle between its steps
-    is as slow as one that is idle in them.
-    """
-    whole = of.mean_whole_ps
-    words = "the time from a step to the next" if of.steps_lie_apart else "a step"
-    mean = (of.mean_ps + of.mean_between_ps * of.steps_lie_apart) / whole
-    shares = {kind: float(sum(mean[owner_index(owner)] for owner in owners)) for kind, owners in _CAUSES.items()}
-    loss, ideal = float(mean[owner_index("loss")]), float(mean[owner_index("ideal")])
-    kind = max(shares, key=lambda kind: shares[kind])
-    if shares[kind] < max(LEAST_BOUND, loss):
-        return _of_ops(table, rates, ideal, loss, words)
-    by = _waited_for(of) if kind == "waiting" else _host_event(idle) if kind in ("host-bound", "idle") else ""
-    amount = f"{share(shares[kind])} of {words} ({time(shares[kind] * whole)} of {time(whole)})"
-    because = f": they wait for {by}" if by and kind == "waiting" else f": it is in {sentence_name(by)}" if by else ""
-    return Verdict(kind, shares[kind], by, f"{amount} {_WORDS[kind]}{because}.", _NEXT_STEP[kind])
-
-
-def _of_ops(table: OpTable, rates: Rates, ideal: float, loss: float, whole: str) -> Verdict:
-    """The verdict on a program that does little but compute.
-
-    Args:
-        ideal, loss: parts of `whole`, a step or the time from one to the next.
-    """
-    if not ideal + loss:
-        return Verdict("unknown", None, "", "No op of the steps has a known roof.", "")
-    weight = np.maximum(table.self_ps, 0).astype(np.float64)
-    in_compute, in_memory = float(weight[rates.bound_by == 0].sum()), float(weight[rates.bound_by > 0].sum())
-    kind: VerdictKind = "memory-bound" if in_memory > in_compute else "compute-bound"
-    what = "memory bandwidth" if kind == "memory-bound" else "peak FLOP/s"
-    statement = (
-        f"Ops that compute take {share(ideal + loss)} of {whole}; at their roof they would take {share(ideal)}. "
-        f"Most of their time is bound by {what}."
-    )
-    return Verdict(kind, ideal, "", statement, _NEXT_STEP[kind])
-
-
-def _waited_for(of: Ledger) -> str:
-    """The host or core that the others wait for; empty where there is no such one."""
-    waits = of.of(*WAITS).mean(axis=1)
-    least = int(waits.argmin())
-    if waits[least] > _NAMED_WAIT * waits.mean():
-        return ""
-    mine = of.hosts == of.hosts[least]
-    if mine.all() or (waits[mine] > _NAMED_WAIT * waits.mean()).any():
-        return of.core_names[least]
-    return of.core_names[least].rpartition(":")[0]
-
-
-def _host_event(idle: IdleTime | None) -> str:
-    """What the host did for most of the idle time; empty where no event of the program says so."""
-    for activity in idle.activities if idle is not None else ():
-        if idle is not None and is_of_program(activity.name):
-            return activity.name if activity.overlap_ps >= _EXPLAINS * idle.gap_ps else ""
-    return ""

@@ -13,15 +13,9 @@ from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.finding import Finding, FindingKind
 from tpuprof.parsers.pages.findings.on_cpu import NOT_TRACED, OnCpu, findings_on_cpu
 from tpuprof.parsers.pages.overview.bottleneck import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND
-from tpuprof.parsers.pages.overview.ledger import (
-    LEAST_BOUND,
-    StepAccount,
-    Verdict,
-    VerdictKind,
-    step_account,
-    with_claims,
-)
+from tpuprof.parsers.pages.overview.ledger import StepAccount, step_account, with_claims
 from tpuprof.parsers.pages.overview.model import Bottleneck, Step
+from tpuprof.parsers.pages.overview.verdict import LEAST_BOUND, Verdict, VerdictKind
 from tpuprof.parsers.steps.accounts.owners import op_owners, owner_index
 from tpuprof.parsers.steps.generic.step_events import GenericStep
 from tpuprof.parsers.steps.ledger import cpu_ledger
@@ -53,7 +47,7 @@ def on_cpu(summaries: Sequence[HostSummary]) -> OnCpu | None:
 def account_on_cpu(of: OnCpu, table: OpTable) -> tuple[StepAccount, tuple[Finding, ...]]:
     """Where the mean step goes, and why."""
     found = findings_on_cpu(of)
-    account = step_account(of.ledger, table, table_rates(table, Peaks()), op_owners(table, Peaks()), None)
+    account = step_account(of.ledger, table, table_rates(table, Peaks()), op_owners(table, Peaks()))
     verdict = _verdict(of, found, account.verdict)
     return with_claims(replace(account, verdict=verdict), found), found
 

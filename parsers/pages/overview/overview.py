@@ -34,7 +34,7 @@ from tpuprof.parsers.ops.table import OpTable, merge_tables
 from tpuprof.parsers.pages.common import NO_DEVICE, device_of, warnings_of, why_no_ops
 from tpuprof.parsers.pages.findings.budget import Budget, budget
 from tpuprof.parsers.pages.findings.capture import why_no_device
-from tpuprof.parsers.pages.findings.finding import Evidence
+from tpuprof.parsers.pages.findings.finding import Evidence, Finding
 from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, large_arrays
 from tpuprof.parsers.pages.findings.ops.losses import losses
 from tpuprof.parsers.pages.findings.ops.products import Products, products_of
@@ -83,12 +83,11 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
     numbered = any(summary.has_step_numbers for summary in summaries)
     evidence = evidence_of(summaries, table, common.grid, modules, environment.is_training is False)
     source = common.grid.input_source if common.grid is not None else None
-    steps_account = ledger(common.grid)
-    whole = budget(evidence, steps_account)
+    of = ledger(common.grid)
+    whole = budget(evidence, of)
     products = None if whole is None else products_of(whole)
     programs = () if whole is None else large_arrays(whole)
     found = findings_of(evidence, whole, products, programs)
-    account = None if steps_account is None or whole is None else _account(steps_account, whole, products, programs)
     return Overview(
         hosts=tuple(summary.host for summary in summaries),
         environment=environment,
@@ -102,7 +101,7 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         bottleneck=bottleneck_of(steps, table, source, shares, top_ops, unknown, numbered),
         inference=_latencies(summaries, environment.is_training, modules),
         infers=_infers(summaries, environment.is_training, common.grid is not None and common.grid.source == "steps"),
-        account=None if account is None else with_claims(account, found),
+        account=None if of is None or whole is None else _account(of, whole, products, programs, found),
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
@@ -135,10 +134,17 @@ def _is_generic(summaries: Sequence[HostSummary]) -> bool:
     return any(summary.generic is not None for summary in summaries) and not any(s.core_count for s in summaries)
 
 
-def _account(of: Ledger, whole: Budget, products: Products | None, programs: Sequence[ModuleArrays]) -> StepAccount:
-    """Where the mean step goes, and why its ops take longer than at their roof."""
-    account = step_account(of, whole.evidence.table, whole.evidence.rates, whole.owners, whole.evidence.gaps)
-    return replace(account, losses=losses(whole, products, account.fraction("loss") * account.step_ps, programs))
+def _account(
+    of: Ledger,
+    whole: Budget,
+    products: Products | None,
+    programs: Sequence[ModuleArrays],
+    found: Sequence[Finding],
+) -> StepAccount:
+    """Where the mean step goes, why its ops take longer than at their roof, and what findings claim of it."""
+    account = step_account(of, whole.evidence.table, whole.evidence.rates, whole.owners, whole.evidence.gaps, found)
+    causes = losses(whole, products, account.fraction("loss") * account.step_ps, programs)
+    return with_claims(replace(account, losses=causes), found)
 
 
 def _latencies(

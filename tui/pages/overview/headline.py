@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tpuprof.parsers.pages.inference import InferencePage
-from tpuprof.parsers.pages.overview.ledger import VerdictKind
 from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.pages.overview.verdict import VerdictKind
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.columns import WIDE_CARD, step_time_card

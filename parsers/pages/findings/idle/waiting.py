@@ -72,11 +72,14 @@ def waiting_for_input(budget: Budget) -> Claimed:
     more = f", and what they wait for the last of them ({time(for_last)})" if for_last >= 1 else ""
     finding = budget.finding(
         "input",
-        _input_title(waits, timing),
+        _input_title(waits, timing, _host_with_input(steps)),
         worth,
         f"Mean over cores and complete steps of {measured}{more}.",
         [
-            f"The device waits for input {budget.amount(worth)}, {mean}{worst}.",
+            f"The device waits for input {budget.amount(worth)}, {mean}{worst}."
+            if for_last < 1
+            else f"Cores wait for input {budget.amount(own.worth_ps)}, and the others {time(for_last)} for the last of "
+            f"them, {mean}: {time(worth)} in all{worst}.",
             timing.sentence("the device waits for") if timing.is_regular else "",
             _worst_core(steps, budget),
             "The program has no infeed ops, so this is inferred from what the host did meanwhile." if is_host else "",
@@ -105,14 +108,25 @@ def _for_the_last(budget: Budget, own_ps: Floats) -> Claim:
     return Claim.of_cells(waits + taken(budget.cells, IDLE, more))
 
 
-def _input_title(waits: Floats, timing: When) -> str:
-    """In which steps the device waits."""
+def _input_title(waits: Floats, timing: When, host: str) -> str:
+    """In which steps the device waits, and for which host's input, where that is one of several."""
+    of = f" on {host}" if host else ""
     if timing.period:
-        return f"{timing.first} waits for input"
+        return f"{timing.first} waits for input{of}"
     if not timing.is_regular and len(waits) > 2 and median(waits) <= _QUIET * waits.mean():
         count = int((waits >= waits.mean()).sum())
-        return f"{count} of {counted(len(waits), 'step')} {'waits' if count == 1 else 'wait'} for input"
-    return f"Steps wait for input{timing.after}"
+        return f"{count} of {counted(len(waits), 'step')} {'waits' if count == 1 else 'wait'} for input{of}"
+    return f"Steps wait for input{of}{timing.after}"
+
+
+def _host_with_input(steps: Steps) -> str:
+    """The host whose cores have nearly all of the waiting for input; empty where several have it, or there is one."""
+    by_core, hosts = steps.of("input").mean(axis=1), steps.account.hosts
+    worst = int(by_core.argmax())
+    elsewhere = hosts != hosts[worst]
+    if not elsewhere.any() or by_core[elsewhere].mean() > _HARDLY * by_core[~elsewhere].mean():
+        return ""
+    return sentence_name(steps.core(worst).rpartition(":")[0])
 
 
 def _worst_core(steps: Steps, budget: Budget) -> str:

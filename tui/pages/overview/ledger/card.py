@@ -9,7 +9,7 @@ from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.findings.ops.losses import CAUSE_TITLES
 from tpuprof.parsers.pages.overview.ledger import Account, OwnerTime, StepAccount
 from tpuprof.parsers.pages.overview.owner_ops import NO_OPS
-from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS, Owner, owner_index
+from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS, WAITS, Owner, owner_index
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.pen import Pen
@@ -57,16 +57,7 @@ def bar_details(bar: Bar, account: StepAccount, reasons: Sequence[Finding], jump
 def _of_one(of: OwnerTime, account: StepAccount, reasons: Sequence[Finding], pen: Pen) -> list[Line]:
     is_ascii = pen.glyphs.is_ascii
     share = f"{percent(100 * of.fraction)} of the mean step of {duration(account.step_ps, is_ascii)}"
-    rows = [("a step", f"{duration(of.time_ps, is_ascii)}, {share}")]
-    if of.between_ps > 0:
-        rows.append(("between steps", f"{duration(of.between_ps, is_ascii)} more, between a step and the next"))
-    if of.without_ps is not None:
-        rows.append(("without some", f"{duration(of.without_ps, is_ascii)}, in the step without what is taken away"))
-    if of.timing:
-        there, elsewhere = duration(of.timing_ps, is_ascii), duration(of.elsewhere_ps, is_ascii)
-        rows.append(("since when", f"{of.timing}: {there}, in the other steps {elsewhere} on average"))
-    elif len(account.steps) > 1:
-        rows.append(("since when", "in most steps, or in no pattern"))
+    rows = [("a step", f"{duration(of.time_ps, is_ascii)}, {share}"), *_times(of, account, is_ascii)]
     claims = claims_on(of.owner, reasons)
     if claims or (of.owner != "ideal" and any(reason.claims for reason in reasons)):
         rows.append(("reasons", _claimed(of, claims, is_ascii)))
@@ -95,6 +86,23 @@ def _of_one(of: OwnerTime, account: StepAccount, reasons: Sequence[Finding], pen
         if len(accounts) > 1:
             lines += [pen.fit([]), *_most_of(of.owner, kind, accounts, pen)]
     return lines
+
+
+def _times(of: OwnerTime, account: StepAccount, is_ascii: bool) -> list[tuple[str, str]]:
+    """What else there is to say of an owner's time: between steps, for whom, without some owners, in which steps."""
+    rows = []
+    if of.between_ps > 0:
+        rows.append(("between steps", f"{duration(of.between_ps, is_ascii)} more, between a step and the next"))
+    if of.owner in WAITS and account.waited_for:
+        rows.append(("for whom", account.waited_for))
+    if of.without_ps is not None:
+        rows.append(("without some", f"{duration(of.without_ps, is_ascii)}, in the step without what is taken away"))
+    if of.timing:
+        there, elsewhere = duration(of.timing_ps, is_ascii), duration(of.elsewhere_ps, is_ascii)
+        rows.append(("since when", f"{of.timing}: {there}, in the other steps {elsewhere} on average"))
+    elif len(account.steps) > 1:
+        rows.append(("since when", "in most steps, or in no pattern"))
+    return rows
 
 
 def claims_on(owner: Owner, reasons: Sequence[Finding]) -> list[tuple[int, float]]:

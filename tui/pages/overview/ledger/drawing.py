@@ -9,7 +9,7 @@ from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.overview.ledger import StepAccount
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES
+from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, WAITS
 from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE, whole_cells
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.layout import WIDE
@@ -159,6 +159,8 @@ def _note(bar: Bar, account: StepAccount, pen: Pen) -> str:
     of = bar.owners[0]
     if of.owner == "ideal":
         return ""
+    if of.owner in WAITS and account.waited_for:
+        return f"for {account.waited_for}"
     if len(account.cores) > 1 and of.worst_core_ps >= _STANDS_OUT * of.time_ps:
         return f"{of.worst_core} {duration(of.worst_core_ps, pen.glyphs.is_ascii)}"
     if of.is_regular and of.fraction >= _TOLD:

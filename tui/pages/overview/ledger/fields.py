@@ -29,7 +29,8 @@ VERDICT: tuple[Metric[Any], ...] = (
         "percent",
         PERCENT,
         lambda verdict: None if verdict.fraction is None else 100 * verdict.fraction,
-        "of that time; of a program bound by memory or compute the part that is at the roof",
+        "of that time, with the waiting of other cores for those that it delays; of a program bound by memory or "
+        "compute the part that is at the roof",
         _NO_OWNER,
     ),
     Metric("by", TEXT, lambda verdict: verdict.by or None, "the core, host or host event that causes it", _NO_CAUSE),
@@ -142,6 +143,14 @@ METRICS: tuple[Metric[Overview], ...] = (
     _of_account("step_time_ms", TIME_MS, "step_ps", _STEP_TIME, "mean step"),
     _of_account("period_ms", TIME_MS, "period_ps", "the same with the time up to the next step", "a step every"),
     _of_account("verdict", nested(VERDICT), "verdict", "what bounds the program"),
+    Metric(
+        "waited_for",
+        TEXT,
+        lambda page: (page.account.waited_for if page.account is not None else "") or None,
+        "the core or host that the others wait for, in collectives, at barriers and at the end of steps",
+        "cores hardly wait for each other, or no core or host waits much less than the others",
+        "cores wait for",
+    ),
 )
 
 _LESS = "a core that becomes faster helps only as far as others wait for it; without waiting all take their own mean"

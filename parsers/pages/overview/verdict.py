@@ -1,0 +1,227 @@
+"""The verdict on a program: what most of a step that is not ideal goes to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Floats
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.words import sentence_name, share, time
+from tpuprof.parsers.ops.host.activity import IdleTime, is_of_program
+from tpuprof.parsers.ops.roofline import Rates
+from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, FindingKind
+from tpuprof.parsers.pages.findings.idle.meanwhile import main_activity, of_launcher
+from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, OWNERS, WAITS, Owner, owner_index
+from tpuprof.parsers.steps.ledger import Ledger
+
+VerdictKind = Literal[
+    "input-bound",
+    "host-bound",
+    "compiling",
+    "waiting",
+    "collective-bound",
+    "transfer-bound",
+    "copy-bound",
+    "idle",
+    "uncounted",
+    "memory-bound",
+    "compute-bound",
+    "untraced",
+    "unknown",
+]
+"""What most of a step that is not ideal goes to."""
+
+LEAST_BOUND = 0.05
+"""A cause is the verdict from this share of the step on; below it a step is bound by its ops."""
+
+_CAUSES: dict[VerdictKind, tuple[Owner, ...]] = {
+    "input-bound": OWNER_GROUPS["input"],
+    "host-bound": OWNER_GROUPS["host"],
+    "compiling": ("compile",),
+    "waiting": OWNER_GROUPS["waiting"],
+    "collective-bound": OWNER_GROUPS["collective"],
+    "transfer-bound": OWNER_GROUPS["transfer"],
+    "copy-bound": OWNER_GROUPS["copy"],
+    "idle": OWNER_GROUPS["idle"],
+    "uncounted": ("uncounted",),
+}
+"""The owners that a verdict counts together. What is left, `loss` and `ideal`, is bound by memory or by compute."""
+
+_WORDS: dict[VerdictKind, str] = {
+    "input-bound": "waits for input",
+    "host-bound": "no program runs: it waits for the host",
+    "compiling": "the device waits while the host compiles",
+    "waiting": "cores wait for other cores",
+    "collective-bound": "is collectives that nothing hides",
+    "transfer-bound": "is transfers from and to the host",
+    "copy-bound": "is data moved within the device",
+    "idle": "no op runs, although a program does",
+    "uncounted": "is ops whose work nobody counted, so that their roof is unknown",
+}
+
+_BECAUSE: dict[VerdictKind, str] = {
+    "waiting": ": they wait for",
+    "host-bound": ", which is in",
+    "idle": ": the host is in",
+}
+"""How a sentence goes on with what causes it."""
+
+_NEXT_STEP: dict[VerdictKind, str] = {
+    "input-bound": ADVICE["input"],
+    "host-bound": ADVICE["idle"],
+    "compiling": ADVICE["compilation"],
+    "waiting": ADVICE["straggler"],
+    "collective-bound": ADVICE["collective"],
+    "transfer-bound": "See which arrays move to the host and back, and keep on the device what each step needs.",
+    "copy-bound": ADVICE["copy"],
+    "idle": "See in the timeline what goes on in the gaps between its ops.",
+    "uncounted": "Look at the largest ops first.",
+    "memory-bound": ADVICE["memory-bound"],
+    "compute-bound": "Look at the largest ops first: the op profile shows what each reaches of its roof.",
+}
+
+_NAMED_WAIT = 0.25
+"""A core is the one that others wait for if it waits for less than this share of what cores wait on average."""
+
+_LEAST_WAITED = 0.005
+"""Cores wait for one of them from this share of a step on; steps vary by as much."""
+
+_CAUSED: Mapping[FindingKind, VerdictKind] = {
+    "input": "input-bound",
+    "host": "host-bound",
+    "serving": "host-bound",
+    "compilation": "compiling",
+    "slow-core": "waiting",
+    "straggler": "waiting",
+    "imbalance": "waiting",
+}
+"""Findings that one core, host or file causes and others wait for: all that they claim is of this one cause."""
+
+_OF_UNKNOWN = 0.5
+"""Ops whose work nobody counted may be at their roof: they are the verdict where they take twice as long as a cause."""
+
+_LEAST_CHARGED = 0.05
+"""What is charged to a cause from other owners is named from this share of it on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What bounds the program.
+
+    Attributes:
+        kind: the largest cause of a step that is not ideal.
+        fraction: its part of the step, 0-1; of a program bound by memory or compute the part at the roof. None where
+            the verdict is unknown.
+        by: who or what causes it: the core or host that others wait for, or what the host does; empty where unknown.
+        statement: a sentence or two.
+        next_step: what to try first; empty where the verdict is unknown.
+    """
+
+    kind: VerdictKind
+    fraction: float | None
+    by: str
+    statement: str
+    next_step: str
+
+
+def verdict_of(
+    of: Ledger, table: OpTable, rates: Rates, idle: IdleTime | None, found: Sequence[Finding] = ()
+) -> Verdict:
+    """The cause with most of the step, or what bounds the ops where none has `LEAST_BOUND` of it, or they lose more.
+
+    Cores that wait for a core that waits for input wait for input too: what a finding in `_CAUSED` claims is charged to
+    its cause, whoever owns the time. Where much lies between steps, the time from a step to the next is divided: a
+    program that is idle between its steps is as slow as one that is idle in them.
+
+    Args:
+        idle: what the host did in the gaps of the core that is idle most.
+        found: the findings about these steps, with their claims.
+    """
+    whole = of.mean_whole_ps
+    words = "the time from a step to the next" if of.steps_lie_apart else "a step"
+    mean = of.mean_ps + of.mean_between_ps * of.steps_lie_apart
+    charged = _charged(found)
+    for owner_ps in charged.values():
+        mean = np.maximum(mean - owner_ps, 0.0)
+    times = {
+        kind: sum(float(mean[owner_index(owner)]) for owner in owners) + float(charged.get(kind, _NOTHING).sum())
+        for kind, owners in _CAUSES.items()
+    }
+    loss, ideal = float(mean[owner_index("loss")]) / whole, float(mean[owner_index("ideal")]) / whole
+    kind = max(times, key=lambda kind: times[kind] * (_OF_UNKNOWN if kind == "uncounted" else 1.0))
+    fraction = times[kind] / whole
+    if fraction < max(LEAST_BOUND, loss):
+        return _of_ops(table, rates, ideal, float(of.mean_ps[owner_index("loss")]) / whole, words)
+    late = waited_for(of)
+    by = late if kind == "waiting" else _host_event(idle) if kind in ("host-bound", "idle") else ""
+    because = f"{_BECAUSE[kind]} {sentence_name(by)}" if by else ""
+    statement = f"{share(fraction)} of {words} ({time(times[kind])} of {time(whole)}) {_WORDS[kind]}{because}."
+    waits = 0.0 if kind == "waiting" else _of(charged.get(kind, _NOTHING), *WAITS)
+    if waits >= _LEAST_CHARGED * times[kind]:
+        statement += f" For {time(waits)} of that, other cores wait for {late or 'those that are late'}."
+    longer = times[kind] - _of(of.mean_ps, *WAITS) if kind == "waiting" else 0.0
+    if longer >= _LEAST_CHARGED * times[kind]:
+        statement += f" {time(longer)} of that is what late cores take longer themselves."
+    return Verdict(kind, fraction, by, statement, _NEXT_STEP[kind])
+
+
+_NOTHING: Floats = np.zeros(len(OWNERS))
+
+
+def _charged(found: Sequence[Finding]) -> Mapping[VerdictKind, Floats]:
+    """What findings of one cause claim, by cause: float64[len(OWNERS)], means over cores and steps.
+
+    Time at the roof is left out: it is spent on work.
+    """
+    out: dict[VerdictKind, Floats] = {}
+    for finding in found:
+        if finding.kind in _CAUSED:
+            of_cause = out.setdefault(_CAUSED[finding.kind], np.zeros(len(OWNERS)))
+            for claim in finding.claims:
+                of_cause[owner_index(claim.owner)] += claim.time_ps * (claim.owner != "ideal")
+    return out
+
+
+def _of(owner_ps: Floats, *owners: Owner) -> float:
+    return float(sum(owner_ps[owner_index(owner)] for owner in owners))
+
+
+def _of_ops(table: OpTable, rates: Rates, ideal: float, loss: float, whole: str) -> Verdict:
+    """The verdict on a program that does little but compute.
+
+    Args:
+        ideal, loss: parts of `whole`, a step or the time from one to the next.
+    """
+    if not ideal + loss:
+        return Verdict("unknown", None, "", "No op of the steps has a known roof.", "")
+    weight = np.maximum(table.self_ps, 0).astype(np.float64)
+    in_compute, in_memory = float(weight[rates.bound_by == 0].sum()), float(weight[rates.bound_by > 0].sum())
+    kind: VerdictKind = "memory-bound" if in_memory > in_compute else "compute-bound"
+    what = "memory bandwidth" if kind == "memory-bound" else "peak FLOP/s"
+    statement = (
+        f"Ops that compute take {share(ideal + loss)} of {whole}; at their roof they would take {share(ideal)}. "
+        f"Most of their time is bound by {what}."
+    )
+    return Verdict(kind, ideal, "", statement, _NEXT_STEP[kind])
+
+
+def waited_for(of: Ledger) -> str:
+    """The host or core that the others wait for; empty where there is no such one, or they hardly wait."""
+    waits = of.of(*WAITS).mean(axis=1)
+    least = int(waits.argmin())
+    if waits.mean() < _LEAST_WAITED * of.mean_step_ps or waits[least] > _NAMED_WAIT * waits.mean():
+        return ""
+    mine = of.hosts == of.hosts[least]
+    if mine.all() or (waits[mine] > _NAMED_WAIT * waits.mean()).any():
+        return of.core_names[least]
+    return of.core_names[least].rpartition(":")[0]
+
+
+def _host_event(idle: IdleTime | None) -> str:
+    """What the host did for most of the idle time; empty where no event of the program says so."""
+    activity = None if idle is None else main_activity(of_launcher(idle))
+    return activity.name if activity is not None and is_of_program(activity.name) else ""
