@@ -22,6 +22,10 @@ LEAST_BETWEEN = 0.05
 """Steps lie apart where this share of the time from a step to the next is between them."""
 
 
+_NAMED_WAIT = 0.25
+"""A core is the one that others wait for if it waits for less than this share of what cores wait on average."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ledger:
     """The account of some steps.
@@ -216,3 +220,21 @@ def _by_collective(account: CpuAccount, names: Sequence[str]) -> Int64s:
     for column, name in enumerate(account.collective_names):
         out[:, names.index(name)] += account.collective_ps[:, column]
     return out
+
+
+def late_one(core_names: Sequence[str], waits_ps: Floats) -> str:
+    """The core that the others wait for, or its host where all cores of that are late; empty where there is none.
+
+    Args:
+        core_names: ``host:ordinal`` of each core.
+        waits_ps: float64[cores], how long each waits for others; the late one waits least.
+    """
+    if not len(waits_ps) or not waits_ps.any():
+        return ""
+    is_late = waits_ps <= _NAMED_WAIT * waits_ps.mean()
+    least = int(waits_ps.argmin())
+    if not is_late[least]:
+        return ""
+    hosts = [name.rpartition(":")[0] for name in core_names]
+    mine = np.array([host == hosts[least] for host in hosts])
+    return core_names[least] if mine.all() or not is_late[mine].all() else hosts[least]

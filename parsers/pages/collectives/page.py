@@ -18,6 +18,7 @@ from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.collectives.model import CUT, GPUS, NEVER_SEEN, NO_COLLECTIVE, CollectivesPage
 from tpuprof.parsers.pages.collectives.rows import LATE, rows_by
 from tpuprof.parsers.pages.common import device_of, warnings_of, why_no_ops
+from tpuprof.parsers.steps.ledger import late_one
 
 
 def collectives_page(
@@ -164,18 +165,27 @@ def _who(page: CollectivesPage) -> str:
     rows = rows_by(page, "all")
     if not len(rows):
         return ""
+    waits_ps = page.sums[WAITING].sum(axis=0).mean(axis=1)
+    late_host_or_core = late_one(page.cores, waits_ps)
     late = np.where(rows.late_core >= 0, rows.waiting_ps, 0.0)
     at = int(late.argmax())
     if late[at] > 0 and page.exposed_ps and late[at] >= LATE * page.exposed_ps:
-        core, steps = rows.late[at] or "", f"{rows.late_steps[at]:,} of {counted(len(page.step_names), 'step')}"
+        core, by = rows.late[at] or "", time(float(rows.late_ps[at]))
         where = f"over {rows.axis[at]} " if rows.axis[at] and not rows.axis[at].startswith("id+") else ""
+        waits = f"{rows.kind[at]} {where}waits for"
+        if late_host_or_core == core.rpartition(":")[0]:  # all cores of a host come late, each of them last at times
+            return f"{waits} {short(late_host_or_core)}, late by {by}."
         label = f"core {short(core.rpartition(':')[2])}" if len(page.hosts) == 1 else short(core)
-        return (
-            f"{rows.kind[at]} {where}waits for {label}, late by {time(float(rows.late_ps[at]))} in {steps}."
-            if page.has_steps
-            else f"{rows.kind[at]} {where}waits for {label}, by {time(float(rows.late_ps[at]))}."
-        )
+        steps = f"{rows.late_steps[at]:,} of {counted(len(page.step_names), 'step')}"
+        return f"{waits} {label}, late by {by} in {steps}." if page.has_steps else f"{waits} {label}, by {by}."
     most = int(rows.exposed_ps.argmax())
     if rows.exposed_ps[most] <= 0:
         return ""
-    return f"Most exposed: {rows.kind[most]}, {time(float(rows.exposed_ps[most]))}."
+    first, waiting = f"Most exposed: {rows.kind[most]}, {time(float(rows.exposed_ps[most]))}.", float(waits_ps.mean())
+    if waiting < _MUCH_WAITING * (page.exposed_ps or 0.0):
+        return first
+    return f"{first} {time(waiting)} of the exposed time is waiting for {short(late_host_or_core) or 'late cores'}."
+
+
+_MUCH_WAITING = 0.5
+"""Waiting for late cores is named from this share of exposed time on, where no one core is late in most steps."""

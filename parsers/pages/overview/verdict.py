@@ -16,7 +16,7 @@ from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, FindingKind
 from tpuprof.parsers.pages.findings.idle.meanwhile import main_activity, of_launcher
 from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, OWNERS, WAITS, Owner, owner_index
-from tpuprof.parsers.steps.ledger import Ledger
+from tpuprof.parsers.steps.ledger import Ledger, late_one
 
 VerdictKind = Literal[
     "input-bound",
@@ -83,9 +83,6 @@ _NEXT_STEP: dict[VerdictKind, str] = {
     "memory-bound": ADVICE["memory-bound"],
     "compute-bound": "Look at the largest ops first: the op profile shows what each reaches of its roof.",
 }
-
-_NAMED_WAIT = 0.25
-"""A core is the one that others wait for if it waits for less than this share of what cores wait on average."""
 
 _LEAST_WAITED = 0.005
 """Cores wait for one of them from this share of a step on; steps vary by as much."""
@@ -212,13 +209,7 @@ def _of_ops(table: OpTable, rates: Rates, ideal: float, loss: float, whole: str)
 def waited_for(of: Ledger) -> str:
     """The host or core that the others wait for; empty where there is no such one, or they hardly wait."""
     waits = of.of(*WAITS).mean(axis=1)
-    least = int(waits.argmin())
-    if waits.mean() < _LEAST_WAITED * of.mean_step_ps or waits[least] > _NAMED_WAIT * waits.mean():
-        return ""
-    mine = of.hosts == of.hosts[least]
-    if mine.all() or (waits[mine] > _NAMED_WAIT * waits.mean()).any():
-        return of.core_names[least]
-    return of.core_names[least].rpartition(":")[0]
+    return late_one(of.core_names, waits) if waits.mean() >= _LEAST_WAITED * of.mean_step_ps else ""
 
 
 def _host_event(idle: IdleTime | None) -> str:
