@@ -181,7 +181,7 @@ LONG = Codebase(
             "maxtext-v5p",
             Plant(
                 "imbalance",
-                ("chunked_causal", "attention_op.py:702", "all-gather", "reduce-scatter", "host-0:3", "core 3", "TPU:3"),
+                ("chunked_causal", "attention_op.py:702", "all-gather", "reduce-scatter", "host-0:3", "core 3"),
                 ("straggler",),
                 Uneven(
                     (0.4, 0.8, 1.2, 1.6),
