@@ -11,14 +11,13 @@ import pytest
 from tests.insight.cases.all import CASES, HALF_OF, SHOWN
 from tests.insight.cases.case import CODEBASES, JOBS
 from tests.insight.cases.shapes.codebases.parts import (
-    Adapters,
+    Frozen,
     LazyGraph,
     Losses,
     Permuted,
     Repeated,
     Selected,
     Streamed,
-    Unpacked,
 )
 from tests.insight.simulator.code import DCN_BYTES, DCN_LATENCY_PS, PCIE_BYTES, V4, V5E, V5P, V6E, V7X
 from tests.insight.simulator.parts import Part
@@ -155,18 +154,24 @@ def test_programs_of_one_name_have_ids_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("part", "size"),
     [
-        (Unpacked(rows=8192, width=4096), 3 * 8192 * 4096),
         (Repeated(rows=8192, width=1024, times=4, count=1), 2 * 5 * 8192 * 1024),
         (Selected(slots=8, length=2048, width=1024, count=1), 4 * 8 * 2048 * 1024),
         (Permuted(rows=8192, width=2048, count=1), 4 * 8192 * 2048),
         (Losses(tokens=1024, outputs=32_768), 22 * 1024 * 32_768),
-        (Adapters(columns=(4096,)), 2 * 3 * 8192 * 4096),
     ],
     ids=lambda given: type(given).__name__,
 )
 def test_bytes_that_need_not_move_cost_what_moving_them_takes(part: Part, size: int) -> None:
     moved = size / V5P.hbm_bytes * 1e12
     assert moved < _costs(part) - _costs(replace(part, bad=False)) < 1.8 * moved  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize(("how", "size"), [("packed", 3 * 4096 * 4096), ("adapted", 2 * 3 * 8192 * 4096)])
+def test_frozen_weights_and_their_adapters_cost_what_moving_them_takes(how: str, size: int) -> None:
+    plain = Frozen(((0, 0, 0),), "dot_general", "layers.py:1")
+    moved = size / V5P.hbm_bytes * 1e12
+    assert _costs(plain) == pytest.approx(_costs(MULTIPLIES) / 2, rel=0.01)
+    assert moved < _costs(replace(plain, **{how: True})) - _costs(plain) < 1.8 * moved  # type: ignore[arg-type]
 
 
 def test_arrays_of_the_hosts_memory_come_as_fast_as_its_bus_lets_them() -> None:

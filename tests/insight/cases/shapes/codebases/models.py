@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from tests.insight.cases.shapes.codebases.parts import LazyGraph
+from tests.insight.cases.shapes.codebases.parts import Frozen, LazyGraph
 from tests.insight.cases.shapes.dialects.models import Sizes, Style, attention, head, layer, layer_back
-from tests.insight.simulator.parts import Activations, Kernel, Part
+from tests.insight.simulator.parts import Activations, Kernel, Lookup, Part
 from tests.insight.simulator.play import MS, Loop
 from tests.insight.simulator.spelled import Taken
 from tests.insight.simulator.stack import Beside, Gemms, Stack
@@ -49,18 +50,28 @@ GRAIN = Loop(fetch="$data_loader.py:460 __next__", call="", batch_ps=0.5 * MS)
 """Loops of PyTorch/XLA, and of JAX with Grain."""
 
 
-def tuned(style: Style, of: Sizes, layers: int, outputs: int, **more: Any) -> Stack:
-    """A model whose weights are frozen, so that its backward pass has no products for their gradients."""
+def tuned(style: Style, of: Sizes, layers: int, outputs: int, how: Mapping[str, bool], **more: Any) -> Stack:
+    """A model whose weights are frozen, so that its backward pass has no products for their gradients; `how` these are
+    kept, and adapted, is as `Frozen` has it."""
     first, second = style.bases
+    source, narrow, wide = f"{style.file}:120", of.hidden, ((0, 0, of.hidden),)
+    each = (
+        *layer(style, of)[:1],
+        Frozen(((0, 0, 0),) * 3, style.into, source, first, **how),
+        attention(style, of),
+        Frozen(((0, 0, 0),), style.out, source, second, **how),
+        Frozen(wide * 2, style.up, source, first, **how),
+        Frozen(((0, narrow, 0),), style.down, source, second, **how),
+    )
     back = (
-        Gemms(((0, 0, of.hidden),), style.down, f"{style.file}:120", first),
-        Gemms(((0, of.hidden, 0),), style.up, f"{style.file}:120", second),
+        Frozen(wide, style.down, source, first, **how),
+        Frozen(((0, narrow, 0),) * 2, style.up, source, second, **how),
         attention(style, of, 2),
-        Gemms(((0, 0, 0),) * 4, style.into, f"{style.file}:120", first),
+        Frozen(((0, 0, 0),) * 4, style.into, source, first, **how),
     )
     logits = Gemms(((0, 0, outputs), (0, outputs, 0)), "lm_head/dot_general", f"{style.file}:301")
     kept = {"once": (logits,), "rows": 512, "name": "jit__train_step", **more}
-    return Stack(of.tokens, of.width, layers, layer(style, of), back, **kept)
+    return Stack(of.tokens, of.width, layers, each, back, **kept)
 
 
 def lazily(style: Style, of: Sizes, layers: int, outputs: int, **more: Any) -> LazyGraph:
@@ -104,8 +115,9 @@ def denoises(tokens: int, width: int, layers: int, **more: Any) -> Stack:
     return Stack(tokens, width, layers, parts, **kept)
 
 
-def decodes(batch: int, width: int, layers: int, hidden: int, mib: int, **more: Any) -> Stack:
+def decodes(batch: int, width: int, layers: int, hidden: int, mib: int, packed: bool = False, **more: Any) -> Stack:
     """A step of MaxText's engine that makes a token for each of its slots."""
+    wide = ((0, 0, 2 * hidden), (0, hidden, width))
     parts: tuple[Part, ...] = (
         Gemms(((0, 0, width * 3 // 2),), "layers/self_attention/query/dot_general", "attentions.py:402"),
         Kernel(
@@ -113,7 +125,7 @@ def decodes(batch: int, width: int, layers: int, hidden: int, mib: int, **more: 
             scope="layers/self_attention/ragged_attention/pallas_call", source="ragged_attention.py:180",
         ),
         Gemms(((0, 0, width),), "layers/self_attention/out/dot_general", "attentions.py:460", "convolution_add_fusion"),
-        Gemms(((0, 0, 2 * hidden), (0, hidden, width)), "layers/mlp/wi_0/dot_general", "linears.py:318"),
+        Frozen(wide, "layers/mlp/wi_0/dot_general", "linears.py:318", packed=packed),
     )  # fmt: skip
     kept = {"once": (Gemms(((0, 0, 32_768),), "logits_dense/dot_general", "linears.py:96"),), **more}
     return Stack(batch, width, layers, parts, **{"model": "decoder", "name": "jit_generate", **kept})
@@ -165,9 +177,10 @@ def embeds(batch: int, late: bool = False, **more: Any) -> LazyGraph:
 
 def passes(nodes: int, edges: int, width: int, layers: int, **more: Any) -> LazyGraph:
     """A network over graphs, in PyTorch/XLA; it trains."""
-    taken = Taken(
-        bad=False, rows=edges, table=nodes, width=width, scope="aten__index_select", source="message_passing.py:281"
-    )
+    taken = Lookup(
+        bad=False, rows=edges, table=nodes, width=width, scope="aten__index_select", source="message_passing.py:281",
+        base="gather_fusion",
+    )  # fmt: skip
     mlp = Gemms(((edges, 0, 4 * width), (edges, 4 * width, 0)), "aten__addmm", "linear.py:142")
     back = Gemms(((edges, 4 * width, 0), (width, edges, 4 * width), (edges, 0, 4 * width)), "aten__mm", "linear.py:142")
     reduced = Beside("all-reduce", 512, (back,), scope="xla__all_reduce", source="xla_model.py:450")

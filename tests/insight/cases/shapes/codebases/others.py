@@ -101,7 +101,7 @@ RANKER = Codebase(
         "logs-read-slowly-for-a-while": (
             "torchrec-2-hosts-v5p",
             Plant(
-                "input", ("input",), since=5,
+                "input", ("input",), since=7,
                 loop={"slow_every": 1, "slow_ps": 25 * MS, "slow_since": 5, "slow_until": 11},
             ),
         ),

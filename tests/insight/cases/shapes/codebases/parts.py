@@ -6,8 +6,19 @@ import re
 from dataclasses import dataclass
 
 from tests.demo.profile.schedule import Device
-from tests.insight.simulator.blocks import HOST, arrive, fetch, hbm_ps, pointwise, product
-from tests.insight.simulator.code import OVERHEAD_PS, Built, Code, Program, Value, array, dims_of, scalar, size_of
+from tests.insight.simulator.blocks import HOST, arrive, fetch, hbm_ps, kernel, pointwise, product
+from tests.insight.simulator.code import (
+    OVERHEAD_PS,
+    Built,
+    Code,
+    Program,
+    Value,
+    array,
+    count_of,
+    dims_of,
+    scalar,
+    size_of,
+)
 from tests.insight.simulator.stack import Stack
 
 _ATEN = re.compile(rb"(aten|xla)__.*")
@@ -28,56 +39,56 @@ class LazyGraph(Stack):
 
 
 @dataclass(frozen=True, slots=True)
-class Unpacked:
-    """Weights of 8 bits that are written to HBM as bf16 before each use; not where they are kept so."""
+class Frozen:
+    """Products of these sizes, as `Gemms` has them, with weights that are not trained.
 
-    bad: bool = True
-    rows: int = 16_384
-    width: int = 4096
-    count: int = 1
-    base: str = "convert_multiply_fusion"
-    scope: str = "dequantize/mul"
-    source: str = "qarray.py:310"
+    Attributes:
+        packed: the weights are of 8 bits, and written to HBM as bf16 ahead of each product.
+        adapted: two thin products of this rank beside each, whose result is added to its through HBM.
+    """
 
-    def emit(self, code: Code, x: Value) -> Value:
-        with code.at(self.scope, self.source):
-            for _ in range(self.count if self.bad else 0):
-                packed, scales = code.param("s8", self.rows, self.width), code.param("bf16", self.width)
-                shape = array("bf16", self.rows, self.width)
-                with code.fused([packed, scales]) as inside:
-                    wide = code.emit("broadcast", shape, [inside[1]])
-                    wide.dimensions.append(1)
-                    root = code.emit("multiply", shape, [code.emit("convert", shape, [inside[0]]), wide])
-                value = code.fusion(root, [packed, scales], "kLoop", self.base)
-                code.run(value, hbm_ps(code, size_of(packed, value)) + OVERHEAD_PS)
-        return x
-
-
-@dataclass(frozen=True, slots=True)
-class Adapters:
-    """Two thin products beside a layer's own, whose result is added to its: each goes through HBM where it is bad; not
-    where they are merged into the weights."""
-
-    bad: bool = True
-    columns: tuple[int, ...] = (4096,) * 4
+    sizes: tuple[tuple[int, int, int], ...]
+    scope: str
+    source: str
+    base: str = "fusion"
+    packed: bool = False
+    adapted: bool = False
     rank: int = 16
-    scope: str = "lora"
-    source: str = "lora.py:120"
 
     def emit(self, code: Code, x: Value) -> Value:
         tokens, width = dims_of(x)
-        for columns in self.columns if self.bad else ():
-            with code.at(f"{self.scope}/lora_a/dot_general", self.source):
-                thin = product(code, x, code.param("bf16", width, self.rank), "fusion")
-            with code.at(f"{self.scope}/lora_b/dot_general", self.source):
-                thick, made = code.param("bf16", self.rank, columns), code.param("bf16", tokens, columns)
-                product(code, thin, thick, "convolution_add_fusion", also=(made,))
+        with code.at(self.scope, self.source):
+            for m, k, n in self.sizes:
+                rows, depth, columns = m or tokens, k or width, n or width
+                given = x if (rows, depth) == (tokens, width) else code.param("bf16", rows, depth)
+                weights = self._unpacked(code, depth, columns) if self.packed else code.param("bf16", depth, columns)
+                made = product(code, given, weights, self.base)
+                if self.adapted:
+                    self._adapts(code, given, made)
         return x
+
+    def _unpacked(self, code: Code, rows: int, columns: int) -> Value:
+        with code.at("dequantize/mul", "qarray.py:310"):
+            packed, scales = code.param("s8", rows, columns), code.param("bf16", columns)
+            shape = array("bf16", rows, columns)
+            with code.fused([packed, scales]) as inside:
+                wide = code.emit("broadcast", shape, [inside[1]])
+                wide.dimensions.append(1)
+                root = code.emit("multiply", shape, [code.emit("convert", shape, [inside[0]]), wide])
+            value = code.fusion(root, [packed, scales], "kLoop", "convert_multiply_fusion")
+            return code.run(value, hbm_ps(code, size_of(packed, value)) + OVERHEAD_PS)
+
+    def _adapts(self, code: Code, given: Value, made: Value) -> None:
+        with code.at("lora_a/dot_general", "lora.py:120"):
+            thin = product(code, given, code.param("bf16", dims_of(given)[-1], self.rank), "fusion")
+        with code.at("lora_b/dot_general", "lora.py:120"):
+            thick = code.param("bf16", self.rank, dims_of(made)[-1])
+            product(code, thin, thick, "convolution_add_fusion", also=(made,))
 
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """Keys and values that are written once for each head that shares them; not where the kernel shares them."""
+    """Keys and values that are written once for each head that shares them, ahead of a kernel; else it shares them."""
 
     bad: bool = True
     rows: int = 8192
@@ -85,18 +96,24 @@ class Repeated:
     times: int = 4
     count: int = 2
     base: str = "broadcast_in_dim_fusion"
+    kernel: str = "attention/pallas_call"
     scope: str = "repeat_kv/broadcast_in_dim"
     source: str = "attention.py:71"
 
     def emit(self, code: Code, x: Value) -> Value:
         with code.at(self.scope, self.source):
-            for _ in range(self.count if self.bad else 0):
-                value = code.param("bf16", self.rows, self.width)
+            shared = [code.param("bf16", self.rows, self.width) for _ in range(self.count)]
+            for number, value in enumerate(shared if self.bad else ()):
                 with code.fused([value]) as inside:
                     root = code.emit("broadcast", array("bf16", self.rows, self.times, self.width), inside)
                     root.dimensions.extend((0, 2))
                 made = code.fusion(root, [value], "kLoop", self.base)
-                code.run(made, hbm_ps(code, size_of(value, made)) + OVERHEAD_PS)
+                shared[number] = code.run(made, hbm_ps(code, size_of(value, made)) + OVERHEAD_PS)
+        with code.at(self.kernel, self.source):
+            queries = code.param("bf16", self.rows, self.width * self.times)
+            flops, size = 4 * self.rows * 2048 * self.width * self.times, size_of(queries, queries, *shared)
+            ps = flops / (code.device.flops * 0.7) * 1e12
+            kernel(code, [queries, *shared], "splash_attention", ps, flops, size)
         return x
 
 
@@ -123,8 +140,8 @@ class Permuted:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """The cross entropy of logits, and its gradient: through f32 copies of them where it is bad, else in two passes
-    over the logits as they are."""
+    """The cross entropy of logits, and its gradient: through f32 copies of them where it is bad, else by a kernel that
+    reads the logits once."""
 
     bad: bool = True
     tokens: int = 2048
@@ -136,10 +153,9 @@ class Losses:
         logits = code.param("bf16", self.tokens, self.outputs)
         with code.at(self.scope, self.source):
             if not self.bad:
-                with code.at("reduce_logsumexp", self.source):
-                    self._reduced(code, logits, "exponential_reduce_fusion")
-                with code.at("sub", self.source):
-                    pointwise(code, [logits], ("subtract", "exponential", "subtract"), "subtract_exponential_fusion")
+                with code.at("pallas_call", self.source):
+                    size = 2 * size_of(logits)
+                    kernel(code, [logits], "cross_entropy", hbm_ps(code, size), 6 * count_of(logits), size)
                 return x
             with code.at("convert_element_type", self.source):
                 wide = self._as(code, logits, "f32", "convert_element_type_fusion")
@@ -171,7 +187,8 @@ class Losses:
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """A cache that is written anew as a whole to change a place of each row; not where that place alone is written."""
+    """A cache that is written anew as a whole, ahead of a kernel that reads it, to change a place of each row; not
+    where that place alone is written."""
 
     bad: bool = True
     slots: int = 64
@@ -183,10 +200,10 @@ class Selected:
 
     def emit(self, code: Code, x: Value) -> Value:
         with code.at(self.scope, self.source):
-            for _ in range(self.count if self.bad else 0):
-                dims = self.slots, self.length, self.width
-                cache, fresh = code.param("bf16", *dims), code.param("bf16", self.slots, self.width)
-                at = code.param("pred", self.slots, self.length)
+            dims = self.slots, self.length, self.width
+            caches = [code.param("bf16", *dims) for _ in range(self.count)]
+            for number, cache in enumerate(caches if self.bad else ()):
+                fresh, at = code.param("bf16", self.slots, self.width), code.param("pred", self.slots, self.length)
                 with code.fused([cache, fresh, at]) as inside:
                     chosen = code.emit("broadcast", array("pred", *dims), [inside[2]])
                     chosen.dimensions.extend((0, 1))
@@ -194,7 +211,10 @@ class Selected:
                     new.dimensions.extend((0, 2))
                     root = code.emit("select", cache.shape, [chosen, new, inside[0]])
                 made = code.fusion(root, [cache, fresh, at], "kLoop", "broadcast_select_fusion")
-                code.run(made, hbm_ps(code, size_of(cache, made)) + OVERHEAD_PS)
+                caches[number] = code.run(made, hbm_ps(code, size_of(cache, made)) + OVERHEAD_PS)
+        with code.at("attention/pallas_call", self.source):
+            queries, size = code.param("bf16", self.slots, 4 * self.width), size_of(*caches)
+            kernel(code, [queries, *caches], "decode_attention", hbm_ps(code, size, 0.8), 8 * size, size)
         return x
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.insight.cases.scenes import chore
 from tests.insight.cases.shapes.codebases.codebase import Codebase
 from tests.insight.cases.shapes.codebases.models import NNX, decodes, denoises
-from tests.insight.cases.shapes.codebases.parts import Losses, Permuted, Selected, Unpacked
+from tests.insight.cases.shapes.codebases.parts import Losses, Permuted, Selected
 from tests.insight.cases.shapes.dialects.models import Sizes, reads
 from tests.insight.cases.shapes.jobs.models import reducing
 from tests.insight.cases.shapes.shape import Plant
@@ -19,6 +19,7 @@ from tests.insight.simulator.tensors import Kept, Sort
 
 ALONE = Loop(fetch="", call="", annotate=False, launch_ps=0.06 * MS)
 
+PACKED = decodes(96, 5120, 3, 13_824, 384, packed=True)
 ENGINE = Codebase(
     "engine",
     {
@@ -30,11 +31,8 @@ ENGINE = Codebase(
         "weights-unpacked-in-each-step": (
             "maxengine-v6e",
             Plant(
-                "memory-bound", ("dequantize", "quantizations.py"), ("unfused",),
-                Unpacked(
-                    rows=8192, width=5120, count=2, scope="layers/mlp/dequantize/mul", source="quantizations.py:611"
-                ),
-                into="each",
+                "memory-bound", ("dequantize", "qarray.py"), ("unfused",),
+                work={"each": PACKED.each},
             ),
         ),
         "cache-written-by-select": (
@@ -64,7 +62,7 @@ ENGINE = Codebase(
         ),
     },
     (
-        ("pages-looked-up-row-by-row", "weights-unpacked-in-each-step"),
+        ("weights-unpacked-in-each-step", "pages-looked-up-row-by-row"),
         ("answers-detokenized-between-steps", "pages-looked-up-row-by-row"),
     ),
 )  # fmt: skip
@@ -166,7 +164,7 @@ POLICY = Codebase(
                 SAMPLED, reads(OF_POLICY, 2, name="jit_compute_per_token_logps", model="Reference"),
                 reducing(NNX, OF_POLICY, 1, 32_768, name="jit__train_step", model="Policy"),
             ),
-            V5E, hosts=2, cores=2, seed=714, steps=8, turns=((0, 1, 2),), marks=False,
+            V5E, hosts=2, cores=2, seed=714, steps=12, turns=((0, 1, 2),), marks=False,
             loop=Loop(fetch="$rl_cluster.py:320 generate", call="", ahead=0),
         ),
     },

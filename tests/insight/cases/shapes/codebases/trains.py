@@ -18,7 +18,7 @@ from tests.insight.cases.shapes.codebases.models import (
     mixed,
     tuned,
 )
-from tests.insight.cases.shapes.codebases.parts import Adapters, Losses, Repeated, Streamed, Unpacked
+from tests.insight.cases.shapes.codebases.parts import Losses, Repeated, Streamed
 from tests.insight.cases.shapes.dialects.models import Sizes, attention, layer, trained
 from tests.insight.cases.shapes.jobs.models import reducing
 from tests.insight.cases.shapes.shape import Plant
@@ -31,27 +31,27 @@ from tests.insight.simulator.stack import Beside, Uneven
 from tests.insight.simulator.tensors import RandomBits
 
 OF_LORA = Sizes(4096, 4096, 11_008, 32)
+PACKED, ADAPTED = (tuned(NNX, OF_LORA, 2, 32_000, {how: True}) for how in ("packed", "adapted"))
 LORA = Codebase(
     "lora",
     {
         "tunix-v5e": Scene(
-            (tuned(NNX, OF_LORA, 3, 32_000, model="Llama3"),), V5E, cores=2, seed=701, steps=8, loop=GRAIN,
+            (tuned(NNX, OF_LORA, 2, 32_000, {}, model="Llama3"),), V5E, cores=2, seed=701, steps=8, loop=GRAIN,
         ),
     },
     {
         "frozen-weights-unpacked-to-hbm": (
             "tunix-v5e",
             Plant(
-                "memory-bound", ("dequantize", "qarray.py"), ("unfused",), Unpacked(rows=49_408, width=4096, count=2),
-                into="each",
+                "memory-bound", ("dequantize", "qarray.py"), ("unfused",),
+                work={"each": PACKED.each, "back": PACKED.back},
             ),
         ),
         "adapters-in-products-of-their-own": (
             "tunix-v5e",
             Plant(
                 "memory-bound", ("lora_a", "lora_b", "lora.py"), ("unfused",),
-                Adapters(columns=(4096, 1024, 1024, 4096, 11_008, 11_008, 4096)),
-                into="each",
+                work={"each": ADAPTED.each, "back": ADAPTED.back},
             ),
         ),
         "dropout-of-adapters-by-threefry": (
@@ -68,7 +68,7 @@ LORA = Codebase(
         ),
     },
     (
-        ("frozen-weights-unpacked-to-hbm", "adapters-in-products-of-their-own"),
+        ("adapters-in-products-of-their-own", "dropout-of-adapters-by-threefry"),
         ("frozen-weights-unpacked-to-hbm", "dropout-of-adapters-by-threefry"),
     ),
 )  # fmt: skip
