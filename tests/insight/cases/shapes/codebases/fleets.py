@@ -38,7 +38,7 @@ POD = Codebase(
         "checkpoints-awaited-every-6th-step": (
             "maxtext-4-hosts-v6e",
             Plant(
-                "host", ("checkpoint_manager.py", "save", "wait_until_finished"), ("idle", "slow-step"), every=6,
+                "host", ("wait_until_finished",), ("idle", "slow-step"), every=6,
                 chores=chore(
                     "$checkpoint_manager.py:1320 wait_until_finished", 60, every=6, offset=3, inside=SAVES
                 ),
