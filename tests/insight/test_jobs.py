@@ -9,16 +9,26 @@ import numpy as np
 import pytest
 
 from tests.insight.cases.all import CASES, HALF_OF, SHOWN
-from tests.insight.cases.case import JOBS
-from tests.insight.simulator.code import DCN_BYTES, DCN_LATENCY_PS, V4, V5E, V5P, V6E, V7X
+from tests.insight.cases.case import CODEBASES, JOBS
+from tests.insight.cases.shapes.codebases.parts import (
+    Frozen,
+    LazyGraph,
+    Losses,
+    Permuted,
+    Repeated,
+    Selected,
+    Streamed,
+)
+from tests.insight.simulator.code import DCN_BYTES, DCN_LATENCY_PS, PCIE_BYTES, V4, V5E, V5P, V6E, V7X
 from tests.insight.simulator.parts import Part
-from tests.insight.simulator.play import Chips, Launch, Played
+from tests.insight.simulator.play import MS, Chips, Launch, Loop, Played
 from tests.insight.simulator.scene import Scene, compiled, play
 from tests.insight.simulator.schedules import AcrossSlices, Dispatched, OneForwardOneBackward, Windowed, WithinSlices
 from tests.insight.simulator.stack import Gemms, Stack
 from tests.insight.simulator.tensors import Kept, RandomBits, RunningSum, Sort, Summed
 
 CASES_OF_JOBS = [case for case in CASES if case.later == JOBS]
+CASES_OF_CODEBASES = [case for case in CASES if case.later == CODEBASES]
 MULTIPLIES = Gemms(((0, 0, 0),) * 2, "dot_general")
 QUIET = Chips(jitter=0)
 
@@ -47,6 +57,15 @@ def test_jobs_are_many_of_all_chips_and_held_back_until_they_are_shown() -> None
     assert counts[0] >= 24
     assert {HALF_OF[case.name] for case in CASES_OF_JOBS if case.name not in SHOWN} == {"held"}
     assert {case.scene.device for case in CASES_OF_JOBS} == {V4, V5E, V5P, V6E, V7X}
+
+
+def test_codebases_are_many_of_all_chips_and_held_back_until_they_are_shown() -> None:
+    counts = Counter(len(case.planted) for case in CASES_OF_CODEBASES)
+    assert counts[1] >= 45
+    assert counts[2] >= 24
+    assert counts[0] >= 18
+    assert {HALF_OF[case.name] for case in CASES_OF_CODEBASES if case.name not in SHOWN} == {"held"}
+    assert {case.scene.device for case in CASES_OF_CODEBASES} == {V4, V5E, V5P, V6E, V7X}
 
 
 def test_stages_work_on_each_microbatch_forward_and_backward_once() -> None:
@@ -130,3 +149,53 @@ def test_programs_of_one_name_have_ids_of_their_own() -> None:
     first, second = compiled(Scene((replace(stack, variant="32"), replace(stack, variant="64"))))
     assert first.module.name == second.module.name
     assert first.module.program_id != second.module.program_id
+
+
+@pytest.mark.parametrize(
+    ("part", "size"),
+    [
+        (Repeated(rows=8192, width=1024, times=4, count=1), 2 * 5 * 8192 * 1024),
+        (Selected(slots=8, length=2048, width=1024, count=1), 4 * 8 * 2048 * 1024),
+        (Permuted(rows=8192, width=2048, count=1), 4 * 8192 * 2048),
+        (Losses(tokens=1024, outputs=32_768), 22 * 1024 * 32_768),
+    ],
+    ids=lambda given: type(given).__name__,
+)
+def test_bytes_that_need_not_move_cost_what_moving_them_takes(part: Part, size: int) -> None:
+    moved = size / V5P.hbm_bytes * 1e12
+    assert moved < _costs(part) - _costs(replace(part, bad=False)) < 1.8 * moved  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize(("how", "size"), [("packed", 3 * 4096 * 4096), ("adapted", 2 * 3 * 8192 * 4096)])
+def test_frozen_weights_and_their_adapters_cost_what_moving_them_takes(how: str, size: int) -> None:
+    plain = Frozen(((0, 0, 0),), "dot_general", "layers.py:1")
+    moved = size / V5P.hbm_bytes * 1e12
+    assert _costs(plain) == pytest.approx(_costs(MULTIPLIES) / 2, rel=0.01)
+    assert moved < _costs(replace(plain, **{how: True})) - _costs(plain) < 1.8 * moved  # type: ignore[arg-type]
+
+
+def test_arrays_of_the_hosts_memory_come_as_fast_as_its_bus_lets_them() -> None:
+    assert _costs(Streamed(rows=8192, width=2048)) == pytest.approx(8192 * 2048 * 2 / PCIE_BYTES * 1e12, rel=0.02)
+
+
+def test_ops_of_pytorch_have_the_names_of_its_functions_alone() -> None:
+    parts = (Gemms(((0, 0, 0),), "aten__mm"), Permuted(), Gemms(((0, 0, 0),), "logits/dot_general"))
+    (program,) = compiled(Scene((LazyGraph(512, 512, 1, parts),)))
+    names = [timed.op.instruction.metadata.op_name for timed in program.ops]
+    assert names == [b"aten__mm", b"aten__permute", b"aten__permute", b"dot_general"]
+    assert program.module.proto.hlo_module == program.module.module
+
+
+def test_a_loader_is_slow_until_its_last_slow_step_alone() -> None:
+    stack = Stack(512, 512, 1, (MULTIPLIES,))
+    loop = Loop(slow_every=1, slow_ps=20 * MS, slow_since=4, slow_until=8)
+    played = play(Scene((stack,), V5E, cores=1, steps=16, loop=loop))
+    steps = (played.step_ends - played.step_begins).max(axis=1)
+    assert [int(step) for step in np.flatnonzero(steps > 10 * MS)] == [4, 5, 6, 7]
+
+
+def test_a_loop_launches_under_the_name_that_it_gives() -> None:
+    stack = Stack(512, 512, 1, (MULTIPLIES,), name="jit_step")
+    for launcher, name in (("PjitFunction({})", "PjitFunction(step)"), ("Client::Execute", "Client::Execute")):
+        (events,) = play(Scene((stack,), steps=3, loop=Loop(call="", launcher=launcher))).events
+        assert sum(event.name == name for event in events) == 3

@@ -81,7 +81,7 @@ def test_a_plant_changes_nothing_else(case: Case) -> None:
     for label in same:
         assert np.array_equal(ours[label][1], theirs[label][1]), label
     changed = {re.sub(r"_\d+/", "/", label.split("|")[1]) for label in (ours.keys() ^ same) | (theirs.keys() ^ same)}
-    assert len(changed) <= 10, changed
+    assert len(changed) <= 14, changed
 
 
 def _lengths(played: Played) -> dict[str, tuple[object, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]]:

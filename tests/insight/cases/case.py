@@ -14,12 +14,12 @@ from tests.insight.simulator.scene import Scene, compiled, play
 
 Half = Literal["tuned", "held"]
 HALVES: tuple[Half, ...] = ("tuned", "held")
-Part = Literal["single", "shapes", "pairs", "jobs", "pairs of jobs"]
-PARTS: tuple[Part, ...] = ("single", "shapes", "pairs", "jobs", "pairs of jobs")
-"""What is scored by itself: problems of well-known programs, those of other shapes, and two problems at once; and those
-of `shapes/jobs`, which came last."""
+Part = Literal["single", "shapes", "pairs", "jobs", "pairs of jobs", "codebases", "pairs of codebases"]
+PARTS: tuple[Part, ...] = ("single", "shapes", "pairs", "jobs", "pairs of jobs", "codebases", "pairs of codebases")
+"""What is scored by itself: problems of well-known programs, those of other shapes, and two problems at once; then
+those of `shapes/jobs`, and those of `shapes/codebases`, which came last."""
 
-JOBS = "jobs"
+JOBS, CODEBASES = "jobs", "codebases"
 
 
 WORTHLESS = ("memory-full", "no-device", "uncounted")
@@ -66,6 +66,8 @@ class Case:
         is_pair = len(self.planted) > 1
         if self.later == JOBS:
             return "pairs of jobs" if is_pair else "jobs"
+        if self.later == CODEBASES:
+            return "pairs of codebases" if is_pair else "codebases"
         return "pairs" if is_pair else "shapes" if self.shape else "single"
 
     @property

@@ -54,12 +54,13 @@ class Loop:
 
     Attributes:
         batch_ps: time to make a batch; every `slow_every`th takes `slow_ps` more, on `slow_hosts` or on all, beginning
-            with step `slow_since`.
+            with step `slow_since` and, unless it is 0, ahead of step `slow_until`.
         prefetch: batches made ahead.
         fetch: name of the event in which the loop asks for a batch; empty for no input.
         ahead: how many steps a host launches before it reads a result; 0 reads each step's at once.
         reading: name of the event in which it reads.
-        call: the name of the function that the loop calls; empty for the program's own.
+        call: the name of the function that the loop calls; empty for the program's own. launcher: the name of the
+            event in which it does, with ``{}`` for the function's.
         late: how much later than the others some hosts get to their launch, (host, picoseconds).
     """
 
@@ -68,6 +69,7 @@ class Loop:
     slow_ps: float = 0.0
     slow_hosts: tuple[int, ...] = ()
     slow_since: int = 0
+    slow_until: int = 0
     prefetch: int = 2
     fetch: str = "$data_loader.py:210 __next__"
     put_ps: float = 0.25 * MS
@@ -75,6 +77,7 @@ class Loop:
     ahead: int = 1
     reading: str = "np.asarray(jax.Array)"
     call: str = "train_step"
+    launcher: str = "PjitFunction({})"
     chores: tuple[Chore, ...] = ()
     late: tuple[tuple[int, float], ...] = ()
     annotate: bool = True

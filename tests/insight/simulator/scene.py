@@ -178,7 +178,8 @@ class _Host:
         loop = self.loop
         ps = self.vary("batch", loop.batch_ps, step)
         mine = not loop.slow_hosts or self.number in loop.slow_hosts
-        if mine and step >= loop.slow_since and loop.slow_every and step % loop.slow_every == loop.slow_every - 1:
+        within = step >= loop.slow_since and (not loop.slow_until or step < loop.slow_until)
+        if mine and within and loop.slow_every and step % loop.slow_every == loop.slow_every - 1:
             ps += int(loop.slow_ps)
         begin = self.made[-1] if self.made else START_PS - ps
         if len(self.made) >= loop.prefetch:
@@ -189,7 +190,8 @@ class _Host:
     def launch(self, run_id: int, module: str) -> int:
         """Calls the compiled program; returns when its run is enqueued."""
         ps = self.vary("launch", self.loop.launch_ps, run_id % self.scene.steps)
-        self.event(f"PjitFunction({self.loop.call or module.removeprefix('jit_')})", self.now, self.now + ps)
+        called = self.loop.call or module.removeprefix("jit_")
+        self.event(self.loop.launcher.format(called), self.now, self.now + ps)
         self.event("ParseArguments", self.now + ps // 20, self.now + ps // 5)
         execute = "PjRtCApiLoadedExecutable::Execute"
         begin, end = self.now + ps // 4, self.now + ps - ps // 20

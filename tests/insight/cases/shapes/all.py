@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from tests.insight.cases.shapes import fleets, others, rhythms, trains
+from tests.insight.cases.shapes.codebases import all as codebases
 from tests.insight.cases.shapes.dialects import all as dialects
 from tests.insight.cases.shapes.jobs import all as jobs
 
-SHAPES = (*trains.SHAPES, *others.SHAPES, *rhythms.SHAPES, *fleets.SHAPES, *dialects.SHAPES, *jobs.JOBS)
+OLDER = (*trains.SHAPES, *others.SHAPES, *rhythms.SHAPES, *fleets.SHAPES, *dialects.SHAPES)
+SHAPES = (*OLDER, *jobs.JOBS, *codebases.CODEBASES)
 CASES = tuple(case for shape in SHAPES for case in shape.cases())
