@@ -131,15 +131,15 @@ def decodes(batch: int, width: int, layers: int, hidden: int, mib: int, packed: 
     return Stack(batch, width, layers, parts, **{"model": "decoder", "name": "jit_generate", **kept})
 
 
-def mixed(style: Style, of: Sizes, experts: int, layers: int, late: bool = False, **more: Any) -> Stack:
-    """A mixture of experts whose tokens are exchanged beside a shared expert or, if `late`, ahead of it; it trains."""
+def mixed(style: Style, of: Sizes, experts: int, layers: int, **more: Any) -> Stack:
+    """A mixture of experts whose tokens are exchanged beside a shared expert; it trains."""
     shared = layer(style, of)
     source = "moe.py:880"
     own = Gemms(((0, 0, experts), (0, experts, 0)), "moe_block/wi/gmm/dot_general", source)
     again = Gemms(((0, 0, experts), (0, experts, 0)) * 2, "moe_block/wi/gmm/dot_general", source)
     each = (
         *shared[:4],
-        Beside("all-to-all", of.tokens, shared[4:], late, scope="moe_block/ragged_all_to_all", source="moe.py:701"),
+        Beside("all-to-all", of.tokens, shared[4:], scope="moe_block/ragged_all_to_all", source="moe.py:701"),
         own,
     )
     reduced = Beside("all-reduce", of.rows, (*layer_back(style, of), again), scope="psum", source="train.py:402")
@@ -147,11 +147,11 @@ def mixed(style: Style, of: Sizes, experts: int, layers: int, late: bool = False
     return Stack(of.tokens, of.width, layers, each, (reduced,), **kept)
 
 
-def contextual(style: Style, of: Sizes, layers: int, cores: int, late: bool = False, **more: Any) -> Stack:
+def contextual(style: Style, of: Sizes, layers: int, cores: int, **more: Any) -> Stack:
     """A model whose cores have parts of each text and gather the others' keys and values; it trains."""
     shared = layer(style, of)
     gathers = Beside(
-        "all-gather", 2 * of.tokens // cores, shared[1:2], late, scope="context_parallel/all_gather",
+        "all-gather", 2 * of.tokens // cores, shared[1:2], scope="context_parallel/all_gather",
         source="attention_op.py:612",
     )  # fmt: skip
     reduced = Beside("reduce-scatter", of.rows, layer_back(style, of), scope="psum_scatter", source="train.py:402")
@@ -159,7 +159,7 @@ def contextual(style: Style, of: Sizes, layers: int, cores: int, late: bool = Fa
     return Stack(of.tokens, of.width, layers, (shared[0], gathers, *shared[2:]), (reduced,), **kept)
 
 
-def embeds(batch: int, late: bool = False, **more: Any) -> LazyGraph:
+def embeds(batch: int, **more: Any) -> LazyGraph:
     """A recommender with its tables split over the cores, in PyTorch/XLA; it trains."""
     looks = Taken(
         bad=False, rows=6 * batch, table=1_000_000, width=64, scope="aten__embedding_bag",
@@ -169,7 +169,7 @@ def embeds(batch: int, late: bool = False, **more: Any) -> LazyGraph:
     over = Gemms(((0, 0, 4096), (0, 4096, 4096), (0, 4096, 1024)), "aten__addmm", "dlrm.py:240")
     sizes = ((0, 1024, 4096), (4096, batch, 1024), (0, 4096, 4096), (4096, batch, 4096))
     under = Gemms(sizes, "aten__mm", "dlrm.py:240")
-    moves = Beside("all-to-all", batch, (bottom,) * 2, late, scope="xla__all_to_all", source="dist_data.py:410")
+    moves = Beside("all-to-all", batch, (bottom,) * 2, scope="xla__all_to_all", source="dist_data.py:410")
     reduced = Beside("all-reduce", 8192, (under,), scope="xla__all_reduce", source="xla_model.py:450")
     kept = {"first": (looks,), "rows": 6144, "name": "SyncTensorsGraph.902", **more}
     return LazyGraph(batch, 1024, 2, (moves, over), (reduced,), **kept)
