@@ -160,14 +160,17 @@ _VERDICTS: Mapping[FindingKind, tuple[VerdictKind, ...]] = {
 
 
 def _contradicts(verdict: program.Verdict, found: Sequence[Finding]) -> bool:
-    """Whether verdict and first reason name two causes, or give one cause two amounts that differ by a tenth."""
+    """Whether verdict and first reason name two causes, or the reasons of the verdict's cause add up to another amount.
+
+    The amounts may differ by a tenth, and by 1 % of a step that no reason has.
+    """
     first = next((finding for finding in found if finding.worth_fraction and finding.kind in _VERDICTS), None)
     if first is None or first is not next((finding for finding in found if finding.worth_fraction), None):
         return False
-    worth = present(first.worth_fraction)
-    if verdict.kind in _VERDICTS[first.kind]:
-        return not 0.9 * worth <= present(verdict.fraction) <= 1.1 * worth + 0.01
-    return verdict.kind in _ONE_CAUSE and worth >= LEAST_BOUND
+    if verdict.kind not in _VERDICTS[first.kind]:
+        return verdict.kind in _ONE_CAUSE and present(first.worth_fraction) >= LEAST_BOUND
+    worth = sum(each.worth_fraction or 0.0 for each in found if verdict.kind in _VERDICTS.get(each.kind, ()))
+    return not 0.9 * worth <= present(verdict.fraction) <= 1.1 * worth + 0.01
 
 
 def verdict(case: Case, truth: Truth, finding: Finding) -> Verdict:
