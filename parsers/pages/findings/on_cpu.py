@@ -39,6 +39,7 @@ TRACE_PYTHON = (
     "Capture with the Python tracer, which names the function and its line: tpuprof-tui capture --python-tracer-level "
     "1, in JAX jax.profiler.ProfileOptions().python_tracer_level = 1; or put jax.profiler.TraceAnnotation around parts."
 )
+LAUNCH_LESS = "Compile the step as one program (jax.jit around all of it), so that the host launches it once."
 NOT_TRACED = "not traced"
 _BASIS = "Mean over steps{hosts} of the time in which no op ran on the CPU"
 
@@ -224,10 +225,15 @@ def _host(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding | None, Fl
     name, sentences = _inside(of, account, most, "host", "dispatch")
     words = [f"For {of.amount(float(claim.mean(axis=0).sum()))} the step's thread works and no op runs."]
     words += [f"Most of all on {host}."] * (len(of.hosts) > 1)
-    title = f"No op runs: the host is in {name}" if name and name != NOT_TRACED else "No op runs: the host works"
+    launches = float(claim[:, owner_index("dispatch")].sum()) >= _HOLDS * float(claim.sum())
+    what = "launches programs" if launches else "works"
+    title = f"No op runs: the host {what}"
+    if name and name != NOT_TRACED:
+        title = f"{title} in {name}" if launches else f"No op runs: the host is in {name}"
     return _finding(
         of, "host", title, claim, LEAST, f"{_BASIS}, and the step's thread ran the program's code or launched ops.",
         [*words, *sentences], JumpTarget("timeline", _longest_step(of, "host", "dispatch")),
+        LAUNCH_LESS if launches else "",
     )  # fmt: skip
 
 

@@ -79,7 +79,8 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
     on_host = is_cpu and any(summary.thread_count for summary in summaries)
     cpu = on_cpu(summaries) if is_cpu else None
     account, found = (_account(summaries, table), ()) if cpu is None else account_on_cpu(cpu, table)
-    bottleneck = _bottleneck(steps, unknown, NO_STEPS_ON_CPU if is_cpu else NO_STEPS, is_cpu)
+    why_no_steps = most.why_no_steps or (NO_STEPS_ON_CPU if is_cpu else NO_STEPS)
+    bottleneck = _bottleneck(steps, unknown, why_no_steps, is_cpu)
     if cpu is not None:
         steps = steps_on_cpu(cpu, summaries)
         remarks += [left_out(cpu)] * bool(left_out(cpu))
@@ -100,7 +101,7 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
             simulated=any(summary.simulated for summary in summaries),
             profile_start_ns=first_start(summaries, unknown),
         ),
-        performance=_performance(summaries, generic, table, steps, unknown),
+        performance=_performance(summaries, generic, table, steps, unknown, why_no_steps),
         shares=shares_of(table, summaries),
         steps=steps,
         step_parts=step_parts(steps),
@@ -143,6 +144,7 @@ def _performance(
     table: OpTable,
     steps: Sequence[Step],
     unknown: dict[str, str],
+    why_no_steps: str,
 ) -> Performance:
     is_cpu = not any(of_host.device_count for of_host in generic)
     host = merge_host_ops([summary.host_ops for summary in summaries])
@@ -158,7 +160,7 @@ def _performance(
         reason = NOT_OF_CPU if is_cpu else "no compute of a GPU belongs to a step"
         unknown.update({f"performance.compute_precision.bits{bits}_percent": reason for bits in (16, 32)})
     if not steps:
-        unknown["performance.step_time_ms"] = NO_STEPS_ON_CPU if is_cpu else NO_STEPS
+        unknown["performance.step_time_ms"] = why_no_steps
     durations = np.array([step.duration_ps for step in steps], np.float64)
     told = [gpu.eager_ps for gpu in generic if gpu.eager_ps is not None]
     eager = percent_of(sum(told), busy) if told else None

@@ -16,6 +16,7 @@ from tpuprof.parsers.pages.findings.on_cpu import NOT_TRACED, TRACE_PYTHON
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.session.pages import INPUT, LEDGER, OVERVIEW
 from tpuprof.parsers.session.session import Session
+from tpuprof.parsers.steps.generic.cpu import ASYNCHRONOUS
 
 VERDICT = {
     "input": "input-bound",
@@ -39,7 +40,8 @@ def first(page: Overview) -> Finding:
     return page.findings[0]
 
 
-FAULTS = [name for name in PROGRAMS if name not in ("prefetched", "of one shape", "eight devices", "serving")]
+HEALTHY = ("prefetched", "of one shape", "waited for", "eight devices")
+FAULTS = [name for name in PROGRAMS if name not in (*HEALTHY, "launched only", "serving")]
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -75,7 +77,7 @@ def test_without_the_python_tracer_it_is_the_same_or_not_traced(name: str, progr
 
 
 @pytest.mark.parametrize("way", ["traced", "untraced"])
-@pytest.mark.parametrize("name", ["prefetched", "of one shape", "eight devices"])
+@pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_program_is_bound_by_its_ops(name: str, way: str, program: Callable[[str], Program]) -> None:
     page = program(name).overview(way)
     assert verdict(page) == "uncounted"
@@ -114,6 +116,15 @@ def test_the_input_page_has_the_same_wait(name: str, program: Callable[[str], Pr
     )
     if name == "grain":
         assert not any("tf.data" in words for words in page.next_steps)
+
+
+@pytest.mark.parametrize("way", ["traced", "untraced"])
+def test_steps_that_only_launch_their_ops_are_none(way: str, program: Callable[[str], Program]) -> None:
+    of = program("launched only")
+    for page in (of.overview(way), Session(open_logdir(str(of.trace(way))).find_run(None)).page(OVERVIEW)):
+        assert page.account is None and not page.steps and not page.findings
+        assert page.bottleneck.classification == "unknown" and "end before their ops run" in page.bottleneck.statement
+        assert page.unknown["performance.step_time_ms"] == ASYNCHRONOUS
 
 
 def test_a_program_without_steps_says_so(program: Callable[[str], Program]) -> None:
