@@ -66,8 +66,8 @@ _LIBRARY = re.compile(
     r"|array_constructors|array_methods|base_dataset|fromnumeric|iter_dataset|lax_numpy|linear_util|mp_prefetch"
     r"|multiarray|numeric|partial_eval|pjit|prefetch|profiler|pxla|reductions|shape_base|shard_map|source_info_util"
     r"|traceback_util|tree_lib|tree_util|ufunc_api|ufuncs|xla_bridge)\.py:"
-    r"|(?:api|array|dispatch|_?core|stages|compiler)\.py:\d+ (?:block_until_ready|try_to_block|device_(?:get|put)\w*|_value"
-    r"|_single_device_array_to_np_array_did_copy|__(?:array|float|int|bool|index)__|item|tolist|apply_primitive|bind\w*"
+    r"|(?:api|array|dispatch|_?core|stages|compiler)\.py:\d+ (?:block_until_ready|try_to_block|device_(?:get|put)\w*"
+    r"|_value|_single_device_array_to_np_array_did_copy|__(?:array|float|int|bool|index)__|item|tolist|apply_primitive|bind\w*"
     r"|cache_miss|_python_pjit_helper|_device_put_\w+|_batched_device_put_\w+|reraise_with_filtered_traceback)\Z"
     r"|(?:en|de)coder\.py:\d+ (?:_?iterencode\w*|encode|decode|raw_decode|default|floatstr)\Z"
 )
@@ -217,7 +217,7 @@ def cpu_account(
 
 
 def union_of(cpu: StreamDevice | None, is_collective: bool) -> Intervals:
-    """When some thread ran an op that is a collective, or one that is none."""
+    """When some thread ran an op that is a collective, or one that is none; a loop counts by the ops in it."""
     starts, ends = [no_ints()], [no_ints()]
     for stream, chosen in _chosen(cpu, is_collective):
         starts.append(stream.start_ps[chosen])
@@ -229,8 +229,8 @@ def _chosen(cpu: StreamDevice | None, is_collective: bool) -> Iterator[tuple[Hos
     if cpu is None:
         return
     of_op = np.array([op_class(op.category, op.name) == "collective" for op in cpu.attribution.ops], np.bool_)
-    for stream, number in zip(cpu.streams, cpu.attribution.numbers, strict=True):
-        yield stream, of_op[number] == is_collective
+    for stream, number, is_leaf in zip(cpu.streams, cpu.attribution.numbers, cpu.leaves(), strict=True):
+        yield stream, is_leaf & (of_op[number] == is_collective)
 
 
 def runs_after(host: HostEvents, cpu: StreamDevice | None, start: Int64s, end: Int64s, thread: HostThread) -> bool:

@@ -6,15 +6,17 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.insight.programs.captures import PROGRAMS, Program
 from tests.support.build import present
 from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.pages.collectives.rows import rows_by
 from tpuprof.parsers.pages.findings.finding import Finding
 from tpuprof.parsers.pages.findings.on_cpu import NOT_TRACED, TRACE_PYTHON
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.session.pages import INPUT, LEDGER, OVERVIEW
+from tpuprof.parsers.session.pages import COLLECTIVES, INPUT, LEDGER, OVERVIEW
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.steps.generic.cpu import ASYNCHRONOUS
 
@@ -148,6 +150,19 @@ def test_one_of_two_processes_waits_for_the_other(processes: tuple[Program, Prog
 
 
 @pytest.mark.parametrize("way", ["traced", "untraced"])
+def test_collectives_of_devices_on_the_cpu(
+    way: str, program: Callable[[str], Program], processes: tuple[Program, Program]
+) -> None:
+    page = program("eight devices").session(way).page(COLLECTIVES)
+    rows = rows_by(page, "all")
+    assert (len(page.cores), rows.kind, rows.groups, rows.count.tolist()) == (8, ("all-reduce",), ("1×8",), [9.0])
+    assert present(page.exposed_ps) > 0 and present(page.waiting_ps) > 0 and page.statement.startswith("Exposed ")
+    page = processes[0].session(way).page(COLLECTIVES)
+    assert page.lacks_partners and page.waiting_ps is None and present(page.exposed_share) > 0.5
+    assert np.isnan(rows_by(page, "all").waiting_ps).all()
+
+
+@pytest.mark.parametrize("way", ["traced", "untraced"])
 def test_beside_each_other_the_late_process_is_named(
     way: str, processes: tuple[Program, Program], tmp_path: Path
 ) -> None:
@@ -163,6 +178,8 @@ def test_beside_each_other_the_late_process_is_named(
     where = processes[1].function if way == "traced" else NOT_TRACED
     assert finding.title == f"first waits for second, which is {'in ' * (way == 'traced')}{where}"
     assert present(finding.worth_fraction) == pytest.approx(processes[1].truth.fraction[way], abs=NEAR)
+    collectives = Session(open_logdir(str(tmp_path)).find_run(None)).page(COLLECTIVES)
+    assert "waits for second:" in collectives.statement and not collectives.lacks_partners
     assert present(page.account).step_ps == pytest.approx(
         sum(step.duration_ps for step in page.steps) / len(page.steps)
     )
