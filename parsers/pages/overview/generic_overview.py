@@ -21,6 +21,7 @@ from tpuprof.parsers.ops.table import OpTable, framework_groups, merge_tables, m
 from tpuprof.parsers.pages.common import NO_DEVICE, warnings_of
 from tpuprof.parsers.pages.findings.finding import KINDS
 from tpuprof.parsers.pages.findings.on_cpu import KINDS_ON_CPU
+from tpuprof.parsers.pages.inference import InferencePage, inference
 from tpuprof.parsers.pages.overview.bottleneck import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND, with_slow_steps
 from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
 from tpuprof.parsers.pages.overview.ledger import StepAccount, step_account
@@ -111,13 +112,19 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
         },
         top_ops=top_ops_of(table),
         bottleneck=bottleneck,
-        inference=None,
+        inference=_offered(summaries, any(map(is_gradient, names)) if names else None),
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
         warnings=warnings_of(summaries, remarks),
         account=account,
     )
+
+
+def _offered(summaries: Sequence[HostSummary], is_training: bool | None) -> InferencePage | None:
+    """What may be taken for the requests of a program; None where nothing may."""
+    page = inference([summary.requests for summary in summaries], [of.host for of in summaries], is_training)
+    return page if page.source is not None or page.offers else None
 
 
 def generic_steps(summaries: Sequence[HostSummary]) -> Ledger | None:

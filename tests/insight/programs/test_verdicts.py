@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from tests.insight.programs.captures import PROGRAMS, Program
+from tests.insight.programs.scripts.harness import STEPS
 from tests.support.build import present
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.pages.collectives.rows import rows_by
 from tpuprof.parsers.pages.findings.finding import Finding
 from tpuprof.parsers.pages.findings.on_cpu import NOT_TRACED, TRACE_PYTHON
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.session.pages import COLLECTIVES, INPUT, LEDGER, OVERVIEW
+from tpuprof.parsers.session.pages import COLLECTIVES, INFERENCE, INPUT, LEDGER, OVERVIEW
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.steps.generic.cpu import ASYNCHRONOUS
 
@@ -133,6 +134,9 @@ def test_a_program_without_steps_says_so(program: Callable[[str], Program]) -> N
     page = program("serving").overview("traced")
     assert page.account is None and page.bottleneck.classification == "unknown"
     assert "StepTraceAnnotation" in page.bottleneck.statement and page.top_ops
+    for way in ("traced", "untraced"):
+        offers = program("serving").session(way).page(INFERENCE).offers
+        assert [(offer.subject, offer.sessions) for offer in offers] == [("request", 3 * STEPS)]
 
 
 def test_one_of_two_processes_waits_for_the_other(processes: tuple[Program, Program]) -> None:

@@ -251,7 +251,7 @@ INFERENCE = (
 
 
 def _latencies_of(page: Overview) -> InferencePage | None:
-    return page.inference if page.infers else None
+    return page.inference if page.infers and page.inference is not None and page.inference.source is not None else None
 
 
 _NO_SESSIONS = "a training program, or one without requests and runs of modules"
