@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.words import percent_of
+from tpuprof.parsers.base.words import percent_of, short
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
@@ -53,6 +53,10 @@ _OF_TPUS = (
 )
 
 
+_MOST_NAMED = 4
+"""GPUs that a sentence names."""
+
+
 def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
     """The overview over some hosts of a run whose devices are GPUs, or that has none.
 
@@ -71,6 +75,7 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
     remarks = [f"{most.dropped} steps at the ends of the capture were left out"] * (most.dropped > 0)
     if len(generic) > 1 and steps and not is_cpu:
         remarks.append("the steps shown are those of the host with most of them: hosts without TPUs are not merged")
+    remarks += [] if is_cpu else _which_gpus(summaries, bool(steps))
     durations = [s.profile_duration_ps for s in summaries if s.profile_duration_ps is not None]
     if not durations:
         unknown["environment.profile_duration_ms"] = "the profile does not record its start and stop"
@@ -125,6 +130,27 @@ def _offered(summaries: Sequence[HostSummary], is_training: bool | None) -> Infe
     """What may be taken for the requests of a program; None where nothing may."""
     page = inference([summary.requests for summary in summaries], [of.host for of in summaries], is_training)
     return page if page.source is not None or page.offers else None
+
+
+def _which_gpus(summaries: Sequence[HostSummary], has_steps: bool) -> list[str]:
+    """Sentences on which GPUs worked, and what shares of their time are of."""
+    gpus = [
+        (f"{summary.host}:{gpu.number}", gpu)
+        for summary in summaries
+        for gpu in (summary.generic.busy if summary.generic is not None else ())
+    ]
+    busy = sorted(((name, gpu.busy_ps) for name, gpu in gpus if gpu.busy_ps), key=lambda pair: -pair[1])
+    said = []
+    if busy and len(busy) < len(gpus):
+        names = ", ".join(short(name) for name, _ in busy[:_MOST_NAMED])
+        more = f" and {len(busy) - _MOST_NAMED:,} more" if len(busy) > _MOST_NAMED else ""
+        said.append(f"{len(busy):,} of {len(gpus):,} GPUs ran something: {names}{more}, the one with most time first")
+    if has_steps and busy:
+        said.append(
+            "device idle is a share of the time from the first event of each GPU to its last, over those that ran "
+            "something; a part of a step is a share of the step, and counts where any GPU spent its time on it"
+        )
+    return said
 
 
 def generic_steps(summaries: Sequence[HostSummary]) -> Ledger | None:
@@ -219,6 +245,8 @@ def _bottleneck(steps: Sequence[Step], unknown: dict[str, str], why: str, is_cpu
         how = "highly" if waits >= HIGHLY_INPUT_BOUND else "moderately"
         words = f"The program is {how} input-bound: {waits:.1f}% of step time waits for input or copies it."
         kind, advice = "host" if waits >= HIGHLY_INPUT_BOUND else "both", "Reduce the input time first."
+        if launch > waits:
+            advice = "Reduce the time to launch kernels first, with fewer and larger ones, then that of the input."
     elif other >= MODERATE:
         nobody = "nothing was traced" if is_cpu else "no GPU did anything"
         words = f"The program may be input-bound: {other:.1f}% of step time {nobody}."
