@@ -16,6 +16,7 @@ from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.pages.collectives.rows import rows_by
 from tpuprof.parsers.pages.findings.finding import Finding
 from tpuprof.parsers.pages.findings.on_cpu import NOT_TRACED, TRACE_PYTHON
+from tpuprof.parsers.pages.input.model import FROM_SOURCE
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.session.pages import COLLECTIVES, INFERENCE, INPUT, LEDGER, OVERVIEW
 from tpuprof.parsers.session.session import Session
@@ -120,6 +121,8 @@ def test_the_input_page_has_the_same_wait(name: str, program: Callable[[str], Pr
     )
     if name == "grain":
         assert not any("tf.data" in words for words in page.next_steps)
+        kinds = {op.name: op.kind for op in page.ops}
+        assert kinds["SourceMapDataset.__getitem__"] == FROM_SOURCE
 
 
 @pytest.mark.parametrize("way", ["traced", "untraced"])

@@ -270,7 +270,7 @@ def _op_row(page: InputPipelinePage, row: int, selected: bool, pen: Pen) -> Line
     indent = "  " * min(stage.depth, _DEEPEST)
     name = cut_middle(stage.label, max(1, room - len(indent)), pen.glyphs)
     short, style = _PARTS[op.category]
-    category = f"{op.category:<18} " if wide else f"{short:<10} " * (pen.width >= NARROW)
+    category = f"{op.kind:<18} " if wide else f"{short:<10} " * (pen.width >= NARROW)
     cells = _figure_cells(pen.width)
     words = row_words(OPS, tuple(cells), page.ops, stage.op, ascii_only)
     metrics = " ".join(f"{text:>{size}}" for text, size in zip(words, cells.values(), strict=True))
