@@ -79,7 +79,10 @@ _NAMES: tuple[tuple[_Role, str], ...] = (
         "iterator",
         r"\$[^:]+:\d+ _?(?:load|read|fetch|take|make|prepare|next)_(?:next_)?(?:batch|example|sample)(?:es|s)?\Z",
     ),
-    ("iterator", r"\$[^:]+:\d+ _?(?:load|load_data|fetch_data|read_data|load_images?|read_records?|batches)\Z"),
+    (
+        "iterator",
+        r"\$(?!pxla\.)[^:]+:\d+ _?(?:load|load_data|fetch_data|read_data|load_images?|read_records?|batches)\Z",
+    ),
     ("iterator", r"\$[^:]+:\d+ _?(?:\w+_)?(?:gen|generator|batches|data_?loader|data_?iter(?:ator)?)\Z"),
     ("iterator", r"\$[^:]+:\d+ _?(?:augment|collate(?:_fn)?|decode_(?:image|jpeg|example|record)s?)\Z"),
     ("stage", r"Iterator::"),

@@ -75,7 +75,7 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
     remarks = [f"{most.dropped} steps at the ends of the capture were left out"] * (most.dropped > 0)
     if len(generic) > 1 and steps and not is_cpu:
         remarks.append("the steps shown are those of the host with most of them: hosts without TPUs are not merged")
-    remarks += [] if is_cpu else _which_gpus(summaries, bool(steps))
+    remarks += [] if is_cpu else _which_gpus(summaries)
     durations = [s.profile_duration_ps for s in summaries if s.profile_duration_ps is not None]
     if not durations:
         unknown["environment.profile_duration_ms"] = "the profile does not record its start and stop"
@@ -132,25 +132,19 @@ def _offered(summaries: Sequence[HostSummary], is_training: bool | None) -> Infe
     return page if page.source is not None or page.offers else None
 
 
-def _which_gpus(summaries: Sequence[HostSummary], has_steps: bool) -> list[str]:
-    """Sentences on which GPUs worked, and what shares of their time are of."""
+def _which_gpus(summaries: Sequence[HostSummary]) -> list[str]:
+    """A sentence on which GPUs worked; none where all of them did."""
     gpus = [
         (f"{summary.host}:{gpu.number}", gpu)
         for summary in summaries
         for gpu in (summary.generic.busy if summary.generic is not None else ())
     ]
     busy = sorted(((name, gpu.busy_ps) for name, gpu in gpus if gpu.busy_ps), key=lambda pair: -pair[1])
-    said = []
-    if busy and len(busy) < len(gpus):
-        names = ", ".join(short(name) for name, _ in busy[:_MOST_NAMED])
-        more = f" and {len(busy) - _MOST_NAMED:,} more" if len(busy) > _MOST_NAMED else ""
-        said.append(f"{len(busy):,} of {len(gpus):,} GPUs ran something: {names}{more}, the one with most time first")
-    if has_steps and busy:
-        said.append(
-            "device idle is a share of the time from the first event of each GPU to its last, over those that ran "
-            "something; a part of a step is a share of the step, and counts where any GPU spent its time on it"
-        )
-    return said
+    if not busy or len(busy) == len(gpus):
+        return []
+    names = ", ".join(short(name) for name, _ in busy[:_MOST_NAMED])
+    more = f" and {len(busy) - _MOST_NAMED:,} more" if len(busy) > _MOST_NAMED else ""
+    return [f"{len(busy):,} of {len(gpus):,} GPUs ran something: {names}{more}, the one with most time first"]
 
 
 def generic_steps(summaries: Sequence[HostSummary]) -> Ledger | None:
