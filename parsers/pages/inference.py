@@ -213,7 +213,10 @@ def inference(
     modules = _module_rows(parts, programs)
     page = _of_requests(serving) if serving else _of_modules(parts, modules, why_none or NO_SESSIONS)
     offers = () if serving else _offers(parts)
-    common = {"hosts": tuple(hosts), "is_training": is_training, "warnings": tuple(warnings)}
+
+    def of_run(page: InferencePage) -> InferencePage:
+        return replace(page, modules=modules, hosts=tuple(hosts), is_training=is_training, warnings=tuple(warnings))
+
     note, unknown = page.note + _offered(offers), dict(page.unknown)
     if any(row.phase is None for row in modules):
         unknown |= {"modules[].phase": NO_PHASE, **({} if serving else {"rows[].phase": NO_PHASE})}
@@ -221,14 +224,7 @@ def inference(
         unknown["is_training"] = "no op carries a framework name"
     if is_training and page.sessions:
         note = f"This is a training profile, not a server's. {note}"
-    return replace(
-        page,
-        modules=modules,
-        note=note,
-        unknown=unknown,
-        offers=tuple(replace(offer, modules=modules, **common) for offer in offers),
-        **common,
-    )
+    return replace(of_run(page), note=note, unknown=unknown, offers=tuple(map(of_run, offers)))
 
 
 # --- requests ------------------------------------------------------------------------------------------------------

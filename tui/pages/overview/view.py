@@ -305,7 +305,7 @@ class OverviewTab(StepGraphTab[Overview]):
     def _take_next(self) -> str:
         """Takes the spans of the next annotation for requests, after the last one none."""
         page = self._page.inference if self._page is not None else None
-        names = [None, *(offer.subject for offer in page.offers)] if page is not None else [None]
+        names: list[str | None] = [None, *(offer.subject for offer in page.offers)] if page is not None else [None]
         at = names.index(self._taken) if self._taken in names else 0
         self._taken = names[(at + 1) % len(names)]
         self.redraw()

@@ -62,7 +62,7 @@ def read(request: ReportRequest) -> InferencePage:
         return chosen
     offered = ", ".join(printable(offer.subject) for offer in page.offers)
     what = "has request events" if page.source == "requests" else f"offers {offered or 'none'}"
-    sentence = f"No annotation {printable(name)} can be taken for requests: the profile {what}."
+    sentence = f"No annotation {printable(name or '')} can be taken for requests: the profile {what}."
     raise ProfileError("not_found", sentence, "report inference without --requests says what there is", EXIT_NOT_FOUND)
 
 

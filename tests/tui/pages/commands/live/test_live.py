@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.golden import check_golden
 from tests.support.servers.profiler_server import FakeProfiler, free_port
-from tests.support.servers.runtime_server import FOUR_CHIPS, GIB, FakeRuntime
+from tests.support.servers.runtime_server import FOUR_CHIPS, FakeRuntime
 from tests.terminal.pty_app import PtyApp
 from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_OK
