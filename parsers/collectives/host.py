@@ -15,9 +15,8 @@ from dataclasses import fields, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, distinct, place, positions
+from tpuprof.parsers.base.intervals import Bools, Int64s, distinct, positions
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.collectives.groups import ReplicaGroups
 from tpuprof.parsers.collectives.instruction import (
@@ -27,27 +26,26 @@ from tpuprof.parsers.collectives.instruction import (
     read_slice_transfer,
 )
 from tpuprof.parsers.collectives.model import (
-    CELLS,
     COUNT,
     DCN,
     EXPOSED,
     ICI,
-    MOST_STRIPS,
     PARTS,
     WAITING,
     Collective,
     HostCollectives,
 )
 from tpuprof.parsers.collectives.slices import COLLECTIVE_INFO, SliceCollective, SliceOp, group_size, slice_transfers
+from tpuprof.parsers.collectives.streams import stream_collectives
 from tpuprof.parsers.collectives.transfers import (
     Doing,
     TimeUntil,
     Transfers,
     paired,
 )
+from tpuprof.parsers.collectives.windows import CoreCollectives, Windows, by_window, strips_of
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import HloModules
-from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.hosts.core_summary import OfCore
 from tpuprof.parsers.hosts.op_summary import of_core
@@ -76,50 +74,18 @@ class CollectivesSummary(HostSummary):
 
     Attributes:
         collectives: those in its steps; None where it has none.
-        all_collectives: all of them, each core's whole time counted as one step.
+        all_collectives: all of them, each core's whole time counted as one step; GPUs, and devices of the host's CPU,
+            are cores here.
     """
 
     collectives: HostCollectives | None
     all_collectives: HostCollectives
 
 
-@dataclass(frozen=True, slots=True)
-class _Windows:
-    """One core's transfers by what they are summed within: its steps, or its whole time as one.
-
-    Attributes:
-        span: start and end of each window on the trace's clock.
-        sums: int64[WAITING, n, windows], of the core's collectives; columns as of `PARTS`.
-        totals: int64[3, windows], strips: uint8[3, windows, CELLS]; see `HostCollectives`.
-    """
-
-    span: Intervals
-    sums: Int64s
-    totals: Int64s
-    strips: NDArray[np.uint8]
-
-    def take(self, rows: Int64s) -> _Windows:
-        """Some of the windows, in their order."""
-        span = self.span[0][rows], self.span[1][rows]
-        return _Windows(span, self.sums[..., rows], self.totals[:, rows], self.strips[:, rows])
-
-
-@dataclass(frozen=True, slots=True)
-class _Core:
-    """The collectives of one core, and `count` transfers."""
-
-    collectives: tuple[Collective, ...]
-    count: int
-    steps: _Windows
-    whole: _Windows
-    slices: tuple[SliceCollective, ...]
-    unpaired: int
-
-
 def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, threads: int) -> CollectivesSummary:
     modules = HloModules.of(trace)
     known: dict[tuple[int, str], CollectiveInstruction] = {}  # all cores run the same programs
-    cores: dict[str, _Core] = {}
+    cores: dict[str, CoreCollectives] = {}
 
     def on_core(plane: Plane, steps: CoreSteps, sums: CoreSums) -> None:
         cores[f"{file.host}:{devices.device_ordinal(plane)}"] = _read_core(steps, sums, modules, known)
@@ -127,6 +93,9 @@ def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, thre
     coding = Coding(_code_of_category, partial(_codes, modules=modules))
     summary = summarise(trace, file.host, on_chunk, threads, OfCore(coding, on_core))
     names = [f"{file.host}:{devices.device_ordinal(plane)}" for plane in devices.tensor_cores(trace)]
+    if not names:
+        cores = stream_collectives(trace, file.host, on_chunk)
+        names = [*cores]
     made = CollectivesSummary(
         **{field.name: getattr(summary, field.name) for field in fields(summary)},
         collectives=None if summary.steps is None else _in_steps(file.host, summary.steps, cores),
@@ -141,7 +110,7 @@ COLLECTIVES_OF_HOST = Reduction(
 """What all pages need of a host, and its collectives."""
 
 
-def _in_steps(host: str, grid: AlignedSteps, cores: Mapping[str, _Core]) -> HostCollectives:
+def _in_steps(host: str, grid: AlignedSteps, cores: Mapping[str, CoreCollectives]) -> HostCollectives:
     """The collectives in the steps that the cores of a host share."""
     chosen = [cores[name] for name in grid.core_names]
     starts = zip(chosen, grid.core_start_ps, strict=True)
@@ -149,7 +118,7 @@ def _in_steps(host: str, grid: AlignedSteps, cores: Mapping[str, _Core]) -> Host
     return _sums(host, grid.core_names, chosen, windows, grid.duration_ps)
 
 
-def _in_whole(host: str, names: Sequence[str], cores: Mapping[str, _Core]) -> HostCollectives:
+def _in_whole(host: str, names: Sequence[str], cores: Mapping[str, CoreCollectives]) -> HostCollectives:
     """All collectives, each core's whole time counted as one step."""
     chosen = [cores[name] for name in names]
     windows = [core.whole for core in chosen]
@@ -188,7 +157,7 @@ def _across_slices(table: OpTable, rows: Iterable[int], modules: HloModules) -> 
 
 def _read_core(
     steps: CoreSteps, sums: CoreSums, modules: HloModules, known: dict[tuple[int, str], CollectiveInstruction]
-) -> _Core:
+) -> CoreCollectives:
     table, events = sums.table, sums.traced
     assert events is not None, "the pass was asked for them"
     rows = distinct(events.row).tolist()
@@ -202,30 +171,15 @@ def _read_core(
     numbered = (*ours, *map(_between_slices, slices))
     doing = Doing(transfers, TimeUntil(*events.work), TimeUntil(*events.within))
     windows, whole = (steps.start_ps, steps.end_ps), as_interval(sums.own_span or (0, 0))
-    times = _by_window(windows, transfers, doing, len(numbered))
-    return _Core(
+    times = by_window(windows, transfers, doing, len(numbered))
+    return CoreCollectives(
         numbered,
         len(transfers),
-        _Windows(windows, times[..., :-1], doing.totals(windows), _strips(windows, doing)),
-        _Windows(whole, times.sum(axis=2, keepdims=True), doing.totals(whole), _strips(whole, doing)),
+        Windows(windows, times[..., :-1], doing.totals(windows), strips_of(windows, doing)),
+        Windows(whole, times.sum(axis=2, keepdims=True), doing.totals(whole), strips_of(whole, doing)),
         slices,
         unpaired + lost,
     )
-
-
-def _by_window(windows: Intervals, transfers: Transfers, doing: Doing, count: int) -> Int64s:
-    """int64[WAITING, count, windows + 1]: sums of a core's transfers; the last ones are of those in no window."""
-    columns = len(windows[0]) + 1
-    window = place(transfers.at_ps, *windows)
-    cell = transfers.op * columns + np.where(window < 0, columns - 1, window)
-    parts = (np.ones(len(transfers), np.int64), *doing.parts)
-    return np.stack([sum_by_key(cell, part, count * columns) for part in parts]).reshape(WAITING, count, columns)
-
-
-def _strips(windows: Intervals, doing: Doing) -> NDArray[np.uint8]:
-    """See `HostCollectives.strips`."""
-    steps = len(windows[0])
-    return doing.strips(windows, CELLS) if 0 < steps <= MOST_STRIPS else np.zeros((3, steps, 0), np.uint8)
 
 
 def _collectives(
@@ -344,7 +298,7 @@ def _between_slices(each: SliceCollective) -> Collective:
 
 
 def _sums(
-    host: str, names: tuple[str, ...], cores: Sequence[_Core], windows: Sequence[_Windows], step_ps: Int64s
+    host: str, names: tuple[str, ...], cores: Sequence[CoreCollectives], windows: Sequence[Windows], step_ps: Int64s
 ) -> HostCollectives:
     collectives, of_core = _numbered(cores)
     collectives = _with_axes(collectives)
@@ -396,7 +350,7 @@ def _sums(
     )
 
 
-def _numbered(cores: Sequence[_Core]) -> tuple[tuple[Collective, ...], list[Int64s]]:
+def _numbered(cores: Sequence[CoreCollectives]) -> tuple[tuple[Collective, ...], list[Int64s]]:
     """The distinct collectives of some cores, and the number of each of a core's among them."""
     number: dict[tuple[int, str, str], int] = {}
     distinct: list[Collective] = []

@@ -12,8 +12,8 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.collectives.groups import ReplicaGroups
 from tpuprof.parsers.collectives.slices import SliceCollective
 
-ICI, DCN = "ICI", "DCN"
-"""Links between the chips of a slice; the data centre's network between slices."""
+ICI, DCN, DEVICES = "ICI", "DCN", "devices"
+"""Links between the chips of a slice; the data centre's network between slices; what else lies between devices."""
 
 CELLS = 160
 """How many cells a step's strip has to show what the core did."""
@@ -32,7 +32,7 @@ class Collective:
 
     Attributes:
         program_id: 0 between slices; name: of its op, of an asynchronous one that starts it.
-        network: `ICI` or `DCN`.
+        network: `ICI`, `DCN`, or `DEVICES` of GPUs and of the host's CPU.
         kind: ``all-gather``.
         groups: None where unknown.
         pass_name: ``forward``, ``backward``, ``recomputed``; empty where unknown.

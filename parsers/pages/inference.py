@@ -18,15 +18,18 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.words import short
 from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.steps.requests.annotated import AnnotatedSpans
 from tpuprof.parsers.steps.requests.module_latency import ModuleLatency, module_shares
 from tpuprof.parsers.steps.requests.requests import HostRequests
 from tpuprof.parsers.steps.requests.serving import batch_inputs, phase_of
 
 PERCENTILES = (50.0, 75.0, 90.0, 99.0, 99.9)
 
-InferenceSource = Literal["requests", "module runs"]
-"""What a session is: a request that the host served, or a run of the module that takes most of the device's time."""
+InferenceSource = Literal["requests", "annotated spans", "module runs"]
+"""What a session is: a request that the host served, a span of the annotation that the user takes for one, or a run of
+the module that takes most of the device's time."""
 
 NO_SESSIONS = "the profile has neither request events nor runs of HLO modules"
 NO_PARTS = "the request events are not linked to what they ran"
@@ -37,7 +40,11 @@ NO_COMMUNICATION = "the profile has no request events, so which transfers belong
 TOO_SHORT = "it takes at least two sessions to tell"
 NO_PHASE = "the module's name does not tell"
 NO_LAUNCH = "no host event launches these runs"
+NOT_LINKED = "an annotation does not say what it launched"
 NO_RUNS = "sessions are requests here, not runs of a module"
+
+_MOST_NAMED = 4
+"""Annotations that the note names."""
 
 NO_MODEL = "(no model name)"
 
@@ -142,6 +149,8 @@ class InferencePage:
         rows: the models or modules, by total time.
         modules: the modules that ran, also where the sessions are requests.
         note: what the sessions are, in a sentence or two.
+        offers: without request events, annotations of the program that recur and launch programs, that with most time
+            first: a page of each that takes its spans for the sessions (`chosen`).
     """
 
     hosts: tuple[str, ...] = ()
@@ -162,6 +171,13 @@ class InferencePage:
     note: str
     unknown: Mapping[str, str]
     warnings: tuple[str, ...] = ()
+    offers: tuple[InferencePage, ...] = ()
+
+    def chosen(self, name: str | None) -> InferencePage | None:
+        """The page whose sessions are the spans of an annotation, itself for none; None where that is not offered."""
+        if name is None:
+            return self
+        return next((replace(page, offers=self.offers) for page in self.offers if page.subject == name), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,22 +212,19 @@ def inference(
     serving = [part for part in parts if len(part)]
     modules = _module_rows(parts, programs)
     page = _of_requests(serving) if serving else _of_modules(parts, modules, why_none or NO_SESSIONS)
-    note, unknown = page.note, dict(page.unknown)
+    offers = () if serving else _offers(parts)
+
+    def of_run(page: InferencePage) -> InferencePage:
+        return replace(page, modules=modules, hosts=tuple(hosts), is_training=is_training, warnings=tuple(warnings))
+
+    note, unknown = page.note + _offered(offers), dict(page.unknown)
     if any(row.phase is None for row in modules):
         unknown |= {"modules[].phase": NO_PHASE, **({} if serving else {"rows[].phase": NO_PHASE})}
     if is_training is None:
         unknown["is_training"] = "no op carries a framework name"
     if is_training and page.sessions:
         note = f"This is a training profile, not a server's. {note}"
-    return replace(
-        page,
-        modules=modules,
-        hosts=tuple(hosts),
-        is_training=is_training,
-        note=note,
-        unknown=unknown,
-        warnings=tuple(warnings),
-    )
+    return replace(of_run(page), note=note, unknown=unknown, offers=tuple(map(of_run, offers)))
 
 
 # --- requests ------------------------------------------------------------------------------------------------------
@@ -251,6 +264,39 @@ def _by_model(parts: Sequence[HostRequests]) -> dict[str, Int64s]:
         for number in np.unique(part.model).tolist():
             latencies.setdefault(names[number], []).append(part.total_ps[part.model == number])
     return {name: np.concatenate(sizes) for name, sizes in latencies.items()}
+
+
+# --- annotated spans ---------------------------------------------------------------------------------------------
+
+
+def _offers(parts: Sequence[HostRequests]) -> tuple[InferencePage, ...]:
+    """A page for each annotation of some hosts, that with most time first."""
+    by_name: dict[str, list[AnnotatedSpans]] = {}
+    for part in parts:
+        for spans in part.annotated:
+            by_name.setdefault(spans.name, []).append(spans)
+    pages = [_of_spans(name, of) for name, of in by_name.items()]
+    return tuple(sorted(pages, key=lambda page: -sum(row.total_ps for row in page.rows)))
+
+
+def _of_spans(name: str, of: Sequence[AnnotatedSpans]) -> InferencePage:
+    total = np.concatenate([spans.total_ps for spans in of])
+    note = f"A session is a span of the annotation {short(name)}, which the profile does not call a request."
+    unknown = dict.fromkeys(("launches", "rows[].cores", "rows[].phase"), NO_RUNS)
+    ends = [(spans.start_ps, spans.start_ps + spans.total_ps) for spans in of]
+    rows = _rows([_row(name, total, None)])
+    page = _page(_Sessions(total, None, None, None), (NOT_LINKED,) * 3, ends, rows, note, unknown)
+    return replace(page, source="annotated spans", subject=name)
+
+
+def _offered(offers: Sequence[InferencePage]) -> str:
+    """A sentence on what may be taken for requests; empty where nothing may."""
+    if not offers:
+        return ""
+    names = [f"{short(page.subject)} ({page.sessions:,})" for page in offers[:_MOST_NAMED]]
+    more = f" and {len(offers) - _MOST_NAMED} more" if len(offers) > _MOST_NAMED else ""
+    words = f" Annotations that recur and launch programs: {', '.join(names)}{more}"
+    return f"{words}; --requests NAME takes one for the requests."
 
 
 # --- module runs ---------------------------------------------------------------------------------------------------

@@ -80,9 +80,17 @@ def gpu_profile(steps: int = 4, gpus: int = 2) -> XSpace:
 
 
 def cpu_profile(
-    steps: int, inside: Sequence[tuple[str, int, int]], ops: Sequence[tuple[str, int, int]] = (), hlo: bool = False
+    steps: int,
+    inside: Sequence[tuple[str, int, int]],
+    ops: Sequence[tuple[str, int, int]] = (),
+    hlo: bool = False,
+    has_runs: bool = False,
 ) -> XSpace:
-    """A host alone: steps of 100 us, 150 apart, each with these events on its thread, and these ops on another one."""
+    """A host alone: steps of 100 us, 150 apart, each with these events on its thread, and these ops on another one.
+
+    Args:
+        has_runs: whether ops name the run of the program that they are of, one in each step.
+    """
     space = XSpace()
     if hlo:
         hlo_plane(space)
@@ -95,6 +103,7 @@ def cpu_profile(
             host.event(python, host.event_id(name), (begin + start) * US, (end - start) * US)
         for name, start, end in ops:
             stats: dict[str, StatInput] = {"hlo_op": name, "hlo_module": "jit_step", "program_id": 7}
+            stats |= {"run_id": step + 1, "device_ordinal": 0} if has_runs else {}
             host.event(pool, host.event_id(name), (begin + start) * US, (end - start) * US, **stats)
     return space
 

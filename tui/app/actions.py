@@ -127,7 +127,12 @@ ACTIONS: tuple[Action, ...] = (
     _command("latencies", "v", "Latencies of requests or runs, and back", "latencies"),
     _command("view", "v", "Next view: profile, HLO ops, framework ops, roofline, kernels", "view"),
     _command("view", "V", "Previous view", argument=", -1"),
-    _command("group", "b", "Group by program, category, scope, source line; clones; framework op types", "group by"),
+    _command(
+        "group",
+        "b",
+        "Group by program, category, scope, source; clones; op types; spans taken for requests",
+        "group by",
+    ),
     _command("sort", "s", "Sort by time or waste; in a table by the next column", "sort"),
     _command("reverse", "S", "Reverse the order", "reverse"),
     _command("idle", "i", "Idle time, or infeed and outfeed: with or without"),

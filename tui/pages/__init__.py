@@ -63,7 +63,7 @@ PAGES: tuple[Page, ...] = (
     Page("findings", "overview.findings_report", {"without": "--without"}),
     Page("ledger", "overview.ledger.report", {"without": "--without", "by": "--by"}),
     Page("input", "input.report", {}),
-    Page("inference", "overview.inference.report", {}),
+    Page("inference", "overview.inference.report", {"requests": "--requests"}),
     Page("timeline", "timeline.report.report", _OF_TIMELINE, ("perfetto",)),
     Page("ops", "ops.report.hlo_ops", {}),
     Page("op-profile", "ops.report.op_profile", {}),

@@ -54,12 +54,12 @@ _STAGE_CATEGORIES: Mapping[str, XprofCategory] = {
 _READERS = ("TFRecord", "TextLine", "FixedLengthRecord", "SSTable", "RecordIO", "ArrayRecord")
 _AHEAD = ("MemoryReader", "MemoryWriter", "Interleave", "Prefetch", "ParallelMap")
 
-_Role = Literal["get_next", "iterator", "transfer", "drives", "manager", "queue"]
+_Role = Literal["get_next", "iterator", "transfer", "drives", "manager", "queue", "stage"]
 
 # What names of events mean; the first that fits counts. get_next waits on any thread, iterator on one that drives the
 # device, and makes input on others. manager: `with` blocks are generators, so a `next` inside of these asks for no
 # input, nor does one inside compilation. queue: waits for another thread on one that drives the device; on others it
-# says nothing.
+# says nothing. stage: of a tf.data pipeline, which is made on the step's own thread where that drives the device.
 _SCOPE = r"(?:\w+::)*"
 _FEEDS = (
     r"(?:(?:in)?feed(?:er|ing)?|(?:data_?)?loaders?|data_?sets?|data|inputs?|(?:input|data)_pipeline|batch(?:es|er)?)"
@@ -79,8 +79,13 @@ _NAMES: tuple[tuple[_Role, str], ...] = (
         "iterator",
         r"\$[^:]+:\d+ _?(?:load|read|fetch|take|make|prepare|next)_(?:next_)?(?:batch|example|sample)(?:es|s)?\Z",
     ),
-    ("iterator", r"\$[^:]+:\d+ _?(?:load|load_data|fetch_data|read_data|load_images?|read_records?|batches)\Z"),
+    (
+        "iterator",
+        r"\$(?!pxla\.)[^:]+:\d+ _?(?:load|load_data|fetch_data|read_data|load_images?|read_records?|batches)\Z",
+    ),
+    ("iterator", r"\$[^:]+:\d+ _?(?:\w+_)?(?:gen|generator|batches|data_?loader|data_?iter(?:ator)?)\Z"),
     ("iterator", r"\$[^:]+:\d+ _?(?:augment|collate(?:_fn)?|decode_(?:image|jpeg|example|record)s?)\Z"),
+    ("stage", r"Iterator::"),
     ("queue", r"\$queue\.py:\d+ get\Z"),
     ("manager", r"\$contextlib\.py:\d+ __(?:enter|exit)__\Z"),
     # XProf's copies and those of GPU runtimes.
@@ -102,7 +107,7 @@ _OF_WEIGHTS = re.compile(
 """Calls that send weights and not input: those of a trainer to its sampler, or out of a checkpoint."""
 
 _ROLES: tuple[_Role, ...] = get_args(_Role)
-_GET_NEXT, _ITERATOR, _TRANSFER, _DRIVES, _MANAGER, _QUEUE = range(len(_ROLES))
+_GET_NEXT, _ITERATOR, _TRANSFER, _DRIVES, _MANAGER, _QUEUE, _STAGE = range(len(_ROLES))
 _CATEGORIES: tuple[InputCategory, ...] = get_args(InputCategory)
 _WAIT, _TRANSFERS, _PRODUCE = range(len(_CATEGORIES))
 
@@ -237,7 +242,7 @@ def _feeding(host: HostEvents) -> Iterator[_Fed]:
         category = np.full(len(thread), -1, np.int8)
         category[_iterators(thread, role, compiles)] = _WAIT if holds_up else _PRODUCE
         if is_driver:
-            category[role == _QUEUE] = _WAIT
+            category[(role == _QUEUE) | (role == _STAGE)] = _WAIT
         stages, is_linked = _stages(thread, producers)
         category[stages] = np.where(is_linked | (not holds_up), _PRODUCE, _WAIT)
         category[role == _GET_NEXT] = _WAIT

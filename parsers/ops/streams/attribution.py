@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,7 +25,10 @@ from tpuprof.parsers.formats.hlo.shapes import shape_text
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.ops.framework_op import parse_framework_op
-from tpuprof.parsers.ops.host.events import HostThread, SparseStat
+from tpuprof.parsers.ops.host.events import HOST_PLANE, HostThread, SparseStat
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.formats.proto import hlo_pb2
 
 _HLO_OP, _PROGRAM, _FRAMEWORK_OP, _ANNOTATION, _LABEL, _MODULE = OP_STATS = (
     *("hlo_op", "program_id", "tf_op", "annotation", "name", "hlo_module"),
@@ -47,6 +51,8 @@ _ELEMENTWISE = frozenset(
     b"rng".split()
 )
 _FORMATTING = frozenset((b"transpose", b"copy", b"reshape", b"dynamic-reshape"))
+_MOST_INSIDE = 10_000
+"""Instructions of a fusion that are looked at."""
 _FUSIONS = {b"kLoop": "loop", b"kInput": "input", b"kOutput": "output", b"kCustom": "custom"}
 
 
@@ -167,7 +173,8 @@ class _Texts:
         """The op behind one of `keys`."""
         if hlo:
             name = self._text(hlo).rsplit(_INSIDE, 1)[-1]
-            found = hlo_op(modules.module(program) if has_program else None, program, name, self._text(label))
+            of = modules.module(program) if has_program else None
+            found = hlo_op(of, program, name, self._text(label), is_on_cpu=self._plane.name == HOST_PLANE)
             return replace(found, module=self._text(module)) if module else found
         row = self._plane.event_metadata.row(kernel)
         event = self._plane.event_metadata.name(row) if row is not None else f"event {kernel}"
@@ -191,29 +198,47 @@ def outermost_annotation(annotation: str) -> str:
     return annotation.split(_INSIDE + "#", 1)[0].partition("#")[0]
 
 
-def hlo_op(module: HloModule | None, program: int, name: str, label: str = "") -> StreamOp:
+def hlo_op(module: HloModule | None, program: int, name: str, label: str = "", *, is_on_cpu: bool = False) -> StreamOp:
     """An HLO op, with what its program says of it.
 
     Args:
         label: the framework op that the event itself names, for a program that the profile does not hold.
+        is_on_cpu: whether it ran on the host's CPU. There a fusion is what a library computes at once, and a matrix
+            product in it takes its time: it counts as the product, wherever that stands.
     """
     program &= 2**64 - 1
     proto = module.instruction_proto(name) if module is not None else None
     instruction = module.instruction(name) if module is not None else None
     if module is None or proto is None or instruction is None:
         return StreamOp(program, name, f"{label}:" if label else "", "")
-    origin = text(proto.metadata.op_name)
+    proto_of_time = (_product(module, proto) if is_on_cpu else None) or proto
+    origin = text(proto_of_time.metadata.op_name)
     return StreamOp(
         program=program,
         name=name,
-        framework_op=f"{origin}:{text(proto.metadata.op_type)}" if origin else "",
+        framework_op=f"{origin}:{text(proto_of_time.metadata.op_type)}" if origin else "",
         category=_category(proto.opcode, proto.fusion_kind),
         expression=instruction.expression,
-        source=instruction.source or "",
-        source_stack="\n".join(module.stack(proto)),
+        source=module.source(proto_of_time) or "",
+        source_stack="\n".join(module.stack(proto_of_time)),
         deduplicated_name=text(proto.metadata.deduplicated_name),
         shape=shape_text(proto.shape),
     )
+
+
+def _product(module: HloModule, fusion: hlo_pb2.HloInstructionProto) -> hlo_pb2.HloInstructionProto | None:
+    """The first matrix product or convolution that a fusion holds; None where there is none."""
+    inner = [fusion]
+    for proto in inner:  # those of fusions in it join the list
+        if proto.opcode != b"fusion" or len(inner) > _MOST_INSIDE:
+            continue
+        for number in proto.called_computation_ids:
+            computation = module.computation(number)
+            for each in computation.instructions if computation is not None else ():
+                if each.opcode in (b"dot", b"convolution"):
+                    return each
+                inner.append(each)
+    return None
 
 
 def _category(opcode: bytes, fusion_kind: bytes) -> str:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tpuprof.parsers.base.intervals import Int64s, positions
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Bools, Int64s, in_nesting_order, positions
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.xspace.core.api import nest
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.ops.device import (
     DeviceInfo,
@@ -24,6 +27,9 @@ from tpuprof.parsers.ops.streams.ops import StreamSums, stream_sums
 
 GPU_STATS = (*OP_STATS, *KERNEL_STATS)
 """Stats to read of the events of GPUs."""
+
+DEVICE = "device_ordinal"
+"""Stat of an op on the host's CPU: which of the program's devices it is of."""
 
 CPU = "CPU"
 """The type of device where the host's own processor ran the ops."""
@@ -54,9 +60,22 @@ class StreamDevice:
         """The time of its ops; on host threads these lie inside one another."""
         return stream_sums(self.streams, self.attribution, nested=self.is_host)
 
+    def leaves(self) -> tuple[Bools, ...]:
+        """For each stream which of its events hold no other: a loop on a host thread lasts for all of its ops."""
+        return tuple(_leaves(stream) if self.is_host else np.ones(len(stream), np.bool_) for stream in self.streams)
+
     def kernels(self) -> tuple[Kernel, ...]:
         """The kernels of a GPU; none of the host."""
         return () if self.is_host else gpu_kernels(self.plane, self.streams, self.attribution)
+
+
+def _leaves(stream: HostThread) -> Bools:
+    """bool[n]: which events of a thread hold no other."""
+    start, end, rows = in_nesting_order(stream.start_ps, stream.end_ps, np.arange(len(stream)))
+    parent = nest(start, end).parent
+    out = np.ones(len(stream), np.bool_)
+    out[rows[parent[parent >= 0]]] = False
+    return out
 
 
 def gpu_planes(trace: Trace) -> list[Plane]:
@@ -104,7 +123,7 @@ def cpu_device(trace: Trace, plane: Plane, threads: Sequence[HostThread]) -> Str
 def _only(thread: HostThread, rows: Int64s) -> HostThread:
     """Some events of a thread."""
     stats = {}
-    for name in OP_STATS:
+    for name in (*OP_STATS, DEVICE):
         stat = thread.stat(name)
         place = positions(stat.rows, rows)
         kept = (place >= 0).nonzero()[0]

@@ -18,7 +18,9 @@ NO_LATE = "no core comes last in most steps, or there is only one core"
 ONE_STEP = "each core's whole time counts as one step"
 OUTSIDE = "every collective runs outside of the steps: "
 NEVER_SEEN = "collectives between slices (DCN) were never seen on hardware: they are read as XProf's source reads them"
-GPUS = "collectives of GPUs are kernels (NCCL): the page kernels lists them; how they overlap is read of TPUs alone"
+NO_PARTNERS = "the collectives run over devices of other processes, whose profiles are not in this run"
+ON_GPUS = "no kernel of this profile is a collective (NCCL, RCCL)"
+ON_CPU = "no op of this profile that XLA ran on the CPU moves data between devices"
 NO_COLLECTIVE = "no op of this profile moves data between cores"
 CUT = ", as far as it could be read"
 
@@ -118,6 +120,7 @@ class CollectivesPage:
         why_none: why there are none; empty where there are some.
         statement: the answer in a sentence or two.
         warnings: what is odd or left out; notes: what a reader must know of how it was read.
+        lacks_partners: whether collectives wait for processes whose profiles are not there: for how long is unknown.
     """
 
     hosts: tuple[str, ...]
@@ -141,6 +144,7 @@ class CollectivesPage:
     statement: str
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
+    lacks_partners: bool = False
 
     @property
     def hidden_ps(self) -> float | None:
@@ -178,7 +182,11 @@ class CollectivesPage:
     @property
     def waiting_ps(self) -> float | None:
         """Time a step in which cores wait for the last one in collectives."""
-        return None if self.why_none else float(self.sums[WAITING].sum()) / max(1, self.sums[0, 0].size)
+        return (
+            None
+            if self.why_none or self.lacks_partners
+            else float(self.sums[WAITING].sum()) / max(1, self.sums[0, 0].size)
+        )
 
     @property
     def log_line(self) -> str:

@@ -12,12 +12,12 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, short, time
 from tpuprof.parsers.collectives.bandwidth import ici_peak
-from tpuprof.parsers.collectives.model import CELLS, COUNT, PARTS, WAITING, Collective, HostCollectives
+from tpuprof.parsers.collectives.model import CELLS, COUNT, ICI, PARTS, WAITING, Collective, HostCollectives
 from tpuprof.parsers.collectives.slices import joined_slices
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.pages.collectives.model import CUT, GPUS, NEVER_SEEN, NO_COLLECTIVE, CollectivesPage
+from tpuprof.parsers.pages.collectives.model import CUT, NEVER_SEEN, NO_COLLECTIVE, ON_CPU, ON_GPUS, CollectivesPage
 from tpuprof.parsers.pages.collectives.rows import LATE, rows_by
-from tpuprof.parsers.pages.common import device_of, warnings_of, why_no_ops
+from tpuprof.parsers.pages.common import device_of, runs_on, warnings_of, why_no_ops
 from tpuprof.parsers.steps.ledger import late_one
 
 
@@ -75,16 +75,29 @@ def collectives_page(
         statement="",
         warnings=warnings_of(summaries),
         notes=tuple(sentences),
+        lacks_partners=bool(without_partners(summaries)),
     )
     return replace(page, statement=_statement(page))
 
 
 def _why_none(summaries: Sequence[HostSummary]) -> str:
-    if any(summary.gpu_count for summary in summaries):
-        return GPUS
     cores = sum(summary.core_count for summary in summaries)
-    none = f"{NO_COLLECTIVE}{CUT}" if any(summary.problems for summary in summaries) else NO_COLLECTIVE
+    none = {"core": NO_COLLECTIVE, "GPU": ON_GPUS, "host thread": ON_CPU}[runs_on(summaries)]
+    none += CUT * any(summary.problems for summary in summaries)
     return why_no_ops(summaries) or (f"{none}; it has one core" if cores == 1 else none)
+
+
+def without_partners(summaries: Sequence[HostSummary]) -> list[str]:
+    """A sentence where a program on the CPU has devices in processes whose profiles are not there."""
+    accounts = [summary.generic.account for summary in summaries if summary.generic is not None]
+    devices = max((of.devices for of in accounts if of is not None), default=0)
+    here = sum(of.local_devices for of in accounts if of is not None)
+    if not 0 < here < devices:
+        return []
+    return [
+        f"the collectives run over {devices:,} devices, of which this run has {here:,}: waiting for the others is part "
+        "of the exposed time, and how much is unknown"
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +188,8 @@ def _who(page: CollectivesPage) -> str:
         waits = f"{rows.kind[at]} {where}waits for"
         if late_host_or_core == core.rpartition(":")[0]:  # all cores of a host come late, each of them last at times
             return f"{waits} {short(late_host_or_core)}, late by {by}."
-        label = f"core {short(core.rpartition(':')[2])}" if len(page.hosts) == 1 else short(core)
+        unit = "core" if rows.network[at] == ICI else "device"
+        label = f"{unit} {short(core.rpartition(':')[2])}" if len(page.hosts) == 1 else short(core)
         steps = f"{rows.late_steps[at]:,} of {counted(len(page.step_names), 'step')}"
         return f"{waits} {label}, late by {by} in {steps}." if page.has_steps else f"{waits} {label}, by {by}."
     most = int(rows.exposed_ps.argmax())

@@ -12,7 +12,7 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, medians
 from tpuprof.parsers.collectives.bandwidth import NO_DCN_PEAK, NO_GROUPS, NO_PEAK, NO_SIZE, bus_factor
 from tpuprof.parsers.collectives.model import COUNT, DCN, EXPOSED, HIDDEN, ICI, STALLED, WAITING, Collective
-from tpuprof.parsers.pages.collectives.model import CollectivesPage, Rows
+from tpuprof.parsers.pages.collectives.model import NO_PARTNERS, CollectivesPage, Rows
 
 By = Literal["all", "kind", "axis", "pass"]
 BYS: tuple[By, ...] = get_args(By)
@@ -55,7 +55,7 @@ def rows_by(page: CollectivesPage, by: By, step: int | None = None) -> Rows:
         hidden_ps=mean[HIDDEN],
         exposed_ps=mean[EXPOSED],
         stalled_ps=mean[STALLED],
-        waiting_ps=mean[WAITING],
+        waiting_ps=mean[WAITING] + (np.nan if page.lacks_partners else 0.0),
         late_core=late[0],
         late_ps=late[1],
         late_steps=late[2],
@@ -100,7 +100,7 @@ def single(page: CollectivesPage, members: Sequence[int] | None = None) -> Rows:
         hidden_ps=mean[HIDDEN],
         exposed_ps=mean[EXPOSED],
         stalled_ps=mean[STALLED],
-        waiting_ps=mean[WAITING],
+        waiting_ps=mean[WAITING] + (np.nan if page.lacks_partners else 0.0),
         late_core=np.full(number, -1, np.int64),
         late_ps=np.full(number, np.nan),
         late_steps=np.zeros(number, np.int64),
@@ -195,7 +195,9 @@ def why_unknown(page: CollectivesPage, rows: Rows) -> dict[str, str]:
     nothing: Bools = np.isnan(rows.payload)
     if nothing.any():
         why["payload_bytes"] = why["algorithm_gigabytes_per_second"] = NO_SIZE
-    if np.isnan(rows.bus_rate).any():
+    if page.lacks_partners:
+        why["waiting_time_ms"] = why["algorithm_gigabytes_per_second"] = why["bus_gigabytes_per_second"] = NO_PARTNERS
+    elif np.isnan(rows.bus_rate).any():
         why["bus_gigabytes_per_second"] = NO_SIZE if nothing.any() else NO_GROUPS
     if np.isnan(rows.peak_share).any():
         why["peak_percent"] = NO_PEAK if page.peak is None else why.get("bus_gigabytes_per_second", NO_DCN_PEAK)

@@ -29,6 +29,12 @@ LEAST = 0.05
 LEAST_COMPILING = 0.01
 """A steady step never compiles."""
 
+_MOVES: tuple[Owner, ...] = ("collective_wait", "collective_transfer")
+_MOVE_LESS = (
+    "Send less, or more rarely. On the CPU devices share the host's cores: with more devices than cores they wait for "
+    "each other, which says nothing of a TPU."
+)
+
 _DELAYS: tuple[Owner, ...] = ("host", "input", "compile", "dispatch", "uncounted")
 """What may make one process later than the others."""
 
@@ -39,6 +45,7 @@ TRACE_PYTHON = (
     "Capture with the Python tracer, which names the function and its line: tpuprof-tui capture --python-tracer-level "
     "1, in JAX jax.profiler.ProfileOptions().python_tracer_level = 1; or put jax.profiler.TraceAnnotation around parts."
 )
+LAUNCH_LESS = "Compile the step as one program (jax.jit around all of it), so that the host launches it once."
 NOT_TRACED = "not traced"
 _BASIS = "Mean over steps{hosts} of the time in which no op ran on the CPU"
 
@@ -91,7 +98,7 @@ def findings_on_cpu(of: OnCpu) -> tuple[Finding, ...]:
     found: list[Finding] = []
     untraced = of.untraced_ps()
     looks: list[Callable[[OnCpu, Floats, Floats], tuple[Finding | None, Floats]]] = [
-        _late_process, _other_processes, _compiling, _input, _host, _untraced
+        _late_process, _other_processes, _collectives, _compiling, _input, _host, _untraced
     ]  # fmt: skip
     for look in looks:
         finding, claim = look(of, left, untraced)
@@ -224,10 +231,15 @@ def _host(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding | None, Fl
     name, sentences = _inside(of, account, most, "host", "dispatch")
     words = [f"For {of.amount(float(claim.mean(axis=0).sum()))} the step's thread works and no op runs."]
     words += [f"Most of all on {host}."] * (len(of.hosts) > 1)
-    title = f"No op runs: the host is in {name}" if name and name != NOT_TRACED else "No op runs: the host works"
+    launches = float(claim[:, owner_index("dispatch")].sum()) >= _HOLDS * float(claim.sum())
+    what = "launches programs" if launches else "works"
+    title = f"No op runs: the host {what}"
+    if name and name != NOT_TRACED:
+        title = f"{title} in {name}" if launches else f"No op runs: the host is in {name}"
     return _finding(
         of, "host", title, claim, LEAST, f"{_BASIS}, and the step's thread ran the program's code or launched ops.",
         [*words, *sentences], JumpTarget("timeline", _longest_step(of, "host", "dispatch")),
+        LAUNCH_LESS if launches else "",
     )  # fmt: skip
 
 
@@ -300,6 +312,30 @@ _DOES: dict[Owner, str] = {
     "dispatch": "it launches ops",
     "uncounted": "its ops run",
 }
+
+
+def _collectives(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding | None, Floats]:
+    """What is left of the time in collectives while no op computes: moving data, and waiting for other devices."""
+    claim = _claimed(of, left, np.ones(len(left), np.bool_), _MOVES)
+    host, account, _ = _most(of, claim)
+    if not account.collective_names:
+        return None, np.zeros_like(left)
+    longest = account.collective_names[int(account.collective_ps.sum(axis=0).argmax())]
+    devices = f" over {account.devices:,} devices" if account.devices else ""
+    return _finding(
+        of,
+        "collective",
+        f"No op computes during collectives, {short(longest)} before all",
+        claim,
+        LEAST,
+        "Mean over steps{hosts} of the time in which a collective ran on some thread, and no op that computes.",
+        [
+            f"For {of.amount(float(claim.mean(axis=0).sum()))} collectives run and no op computes.",
+            f"{sentence_name(longest)}{devices} has most of that{f' on {host}' * (len(of.hosts) > 1)}.",
+        ],
+        JumpTarget("timeline", longest),
+        _MOVE_LESS,
+    )
 
 
 def _other_processes(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding | None, Floats]:

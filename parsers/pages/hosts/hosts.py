@@ -36,6 +36,8 @@ _LEAST_STEPS = 3
 EVEN = 0.05
 """Hosts are even where their own times differ by no more than this share of a step."""
 
+ON_CPU = "those that a host's CPU ran are compared on the overview, which names the process that others wait for"
+
 
 def hosts_page(
     summaries: Sequence[HostSummary], left_out: Sequence[LeftOut] = (), problems: Sequence[Problem] = ()
@@ -58,7 +60,9 @@ def hosts_page(
     cores = core_rows(summaries, rows, steps)
     together = "steps of GPUs are those of all GPUs together" if any(summary.gpu_count for summary in summaries) else ""
     slowest_core, cores_statement = judged_cores(cores, steps, together or common.note)
-    verdict, statement, straggler = verdict_of(rows, steps, common.note, len(missing))
+    is_on_cpu = any(summary.generic is not None and summary.generic.account is not None for summary in summaries)
+    note = ON_CPU if is_on_cpu else common.note
+    verdict, statement, straggler = verdict_of(rows, steps, note, len(missing))
     return HostsPage(
         rows=rows,
         cores=tuple(cores),

@@ -28,7 +28,8 @@ NO_HOST_EVENTS = (
 )
 _UNKNOWN = "Whether the steps wait for input is unknown, so this is about the largest part of the host's input work."
 _APART = (
-    "Few steps, if any, are seen to wait for input or to send it: what the host does for input runs apart from them."
+    "Few steps, if any, hold an event that waits for input or sends it: whether the host's input work holds them up is "
+    "unknown."
 )
 
 _PARTS: Mapping[str, str] = {

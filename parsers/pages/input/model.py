@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 NO_CORE_WAITS = "no core waited for input in these steps"
 
 Category = XprofCategory | InputCategory
+
+FROM_SOURCE = "Read from source"
+"""What Grain's sources do: a profile does not say whether they read files."""
+_GRAIN_SOURCE = re.compile(r"\w*Source\w*(?:Map|Iter)?Dataset\w*\.")
 
 InputOpGroup = Literal["input_op", "device_feed"]
 """input_op: an op as XProf lists them. device_feed: an event that hands input to the device, known by its name."""
@@ -80,6 +85,13 @@ class InputOp:
     self_ps: int
     total_percent: float
     self_percent: float
+
+    @property
+    def kind(self) -> str:
+        """The category; of Grain's sources, which XProf takes for files whatever they read from, without the file."""
+        return (
+            FROM_SOURCE if self.category == "Demanded file read" and _GRAIN_SOURCE.match(self.name) else self.category
+        )
 
 
 @dataclass(frozen=True, slots=True)

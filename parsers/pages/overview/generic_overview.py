@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.words import percent_of
+from tpuprof.parsers.base.words import percent_of, short
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
@@ -21,6 +21,7 @@ from tpuprof.parsers.ops.table import OpTable, framework_groups, merge_tables, m
 from tpuprof.parsers.pages.common import NO_DEVICE, warnings_of
 from tpuprof.parsers.pages.findings.finding import KINDS
 from tpuprof.parsers.pages.findings.on_cpu import KINDS_ON_CPU
+from tpuprof.parsers.pages.inference import InferencePage, inference
 from tpuprof.parsers.pages.overview.bottleneck import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND, with_slow_steps
 from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
 from tpuprof.parsers.pages.overview.ledger import StepAccount, step_account
@@ -52,6 +53,10 @@ _OF_TPUS = (
 )
 
 
+_MOST_NAMED = 4
+"""GPUs that a sentence names."""
+
+
 def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
     """The overview over some hosts of a run whose devices are GPUs, or that has none.
 
@@ -70,6 +75,7 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
     remarks = [f"{most.dropped} steps at the ends of the capture were left out"] * (most.dropped > 0)
     if len(generic) > 1 and steps and not is_cpu:
         remarks.append("the steps shown are those of the host with most of them: hosts without TPUs are not merged")
+    remarks += [] if is_cpu else _which_gpus(summaries)
     durations = [s.profile_duration_ps for s in summaries if s.profile_duration_ps is not None]
     if not durations:
         unknown["environment.profile_duration_ms"] = "the profile does not record its start and stop"
@@ -79,7 +85,8 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
     on_host = is_cpu and any(summary.thread_count for summary in summaries)
     cpu = on_cpu(summaries) if is_cpu else None
     account, found = (_account(summaries, table), ()) if cpu is None else account_on_cpu(cpu, table)
-    bottleneck = _bottleneck(steps, unknown, NO_STEPS_ON_CPU if is_cpu else NO_STEPS, is_cpu)
+    why_no_steps = most.why_no_steps or (NO_STEPS_ON_CPU if is_cpu else NO_STEPS)
+    bottleneck = _bottleneck(steps, unknown, why_no_steps, is_cpu)
     if cpu is not None:
         steps = steps_on_cpu(cpu, summaries)
         remarks += [left_out(cpu)] * bool(left_out(cpu))
@@ -100,7 +107,7 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
             simulated=any(summary.simulated for summary in summaries),
             profile_start_ns=first_start(summaries, unknown),
         ),
-        performance=_performance(summaries, generic, table, steps, unknown),
+        performance=_performance(summaries, generic, table, steps, unknown, why_no_steps),
         shares=shares_of(table, summaries),
         steps=steps,
         step_parts=step_parts(steps),
@@ -110,13 +117,34 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
         },
         top_ops=top_ops_of(table),
         bottleneck=bottleneck,
-        inference=None,
+        inference=_offered(summaries, any(map(is_gradient, names)) if names else None),
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
         warnings=warnings_of(summaries, remarks),
         account=account,
     )
+
+
+def _offered(summaries: Sequence[HostSummary], is_training: bool | None) -> InferencePage | None:
+    """What may be taken for the requests of a program; None where nothing may."""
+    page = inference([summary.requests for summary in summaries], [of.host for of in summaries], is_training)
+    return page if page.source is not None or page.offers else None
+
+
+def _which_gpus(summaries: Sequence[HostSummary]) -> list[str]:
+    """A sentence on which GPUs worked; none where all of them did."""
+    gpus = [
+        (f"{summary.host}:{gpu.number}", gpu)
+        for summary in summaries
+        for gpu in (summary.generic.busy if summary.generic is not None else ())
+    ]
+    busy = sorted(((name, gpu.busy_ps) for name, gpu in gpus if gpu.busy_ps), key=lambda pair: -pair[1])
+    if not busy or len(busy) == len(gpus):
+        return []
+    names = ", ".join(short(name) for name, _ in busy[:_MOST_NAMED])
+    more = f" and {len(busy) - _MOST_NAMED:,} more" if len(busy) > _MOST_NAMED else ""
+    return [f"{len(busy):,} of {len(gpus):,} GPUs ran something: {names}{more}, the one with most time first"]
 
 
 def generic_steps(summaries: Sequence[HostSummary]) -> Ledger | None:
@@ -143,6 +171,7 @@ def _performance(
     table: OpTable,
     steps: Sequence[Step],
     unknown: dict[str, str],
+    why_no_steps: str,
 ) -> Performance:
     is_cpu = not any(of_host.device_count for of_host in generic)
     host = merge_host_ops([summary.host_ops for summary in summaries])
@@ -158,7 +187,7 @@ def _performance(
         reason = NOT_OF_CPU if is_cpu else "no compute of a GPU belongs to a step"
         unknown.update({f"performance.compute_precision.bits{bits}_percent": reason for bits in (16, 32)})
     if not steps:
-        unknown["performance.step_time_ms"] = NO_STEPS_ON_CPU if is_cpu else NO_STEPS
+        unknown["performance.step_time_ms"] = why_no_steps
     durations = np.array([step.duration_ps for step in steps], np.float64)
     told = [gpu.eager_ps for gpu in generic if gpu.eager_ps is not None]
     eager = percent_of(sum(told), busy) if told else None
@@ -210,6 +239,8 @@ def _bottleneck(steps: Sequence[Step], unknown: dict[str, str], why: str, is_cpu
         how = "highly" if waits >= HIGHLY_INPUT_BOUND else "moderately"
         words = f"The program is {how} input-bound: {waits:.1f}% of step time waits for input or copies it."
         kind, advice = "host" if waits >= HIGHLY_INPUT_BOUND else "both", "Reduce the input time first."
+        if launch > waits:
+            advice = "Reduce the time to launch kernels first, with fewer and larger ones, then that of the input."
     elif other >= MODERATE:
         nobody = "nothing was traced" if is_cpu else "no GPU did anything"
         words = f"The program may be input-bound: {other:.1f}% of step time {nobody}."

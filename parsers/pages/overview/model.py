@@ -199,4 +199,5 @@ class Overview:
         """Whether latencies say more of the program than steps: requests were seen, or it marks no steps."""
         time = self.performance.step_time
         is_marked = time is not None and time.source == "steps"
-        return self.infers and self.inference is not None and (self.inference.source == "requests" or not is_marked)
+        source = self.inference.source if self.inference is not None else None
+        return self.infers and source is not None and (source == "requests" or not is_marked)

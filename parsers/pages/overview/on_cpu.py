@@ -29,6 +29,8 @@ _VERDICTS: Mapping[FindingKind, VerdictKind] = {
     "straggler": "waiting",
 }
 
+FROM_STEP_TO_STEP = "the time from a step to the next"
+
 
 def on_cpu(summaries: Sequence[HostSummary]) -> OnCpu | None:
     """The account of the steps on the CPUs of some hosts; None without steps, or with a device."""
@@ -58,7 +60,8 @@ def _verdict(of: OnCpu, found: Sequence[Finding], of_ops: Verdict) -> Verdict:
     first = next((finding for finding in found if finding.kind in _VERDICTS), None)
     if first is None or first.worth_ps is None or first.worth_ps < max(LEAST_BOUND, ops) * of.whole_ps:
         return of_ops
-    part = f"{share(first.worth_ps / of.whole_ps)} of a step ({time(first.worth_ps)} of {time(of.whole_ps)})"
+    whole = FROM_STEP_TO_STEP if of.ledger.steps_lie_apart else "a step"
+    part = f"{share(first.worth_ps / of.whole_ps)} of {whole} ({time(first.worth_ps)} of {time(of.whole_ps)})"
     kind = _VERDICTS[first.kind]
     return Verdict(kind, first.worth_ps / of.whole_ps, "", f"{first.title}, {part}.", first.advice)
 
@@ -102,14 +105,15 @@ def bottleneck_on_cpu(of: OnCpu) -> Bottleneck:
     sends = float(cells[owner_index("host_transfer")])
     idle = max(0.0, 100.0 - ops - waits - sends - float(cells[owner_index("collective_transfer")]))
     untraced = 100.0 * float(of.untraced_ps().mean()) / of.whole_ps
+    whole = FROM_STEP_TO_STEP if of.ledger.steps_lie_apart else "step time"
     if waits >= MODERATELY_INPUT_BOUND:
         how = "highly" if waits >= HIGHLY_INPUT_BOUND else "moderately"
-        words = f"The program is {how} input-bound: {waits:.1f}% of step time waits for input, makes it or sends it."
+        words = f"The program is {how} input-bound: {waits:.1f}% of {whole} waits for input, makes it or sends it."
         advice = ("Reduce the input time first.",)
         return Bottleneck("host" if how == "highly" else "both", waits, sends, idle, words, advice)
     if untraced >= MODERATELY_INPUT_BOUND:
-        words = f"Whether it waits for input can't be told: in {untraced:.1f}% of step time no op runs, and what the "
+        words = f"Whether it waits for input can't be told: in {untraced:.1f}% of {whole} no op runs, and what the "
         words += f"host does is {NOT_TRACED}."
         return Bottleneck("unknown", None, sends, idle, words, ("Capture with python_tracer_level=1.",))
-    words = f"The program is not input-bound: only {waits:.1f}% of step time waits for input."
+    words = f"The program is not input-bound: only {waits:.1f}% of {whole} waits for input."
     return Bottleneck("device", waits, sends, idle, words, ())

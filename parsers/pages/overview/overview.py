@@ -152,11 +152,11 @@ def _latencies(
 ) -> InferencePage | None:
     """Latencies of requests or runs of modules; None without any."""
     parts = [summary.requests for summary in summaries]
-    if not any(len(part) or part.modules for part in parts):
+    if not any(len(part) or part.modules or part.annotated for part in parts):
         return None
 
     page = inference(parts, [summary.host for summary in summaries], is_training, programs=modules)
-    return page if page.source is not None else None
+    return page if page.source is not None or page.offers else None
 
 
 def _infers(summaries: Sequence[HostSummary], is_training: bool | None, is_marked: bool) -> bool:

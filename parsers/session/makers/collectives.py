@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.collectives.host import COLLECTIVES_OF_HOST
 from tpuprof.parsers.collectives.model import COUNT, HostCollectives
 from tpuprof.parsers.pages.collectives.model import ONE_STEP, OUTSIDE, CollectivesPage
-from tpuprof.parsers.pages.collectives.page import collectives_page
+from tpuprof.parsers.pages.collectives.page import collectives_page, without_partners
 from tpuprof.parsers.pages.steps import common_steps
 from tpuprof.parsers.session import pages
 from tpuprof.parsers.session.makers.summaries import note_programs
@@ -37,7 +37,10 @@ def collectives(session: Session, host: str | None) -> CollectivesPage:
 
 def _page(summaries: Sequence[CollectivesSummary]) -> CollectivesPage:
     if not any(summary.core_count for summary in summaries):
-        return collectives_page(summaries, (), (), "", has_steps=False)
+        every = [summary.all_collectives for summary in summaries if summary.all_collectives.cores]
+        has_any = any(map(_count, every))
+        remarks = (ONE_STEP, *without_partners(summaries)) if has_any else ()
+        return collectives_page(summaries, every, _WHOLE if every else (), ONE_STEP * has_any, False, remarks)
     steps = common_steps(summaries)
     parts = _in_shared_steps(summaries, steps.grid)
     if steps.grid is not None and (any(map(_count, parts)) or not any(part.outside for part in parts)):
@@ -49,14 +52,12 @@ def _page(summaries: Sequence[CollectivesSummary]) -> CollectivesPage:
 
 
 def has_collectives(session: Session, host: str | None) -> bool:
-    """Whether TensorCores ran an op that moves data to other cores, or to other slices."""
+    """Whether an op moves data to other cores or devices, or to other slices."""
     ops = session.page(pages.OPS, host)
-    if ops.runs_on != "core":
-        return False
     kinds = zip(ops.op_class, ops.table.category, strict=True)
     if any(name == "collective" and category != "partition-id" for name, category in kinds):
         return True
-    return any(
+    return ops.runs_on == "core" and any(
         ops.table.is_across_slices(row, lambda: session.page(pages.MODULES, host)) for row in range(len(ops.table))
     )
 

@@ -21,7 +21,7 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.host.activity import compiling
 from tpuprof.parsers.ops.host.events import HostEvents
 from tpuprof.parsers.ops.streams.devices import CPU, StreamDevice
-from tpuprof.parsers.steps.generic.cpu_account import CpuAccount, cpu_account, union_of
+from tpuprof.parsers.steps.generic.cpu_account import CpuAccount, cpu_account, runs_after, union_of
 from tpuprof.parsers.steps.generic.step_events import (
     EventType,
     GenericStep,
@@ -35,6 +35,11 @@ from tpuprof.parsers.steps.generic.step_events import (
 )
 from tpuprof.parsers.steps.groups.groups import EventGroups, event_groups, is_grouped
 from tpuprof.parsers.steps.requests.spans import Spans
+
+ASYNCHRONOUS = (
+    "the annotations of the steps end before their ops run: the program launches them and does not wait for them "
+    "(jax.block_until_ready inside a step shows what it takes)"
+)
 
 
 def cpu_summary(trace: Trace, host: HostEvents, cpu: StreamDevice | None, waits: Intervals) -> GenericSummary | None:
@@ -62,9 +67,31 @@ def cpu_summary(trace: Trace, host: HostEvents, cpu: StreamDevice | None, waits:
         during(union_of(cpu, is_collective=False), numbers, begin, stop, EventType.HOST_OPS),
     ]
     steps, _ = generic_steps(StepEvents.joined(step_events), begin, stop, numbers, groups.roots)
+    if _ends_before_its_ops(host, cpu, steps, groups):
+        return GenericSummary(0, CPU, (), 0, 0, 0, None, why_no_steps=ASYNCHRONOUS)
     kept = without_ends(steps)
     account = _account(trace, host, cpu, waits, kept, groups)
     return GenericSummary(0, CPU, kept, len(steps) - len(kept), 0, 0, None, account=account)
+
+
+def _ends_before_its_ops(
+    host: HostEvents, cpu: StreamDevice | None, steps: Sequence[GenericStep], groups: EventGroups
+) -> bool:
+    """Whether the annotations of the steps end before the steps' ops run."""
+    most, chosen = _of_one_thread(steps, groups)
+    start = np.array([step.start_ps for step in chosen], np.int64)
+    end = start + np.array([step.duration_ps for step in chosen], np.int64)
+    return bool(chosen) and runs_after(host, cpu, start, end, host.threads[most])
+
+
+def _of_one_thread(steps: Sequence[GenericStep], groups: EventGroups) -> tuple[int, list[GenericStep]]:
+    """The thread that has most of the steps, and its steps in the order of time; no steps where none has any."""
+    threads = [groups.roots[step.group_id].thread for step in steps if 0 <= step.group_id < len(groups.roots)]
+    if not threads:
+        return 0, []
+    most = max(set(threads), key=threads.count)
+    chosen = [step for step, thread in zip(steps, threads, strict=True) if thread == most]
+    return most, sorted(chosen, key=lambda step: step.start_ps)
 
 
 def _account(
@@ -76,12 +103,9 @@ def _account(
     groups: EventGroups,
 ) -> CpuAccount | None:
     """Whose the time of the steps is; None without steps. Steps are those of the thread that has most of them."""
-    threads = [groups.roots[step.group_id].thread for step in steps if 0 <= step.group_id < len(groups.roots)]
-    if not threads:
+    most, chosen = _of_one_thread(steps, groups)
+    if not chosen:
         return None
-    most = max(set(threads), key=threads.count)
-    chosen = [step for step, thread in zip(steps, threads, strict=True) if thread == most]
-    chosen.sort(key=lambda step: step.start_ps)
     start = np.array([step.start_ps for step in chosen], np.int64)
     end = start + np.array([step.duration_ps for step in chosen], np.int64)
     names, thread = [step.name for step in chosen], host.threads[most]

@@ -1,10 +1,10 @@
 """Whose the time of steps on the host's CPU is, and in which functions of the program the step's own thread spent it.
 
 The ops of XLA:CPU run on threads of their own, and the thread that marks the steps launches them and waits for them. A
-moment counts for an op that computes, on any thread; else for a collective; else for what the step's thread does: it
-compiles, waits for input or makes it, launches, or runs the program's own code. Where none of its events says what it
-does, the host has the time too, and `untraced_ps` says how much that is: without the Python tracer a function that
-sleeps, reads or logs leaves no event.
+moment counts for an op that computes, on any thread; else for a collective; else for the time between the ops of one
+run of a program; else for what the step's thread does: it compiles, waits for input or makes it, launches, or runs the
+program's own code. Where none of its events says what it does, the host has the time too, and `untraced_ps` says how
+much that is: without the Python tracer a function that sleeps, reads or logs leaves no event.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tpuprof.parsers.base.intervals import (
     intersect,
     is_among,
     no_ints,
+    numbered,
     overlap,
     place,
     subtract,
@@ -64,7 +65,10 @@ _LIBRARY = re.compile(
     r"(?:__init__|_array|_asarray_impl|_base|_format_impl|_function_base_impl|_methods|_npyio_impl|_shape_base_impl"
     r"|array_constructors|array_methods|base_dataset|fromnumeric|iter_dataset|lax_numpy|linear_util|mp_prefetch"
     r"|multiarray|numeric|partial_eval|pjit|prefetch|profiler|pxla|reductions|shape_base|shard_map|source_info_util"
-    r"|traceback_util|tree_lib|tree_util|ufuncs|xla_bridge)\.py:"
+    r"|traceback_util|tree_lib|tree_util|ufunc_api|ufuncs|xla_bridge)\.py:"
+    r"|(?:api|array|dispatch|_?core|stages|compiler)\.py:\d+ (?:block_until_ready|try_to_block|device_(?:get|put)\w*"
+    r"|_value|_single_device_array_to_np_array_did_copy|__(?:array|float|int|bool|index)__|item|tolist|apply_primitive|bind\w*"
+    r"|cache_miss|_python_pjit_helper|_device_put_\w+|_batched_device_put_\w+|reraise_with_filtered_traceback)\Z"
     r"|(?:en|de)coder\.py:\d+ (?:_?iterencode\w*|encode|decode|raw_decode|default|floatstr)\Z"
 )
 """Functions of JAX, NumPy, Grain and json, which are not the program's own; those of the standard library's modules
@@ -165,6 +169,7 @@ def cpu_account(
     causes: list[tuple[Owner, Intervals]] = [
         ("uncounted", computing),
         ("collective_transfer", moving),
+        ("between_ops", program_runs(host)),
         ("compile", compiling(HostEvents(host.plane, (thread,)))),
         ("input", waits),
         ("dispatch", _spans(thread, launches)),
@@ -212,7 +217,7 @@ def cpu_account(
 
 
 def union_of(cpu: StreamDevice | None, is_collective: bool) -> Intervals:
-    """When some thread ran an op that is a collective, or one that is none."""
+    """When some thread ran an op that is a collective, or one that is none; a loop counts by the ops in it."""
     starts, ends = [no_ints()], [no_ints()]
     for stream, chosen in _chosen(cpu, is_collective):
         starts.append(stream.start_ps[chosen])
@@ -224,8 +229,55 @@ def _chosen(cpu: StreamDevice | None, is_collective: bool) -> Iterator[tuple[Hos
     if cpu is None:
         return
     of_op = np.array([op_class(op.category, op.name) == "collective" for op in cpu.attribution.ops], np.bool_)
-    for stream, number in zip(cpu.streams, cpu.attribution.numbers, strict=True):
-        yield stream, of_op[number] == is_collective
+    for stream, number, is_leaf in zip(cpu.streams, cpu.attribution.numbers, cpu.leaves(), strict=True):
+        yield stream, is_leaf & (of_op[number] == is_collective)
+
+
+def runs_after(host: HostEvents, cpu: StreamDevice | None, start: Int64s, end: Int64s, thread: HostThread) -> bool:
+    """Whether the ops of some steps run for longer after the last step than within all of them.
+
+    The thread that marks steps may launch programs without waiting for them. What runs between the last step and the
+    next launch was launched by the steps; with more of it than they hold, they do not show when their ops ran.
+
+    Args:
+        start, end: the steps, all that the profile has of this thread.
+        thread: the one that marks them.
+    """
+    if not len(start) or cpu is None:
+        return False
+    last = int(end.max())
+    ids = _names(host, thread)
+    launches = np.array([_LAUNCHES.match(name) is not None for name in ids.values()], np.bool_)[_which(thread, ids)]
+    later = thread.start_ps[launches & (thread.start_ps >= last)]
+    until = int(later.min()) if len(later) else np.iinfo(np.int64).max
+    ops = union(*(np.concatenate(of) for of in zip(*(union_of(cpu, kind) for kind in (False, True)), strict=True)))
+    within = overlap(*union(start, end), *ops).sum()
+    after = overlap(np.array([last]), np.array([max(until, last)]), *ops).sum()
+    return bool(after > within)
+
+
+def program_runs(host: HostEvents) -> Intervals:
+    """When some run of a program was under way: from the first event that names a run (`run_id`) to the last.
+
+    Returns:
+        Start and end of disjoint intervals in order.
+    """
+    columns: list[tuple[Int64s, Int64s, Int64s, Int64s]] = []
+    for thread in host.threads:
+        stat = thread.stat("run_id")
+        device, _ = thread.stat("device_ordinal").integers_at(stat.rows)
+        columns.append((stat.values.integers(), device, thread.start_ps[stat.rows], thread.end_ps[stat.rows]))
+    if not columns:
+        return no_ints(), no_ints()
+    run, device, start, end = (np.concatenate(column) for column in zip(*columns, strict=True))
+    if not len(run):
+        return no_ints(), no_ints()
+    number = numbered(run, device)
+    first = np.full(int(number.max()) + 1, np.iinfo(np.int64).max)
+    last = np.full(len(first), np.iinfo(np.int64).min)
+    np.minimum.at(first, number, start)
+    np.maximum.at(last, number, end)
+    return union(first, last)
 
 
 @dataclass(frozen=True, slots=True)

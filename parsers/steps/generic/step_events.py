@@ -99,6 +99,7 @@ class GenericSummary:
         eager_ps: time of the GPUs' ops that ran eagerly; None where no event records it.
         busy: each GPU's time.
         account: whose the time of the steps on the host's CPU is; None for GPUs, and without steps.
+        why_no_steps: why the steps that the program marks are left out; empty where they are not.
     """
 
     device_count: int
@@ -110,6 +111,7 @@ class GenericSummary:
     eager_ps: int | None
     busy: tuple[GpuBusy, ...] = ()
     account: CpuAccount | None = None
+    why_no_steps: str = ""
 
 
 _NOT_COMPUTE = ("EagerExecute", "EagerLocalExecute", "EagerKernelExecute", "FunctionRun")

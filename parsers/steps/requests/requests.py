@@ -13,7 +13,8 @@ time. In these places XProf errs:
 - Where the request events have no groups it shows nothing; here each outermost one is a request, its parts unknown.
 
 Where a profile has no request events, as of plain JAX, there are the runs of HLO modules
-(`parsers.steps.requests.module_latency`).
+(`parsers.steps.requests.module_latency`), and annotations that a user may take for requests
+(`parsers.steps.requests.annotated`).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from tpuprof.parsers.ops.host.events import HostEvents, HostThread
 from tpuprof.parsers.steps.groups.groups import EventGroups
 from tpuprof.parsers.steps.launches import LaunchedRuns
 from tpuprof.parsers.steps.requests import spans
+from tpuprof.parsers.steps.requests.annotated import AnnotatedSpans, annotated_spans
 from tpuprof.parsers.steps.requests.module_latency import ModuleLatency, module_latencies
 
 MODEL_ID = "model_id"
@@ -68,6 +70,7 @@ class HostRequests:
         has_device: whether a module run belongs to a request, so that device time is known.
         has_transfers: whether a transfer belongs to a request.
         is_grouped: whether events are linked to their requests; otherwise only `total_ps` is known.
+        annotated: without requests, the annotations that a user may take for them.
     """
 
     modules: tuple[ModuleLatency, ...] = ()
@@ -83,6 +86,7 @@ class HostRequests:
     has_device: bool = False
     has_transfers: bool = False
     is_grouped: bool = False
+    annotated: tuple[AnnotatedSpans, ...] = ()
 
     def __len__(self) -> int:
         return len(self.start_ps)
@@ -109,7 +113,7 @@ def host_requests(
     modules = module_latencies(launched, durations, lead_ps)
     names = _request_names(host) if host is not None else None
     if host is None or names is None:
-        return HostRequests(modules=modules)
+        return HostRequests(modules=modules, annotated=() if host is None else annotated_spans(host))
     requests = no_ints() if groups is None else _find(host, names, groups)
     if groups is None or not len(requests):
         return replace(_ungrouped(host, names), modules=modules)

@@ -29,6 +29,9 @@ NOT_THERE = 3
 PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "starved": ("starved",),
     "prefetched": ("starved", "--healthy"),
+    "starved between": ("starved", "--between"),
+    "launched only": ("asynchronous",),
+    "waited for": ("asynchronous", "--healthy"),
     "recompiling": ("recompiling",),
     "of one shape": ("recompiling", "--healthy"),
     "eight devices": ("eight_devices",),

@@ -6,16 +6,21 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.insight.programs.captures import PROGRAMS, Program
+from tests.insight.programs.scripts.harness import STEPS
 from tests.support.build import present
 from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.pages.collectives.rows import rows_by
 from tpuprof.parsers.pages.findings.finding import Finding
-from tpuprof.parsers.pages.findings.on_cpu import NOT_TRACED, TRACE_PYTHON
+from tpuprof.parsers.pages.findings.on_cpu import LEAST, NOT_TRACED, TRACE_PYTHON
+from tpuprof.parsers.pages.input.model import FROM_SOURCE
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.session.pages import INPUT, LEDGER, OVERVIEW
+from tpuprof.parsers.session.pages import COLLECTIVES, INFERENCE, INPUT, LEDGER, OVERVIEW
 from tpuprof.parsers.session.session import Session
+from tpuprof.parsers.steps.generic.cpu import ASYNCHRONOUS
 
 VERDICT = {
     "input": "input-bound",
@@ -39,7 +44,8 @@ def first(page: Overview) -> Finding:
     return page.findings[0]
 
 
-FAULTS = [name for name in PROGRAMS if name not in ("prefetched", "of one shape", "eight devices", "serving")]
+HEALTHY = ("prefetched", "of one shape", "waited for", "eight devices")
+FAULTS = [name for name in PROGRAMS if name not in (*HEALTHY, "launched only", "serving")]
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -51,7 +57,10 @@ def test_a_fault_is_named_with_its_function_and_what_it_is_worth(name: str, prog
     named = of.function if truth.function else "PrefetchDatasetIterator.__next__"
     assert named in finding.title and any(named in words for words in finding.evidence)
     assert finding.place.tab == TAB[truth.verdict] and finding.place.target in {step.name for step in page.steps}
-    assert present(finding.worth_fraction) == pytest.approx(truth.fraction["traced"], abs=NEAR)
+    worth = present(finding.worth_fraction)
+    assert worth >= truth.fraction["traced"] - NEAR
+    # what else the host does beside a function of the program's is its time too: more of it on a machine that is busy
+    assert worth <= (1.0 if truth.verdict == "host" else truth.fraction["traced"] + NEAR)
     assert present(page.account).verdict.statement.startswith(finding.title)
 
 
@@ -75,11 +84,12 @@ def test_without_the_python_tracer_it_is_the_same_or_not_traced(name: str, progr
 
 
 @pytest.mark.parametrize("way", ["traced", "untraced"])
-@pytest.mark.parametrize("name", ["prefetched", "of one shape", "eight devices"])
+@pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_program_is_bound_by_its_ops(name: str, way: str, program: Callable[[str], Program]) -> None:
     page = program(name).overview(way)
-    assert verdict(page) == "uncounted"
-    assert all((finding.worth_fraction or 0.0) < 0.4 for finding in page.findings)
+    # on fewer cores than devices some wait for others in the all-reduce
+    assert verdict(page) in ("uncounted", *["collective-bound"] * (name == "eight devices"))
+    assert all((finding.worth_fraction or 0.0) < 0.4 for finding in page.findings if finding.kind != "collective")
     assert page.bottleneck.classification in ("device", "unknown")
 
 
@@ -114,12 +124,26 @@ def test_the_input_page_has_the_same_wait(name: str, program: Callable[[str], Pr
     )
     if name == "grain":
         assert not any("tf.data" in words for words in page.next_steps)
+        kinds = {op.name: op.kind for op in page.ops}
+        assert kinds["SourceMapDataset.__getitem__"] == FROM_SOURCE
+
+
+@pytest.mark.parametrize("way", ["traced", "untraced"])
+def test_steps_that_only_launch_their_ops_are_none(way: str, program: Callable[[str], Program]) -> None:
+    of = program("launched only")
+    for page in (of.overview(way), Session(open_logdir(str(of.trace(way))).find_run(None)).page(OVERVIEW)):
+        assert page.account is None and not page.steps and not page.findings
+        assert page.bottleneck.classification == "unknown" and "end before their ops run" in page.bottleneck.statement
+        assert page.unknown["performance.step_time_ms"] == ASYNCHRONOUS
 
 
 def test_a_program_without_steps_says_so(program: Callable[[str], Program]) -> None:
     page = program("serving").overview("traced")
     assert page.account is None and page.bottleneck.classification == "unknown"
     assert "StepTraceAnnotation" in page.bottleneck.statement and page.top_ops
+    for way in ("traced", "untraced"):
+        offers = program("serving").session(way).page(INFERENCE).offers
+        assert [(offer.subject, offer.sessions) for offer in offers] == [("request", 3 * STEPS)]
 
 
 def test_one_of_two_processes_waits_for_the_other(processes: tuple[Program, Program]) -> None:
@@ -134,6 +158,22 @@ def test_one_of_two_processes_waits_for_the_other(processes: tuple[Program, Prog
     page = late.overview("traced")
     assert verdict(page) == "host-bound" and late.function in first(page).title
     assert verdict(late.overview("untraced")) == "untraced"
+
+
+@pytest.mark.parametrize("way", ["traced", "untraced"])
+def test_collectives_of_devices_on_the_cpu(
+    way: str, program: Callable[[str], Program], processes: tuple[Program, Program]
+) -> None:
+    page = program("eight devices").session(way).page(COLLECTIVES)
+    rows = rows_by(page, "all")
+    assert (len(page.cores), rows.kind, rows.groups, rows.count.tolist()) == (8, ("all-reduce",), ("1×8",), [9.0])
+    assert present(page.exposed_ps) > 0 and present(page.waiting_ps) > 0 and page.statement.startswith("Exposed ")
+    exposed = present(program("eight devices").overview(way).account).fraction("collective_transfer")
+    reasons = [of for of in program("eight devices").overview(way).findings if of.kind == "collective"]
+    assert len(reasons) == (exposed >= LEAST) and all("psum_invariant" in reason.title for reason in reasons)
+    page = processes[0].session(way).page(COLLECTIVES)
+    assert page.lacks_partners and page.waiting_ps is None and present(page.exposed_share) > 0.5
+    assert np.isnan(rows_by(page, "all").waiting_ps).all()
 
 
 @pytest.mark.parametrize("way", ["traced", "untraced"])
@@ -152,6 +192,8 @@ def test_beside_each_other_the_late_process_is_named(
     where = processes[1].function if way == "traced" else NOT_TRACED
     assert finding.title == f"first waits for second, which is {'in ' * (way == 'traced')}{where}"
     assert present(finding.worth_fraction) == pytest.approx(processes[1].truth.fraction[way], abs=NEAR)
+    collectives = Session(open_logdir(str(tmp_path)).find_run(None)).page(COLLECTIVES)
+    assert "waits for second:" in collectives.statement and not collectives.lacks_partners
     assert present(page.account).step_ps == pytest.approx(
         sum(step.duration_ps for step in page.steps) / len(page.steps)
     )

@@ -18,11 +18,13 @@ _HIDDEN_STATS = {"_pt", "_p", "_ct", "_c", "_a", "_r", "flow", "flops", "program
 _HIDDEN_EVENTS = {"MemoryAllocation", "MemoryDeallocation"}
 
 
-def xprof_trace(space: XSpace, host: str = "") -> bytes:
+def xprof_trace(space: XSpace, host: str = "", grouped: bool = False) -> bytes:
     """The trace that the profiler writes beside a profile: every value as text, nothing of asynchronous ops.
 
     Args:
         host: stands before the names of processes, as in XProf's trace of several hosts; empty for none.
+        grouped: whether an annotation that numbers a step has the number in its name, and events the group of the step
+            that they are in, as in XProf's trace of one host.
     """
     names: list[Event] = []
     slices: list[Event] = []
@@ -38,9 +40,21 @@ def xprof_trace(space: XSpace, host: str = "") -> bytes:
             if line.name != b"Async XLA Ops":
                 start = line.timestamp_ns * 1000
                 slices += [event for each in line.events if (event := _slice(plane, each, pid, tid, start))]
+    if grouped:
+        _group(slices)
     head = '{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":['
     texts = [json.dumps(event, separators=(",", ":")) for event in names + slices]
     return "".join([head, *(f"{text}," for text in texts), "{}]}"]).encode()
+
+
+def _group(slices: list[Event]) -> None:
+    steps = [event for event in slices if "step_num" in event["args"]]
+    for step in steps:
+        step["name"] += f" {step['args']['step_num']}"
+    for event in slices:
+        for number, step in enumerate(steps):
+            if step["ts"] <= event["ts"] < step["ts"] + step["dur"]:
+                event["args"] |= {"group_id": str(number), "step_name": step["name"]}
 
 
 def _named(pid: int, tid: int, name: str) -> Event:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.support.build import PlaneBuilder, summary_of
 from tests.support.made.serving import five_requests, modules_profile, read_requests, serving_profile
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import table_rates
@@ -15,6 +16,7 @@ from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.inference import inference
 from tpuprof.parsers.pages.overview.ledger import StepAccount, step_account
 from tpuprof.parsers.pages.overview.model import Bottleneck, Environment, Overview, Performance, Share, Step, TopOp
+from tpuprof.parsers.pages.overview.overview import overview
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, op_owners, owner_index
 from tpuprof.parsers.steps.ledger import Ledger
 from tpuprof.parsers.steps.model import StepTime
@@ -252,6 +254,20 @@ def serving_overview() -> Overview:
     page = inference([read_requests(modules_profile([runs, runs]))], ["host0"], is_training=False)
     modules = tuple(replace(row, inputs=inputs[row.name]) for row in page.modules)
     return replace(inference_overview(), inference=replace(page, modules=modules, rows=modules))
+
+
+def annotated_overview() -> Overview:
+    """Of a program on the CPU that marks no steps, and annotates what answers requests."""
+    host = PlaneBuilder.alone("/host:CPU")
+    thread = host.line("python")
+    for name, count, duration in (("request", 27, 60), ("health", 9, 10)):
+        for at in range(count):
+            begin = 100 * at + (70 if name == "health" else 0)
+            host.event(thread, host.event_id(name), begin * 10**6, duration * 10**6)
+            launch = host.event_id("PjitFunction(forward)")
+            host.event(thread, launch, (begin + 2) * 10**6, 5 * 10**6)
+            host.event(thread, host.event_id("dot.1"), (begin + 3) * 10**6, 2 * 10**6, hlo_op="dot.1", program_id=1)
+    return overview([summary_of(host.space)])
 
 
 def requests_overview() -> Overview:

@@ -178,7 +178,7 @@ def chip(number: int, second: int) -> Device:
 
 OTHERS: dict[str, tuple[Make, list[str], str]] = {
     "runs": (runs_app, ["R"], "jit_train_step"),
-    "kernels": (made_app(gpu_profile().SerializeToString()), ["3", "V"], "cutlass"),
+    "kernels": (made_app(gpu_profile().SerializeToString()), ["3", "V", "V"], "cutlass"),
     "sparse-core": (made_app(sparse_profile((BOUND,), 2).SerializeToString()), ["3", "V"], "[SparseCore]"),
     "counters": (made_app(with_readings("TPU v7x")), ["3", "V", "j"], "[Units]"),
     "oom": (oom_app, ["2"], "OVER BY"),

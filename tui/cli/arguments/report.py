@@ -25,6 +25,11 @@ OWNER_GROUPS = ("input", "host", "collective", "transfer", "copy", "loss", "wait
 _MILLISECONDS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})")
 
 
+def _add_requests(parser: UsageParser) -> None:
+    words = "of the page inference: the annotation of the host whose spans are taken for requests"
+    parser.add_argument("--requests", metavar="NAME", help=words)
+
+
 def report_parser() -> UsageParser:
     """The arguments of the command."""
     what = "Prints a page to standard output. Times and sizes in JSON and CSV have their unit in the key."
@@ -55,6 +60,7 @@ def report_parser() -> UsageParser:
     without = "of the page ledger: the step without these owners of its time, or groups of them, with commas between; "
     without += f"groups: {', '.join(OWNER_GROUPS)}; of the page findings: without kinds that are owners"
     parser.add_argument("--without", metavar="OWNERS", help=without)
+    _add_requests(parser)
     by = f"of the page ledger: a row for each {', '.join(DIVIDED_BY)} (scope: of framework ops, such as a layer); "
     by += f"of the page live-arrays what is put together: {', '.join(GROUPED_BY)} (default: source)"
     parser.add_argument("--by", choices=(*DIVIDED_BY, *GROUPED_BY), metavar="BY", help=by)

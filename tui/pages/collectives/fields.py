@@ -7,7 +7,7 @@ from typing import Any
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.collectives.bandwidth import NO_GROUPS, NO_PEAK, NO_SIZE
 from tpuprof.parsers.collectives.model import DCN
-from tpuprof.parsers.pages.collectives.model import NO_LATE, Rows
+from tpuprof.parsers.pages.collectives.model import NO_LATE, NO_PARTNERS, Rows
 from tpuprof.tui.draw.format import UNKNOWN, duration
 from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey
 from tpuprof.tui.draw.table import Cells, by_row, each
@@ -156,7 +156,10 @@ _AXIS = "the mesh axis of its groups where the compiled HLO names it, else by ho
 _DCN = "DCN: between slices"
 _GROUPS = "replica groups and the devices of each, or the pairs of a permute; all: one group of all devices"
 _UNTOLD = "neither the op's text nor the compiled HLO tells, or they differ"
-_NETWORK = "ICI: links between the chips of a slice; DCN: the data centre's network between slices"
+_NETWORK = (
+    "ICI: links between the chips of a slice; DCN: the data centre's network between slices; devices: what lies "
+    "between GPUs, or between devices on the host's CPU"
+)
 _DIRECTION = "forward, backward, or recomputed, by the names of its framework ops"
 _ASYNC = "whether it, or one that the row sums, is a start and a done, between which a core can work"
 _PAYLOAD = "size of its data a step and core, as nccl-tests count it: the result's, of a reduce-scatter the input's"
@@ -208,7 +211,7 @@ _FIELDS: tuple[Field[CollectiveRows], ...] = (
     _field("hidden_time_ms", TIME_MS, "hidden_ps", "the part of it in which the core computes or copies", "hidden", 8),
     _field("exposed_time_ms", TIME_MS, "exposed_ps", _EXPOSED, "exposed", 8, style=_exposed_style),
     _field("beside_time_ms", TIME_MS, "stalled_ps", _BESIDE, "beside", 8),
-    _field("waiting_time_ms", TIME_MS, "waiting_ps", _WAITING, "waiting", 8),
+    _field("waiting_time_ms", TIME_MS, "waiting_ps", _WAITING, "waiting", 8, null=NO_PARTNERS),
     _field("hidden_percent", SHARE_PERCENT, "hidden_share", _HIDDEN_SHARE, "hidden", null=_NO_TIME),
     _field("late_core", TEXT, "late", _LAST, "late core", 10, null=NO_LATE, name="late", title="late", cells=_late),
     _field("late_by_ms", TIME_MS, "late_ps", "by how much it is late", "late by", null=NO_LATE),

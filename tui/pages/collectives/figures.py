@@ -32,7 +32,7 @@ def steps_of(page: CollectivesPage) -> list[CollectiveStep]:
     return [CollectiveStep(*row) for row in zip(page.step_names, *columns, strict=True)] if not page.why_none else []
 
 
-_OUTSIDE = "where all collectives run outside of the steps, the longest core's whole time"
+_OUTSIDE = "where all collectives run outside of the steps, on GPUs and on the CPU, the longest core's whole time"
 STEPS = object_table(
     "steps",
     (
@@ -124,7 +124,11 @@ def _steps(page: CollectivesPage) -> int | None:
     return len(page.step_names) if page.has_steps else None
 
 
-_STEP_TIME = f"mean duration of a step on its slowest core; {_OUTSIDE}"
+def _step_time(page: CollectivesPage) -> float | None:
+    return page.step_time_ps if page.has_steps else None
+
+
+_STEP_TIME = "mean duration of a step on its slowest core; where all collectives run outside of the steps, unknown"
 
 METRICS: tuple[Metric[CollectivesPage], ...] = (
     attribute("log_line", VERBATIM, "how much is hidden and exposed, in a line for logs"),
@@ -136,7 +140,7 @@ METRICS: tuple[Metric[CollectivesPage], ...] = (
     _part("exposed_time_ms", TIME_MS, "exposed_ps", _EXPOSED_TIME, "exposed"),
     _part("beside_time_ms", TIME_MS, "stalled_ps", _BESIDE_TIME, "beside"),
     _part("waiting_time_ms", TIME_MS, "waiting_ps", _WAITING_TIME, "waiting for late cores"),
-    attribute("step_time_ms", TIME_MS, _STEP_TIME, "step", null="no device, or no step"),
+    Metric("step_time_ms", TIME_MS, _step_time, _STEP_TIME, null="no device, or no step", heading="step"),
     attribute("peak_gigabytes_per_second", RATE, _PEAK, "peak of the links, GB/s", null=NO_PEAK, name="peak"),
     Metric("core_count", COUNT, lambda page: len(page.cores), "cores that the means are over"),
     Metric("step_count", COUNT, _steps, "steps that the means are over", "each core's whole time counts as one step"),

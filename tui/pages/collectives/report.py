@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tpuprof.parsers.pages.collectives.model import CollectivesPage, Rows
+from tpuprof.parsers.pages.collectives.model import NO_PARTNERS, ONE_STEP, CollectivesPage, Rows
 from tpuprof.parsers.pages.collectives.rows import rows_by, single, why_unknown
 from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.collectives.fields import GROUPS, SINGLE, CollectiveRows
@@ -43,6 +43,10 @@ def declare(page: CollectivesPage, request: ReportRequest) -> Declared:
     groups, each = groups_of(page), single_of(page)
     shown = Section(GROUPS, groups, "Collectives", request.most_rows)
     why = {figure.key: page.why_none for figure in METRICS if figure.null and figure.read(page) is None}
+    if not page.has_steps and not page.why_none:
+        why["step_time_ms"] = ONE_STEP
+    if page.lacks_partners and not page.why_none:
+        why["waiting_time_ms"] = NO_PARTNERS
     for table, rows in ((GROUPS, groups.rows), (SINGLE, each.rows)):
         why |= {f"{table.key}[].{key}": reason for key, reason in why_unknown(page, rows).items()}
     title, ran_on = f"Collectives of {request.run.name}", [f"ran on: {page.device_type}"] if page.device_type else ()

@@ -63,6 +63,9 @@ def input_headline(page: InputPipelinePage, pen: Pen) -> list[Line]:
     return layout.hstack(blocks, widths)
 
 
+_SAME_PERCENT = 0.1  # percent by which two shares may differ that are said to be the same
+
+
 def _wait_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
     label: list[Span] = [("WAITS FOR INPUT", "dim")]
     waiting = page.bottleneck.input_percent
@@ -70,7 +73,14 @@ def _wait_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
         return [label, [(UNKNOWN, "dim")], [("unknown", "dim")]]
     key: StyleKey = "good" if waiting < 5 else "bad" if waiting >= 20 else "warn"
     filled, empty = small_bar(waiting / 100, 12, glyphs)
-    return [label, [(percent(waiting), key), (" of step time", "dim")], [(filled, key), (empty, "rule")]]
+    of = " step to step" if _is_between_steps(page) else " of step time"
+    return [label, [(percent(waiting), key), (of, "dim")], [(filled, key), (empty, "rule")]]
+
+
+def _is_between_steps(page: InputPipelinePage) -> bool:
+    """Whether most of the wait lies between the steps: no step waits for as much of its time as the program does."""
+    share, within = page.bottleneck.input_percent, page.infeed_percent
+    return share is not None and within is not None and share >= within.maximum + _SAME_PERCENT
 
 
 def _range_card(page: InputPipelinePage, glyphs: Glyphs) -> _Card:
@@ -100,7 +110,6 @@ _SIGNS: Mapping[str, tuple[str, StyleKey]] = {
     "device": ("NOT INPUT-BOUND", "good"),
     "unknown": ("UNKNOWN", "warn"),
 }
-_SAME_PERCENT = 0.1  # percent by which two shares may differ that are said to be the same
 
 
 def input_verdict(page: InputPipelinePage, pen: Pen, most: int | None = None) -> list[Line]:
@@ -114,6 +123,10 @@ def input_verdict(page: InputPipelinePage, pen: Pen, most: int | None = None) ->
         apart = any((each.percent_maximum or 0) - (each.percent_average or 0) >= _SAME_PERCENT for each in page.steps)
         core = " on the core that waits most" if apart else ""
         statement = f"{percent(share)} of step time waits for input{core}{of_mean}."
+        if _is_between_steps(page):
+            statement = (
+                f"{page.bottleneck.statement} Within the steps it is {percent(mean)}: the rest lies between them."
+            )
     elif page.bottleneck.classification == "device" and page.bottleneck.idle_percent is not None:
         idle = percent(max(0.1, page.bottleneck.idle_percent))
         statement = f"At most {idle} of step time waits for input: the device is idle no longer than that."
@@ -167,7 +180,10 @@ def wait_detail(steps: Sequence[StepWait], index: int, is_cursor: bool, pen: Pen
     if step.wait_ps is None:
         return pen.fit([*spans, (", waiting for input unknown", "dim")])
     if step.core is None:
-        return pen.fit([*spans, (", no core waits for input", "dim")])
+        if not step.wait_ps:
+            return pen.fit([*spans, (", no core waits for input", "dim")])
+        share: Span = (f" = {percent(step.percent_maximum)}", "class.host")
+        return pen.fit([*spans, (", waits ", "dim"), (duration(step.wait_ps, pen.glyphs.is_ascii), "text"), share])
     spans += [(", waits ", "dim"), (duration(step.wait_ps, pen.glyphs.is_ascii), "text")]
     spans += [(f" = {percent(step.percent_maximum)}", "class.host"), (" on ", "dim")]
     spans += [(step.core, "text")]
@@ -254,7 +270,7 @@ def _op_row(page: InputPipelinePage, row: int, selected: bool, pen: Pen) -> Line
     indent = "  " * min(stage.depth, _DEEPEST)
     name = cut_middle(stage.label, max(1, room - len(indent)), pen.glyphs)
     short, style = _PARTS[op.category]
-    category = f"{op.category:<18} " if wide else f"{short:<10} " * (pen.width >= NARROW)
+    category = f"{op.kind:<18} " if wide else f"{short:<10} " * (pen.width >= NARROW)
     cells = _figure_cells(pen.width)
     words = row_words(OPS, tuple(cells), page.ops, stage.op, ascii_only)
     metrics = " ".join(f"{text:>{size}}" for text, size in zip(words, cells.values(), strict=True))

@@ -99,7 +99,7 @@ OPS: Table[Sequence[InputOp]] = object_table(
         attribute("total_time_percent", PERCENT, "of its group's self time", "total %", name="total_percent"),
         attribute("self_time_ms", TIME_MS, _SELF, "self", name="self_ps"),
         attribute("self_time_percent", PERCENT, "of its group's self time", "self %", name="self_percent"),
-        attribute("category", VERBATIM, "what the op does", "category"),
+        attribute("category", VERBATIM, "what the op does", "category", name="kind"),
         attribute("group", VERBATIM, "input_op: as XProf lists them; device_feed: hands input to the device"),
     ),
     (

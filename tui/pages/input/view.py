@@ -49,7 +49,7 @@ class InputPipelineTab(StepGraphTab[InputPipelinePage]):
         return {"ops": [page.ops[stage.op].name for stage in page.stages]}
 
     def _searched(self, page: InputPipelinePage) -> Mapping[Panel, Sequence[str]]:
-        return {"ops": [f"{page.ops[stage.op].name}\n{page.ops[stage.op].category}" for stage in page.stages]}
+        return {"ops": [f"{page.ops[stage.op].name}\n{page.ops[stage.op].kind}" for stage in page.stages]}
 
     def _sections(self, page: InputPipelinePage) -> Sequence[Section]:
         return sections(page)
@@ -64,7 +64,7 @@ class InputPipelineTab(StepGraphTab[InputPipelinePage]):
         if place.panel == "steps":
             return wait_detail(page.steps, place.index, True, pen)
         op = page.ops[page.stages[place.index].op]
-        kind = f"  {pen.glyphs.dot} {op.category}"
+        kind = f"  {pen.glyphs.dot} {op.kind}"
         name = cut_middle(op.name, max(1, pen.width - 5 - len(kind)), pen.glyphs)
         return pen.fit([(" op ", "dim"), (name, "strong"), (kind, "dim")])
 

@@ -183,7 +183,7 @@ def _why_slow(page: Overview, pen: Pen, height: int | None, cursor: Cursor) -> l
 
 def _latencies(page: Overview, pen: Pen, height: int) -> list[Line]:
     """Latency at percentiles, taken apart, and where there is room for it a histogram; so many lines and a heading."""
-    if page.inference is None:
+    if page.inference is None or page.inference.source is None:
         return []
     whole = len(page.inference.percentiles) + 2
     lines = drawing.session_latencies(page.inference, pen, min(height, whole) - 1)

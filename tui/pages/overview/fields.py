@@ -57,13 +57,17 @@ def _percent(key: str, short: str, meaning: str, heading: str = "", name: str = 
 
 
 _DUTY = "time of the capture in which a chip runs an op that neither waits nor moves data for the host"
+_IDLE = (
+    "time of the capture in which a core ran no op; of GPUs, time from the first event of each to its last, over those "
+    "that ran something: so not a share of the steps"
+)
 _FLOPS = "model FLOPs of all ops by the compiler's count over the capture, of the device's peak"
 _BYTES = "bytes that ops move to and from HBM by the compiler's count over the capture, of the device's peak"
 _LARGER = "the larger of FLOPS utilization and memory bandwidth utilization: how near the program is to its roof"
 _OF_HBM = "memory bandwidth utilization, of peak"
 ACTIVITY = (
     _percent("device_duty_cycle_percent", "duty cycle", _DUTY, "device duty cycle"),
-    _percent("device_idle_percent", "device idle", "time of the capture in which a core ran no op"),
+    _percent("device_idle_percent", "device idle", _IDLE),
     _percent("host_idle_percent", "host idle", "time of the host's threads in which they ran no framework op"),
 )
 COUNTERS = (
@@ -251,7 +255,7 @@ INFERENCE = (
 
 
 def _latencies_of(page: Overview) -> InferencePage | None:
-    return page.inference if page.infers else None
+    return page.inference if page.infers and page.inference is not None and page.inference.source is not None else None
 
 
 _NO_SESSIONS = "a training program, or one without requests and runs of modules"

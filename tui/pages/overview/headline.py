@@ -206,6 +206,12 @@ def latency_line(page: Overview, pen: Pen) -> list[Line]:
     inference = page.inference
     if inference is None or not page.infers:
         return []
+    if inference.source is None:
+        offer = inference.offers[0]
+        words = (
+            f"  {count(offer.sessions)} spans of {pen.text(offer.subject)} may be taken for requests (report inference)"
+        )
+        return [pen.fit([(" LATENCY", "dim"), (words, "dim")])]
     subject = pen.text(inference.subject.partition("(")[0])
     what = "requests" if inference.source == "requests" else f"runs of {subject}"
     tail: Span = (f"  of {count(inference.sessions)} {what}", "dim")

@@ -37,7 +37,7 @@ from tpuprof.tui.widgets.tab import CursorMoved, Jump, PageWanted, Payload
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.findings.finding import JumpTarget
-    from tpuprof.parsers.pages.inference import LatencyRow
+    from tpuprof.parsers.pages.inference import InferencePage, LatencyRow
     from tpuprof.parsers.steps.ledger import Ledger
     from tpuprof.tui.report.describe import Section
 
@@ -133,6 +133,8 @@ class OverviewTab(StepGraphTab[Overview]):
     def __init__(self, look: ScreenLook, *, id: str) -> None:
         super().__init__(look, id=id)
         self._wants_latencies = False
+        self._taken: str | None = None
+        """The annotation whose spans are taken for requests."""
         self._measured: Overview | None = None
         """The page as it was read: without what is left of owners' times where some are taken away."""
         self._ledger: Ledger | None = None
@@ -140,7 +142,7 @@ class OverviewTab(StepGraphTab[Overview]):
 
     def _composed(self, page: Overview, width: int, height: int, cursor: Cursor) -> ComposedGraph:
         if self._shows_latencies and page.inference is not None:
-            shown = replace(page.inference, warnings=page.warnings)
+            shown = replace(self._latencies_of(page.inference), warnings=page.warnings)
             return drawing.compose(shown, Pen(width, self.look.glyphs), height, cursor)
         return compose(page, Pen(width, self.look.glyphs), height, cursor, self._what_if)
 
@@ -162,7 +164,13 @@ class OverviewTab(StepGraphTab[Overview]):
     @property
     def note(self) -> str:
         """What a session is, where latencies are shown."""
-        return self._page.inference.note if self._shows_latencies and self._page and self._page.inference else ""
+        if not self._shows_latencies or self._page is None or self._page.inference is None:
+            return ""
+        return self._latencies_of(self._page.inference).note
+
+    def _latencies_of(self, page: InferencePage) -> InferencePage:
+        """The page with the sessions that were chosen last, where it has them."""
+        return page.chosen(self._taken) or page
 
     @property
     def keys(self) -> Sequence[KeyRow]:
@@ -171,7 +179,8 @@ class OverviewTab(StepGraphTab[Overview]):
         if self._shows_latencies:
             short = "module", "", "details"
             first, *others = motion_keys("module", "", "Details of the module", ends="one", short=short)
-            return (first, KeyRow("v", "overview"), *others, KeyRow("i", "figures"))
+            offers = [KeyRow("b", "requests")] * ("group" in self.commands)
+            return (first, KeyRow("v", "overview"), *offers, *others, KeyRow("i", "figures"))
         if "what_if" in self.commands:
             owners, taken = self._owners_here, self._what_if
             words = "put back" if owners and taken.takes(owners) else "what if"
@@ -270,6 +279,8 @@ class OverviewTab(StepGraphTab[Overview]):
         if page is None:
             return ()
         always += ("latencies",) if page.inference is not None else ()
+        if self._shows_latencies and page.inference is not None and page.inference.offers:
+            always += ("group",)
         if place is None or self._shows_latencies:
             return always
         if page.account is not None and place.panel in ("findings", "owners"):
@@ -284,10 +295,21 @@ class OverviewTab(StepGraphTab[Overview]):
         """Shows latencies, or the overview with its graph again; the step without some owners; or all figures."""
         if name == "what_if":
             return self._take_away()
+        if name == "group":
+            return self._take_next()
         if name != "latencies":
             return super().command(name, by)
         self._show_latencies(not self._shows_latencies)
         return ""
+
+    def _take_next(self) -> str:
+        """Takes the spans of the next annotation for requests, after the last one none."""
+        page = self._page.inference if self._page is not None else None
+        names: list[str | None] = [None, *(offer.subject for offer in page.offers)] if page is not None else [None]
+        at = names.index(self._taken) if self._taken in names else 0
+        self._taken = names[(at + 1) % len(names)]
+        self.redraw()
+        return "" if self._taken is None else f"sessions are the spans of {self._taken}"
 
     def _show_latencies(self, wanted: bool) -> None:
         page, self._wants_latencies = self._page, wanted

@@ -39,6 +39,8 @@ _OF_STREAM = re.compile(r" - from #\d+$", re.ASCII)
 _WITH_HOST = re.compile(r"(\S+) (/(?:device|host):.*)", re.DOTALL)
 """A process with its host in front, as XProf names them: ``host0 /device:TPU:0``."""
 _HOST, _STEP_NUMBER, _ROOT = "/host:CPU", "step_num", "_r"
+_GROUP, _STEP_NAME, _NUMBERED = "group_id", "step_name", re.compile(r" \d+\Z", re.ASCII)
+"""What XProf adds to events when it groups them by steps."""
 _LONG_NAME, _MODEL_FLOPS, _FLOPS = "long_name", "model_flops", "flops"
 _BYTES, _BREAKDOWN, _UNREADABLE = "bytes_accessed", "memory_access_breakdown", b"\xff"
 """Bytes by memory are there, and hidden: without them all bytes would count as HBM's."""
@@ -137,11 +139,15 @@ class _Space:
         self.stats: list[str] = []
         self._stat_ids: dict[str, int] = {}
         self._ops: dict[int, tuple[bytes, list[int]]] = {}
+        self.names_of_processes = _of_first_host(threads.processes)
+        self.numbered: set[int] = set()
+        """Keys of annotations to whose names XProf added the number of the step that they mark."""
+        self.has_device = any(name.startswith("/device:") for name in self.names_of_processes.values())
 
     def spans(self) -> list[Span]:
         """Spans of the spool that are the XSpace, in order."""
         members: dict[str, list[tuple[object, object, Thread]]] = {}
-        names = _of_first_host(self._threads.processes)
+        names = self.names_of_processes
         for (pid, tid), thread in self._threads.threads.items():
             members.setdefault(names.get(pid) or f"process {pid}", []).append((pid, tid, thread))
         out: list[Span] = []
@@ -170,7 +176,8 @@ class _Space:
             parts = self.keys[key]
             middle = (len(parts) + 1) // 2
             args = dict(zip(parts[1:middle], parts[middle:], strict=True))
-            shown, long_name = _bytes(parts[0]), args.pop(_LONG_NAME, None)
+            name = _NUMBERED.sub("", str(parts[0])) if key in self.numbered else parts[0]
+            shown, long_name = _bytes(name), args.pop(_LONG_NAME, None)
             if _MODEL_FLOPS in args:  # XProf hides the others, which differ for narrow types alone
                 args.setdefault(_FLOPS, args[_MODEL_FLOPS])
             body = wire.message(_METADATA_NAME, shown if long_name is None else _bytes(long_name))
@@ -200,10 +207,14 @@ class _Plane:
         """Metadata ids of names of stats, and of texts that stats refer to."""
         self._events: dict[tuple[int, int], int] = {}
         """Metadata ids of events, by key and program."""
+        self._is_numbered = False
 
     def spans(self) -> list[Span]:
         """Spans that are the plane, its tag and length included."""
         lines = self._kept_lines()
+        if self._name == _HOST and not self._space.has_device:
+            for _, _, thread in lines:
+                self._find_numbered(thread)
         runs = self._module_runs(lines)
         body: list[Span] = []
         for tid, name, thread in lines:
@@ -252,7 +263,10 @@ class _Plane:
         order = order[duration[order] >= 0]
         row = np.full(len(start), -1, np.int64)
         row[order] = np.arange(len(order))
-        columns = list(self._columns(self._with_roots(thread.values()), row))
+        values = thread.values()
+        if self._is_numbered:  # groups are made again, as of the profile
+            values = {name: column for name, column in values.items() if name not in (_GROUP, _STEP_NAME)}
+        columns = list(self._columns(self._with_roots(values), row))
         start, duration, key = start[order], duration[order], key[order]
         ids = self._ids(key, start, runs)
         number = tid if isinstance(tid, int) else 0
@@ -261,6 +275,19 @@ class _Plane:
         events = [self._space.spool.append(data) for data in wire.events(ids, start, duration, columns)]
         size = len(head) + sum(end - begin for begin, end in events)
         return [self._space.spool.append(wire.header(_LINES, size) + head), *events]
+
+    def _find_numbered(self, thread: Thread) -> None:
+        """Notes the keys of a line's annotations that mark steps and are called as their step (`_STEP_NAME`)."""
+        values = thread.values()
+        marks, named = values.get(_STEP_NUMBER), values.get(_STEP_NAME)
+        if marks is None or named is None:
+            return
+        _, _, key = thread.columns()
+        for at in np.flatnonzero(np.isin(named.rows, marks.rows) & (named.kind == KIND_REF)).tolist():
+            of = int(key[named.rows[at]])
+            if self._space.keys[of][0] == self._space.texts[int(named.value[at])]:
+                self._space.numbered.add(of)
+                self._is_numbered = True
 
     def _with_roots(self, values: dict[str, Values]) -> dict[str, Values]:
         """The arguments of a line's events, with the mark of those that begin a step: a trace hides it."""

@@ -1,7 +1,11 @@
-"""A loader that sleeps for 60 ms a batch on the step's own thread; the healthy twin's batches are there already."""
+"""A loader that sleeps for 60 ms a batch on the step's own thread; the healthy twin's batches are there already.
+
+With ``--between`` the loop asks for a batch before it marks the step.
+"""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 
@@ -24,11 +28,15 @@ def loop(count: int) -> None:
     """Trains."""
     batches = load(not given.healthy)
     for number in range(count):
+        if is_between:
+            batch = next(batches)
         with step(number):
-            forward(next(batches)).block_until_ready()
+            forward(batch if is_between else next(batches)).block_until_ready()
 
 
 if __name__ == "__main__":
+    is_between = "--between" in sys.argv
+    sys.argv = [each for each in sys.argv if each != "--between"]
     given = arguments()
     planted = Planted("ops") if given.healthy else Planted.of("input", load)
     forward, _ = products(count=32 if given.healthy else 2)

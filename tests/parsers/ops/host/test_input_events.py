@@ -155,6 +155,11 @@ def test_an_iterator_holds_up_only_the_thread_that_drives_the_device() -> None:
     assert waits(ahead) == [(0, 300), (310, 320)]  # no thread is seen to drive the device
 
 
+def test_a_pipeline_on_the_steps_own_thread_is_waited_for() -> None:
+    assert waits([("Iterator::Root::Map", 0, 10), ("PjitFunction(step)", 10, 20)]) == [(0, 10)]
+    assert waits([("Iterator::Root::Map", 0, 10)], [("PjitFunction(step)", 10, 20)]) == []
+
+
 @pytest.mark.parametrize(
     "call", ["$weights.py:40 push", "$ppo.py:9 sync_weights", "$ckpt.py:2 restore", "$rl.py:1 update_params"]
 )

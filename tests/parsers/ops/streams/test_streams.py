@@ -16,6 +16,7 @@ from tpuprof.parsers.ops.host.events import read_threads
 from tpuprof.parsers.ops.streams.attribution import OP_STATS, copy_kind, kernel_name, outermost_annotation
 from tpuprof.parsers.ops.streams.devices import StreamDevice, cpu_device, read_gpus, runs_on_cpu
 from tpuprof.parsers.ops.streams.kernels import launch, merged_kernels, uses_tensor_cores
+from tpuprof.parsers.pages.ops.sources import sources_page
 from tpuprof.parsers.session.pages import OPS
 
 US = 1_000_000
@@ -296,3 +297,25 @@ def test_the_first_program_of_a_process_has_the_id_0(tmp_path: Path) -> None:
     page = session_of(space, tmp_path).page(OPS)
     assert set(page.program) == {"jit_step(0)"} and set(page.table.category) == {"loop fusion"}
     assert set(page.table.framework_op) == {"jit(step)/mlp/add:", "jit(step)/mlp/tanh:"}
+
+
+@pytest.mark.parametrize("has_product", [True, False])
+def test_a_fusion_on_the_cpu_counts_as_the_product_in_it(has_product: bool, tmp_path: Path) -> None:
+    space = cpu_profile(1, [], [("fusion.1", 10, 40)])
+    proto = HloProto()
+    proto.hlo_module.name, proto.hlo_module.id = b"jit_step", 7
+    inner = proto.hlo_module.computations.add(name=b"fused", id=2)
+    for number, opcode in enumerate((b"dot" if has_product else b"add", b"reduce"), 10):
+        each = inner.instructions.add(name=opcode, opcode=opcode, id=number)
+        each.metadata.op_name = b"jit(step)/dot_general" if opcode == b"dot" else b"jit(step)/reduce_max"
+        each.metadata.source_file, each.metadata.source_line = b"model.py", number
+    main = proto.hlo_module.computations.add(name=b"main", id=1)
+    fusion = main.instructions.add(name=b"fusion.1", opcode=b"fusion", id=1, fusion_kind=b"kCustom")
+    fusion.called_computation_ids.append(2)
+    fusion.metadata.op_name = b"jit(step)/reduce_max"
+    stats: dict[str, StatInput] = {"Hlo Proto": proto.SerializeToString(), "program_id": 7}
+    PlaneBuilder(space, "/host:metadata", 0).event_id("jit_step(7)", "", **stats)
+    page = session_of(space, tmp_path).page(OPS)
+    expected = ("jit(step)/dot_general:", "compute") if has_product else ("jit(step)/reduce_max:", "vector")
+    assert (page.table.framework_op[0], page.op_class[0]) == expected
+    assert [line for line in sources_page(page).source if line] == ["model.py:10"] * has_product

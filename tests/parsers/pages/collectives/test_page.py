@@ -16,7 +16,7 @@ from tpuprof.parsers.files.logdir import HostFile
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts import reader as reader_module
 from tpuprof.parsers.hosts.reduction import Reduction, reduce_host
-from tpuprof.parsers.pages.collectives.model import CUT, GPUS, NEVER_SEEN, NO_COLLECTIVE, OUTSIDE, CollectivesPage
+from tpuprof.parsers.pages.collectives.model import CUT, NEVER_SEEN, NO_COLLECTIVE, OUTSIDE, CollectivesPage
 from tpuprof.parsers.pages.collectives.rows import BYS, rows_by, single, why_unknown
 from tpuprof.parsers.session.pages import COLLECTIVES, OPS, OVERVIEW, SUMMARIES
 from tpuprof.parsers.session.session import Session
@@ -205,7 +205,6 @@ def test_why_there_are_none(tmp_path: Path) -> None:
     assert page.exposed_ps is None and page.hidden_share is None and page.waiting_ps is None
     assert page.statement == f"No collectives: {NO_COLLECTIVE}."
     assert page.log_line == f"no collectives: {NO_COLLECTIVE}"
-    assert GPUS not in page.statement
     (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString()[:-9])
     assert session_at(tmp_path / "host0.xplane.pb").page(COLLECTIVES).why_none == NO_COLLECTIVE + CUT
 

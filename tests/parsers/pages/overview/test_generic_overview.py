@@ -14,7 +14,7 @@ from tpuprof.parsers.pages.input.model import InputPipelinePage
 from tpuprof.parsers.pages.overview.generic_overview import generic_overview
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.session.pages import INPUT, OVERVIEW
-from tpuprof.parsers.steps.generic.step_events import GenericStep, GenericSummary
+from tpuprof.parsers.steps.generic.step_events import GenericStep, GenericSummary, GpuBusy
 from tpuprof.parsers.steps.model import GenericBreakdown
 
 MS = 1_000_000_000
@@ -69,11 +69,36 @@ def page_of(*, compute: int, input_: int = 0, other: int = 0, collectives: int =
         )
         for at in range(steps)
     ]
+    return page_with(GenericSummary(2, "GPU", tuple(each), 0, 0, compute * MS, None))
+
+
+def page_with(gpu: GenericSummary) -> Overview:
+    """A page of one host."""
     empty = XSpace()
     empty.planes.add(name=b"/host:CPU").lines.add(name=b"main")
     summary = summarise(trace_of(empty), "host0")
-    gpu = GenericSummary(2, "GPU", tuple(each), 0, 0, compute * MS, None)
     return generic_overview([replace(summary, generic=gpu)])
+
+
+def test_of_launching_and_input_the_larger_comes_first() -> None:
+    step = GenericStep("0", 0, 0, 100 * MS, GenericBreakdown(60 * MS, 0, 0, 11 * MS, 0, 0, kernel_launch_ps=17 * MS))
+    assert (
+        page_with(GenericSummary(1, "GPU", (step,), 0, 0, 0, None))
+        .bottleneck.next_steps[0]
+        .startswith("Reduce the time to launch kernels first")
+    )
+    assert page_of(compute=89, input_=11).bottleneck.next_steps == ("Reduce the input time first.",)
+
+
+def test_which_gpus_worked() -> None:
+    step = GenericStep("0", 0, 0, 100 * MS, GenericBreakdown(60 * MS, 0, 0, 11 * MS, 0, 0))
+    busy = (GpuBusy(0, 0, 0), GpuBusy(1, 5 * MS, 90 * MS), GpuBusy(4, 60 * MS, 90 * MS))
+    warnings = page_with(GenericSummary(3, "GPU", (step,), 0, 0, 0, None, busy)).warnings
+    assert any(
+        "2 of 3 GPUs ran something: host0:4, host0:1, the one with most time first" in words for words in warnings
+    )
+    warnings = page_with(GenericSummary(2, "GPU", (), 0, 0, 0, None, busy[1:])).warnings
+    assert not any("GPU" in words for words in warnings)
 
 
 @pytest.mark.parametrize(

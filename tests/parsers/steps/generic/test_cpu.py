@@ -6,10 +6,11 @@ import numpy as np
 
 from tests.support.build import PlaneBuilder, present, summary_of
 from tests.support.gpus import US, cpu_profile
+from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.ops.framework_ops import framework_ops_page
 from tpuprof.parsers.pages.ops.ops import ops_page
 from tpuprof.parsers.pages.overview.overview import overview
-from tpuprof.parsers.steps.accounts.owners import OWNERS, owner_index
+from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
 
 
 def test_steps_are_the_annotations_and_ops_come_first() -> None:
@@ -112,3 +113,17 @@ def test_a_starved_step_is_the_loaders() -> None:
     first = page.findings[0]
     assert (first.kind, first.place.tab) == ("input", "input") and "load (pipeline.py:30)" in first.title
     assert present(page.account).verdict.kind == "input-bound" and page.bottleneck.classification == "host"
+
+
+def test_time_between_the_ops_of_one_run_is_the_programs() -> None:
+    inside, ops = [("$train.py:9 step", 0, 100)], [("dot.1", 10, 40), ("add.2", 60, 90)]
+    assert mean_of("between_ops", summary_of(cpu_profile(3, inside, ops))) == 0  # nobody says that these are one run
+    summary = summary_of(cpu_profile(3, inside, ops, has_runs=True))
+    assert mean_of("between_ops", summary) == 20 and mean_of("uncounted", summary) == 60
+    assert mean_of("host", summary) == 20
+
+
+def mean_of(owner: Owner, summary: HostSummary) -> float:
+    """Time of an owner in the mean step, in microseconds."""
+    account = present(present(summary.generic).account)
+    return float(account.owner_ps.mean(axis=0)[owner_index(owner)]) / US

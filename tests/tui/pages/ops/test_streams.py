@@ -39,7 +39,7 @@ def dry_run() -> XSpace:
 @pytest.mark.parametrize(
     ("name", "made", "keys", "sizes"),
     [
-        ("gpu-kernels", gpu_profile, "3Vj", [(80, 24), (120, 40)]),
+        ("gpu-kernels", gpu_profile, "3VVj", [(80, 24), (120, 40)]),
         ("overview-gpu", gpu_profile, "", [(80, 24), (120, 40)]),
         ("step-gpu", gpu_profile, ("l", "enter"), [(80, 24)]),
         ("overview-cpu", dry_run, "", [(80, 24), (120, 40)]),
@@ -56,7 +56,7 @@ def test_frames_of_gpus_and_of_a_dry_run(
 
 def test_kernels_in_ascii(tmp_path: Path) -> None:
     app = app_of(gpu_profile(), tmp_path, AppOptions(ascii=True, color="never"))
-    check_golden("gpu-kernels-80x24-ascii", shown(app, "3V"))
+    check_golden("gpu-kernels-80x24-ascii", shown(app, "3VV"))
 
 
 async def test_launches_of_a_kernel_become_one_row_and_lead_to_their_op(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ async def test_launches_of_a_kernel_become_one_row_and_lead_to_their_op(tmp_path
         if stat.metadata_id == details:
             stat.str_value = b"regs:32 static_shared:0 grid:2048,1,1 block:128,1,1 occ_pct:100"
     async with scene(app_of(space, tmp_path)) as (app, pilot):
-        await press(pilot, "3", "V")
+        await press(pilot, "3", "V", "V")
         view = ops_tab(app).view
         assert isinstance(view, KernelView)
         assert len(view.rows) == 5 and view.status() == "1 of 5"

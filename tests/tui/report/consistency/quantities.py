@@ -50,7 +50,7 @@ WHOLE_HOSTS = "Hosts whose file is cut off are not compared with the others, so 
 ALL_GPUS = "The GPUs of a host, and its CPU, run one stream of steps together, which is a single row."
 XPROF_INPUT = "XProf takes the core that waits most in each step; the account has the mean over the cores."
 XPROF_IDLE = "XProf takes for idle what the least busy core, input and output leave of a step: transfers and waits too."
-OUTSIDE = "Where all collectives run outside of the steps, the page takes the whole time for a step."
+OUTSIDE = "Where all collectives run outside of the steps, and on GPUs, the page takes the whole time for a step."
 BEYOND = 0.01
 BEYOND_WHY = (
     "What a step's last ops have beyond its end is the next step's in the account, which cuts all owners alike."
@@ -124,7 +124,7 @@ STEP_TIMES = (
         ),
         (
             Apart(At("hosts", "steps[].duration_ms"), "of all hosts compared", WHOLE_HOSTS, CUT_OFF),
-            Apart(At("collectives", "steps[].step_time_ms"), "outside of the steps", OUTSIDE, ("v6e",)),
+            Apart(At("collectives", "steps[].step_time_ms"), "outside of the steps", OUTSIDE, ("v6e", "gpus")),
         ),
     ),
 )
@@ -207,7 +207,7 @@ PARTS = (
         "collectives, of the step",
         (owners("percent", "collective_wait", "collective_transfer"),),
         (
-            Apart(At("collectives", "exposed_percent"), "between slices too", OUTSIDE, ("v6e",)),
+            Apart(At("collectives", "exposed_percent"), "between slices too", OUTSIDE, ("v6e", "gpus")),
             Apart(
                 At("hosts", "hosts[].collective_percent", how="mean"),
                 "for other cores elsewhere",
@@ -235,21 +235,21 @@ PARTS = (
     Quantity(
         "waiting in collectives",
         (owners("time_ms", "collective_wait"),),
-        (Apart(At("collectives", "waiting_time_ms"), "unknown between slices", OUTSIDE, ("v6e",)),),
+        (Apart(At("collectives", "waiting_time_ms"), "unknown between slices", OUTSIDE, ("v6e", "gpus")),),
         1e-4,
         HALVES,
     ),
     Quantity(
         "time in collectives",
         (owners("time_ms", "collective_wait", "collective_transfer"),),
-        (Apart(At("collectives", "exposed_time_ms"), "between slices too", OUTSIDE, ("v6e",)),),
+        (Apart(At("collectives", "exposed_time_ms"), "between slices too", OUTSIDE, ("v6e", "gpus")),),
         BEYOND,
         BEYOND_WHY,
     ),
     Quantity(
         "each step's time in collectives",
         (At("ledger", "steps[].collective_wait_ms + steps[].collective_transfer_ms"),),
-        (Apart(At("collectives", "steps[].exposed_time_ms"), "between slices too", OUTSIDE, ("v6e",)),),
+        (Apart(At("collectives", "steps[].exposed_time_ms"), "between slices too", OUTSIDE, ("v6e", "gpus")),),
         BEYOND,
         BEYOND_WHY,
     ),
@@ -368,7 +368,11 @@ COUNTS = (
         (
             Apart(At("ops", "device.cores"), "the host's own", "A host that runs the ops itself counts as one core."),
             Apart(At("ledger", "cores[].name", how="count"), "of the core", ALL_GPUS),
-            Apart(At("collectives", "core_count"), "the means are over", "GPUs have no page of collectives."),
+            Apart(
+                At("collectives", "core_count"),
+                "the means are over",
+                "GPUs that ran nothing have no collectives; a program on the CPU may have several devices.",
+            ),
         ),
     ),
     Quantity("cores that ops run on", each(OP_PAGES, "device.cores")),

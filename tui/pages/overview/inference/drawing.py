@@ -66,7 +66,9 @@ def session_latencies(page: InferencePage, pen: Pen, most: int | None) -> list[L
     """Latency at percentiles and on average, at most so many of these rows, taken apart; nothing without sessions."""
     if page.average is None:
         return []
-    title = "Session latency" if page.source == "requests" else "Latency of a run"
+    title = {"requests": "Session latency", "annotated spans": "Latency of a span"}.get(
+        page.source or "", "Latency of a run"
+    )
     return _latencies(title, page.average, page.percentiles, pen, _session_words(page), most)
 
 
@@ -74,6 +76,8 @@ def _session_words(page: InferencePage) -> str:
     """How many sessions of what there are."""
     if page.source == "requests":
         return counted(page.sessions, "request")
+    if page.source == "annotated spans":
+        return f"{counted(page.sessions, 'span')} of {page.subject}"
     return f"{counted(page.sessions, 'run')} of {page.subject.partition('(')[0]}"
 
 
@@ -132,7 +136,7 @@ def _headline(page: InferencePage, pen: Pen) -> list[Line]:
     if page.minimum_ps is not None:
         least, most = (duration(ps, pen.glyphs.is_ascii) for ps in (page.minimum_ps, page.maximum_ps))
         spread = f"{least} {pen.glyphs.dash} {most}"
-    unit = "requests" if page.source == "requests" else "runs"
+    unit = {"requests": "requests", "annotated spans": "spans"}.get(page.source or "", "runs")
     median = total_ps.get(50.0)
     times = f"{significant(total_ps[99.0] / median)}{pen.glyphs.times} median" if median else ""
     cards: list[tuple[str, str, str]] = [
@@ -160,7 +164,7 @@ def _rate(per_second: float | None) -> str:
 
 def _about(page: InferencePage, pen: Pen) -> list[Line]:
     """What a session is here."""
-    signs = {"requests": "REQUESTS", "module runs": "NO REQUESTS"}
+    signs = {"requests": "REQUESTS", "annotated spans": "ANNOTATED", "module runs": "NO REQUESTS"}
     sign = "TRAINING" if page.is_training else signs.get(page.source or "", "NO SESSIONS")
     key: StyleKey = "good" if sign == "REQUESTS" else "warn"
     return pen.wrap(page.note, "text", [(f" {sign} ", key)], indent=1)

@@ -77,8 +77,8 @@ LAUNCHES = (
 )
 _PER_SECOND = "sessions over the time from a host's first start to its last end"
 BEFORE_ROWS: tuple[Metric[InferencePage], ...] = (
-    attribute("source", VERBATIM, "what a session is: requests, or module runs", null=NO_REASON),
-    attribute("subject", VERBATIM, "the request events' name, or the module's"),
+    attribute("source", VERBATIM, "what a session is: requests, annotated spans, or module runs", null=NO_REASON),
+    attribute("subject", VERBATIM, "the name of the request events, of the annotation, or of the module"),
     attribute("is_training", FLAG, "as the overview tells", null=NO_REASON, short="training or inference"),
     attribute("sessions", COUNT, "how many there are"),
     attribute("batches", COUNT, "that requests were put into"),
@@ -89,5 +89,12 @@ BEFORE_ROWS: tuple[Metric[InferencePage], ...] = (
     attribute("percentiles", listed(LATENCIES), "latencies of sessions"),
     _HISTOGRAM,
     attribute("launches", nested(LAUNCHES), "of the module's runs", null=NO_REASON, short="latency from the launch on"),
+)
+OFFERS: Table[Sequence[InferencePage]] = object_table(
+    "offers",
+    (
+        attribute("name", VERBATIM, "of an annotation whose spans may be taken for requests", name="subject"),
+        attribute("spans", COUNT, "how many there are", name="sessions"),
+    ),
 )
 NOTE: Metric[InferencePage] = attribute("note", VERBATIM, "what the sessions are, in a sentence or two")

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.pages.inference import InferencePage
 from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.columns import Cursor
 from tpuprof.tui.draw.format import count, significant
-from tpuprof.tui.pages.overview.inference.fields import BEFORE_ROWS, LAUNCHED, MODELS, MODULES, NOTE, ROWS
+from tpuprof.tui.pages.overview.inference.fields import BEFORE_ROWS, LAUNCHED, MODELS, MODULES, NOTE, OFFERS, ROWS
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.page import Head, ReportRequest, page_of
 from tpuprof.tui.report.shared.quantities import LATENCIES, latencies
@@ -39,6 +41,7 @@ def declare(page: InferencePage, request: ReportRequest) -> Declared:
             Metrics(BEFORE_ROWS, page),
             Section(ROWS, page.rows, limit=request.most_rows),
             modules,
+            Section(OFFERS, page.offers),
             Metrics((NOTE,), page),
         ),
         csv=sessions,
@@ -47,4 +50,20 @@ def declare(page: InferencePage, request: ReportRequest) -> Declared:
     )
 
 
-REPORT = declared("inference", page_of(pages.INFERENCE), declare, (LATENCIES, ROWS, MODULES), (*BEFORE_ROWS, NOTE))
+def read(request: ReportRequest) -> InferencePage:
+    """The page, its sessions the spans of the annotation that is asked for.
+
+    Raises:
+        ProfileError: the profile offers no annotation of that name.
+    """
+    page, name = page_of(pages.INFERENCE)(request), request.options.get("requests")
+    chosen = page.chosen(name)
+    if chosen is not None:
+        return chosen
+    offered = ", ".join(printable(offer.subject) for offer in page.offers)
+    what = "has request events" if page.source == "requests" else f"offers {offered or 'none'}"
+    sentence = f"No annotation {printable(name or '')} can be taken for requests: the profile {what}."
+    raise ProfileError("not_found", sentence, "report inference without --requests says what there is", EXIT_NOT_FOUND)
+
+
+REPORT = declared("inference", read, declare, (LATENCIES, ROWS, MODULES, OFFERS), (*BEFORE_ROWS, NOTE))

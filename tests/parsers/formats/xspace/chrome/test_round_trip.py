@@ -104,8 +104,8 @@ def on_the_cpu(count: int, of_step: list[Occurrence], numbered: bool) -> XSpace:
 
 
 @settings(max_examples=EXAMPLES // 2)
-@given(st.integers(2, 5), occurrences(), st.sampled_from(["", "host0"]))
-def test_ops_and_steps_of_a_cpu(count: int, of_step: list[Occurrence], host: str) -> None:
+@given(st.integers(2, 5), occurrences(), st.sampled_from(["", "host0"]), st.booleans())
+def test_ops_and_steps_of_a_cpu(count: int, of_step: list[Occurrence], host: str, grouped: bool) -> None:
     expected: dict[tuple[str, str], tuple[int, int]] = {}
     for op, module, _, _, lasts in of_step:
         before = expected.get((op, module), (0, 0))
@@ -113,7 +113,7 @@ def test_ops_and_steps_of_a_cpu(count: int, of_step: list[Occurrence], host: str
     space = on_the_cpu(count, of_step, numbered=True)
     with tempfile.TemporaryDirectory() as folder:
         profile = opened(space.SerializeToString(), folder, "h.xplane.pb")
-        trace = opened(xprof_trace(space, host), folder, "t.trace.json")
+        trace = opened(xprof_trace(space, host, grouped), folder, "t.trace.json")
         assert ran(trace) == {Ran(*op, *times) for op, times in expected.items()}
         assert times(trace) == times(profile)
         assert steps(trace) == steps(profile) and len(steps(trace)) == count

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.support.servers.runtime_server import FOUR_CHIPS, FakeRuntime
 from tests.terminal.pty_app import PtyApp
 from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_OK
-from tpuprof.parsers.capture.runtime_metrics import Collectives, Device, Reading
+from tpuprof.parsers.capture.runtime_metrics import DUTY, HBM_USED, Collectives, Device, Reading
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs
 from tpuprof.tui.pages.commands.live.drawing import LiveView, compose, head_line, meaning_lines, sparkline
@@ -121,6 +122,28 @@ def test_markdown_and_what_is_unknown() -> None:
     untold = replace(untold, unknown={"bandwidth_percent": "it has no such metric"})
     told = json.loads(REPORT.writers["json"](REPORT.read(untold, before), TextLook(80, False, False), 0))
     assert told["unknown"]["devices[].bandwidth_percent"] == "it has no such metric"
+
+
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [("refuses", "the chips are being reset"), ("garbled", "its answer is not that of a TPU runtime")],
+)
+def test_a_runtime_that_gives_no_figures_is_not_one_without_chips(
+    broken: Literal["refuses", "garbled"], why: str, server: FakeRuntime, call: Call
+) -> None:
+    server.is_broken = broken
+    reading = json.loads(call("live", server.address, "--format", "json", "--count", 1)[0])
+    assert reading["headline"] == "No figures of any chip: the runtime did not answer."
+    assert reading["devices"] == [] and reading["silent"] == [f"{server.address}: {why}"]
+    text = call("live", server.address, "--format", "md", "--count", 1)[0]
+    assert f"{server.address}: {why}." in text and "no program" not in text
+
+
+def test_values_that_can_not_be_are_unknown(server: FakeRuntime, call: Call) -> None:
+    server.values |= {DUTY: [-5.0, 250.0, 61.0, 94.0], HBM_USED: [99.0 * GIB, *FOUR_CHIPS[HBM_USED][1:]]}
+    devices = json.loads(call("live", server.address, "--format", "json", "--count", 1)[0])["devices"]
+    assert [device["duty_percent"] for device in devices] == [None, None, 61.0, 94.0]
+    assert [device["hbm_used_bytes"] is None for device in devices] == [True, False, False, False]
 
 
 def test_nobody_there_is_a_sentence(call: Call) -> None:

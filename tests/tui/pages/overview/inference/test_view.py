@@ -6,7 +6,7 @@ import dataclasses
 
 from tests.support.app.scene import after, scene
 from tests.support.app.stage import ReadyPages, frame, make_app, overview_tab
-from tests.support.made.pages import requests_overview, serving_overview, training_overview
+from tests.support.made.pages import annotated_overview, requests_overview, serving_overview, training_overview
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.widgets.step_graph_tab import PanelItem
 
@@ -55,6 +55,14 @@ async def test_a_program_that_trains_keeps_its_steps_and_has_latencies_on_reques
         assert "─ Steps" in frame(app) and "LATENCY" not in frame(app)
         assert "Histogram" in await after(pilot, "l", "v")
         assert "─ Steps" in await after(pilot, "v")
+
+
+async def test_b_takes_the_spans_of_an_annotation_for_requests_and_again_none() -> None:
+    async with scene(make_app(ReadyPages(annotated_overview())), ("v",)) as (app, pilot):
+        assert "NO SESSIONS" in frame(app) and "b requests" in frame(app)
+        assert "27 spans of request" in await after(pilot, "b")
+        assert "9 spans of health" in await after(pilot, "b")
+        assert "NO SESSIONS" in await after(pilot, "b")
 
 
 async def test_without_sessions_there_is_no_such_view() -> None:

@@ -1,0 +1,61 @@
+"""The collectives of one core, or of another device, summed by what they lie in: its steps, or all of its time."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s, Intervals, place
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.collectives.model import CELLS, MOST_STRIPS, WAITING, Collective
+from tpuprof.parsers.collectives.slices import SliceCollective
+from tpuprof.parsers.collectives.transfers import Doing, Transfers
+from tpuprof.parsers.formats.xspace.core.api import sum_by_key
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """One core's transfers by what they are summed within: its steps, or its whole time as one.
+
+    Attributes:
+        span: start and end of each window on the trace's clock.
+        sums: int64[WAITING, n, windows], of the core's collectives; columns as of `PARTS`.
+        totals: int64[3, windows], strips: uint8[3, windows, CELLS]; see `HostCollectives`.
+    """
+
+    span: Intervals
+    sums: Int64s
+    totals: Int64s
+    strips: NDArray[np.uint8]
+
+    def take(self, rows: Int64s) -> Windows:
+        """Some of the windows, in their order."""
+        span = self.span[0][rows], self.span[1][rows]
+        return Windows(span, self.sums[..., rows], self.totals[:, rows], self.strips[:, rows])
+
+
+@dataclass(frozen=True, slots=True)
+class CoreCollectives:
+    """The collectives of one core, and `count` transfers."""
+
+    collectives: tuple[Collective, ...]
+    count: int
+    steps: Windows
+    whole: Windows
+    slices: tuple[SliceCollective, ...]
+    unpaired: int
+
+
+def by_window(windows: Intervals, transfers: Transfers, doing: Doing, count: int) -> Int64s:
+    """int64[WAITING, count, windows + 1]: sums of a core's transfers; the last ones are of those in no window."""
+    columns = len(windows[0]) + 1
+    window = place(transfers.at_ps, *windows)
+    cell = transfers.op * columns + np.where(window < 0, columns - 1, window)
+    parts = (np.ones(len(transfers), np.int64), *doing.parts)
+    return np.stack([sum_by_key(cell, part, count * columns) for part in parts]).reshape(WAITING, count, columns)
+
+
+def strips_of(windows: Intervals, doing: Doing) -> NDArray[np.uint8]:
+    """See `HostCollectives.strips`."""
+    steps = len(windows[0])
+    return doing.strips(windows, CELLS) if 0 < steps <= MOST_STRIPS else np.zeros((3, steps, 0), np.uint8)

@@ -1,0 +1,89 @@
+"""Annotated spans of the host that recur and launch programs: what a user may take for the requests of a server.
+
+Nothing in a profile says that an annotation is a request. So these are only offered, by name, where a profile has no
+request events: `jax.profiler.TraceAnnotation("request")` around what answers one. An annotation is an event that
+neither the runtime nor the Python tracer writes; one counts if most of its spans hold the launch of a program.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Int64s, in_nesting_order, no_ints
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.xspace.core.api import nest
+from tpuprof.parsers.ops.host.activity import is_compilation
+from tpuprof.parsers.ops.host.events import HostEvents, HostThread
+
+LEAST_SPANS = 3
+"""A name that occurs less often does not recur."""
+
+MOST_NAMES, MOST_SPANS = 12, 200_000
+"""Names that are offered, those with most time, and spans of all of them that are kept."""
+
+_LAUNCH = re.compile(
+    r"PjitFunction\(|ExecuteReplicated|(?:\w+::)*\w*LoadedExecutable::Execute|DoEnqueueProgram|TpuExecute|ExecuteComputation"
+    r"|SyncTensorsGraph"
+)
+_OF_THE_RUNTIME = re.compile(
+    r"[$<]|end: |Iterator|.*(?:::|Pjit|Pjrt|PjRt|Xla|XLA|[Ee]xecut|Dispatch|Enqueue|Transfer|Threadpool|ThreadPool|Tpu"
+    r"|Buffer|Compile|Infeed|Outfeed|TraceContext|Handle |Wait |Allocate|ParseArguments|DevicePut|shard_args|Linearize"
+    r"|SyncTensors)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatedSpans:
+    """The outermost spans of one name.
+
+    Attributes:
+        name: of the annotation.
+        start_ps, total_ps: int64[n], by time of start.
+    """
+
+    name: str
+    start_ps: Int64s
+    total_ps: Int64s
+
+    def __len__(self) -> int:
+        return len(self.start_ps)
+
+
+def annotated_spans(host: HostEvents) -> tuple[AnnotatedSpans, ...]:
+    """Annotations that recur and launch programs, the one with most time first; those of steps are none."""
+    launches = host.ids_named(lambda name: _LAUNCH.match(name) is not None)
+    names = host.ids_named(lambda name: bool(name) and _OF_THE_RUNTIME.match(name) is None and not is_compilation(name))
+    if not len(launches) or not len(names):
+        return ()
+    parts: dict[int, list[tuple[Int64s, Int64s, int]]] = {}
+    for thread in host.threads:
+        at = np.sort(thread.start_ps[thread.rows_of(launches)])
+        if len(at):
+            for number in np.intersect1d(thread.metadata_id, names).tolist():
+                start, end = _outermost(thread, number)
+                holding = int((np.searchsorted(at, end) > np.searchsorted(at, start)).sum())
+                parts.setdefault(number, []).append((start, end, holding))
+    found = []
+    for number, of in parts.items():
+        start, end = (np.concatenate([each[side] for each in of]) for side in (0, 1))
+        if len(start) >= LEAST_SPANS and 2 * sum(holding for *_, holding in of) >= len(start):
+            order = np.argsort(start, kind="stable")
+            found.append(AnnotatedSpans(host.name(number), start[order], (end - start)[order]))
+    found.sort(key=lambda spans: (-int(spans.total_ps.sum()), spans.name))
+    kept = found[:MOST_NAMES]
+    return tuple(spans for at, spans in enumerate(kept) if sum(map(len, kept[: at + 1])) <= MOST_SPANS)
+
+
+def _outermost(thread: HostThread, number: int) -> tuple[Int64s, Int64s]:
+    """Start and end of the events of an id that lie in no other of them; none of those that an op or a step is."""
+    rows = thread.rows_of([number])
+    for name in ("hlo_op", "step_num", "_r"):
+        if len(thread.stat(name).rows):
+            rows = rows[~np.isin(rows, thread.stat(name).rows)]
+    start, end = in_nesting_order(thread.start_ps[rows], thread.end_ps[rows])
+    if not len(start):
+        return no_ints(), no_ints()
+    outer = (nest(start, end).parent < 0) & (end > start)
+    return start[outer], end[outer]
