@@ -45,6 +45,7 @@ from tpuprof.parsers.collectives.transfers import (
     Transfers,
     paired,
 )
+from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
@@ -122,11 +123,11 @@ def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, thre
     cores: dict[str, _Core] = {}
 
     def on_core(plane: Plane, steps: CoreSteps, sums: CoreSums) -> None:
-        cores[f"{file.host}:{devices.device_ordinal(plane)}"] = _read_core(steps, sums, modules, known)
+        cores[core_label(file.host, devices.device_ordinal(plane))] = _read_core(steps, sums, modules, known)
 
     coding = Coding(_code_of_category, partial(_codes, modules=modules))
     summary = summarise(trace, file.host, on_chunk, threads, OfCore(coding, on_core))
-    names = [f"{file.host}:{devices.device_ordinal(plane)}" for plane in devices.tensor_cores(trace)]
+    names = [core_label(file.host, devices.device_ordinal(plane)) for plane in devices.tensor_cores(trace)]
     made = CollectivesSummary(
         **{field.name: getattr(summary, field.name) for field in fields(summary)},
         collectives=None if summary.steps is None else _in_steps(file.host, summary.steps, cores),

@@ -11,7 +11,7 @@ from tpuprof.parsers.files.places import only_shown
 from tpuprof.parsers.hosts.progress import Meter, OnProgress, Progress
 from tpuprof.parsers.hosts.reader import HostReader, Means
 from tpuprof.parsers.hosts.reduction import Given, Reduced, Reduction, Result
-from tpuprof.parsers.session.files import nothing_to_read
+from tpuprof.parsers.session.files import narrowed, nothing_to_read
 from tpuprof.parsers.session.pages import OVERVIEW, Page, PageKey, maker
 
 if TYPE_CHECKING:
@@ -72,9 +72,9 @@ class Session:
         """A session whose pages are all of one core or chip; only the last such session is kept.
 
         Raises:
-            ProfileError: as `Run.of_core`.
+            ProfileError: as `narrowed`.
         """
-        run = self.run.of_core(core, host)
+        run = narrowed(self.run, core, host)
         if self._narrowed is None or self._narrowed.run != run:
             one = Session(run)
             one._means = self._means

@@ -114,7 +114,8 @@ def add_choice_of_profile(
 
 def add_core(parser: argparse.ArgumentParser) -> None:
     """Of which core."""
-    core = "one core only, HOST:2, or one chip, HOST:chip1; with one host 2 will do (default: all)"
+    core = "one core only, HOST:2, or one chip, HOST:chip1; with one host 2 will do; a core's other names too: "
+    core += "/device:TPU:2, 'Chip 2: TPU core 0' (default: all)"
     parser.add_argument("--core", metavar="CORE", help=core)
 
 
