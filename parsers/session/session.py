@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.programs import HloModules
     from tpuprof.parsers.hosts.cache import HostCache, Slot
     from tpuprof.parsers.pages.memory import ModuleSource
+    from tpuprof.parsers.pages.ops.one_op import OpPage
     from tpuprof.parsers.pages.overview.model import Overview
     from tpuprof.parsers.session.partials import OnPartial
     from tpuprof.parsers.timeline.hosts.clocks import HostClocks
@@ -119,6 +120,20 @@ class Session:
             ProfileError, Cancelled: as for `page`.
         """
         made: Timeline = maker("timeline:timeline")(self, host, with_steps, on_part)
+        return made
+
+    def op(self, name: str | None, host: str | None = None, module: str | None = None) -> OpPage:
+        """All about one op or kernel, with the spread of its runs; reads the events of that op alone.
+
+        Args:
+            name: of an HLO op, a kernel, or a framework op; None for the HLO op that takes most time.
+            module: ``name`` or ``name(program id)``; None for the one in which it takes most time.
+
+        Raises:
+            ProfileError: `unknown_op`, `unknown_module`, exit code 3; and as for `page`.
+            Cancelled: as for `page`.
+        """
+        made: OpPage = maker("ops.one_op:one_op")(self, host, name, module)
         return made
 
     def host_timeline(

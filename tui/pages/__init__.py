@@ -66,6 +66,7 @@ PAGES: tuple[Page, ...] = (
     Page("inference", "overview.inference.report", {}),
     Page("timeline", "timeline.report.report", _OF_TIMELINE, ("perfetto",)),
     Page("ops", "ops.report.hlo_ops", {}),
+    Page("op", "ops.report.one_op", {"op": "--op", "module": "--module"}),
     Page("op-profile", "ops.report.op_profile", {}),
     Page("sources", "ops.report.sources", {}),
     Page("framework-ops", "ops.report.framework_ops", {}),

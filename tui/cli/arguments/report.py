@@ -63,8 +63,8 @@ def report_parser() -> UsageParser:
     timeline.add_argument("--from", dest="from_ps", type=_milliseconds, metavar="MS", help=begin)
     timeline.add_argument("--to", dest="to_ps", type=_milliseconds, metavar="MS", help="up to this instant")
     timeline.add_argument("--track", metavar="NAME", help="of tracks with NAME in their section / name")
-    graph = parser.add_argument_group("graph", "Of which op, in which module, how far around it:")
-    op = "name of an HLO op or framework op (default: the one that takes most time)"
+    graph = parser.add_argument_group("op, graph", "Of which op, in which module, how far around it:")
+    op = "name of an HLO op, a kernel or a framework op (default: the one that takes most time)"
     graph.add_argument("--op", metavar="NAME", help=op)
     around = "steps over operands and users (default: 1)"
     graph.add_argument("--around", type=options.whole_number, metavar="N", help=around)

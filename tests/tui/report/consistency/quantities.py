@@ -460,10 +460,21 @@ OPS = (
                 At("ops", f"ops[].{key}", by="name"),
                 At("roofline", f"ops[].{key}", by="name"),
                 *([At("graph", f"nodes[].{key}", by="name")] if key in OF_GRAPH else ()),
+                *([At("op", f"ops[].{key}", by="name")] if f"ops[].{key}" in keys_of("op") else ()),
             ),
         )
         for key in SHARED_OF_OPS
         if keys_of("ops")[f"ops[].{key}"].unit not in NOT_NUMBERS
+    ),
+    Quantity("DMA stall of ops", tuple(At(page, "ops[].dma_stall_percent", by="name") for page in ("ops", "op"))),
+    *(
+        Quantity(f"{key} of the op's runs", (At("op", f"runs.{of_runs}"), At("op", f"ops[].{key}", how="sum")))
+        for key, of_runs in (("occurrences", "count"), ("total_time_ps", "total_ps"))
+    ),
+    Quantity("runs of the op", (At("op", "runs.count"), At("graph", "op.occurrences"))),
+    *(
+        Quantity(f"{key} of operands", tuple(At(page, f"operands[].{key}", by="name") for page in ("op", "graph")))
+        for key in ("self_time_ps", "size_bytes")
     ),
     Quantity(
         "HBM traffic of ops",
