@@ -14,6 +14,7 @@ from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.host.activity import Compilation, IdleTime
 from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.pages.findings.subject import NOTHING, Subject
 from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, WAITS, Owner
 from tpuprof.parsers.steps.aligned import AlignedSteps
 
@@ -160,6 +161,7 @@ class Finding:
         place: where to look.
         claims: whose time in the account it is about, in the order of `OWNERS`; they add up to `worth_ps`, and no two
             findings claim the same time. Empty where `worth_ps` is None.
+        subject: what it is about as data: ops, hosts, cores, the worst step, figures.
     """
 
     kind: FindingKind
@@ -174,6 +176,7 @@ class Finding:
     advice: str
     place: JumpTarget
     claims: tuple[OwnerClaim, ...] = ()
+    subject: Subject = NOTHING
 
 
 @dataclass(frozen=True, slots=True)

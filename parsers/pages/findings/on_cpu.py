@@ -16,6 +16,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, share, short, time
 from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, FindingKind, JumpTarget, OwnerClaim
+from tpuprof.parsers.pages.findings.subject import subject_of_hosts
 from tpuprof.parsers.steps.accounts.owners import OWNERS, WAITS, Owner, owner_index
 from tpuprof.parsers.steps.generic.cpu_account import CpuAccount, HostFunction
 from tpuprof.parsers.steps.ledger import Ledger
@@ -142,6 +143,7 @@ def _finding(
         advice=advice or ADVICE[kind],
         place=place,
         claims=tuple(OwnerClaim(name, ps) for name, ps in zip(OWNERS, by_owner.tolist(), strict=True) if ps > 0),
+        subject=subject_of_hosts([name for name, _ in of.hosts], claim.sum(axis=1)),
     )
     return finding, claim
 
