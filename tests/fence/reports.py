@@ -91,6 +91,8 @@ EXTRA = (
     ("graph", "--op", "copy-done.4", "--around", "2", "--format", "json"),
     ("graph", "--op", "while.97", "--around", "3", "--format", "csv"),
     ("op", "--op", "no_such"),
+    ("trend", "--width", "120"),
+    ("trend", "--format", "json", "--fail-on-regression", "5%"),
     ("op", "--op", "copy-done.4", "--limit", "2", "--format", "json"),
     ("ledger", "--without", "input,loss,waiting", "--width", "80"),
     ("ledger", "--by", "op", "--format", "csv"),

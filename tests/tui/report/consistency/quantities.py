@@ -98,6 +98,7 @@ STEP_TIMES = (
         MEAN_STEP,
         *(At("ledger", f"{table}[].time_ms", how="mean") for table in ("hosts", "cores", "steps")),
         At("ledger", "owners[].time_ms", how="sum"),
+        At("trend", "runs[].mean_step_time_ms", how="first"),
         apart=(
             Apart(At("collectives", "step_time_ms"), "outside of the steps", OUTSIDE, ("v6e",)),
             Apart(At("ledger", "period_ms"), "up to the next step", "A step begins that often; time lies between."),
@@ -115,6 +116,22 @@ STEP_TIMES = (
         At("collectives", "step_count"),
         *each(("overview", "ledger", "input"), "steps[].name", "count"),
         At("runs", "runs[].step_count", how="first"),
+        At("trend", "runs[].step_count", how="first"),
+    ),
+    Quantity(
+        "exposed collectives of the mean step",
+        (
+            At("trend", "runs[].exposed_collective_ms", how="first"),
+            owners("time_ms", "collective_wait", "collective_transfer"),
+        ),
+    ),
+    Quantity(
+        "the part of a step at the roof",
+        (At("trend", "runs[].roof_percent", how="first"), owners("percent", "ideal")),
+    ),
+    Quantity(
+        "idle time, in the trend",
+        (At("trend", "runs[].device_idle_percent", how="first"), At("overview", "performance.device_idle_percent")),
     ),
     Quantity(
         "the time of each step",
