@@ -38,7 +38,7 @@ from tpuprof.parsers.pages.findings.finding import (
     JumpTarget,
     OwnerClaim,
 )
-from tpuprof.parsers.pages.findings.subject import Subject, SubjectOps, subject_of
+from tpuprof.parsers.pages.findings.subject import Subject, SubjectOps, subject_of, with_figures
 from tpuprof.parsers.steps.accounts.owners import OWNERS, OpOwners, Owner, op_owners, owner_index
 from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.ledger import Ledger
@@ -188,7 +188,8 @@ class Budget:
 
     def amount(self, ps: float) -> str:
         """A time with its share: ``3.10 ms a step (12.3%)``."""
-        return f"{time(ps)}{' a step' if self.steps is not None else ''} ({share(ps / self.whole_ps)})"
+        words = f"{time(ps)}{' a step' if self.steps is not None else ''} ({share(ps / self.whole_ps)})"
+        return with_figures(words, (ps / 1e9, "ms"), (ps / self.whole_ps, "fraction"))
 
     def described(self, row: int) -> str:
         """An op for a sentence: its name, and where it comes from as far as known (framework op, source line)."""

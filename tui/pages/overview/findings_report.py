@@ -148,7 +148,7 @@ def _parts(key: str, what: str) -> Table[Sequence[SubjectPart]]:
 _FIGURES: Table[Sequence[Figure]] = object_table(
     "figures",
     (
-        attribute("name", VERBATIM, "what it is of"),
+        attribute("name", VERBATIM, "what it is of: words of the evidence, or those that stand for all findings"),
         attribute("value", NUMBER, "the figure"),
         attribute("unit", VERBATIM, "ms, count or fraction (0-1)"),
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -13,11 +14,19 @@ from tests.parsers.pages.findings import build
 from tests.support.build import tpu_plane
 from tests.tui.cli.calls import Call
 from tests.tui.report.consistency.documents import PLANTED, made_documents
+from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.table import EMPTY_TABLE
-from tpuprof.parsers.pages.findings.subject import SubjectOps, SubjectPart, subject_of
+from tpuprof.parsers.pages.findings.subject import (
+    Figure,
+    SubjectOps,
+    SubjectPart,
+    subject_of,
+    with_figures,
+    without_figures,
+)
 from tpuprof.tui.demo import demo_path
 
 
@@ -65,6 +74,34 @@ def test_what_findings_are_about_is_what_other_pages_have(profile: str) -> None:
         if worth is not None and parts and finding["host_count"] == len(shown["hosts"]["run"]["hosts"]):
             assert min(parts) * 0.999 <= worth <= max(parts) * 1.001, "the worth is the mean over the cores"
         assert sum(op["claimed_ms"] for op in finding["ops"]) <= (worth or 0.0) * 1.001 + 1e-9
+
+
+AMOUNT = re.compile(r"(?<![\w.~])([0-9.,]+) (ns|µs|ms|s) a step \(")
+TO_MS = {"ns": 1e-6, "µs": 1e-3, "ms": 1.0, "s": 1e3}
+
+
+@pytest.mark.parametrize("profile", ["demo", *PLANTED])
+def test_each_amount_of_the_evidence_is_a_figure_too(profile: str) -> None:
+    seen = 0
+    for finding in made_documents(profile)["findings"]["findings"]:
+        known = [figure["value"] for figure in finding["figures"] if figure["unit"] == "ms"]
+        for sentence in finding["evidence"]:
+            assert printable(sentence) == sentence
+            for number, unit in AMOUNT.findall(sentence):
+                shown = float(number.replace(",", "")) * TO_MS[unit]
+                assert any(value == pytest.approx(shown, rel=0.006) for value in known), sentence
+                seen += 1
+    assert seen or profile != "demo", "its findings have amounts"
+
+
+def test_figures_are_taken_out_of_sentences_and_nothing_else_is() -> None:
+    amount = with_figures("3.10 ms a step (12.3%)", (3.1001, "ms"), (0.1229, "fraction"))
+    words, figures = without_figures(f"A takes {amount}, B {amount}.")
+    assert words == "A takes 3.10 ms a step (12.3%), B 3.10 ms a step (12.3%)."
+    assert figures[:2] == (Figure("A takes", 3.1001, "ms"), Figure("A takes", 0.1229, "fraction"))
+    assert [figure.name for figure in figures[2:]] == ["B", "B"]
+    hostile = "\x02abc:1.0 ms\x03 takes"
+    assert without_figures(hostile) == (hostile, ())
 
 
 def test_each_finding_has_the_command_that_shows_more(call: Call) -> None:
