@@ -44,6 +44,7 @@ from tpuprof.parsers.collectives.transfers import (
     paired,
 )
 from tpuprof.parsers.collectives.windows import CoreCollectives, Windows, by_window, strips_of
+from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
@@ -88,11 +89,11 @@ def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, thre
     cores: dict[str, CoreCollectives] = {}
 
     def on_core(plane: Plane, steps: CoreSteps, sums: CoreSums) -> None:
-        cores[f"{file.host}:{devices.device_ordinal(plane)}"] = _read_core(steps, sums, modules, known)
+        cores[core_label(file.host, devices.device_ordinal(plane))] = _read_core(steps, sums, modules, known)
 
     coding = Coding(_code_of_category, partial(_codes, modules=modules))
     summary = summarise(trace, file.host, on_chunk, threads, OfCore(coding, on_core))
-    names = [f"{file.host}:{devices.device_ordinal(plane)}" for plane in devices.tensor_cores(trace)]
+    names = [core_label(file.host, devices.device_ordinal(plane)) for plane in devices.tensor_cores(trace)]
     if not names:
         cores = stream_collectives(trace, file.host, on_chunk)
         names = [*cores]

@@ -24,6 +24,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, examples, natural_key, printable
 from tpuprof.parsers.base.urls import printable_url, scheme_of
 from tpuprof.parsers.files import folder_search
+from tpuprof.parsers.files.core_names import core_named
 from tpuprof.parsers.files.folder_search import (
     DEFAULT_LIMITS,
     KINDS,
@@ -48,7 +49,6 @@ from tpuprof.parsers.files.recognise import known
 __all__ = ["HostFile", "Logdir", "Run", "is_remote", "local_path", "newest_first", "open_logdir"]
 
 _RUN_TIME = re.compile(r"(\d{4})_(\d\d)_(\d\d)_(\d\d)_(\d\d)_(\d\d)(?!\d)", re.ASCII)
-_CORE = re.compile(r"(chip ?)?([0-9]{1,10})", re.ASCII)
 _SAYS_NOTHING = re.compile(r"(te?mp|downloads?|desktop|documents|home|root|data|logs?|profiles?|traces?)?", re.I)
 
 
@@ -116,23 +116,22 @@ class Run:
         """The run with one core, or one chip, as all that is looked at; whether there is one shows when it is read.
 
         Args:
-            core: ``host:2`` or ``host:chip1``; ``2`` or ``chip1`` where there is one host, or `host` says which.
+            core: a name of `parsers.files.core_names` that has a number: ``host:2``, ``host:chip1``, ``/device:TPU:2``;
+                without the host where there is one, or `host` says which. For titles see `narrowed`.
 
         Raises:
             ProfileError: `usage`, exit code 2, where it is none of these; `unknown_host`, exit code 3.
         """
-        named, _, number = core.rpartition(":")
-        match = _CORE.fullmatch(number)
-        if match is None or (named and host not in (None, named)):
-            sentence = f"{printable(core)!r} is no core{f' of host {host}' if match else ''}."
+        named = core_named(core)
+        if named is None or not named.core or (named.host and host not in (None, named.host)):
+            sentence = f"{printable(core)!r} is no core{f' of host {host}' if named else ''}."
             raise ProfileError("usage", sentence, "--core HOST:2, HOST:chip1, or 2 where there is one host", EXIT_USAGE)
-        files = self.files(named or host)
+        files = self.files(named.host or host)
         if len(files) != 1:
             few = ", ".join(file.host for file in self.hosts[:4])
-            sentence = f"Run {self.name} has {len(files)} hosts: which one's core {number} is not said."
-            raise ProfileError("usage", sentence, f"--core HOST:{number}; its hosts: {few or 'none'}", EXIT_USAGE)
-        wanted = f"{'chip' if match[1] else ''}{int(match[2])}"
-        return replace(self, hosts=(replace(files[0], core=wanted),))
+            sentence = f"Run {self.name} has {len(files)} hosts: which one's core {named.core} is not said."
+            raise ProfileError("usage", sentence, f"--core HOST:{named.core}; its hosts: {few or 'none'}", EXIT_USAGE)
+        return replace(self, hosts=(replace(files[0], core=named.core),))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from dataclasses import field
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
+from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.folder_search import (
     BEGIN_BYTES,
     NO_HOST_NAME,
@@ -59,7 +60,7 @@ class HostFile:
     @property
     def label(self) -> str:
         """What figures made of it are called after: the host, or ``host:2`` for a core of it."""
-        return f"{self.host}:{self.core}" if self.core else self.host
+        return core_label(self.host, self.core) if self.core else self.host
 
 
 def only_shown(label: str) -> str:

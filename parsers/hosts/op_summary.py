@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import HostFile, only_shown
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.hosts.plan import on_threads
@@ -202,7 +203,7 @@ def of_core(summary: Summary, core: str) -> Summary:
     """A summary of one core that says so; of a whole host, for an empty `core`, it stays as it is."""
     if not core:
         return summary
-    label = f"{summary.host}:{core}"
+    label = core_label(summary.host, core)
     return replace(summary, host=label, remarks=(*summary.remarks, only_shown(label)))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Intervals, covered, no_ints, overlap, subtract, union
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
@@ -166,7 +167,7 @@ def summarise(
     summaries = on_threads(work, range(len(cores)), workers)
     most = max(range(len(cores)), key=lambda index: summaries[index].gap_ps, default=None)
     ops = op_summary(trace, host, infos, summaries, {name for core in runs for name in core.names}, streams)
-    names = [f"{host}:{devices.device_ordinal(plane)}" for plane in cores]
+    names = [core_label(host, devices.device_ordinal(plane)) for plane in cores]
     steps = _grid(trace, names, summaries, source, _input_source(ops.table, waits, step_lists))
     if steps is not None:
         steps = replace(steps, is_numbered=step_module is None)

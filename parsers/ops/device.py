@@ -12,6 +12,7 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
+from tpuprof.parsers.files.core_names import core_label, title_of
 from tpuprof.parsers.formats.xspace.core.api import split_fields
 from tpuprof.parsers.formats.xspace.source import OnFetched
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
@@ -177,7 +178,7 @@ def _peak(value: object, factor: float) -> float | None:
     return float(value) * factor if is_one and isinstance(value, int | float) else None
 
 
-_LOCAL_CHIP_ID, _GLOBAL_CHIP_ID = 4, 5
+_CORE_NUM, _LOCAL_CHIP_ID, _GLOBAL_CHIP_ID = 3, 4, 5
 
 
 def _detail(plane: Plane, number: int) -> int | None:
@@ -199,6 +200,12 @@ def chip_number(plane: Plane) -> int | None:
     """The chip of a core as XProf's timeline numbers it, over all hosts where the profile does; None where unknown."""
     local, everywhere = (_detail(plane, number) for number in (_LOCAL_CHIP_ID, _GLOBAL_CHIP_ID))
     return everywhere or local
+
+
+def core_title(plane: Plane) -> str:
+    """How the timeline calls a TensorCore, by its chip and its number there; empty where the profile has neither."""
+    chip, number = chip_number(plane), _detail(plane, _CORE_NUM)
+    return "" if chip is None or number is None else title_of(chip, number)
 
 
 _NVIDIA = (
@@ -284,7 +291,7 @@ def _numbers(trace: Trace, host: str, core: str) -> set[int]:
         there_are += f", its chips {examples(list(dict.fromkeys(chips.values())), 16)}" if chips else ""
         what = core if core.startswith("chip") else f"core {core}"
         sentence = f"Host {printable(host)} has no {what}: {there_are}."
-        hint = f"--core {printable(host)}:{names[0]}" if names else "leave --core out"
+        hint = f"--core {printable(core_label(host, names[0]))}" if names else "leave --core out"
         raise ProfileError("unknown_core", sentence, hint, EXIT_NOT_FOUND)
     return wanted
 

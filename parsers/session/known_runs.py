@@ -16,13 +16,27 @@ from tpuprof.parsers.session.run_facts import OF_STEPS, RunFacts, run_facts
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.steps.model import StepSource
 
+FileStates = tuple[tuple[int, ...], ...]
+"""Size, inode and times of each file of a run."""
+
+
+def file_states(run: Run, cache: HostCache) -> FileStates | None:
+    """The run's files as they are; None where one is remote or still being written."""
+    try:
+        states = [os.stat(file.path) for file in run.hosts]
+    except OSError:
+        return None
+    if not all(cache.is_settled(max(state.st_mtime, state.st_ctime)) for state in states):
+        return None
+    return tuple((state.st_size, state.st_ino, state.st_mtime_ns, state.st_ctime_ns) for state in states)
+
 
 @dataclass(frozen=True, slots=True)
 class KeptFacts:
     """The facts of the run at a path, and its files as they were: size, inode and times of each."""
 
     path: str
-    states: tuple[tuple[int, ...], ...]
+    states: FileStates
     facts: RunFacts
 
 
@@ -69,17 +83,8 @@ class KnownRuns:
             self._cache.trim()
             self._is_new = False
 
-    def _states(self, run: Run) -> tuple[tuple[int, ...], ...] | None:
-        """The run's files as they are; None where one is remote or still being written, or nothing is kept."""
-        if self._cache is None:
-            return None
-        try:
-            states = [os.stat(file.path) for file in run.hosts]
-        except OSError:
-            return None
-        if not all(self._cache.is_settled(max(state.st_mtime, state.st_ctime)) for state in states):
-            return None
-        return tuple((state.st_size, state.st_ino, state.st_mtime_ns, state.st_ctime_ns) for state in states)
+    def _states(self, run: Run) -> FileStates | None:
+        return None if self._cache is None else file_states(run, self._cache)
 
     def _with_overview(self, run: Run, facts: RunFacts) -> RunFacts:
         """The facts, with the steps of an overview in the cache where they lack them."""

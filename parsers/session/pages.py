@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_check
 from tpuprof.parsers.base.record import dataclass
 
 if TYPE_CHECKING:
+    from tpuprof.parsers.files.logdir import Run
     from tpuprof.parsers.formats.hlo.programs import HloModules
     from tpuprof.parsers.hosts.summary import HostSummary
     from tpuprof.parsers.memory.allocators.model import DeviceModuleRuns, MemoryProfilePage
@@ -113,11 +114,17 @@ class Pages(Protocol):
 
 
 @runtime_checkable
-class NarrowPages(Protocol):
-    """Pages that can be those of one core or chip alone (`parsers.session.session.Session`)."""
+class NarrowPages(Pages, Protocol):
+    """Pages that can be those of one core or chip alone (`parsers.session.session.Session`).
 
-    def of_core(self, core: str, host: str | None = None) -> Pages:
-        """The pages of a core, ``host:2``, or without a name one of that host or of the only one."""
+    Attributes:
+        run: whose pages they are.
+    """
+
+    run: Run
+
+    def of_core(self, core: str, host: str | None = None) -> NarrowPages:
+        """The pages of a core, by any of its names; without a host in it one of that host or of the only one."""
 
 
 @runtime_checkable

@@ -11,7 +11,7 @@ from tpuprof.parsers.files.places import only_shown
 from tpuprof.parsers.hosts.progress import Meter, OnProgress, Progress
 from tpuprof.parsers.hosts.reader import HostReader, Means
 from tpuprof.parsers.hosts.reduction import Given, Reduced, Reduction, Result
-from tpuprof.parsers.session.files import nothing_to_read
+from tpuprof.parsers.session.files import narrowed, nothing_to_read
 from tpuprof.parsers.session.pages import OVERVIEW, Page, PageKey, maker
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.programs import HloModules
     from tpuprof.parsers.hosts.cache import HostCache, Slot
     from tpuprof.parsers.pages.memory import ModuleSource
+    from tpuprof.parsers.pages.ops.one_op import OpPage
     from tpuprof.parsers.pages.overview.model import Overview
     from tpuprof.parsers.session.partials import OnPartial
     from tpuprof.parsers.timeline.hosts.clocks import HostClocks
@@ -72,9 +73,9 @@ class Session:
         """A session whose pages are all of one core or chip; only the last such session is kept.
 
         Raises:
-            ProfileError: as `Run.of_core`.
+            ProfileError: as `narrowed`.
         """
-        run = self.run.of_core(core, host)
+        run = narrowed(self.run, core, host)
         if self._narrowed is None or self._narrowed.run != run:
             one = Session(run)
             one._means = self._means
@@ -119,6 +120,20 @@ class Session:
             ProfileError, Cancelled: as for `page`.
         """
         made: Timeline = maker("timeline:timeline")(self, host, with_steps, on_part)
+        return made
+
+    def op(self, name: str | None, host: str | None = None, module: str | None = None) -> OpPage:
+        """All about one op or kernel, with the spread of its runs; reads the events of that op alone.
+
+        Args:
+            name: of an HLO op, a kernel, or a framework op; None for the HLO op that takes most time.
+            module: ``name`` or ``name(program id)``; None for the one in which it takes most time.
+
+        Raises:
+            ProfileError: `unknown_op`, `unknown_module`, exit code 3; and as for `page`.
+            Cancelled: as for `page`.
+        """
+        made: OpPage = maker("ops.one_op:one_op")(self, host, name, module)
         return made
 
     def host_timeline(

@@ -12,6 +12,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.steps.accounts.core import scaled_down
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
 from tpuprof.parsers.steps.aligned import AlignedSteps
@@ -210,7 +211,7 @@ def cpu_ledger(hosts: Sequence[tuple[str, CpuAccount]]) -> Ledger | None:
     left = np.maximum(between.sum(axis=2) - (longest - own), 0)
     between = scaled_down(between.reshape(-1, len(OWNERS)), left.ravel()).reshape(between.shape)
     between[:, -1] = 0
-    core_names = tuple(f"{name}:0" for name, _ in having)
+    core_names = tuple(core_label(name, 0) for name, _ in having)
     return Ledger(tuple(common), core_names, np.arange(len(having)), longest, owner_ps, between)
 
 

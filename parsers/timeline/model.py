@@ -230,6 +230,7 @@ class Section:
         tracks, rates, counters: in the order of the screen.
         is_read: false where they are still being read, and none of them is here yet.
         host: whose it is, on a timeline of several hosts; empty on that of one.
+        core: the name of the core that it is of, ``host:2``, as all pages have it; empty where it is of none.
     """
 
     title: str
@@ -240,6 +241,7 @@ class Section:
     counters: tuple[CounterTrack, ...] = ()
     is_read: bool = True
     host: str = ""
+    core: str = ""
 
     @property
     def label(self) -> str:

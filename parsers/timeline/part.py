@@ -48,7 +48,7 @@ class Interval:
 
     Attributes:
         from_ps, to_ps: begin and end on the trace's clock.
-        track: part of ``section / track``, upper and lower case alike.
+        track: part of ``section / track``, upper and lower case alike; the section may be a core's name or its plane.
     """
 
     from_ps: int | None = None
@@ -84,12 +84,26 @@ def is_wanted(interval: Interval) -> Callable[[Section, Track | RateTrack | Coun
     """Whether a report is about a track, a rate or a counter: those asked for by name, else all but derived ones."""
     wanted = interval.track.casefold()
 
+    def of_core(core: str, row: Track | RateTrack | CounterTrack) -> bool:
+        # a core is named whole, for host:1 is part of host:12
+        begin = f"{core}{_SEPARATOR}".casefold()
+        return f"{wanted}{_SEPARATOR}" == begin or (
+            wanted.startswith(begin) and wanted.removeprefix(begin) in row.name.casefold()
+        )
+
     def matches(section: Section, row: Track | RateTrack | CounterTrack) -> bool:
         if wanted:
-            return wanted in f"{section.label}{_SEPARATOR}{row.name}".casefold()
+            is_part = wanted in f"{section.label}{_SEPARATOR}{row.name}".casefold()
+            return is_part or any(of_core(core, row) for core in _core_names(section))
         return not (isinstance(row, Track) and row.is_derived)
 
     return matches
+
+
+def _core_names(section: Section) -> tuple[str, ...]:
+    """What a core is called besides its title: as all pages call it, by its plane, and by that with its host's name."""
+    host = section.core.rpartition(":")[0]
+    return (section.core, section.plane, f"{host} {section.plane}") if section.core else ()
 
 
 def part_of(timeline: Timeline, interval: Interval) -> TimelinePart:

@@ -36,6 +36,8 @@ PAGES = (
     "overview",
     "input",
     "ops",
+    "op",
+    "trend",
     "op-profile",
     "framework-ops",
     "timeline",

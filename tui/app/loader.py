@@ -233,8 +233,12 @@ class Loader:
         self._tell(job, RunsFound(job.generation, logdir, run))
         pages, looked_at, host = self._opened(job, run).pages, run, request.host
         if request.core is not None:
-            looked_at, host = run.of_core(request.core, host), None
-            pages = pages.of_core(request.core, request.host) if isinstance(pages, NarrowPages) else pages
+            if isinstance(pages, NarrowPages):
+                pages = one = pages.of_core(request.core, host)
+                looked_at = one.run
+            else:
+                looked_at = run.of_core(request.core, host)
+            host = None
         core = looked_at.core or None
         for name in request.pages:
 

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.text import printable
@@ -23,7 +24,7 @@ from tpuprof.tui.terminal.custom import VARIABLE, Config, config_path
 from tpuprof.tui.terminal.detect import detect, settle_terminal
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.files.logdir import Run
+    from tpuprof.parsers.files.logdir import Logdir, Run
     from tpuprof.parsers.hosts.progress import Progress
     from tpuprof.parsers.session.session import Session
 
@@ -86,6 +87,16 @@ def session_of(run: Run, args: argparse.Namespace, config: Config, on_progress: 
 
     how = {"scheduler": args.scheduler, "cache": args.cache and config.cache, "cache_bytes": config.cache_bytes}
     return open_run(run, on_progress, lambda: False, **how)
+
+
+def core_of(logdir: Logdir, args: argparse.Namespace) -> str | None:
+    """The one name of the core that is asked for, ``host:2``, by whichever of its names that is; None for all cores."""
+    if args.core is None:
+        return None
+    found: Run = import_module("tpuprof.parsers.session.files").narrowed(
+        logdir.find_run(args.run), args.core, args.host
+    )
+    return found.core
 
 
 # --- standard error

@@ -43,6 +43,7 @@ COMMANDS = {
     WITHOUT_WORD: Command("app:app_parser", "app:run_app"),
     "memory": Command("app:memory_parser", "app:run_memory"),
     "report": Command("report:report_parser", "report:run_report"),
+    "trend": Command("report:trend_parser", "report:run_report"),
     "oom": Command("oom:oom_parser", "oom:run_oom"),
     "diff": Command("diff:diff_parser", "diff.command:run_diff"),
     "capture": Command("capture:capture_parser", "capture:run_capture"),

@@ -57,6 +57,12 @@ _OF_GRAPH = {"op": "--op", "module": "--module", "around": "--around"}
 _OF_ALL_DEVICES = "A device memory profile is of one process, and of all its devices."
 PAGES: tuple[Page, ...] = (
     Page("runs", "runs.report", {"facts": "--facts"}, without_host="The page runs shows all hosts of a run."),
+    Page(
+        "trend",
+        "runs.trend",
+        {"fail_on_regression": "--fail-on-regression"},
+        without_host="The page trend compares whole runs.",
+    ),
     Page("hosts", "hosts.report", {}, without_host="The page hosts compares all hosts of a run."),
     Page("cores", "hosts.report:CORES_REPORT", {}, without_host="The page cores compares all cores of a run."),
     Page("overview", "overview.report", {}),
@@ -66,6 +72,7 @@ PAGES: tuple[Page, ...] = (
     Page("inference", "overview.inference.report", {"requests": "--requests"}),
     Page("timeline", "timeline.report.report", _OF_TIMELINE, ("perfetto",)),
     Page("ops", "ops.report.hlo_ops", {}),
+    Page("op", "ops.report.one_op", {"op": "--op", "module": "--module"}),
     Page("op-profile", "ops.report.op_profile", {}),
     Page("sources", "ops.report.sources", {}),
     Page("framework-ops", "ops.report.framework_ops", {}),

@@ -32,6 +32,11 @@ ASCENDING, DESCENDING = "asc", "desc"
 SCHEMA = "rows"
 """The name of the JSON that holds chosen rows, as of a page."""
 
+PIPE_BYTES = 18_000
+"""Bytes of rows that JSON has where the call sets no limit, so that the answer stays below 20 KB."""
+
+_BESIDE = len(', "unknown": {}') - len("    ,")  # of a line in a stream, less what stands around a row
+_MOST_ROWS = 2_000
 _WIDEST = 60  # cells of a column of text
 
 
@@ -67,6 +72,7 @@ class Chosen:
         matching: all rows that the filter keeps, in order; shown: those within the limit.
         whole: how many rows the table has.
         keys: of the columns.
+        is_limited: whether the call says how many rows it wants.
     """
 
     choice: Choice
@@ -75,6 +81,7 @@ class Chosen:
     shown: Sequence[int]
     whole: int
     keys: tuple[str, ...]
+    is_limited: bool = True
 
     @property
     def table(self) -> Table[Any]:
@@ -200,11 +207,16 @@ def report_of(name: str, head: Head, listed: Listed, choice: Choice, request: Re
     of_people = listed.keys or table.markdown or table.csv or table.json
     of_machines = {"json": table.json, "csv": listed.keys or table.csv or table.json}
     chosen = choose(listed, choice, request.most_rows, of_machines.get(request.form, of_people))
-    return _WRITERS[request.form](name, head, chosen, request.look)
+    return _WRITERS[request.form](name, head, replace(chosen, is_limited=request.limit is not None), request.look)
 
 
 def _json(name: str, head: Head, chosen: Chosen, _: TextLook) -> str:
     choice, table = chosen.choice, chosen.table
+    shown = chosen.shown if chosen.is_limited else chosen.shown[:_MOST_ROWS]
+    records = table_records(table, chosen.listed.source, shown, chosen.keys)
+    if not chosen.is_limited:
+        records = _fitting(records)
+    left_out = len(chosen.matching) - len(records)
     body = {
         "page": name,
         "table": table.key,
@@ -212,11 +224,22 @@ def _json(name: str, head: Head, chosen: Chosen, _: TextLook) -> str:
         "sort": choice.sort,
         "all_rows": chosen.whole,
         "matching_rows": len(chosen.matching),
-        "left_out_rows": len(chosen.matching) - len(chosen.shown),
-        "rows": table_records(table, chosen.listed.source, chosen.shown, chosen.keys),
+        "left_out_rows": left_out,
+        "more": "--limit 0 has all rows" if left_out else "",
+        "rows": records,
     }
     why = reasons(chosen.fields, "rows[]", {})
     return json.document(json.head(SCHEMA, head.run, head.hosts, head.warnings), body, why)
+
+
+def _fitting(records: list[dict[str, object]]) -> list[dict[str, object]]:
+    """As many of the first rows as a pipe is given unasked, at least one."""
+    room = PIPE_BYTES
+    for number, record in enumerate(records):
+        room -= len(json.line(record, {}).encode("utf-8", "backslashreplace")) - _BESIDE
+        if room < 0:
+            return records[: max(number, 1)]
+    return records
 
 
 def _csv(_: str, __: Head, chosen: Chosen, ___: TextLook) -> str:

@@ -38,6 +38,7 @@ from tpuprof.parsers.pages.findings.finding import (
     JumpTarget,
     OwnerClaim,
 )
+from tpuprof.parsers.pages.findings.subject import Subject, SubjectOps, subject_of, with_figures
 from tpuprof.parsers.steps.accounts.owners import OWNERS, OpOwners, Owner, op_owners, owner_index
 from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.ledger import Ledger
@@ -187,7 +188,8 @@ class Budget:
 
     def amount(self, ps: float) -> str:
         """A time with its share: ``3.10 ms a step (12.3%)``."""
-        return f"{time(ps)}{' a step' if self.steps is not None else ''} ({share(ps / self.whole_ps)})"
+        words = f"{time(ps)}{' a step' if self.steps is not None else ''} ({share(ps / self.whole_ps)})"
+        return with_figures(words, (ps / 1e9, "ms"), (ps / self.whole_ps, "fraction"))
 
     def described(self, row: int) -> str:
         """An op for a sentence: its name, and where it comes from as far as known (framework op, source line)."""
@@ -243,7 +245,15 @@ class Budget:
             basis += f" {time(at_roof)} of it is time at the roof, which only less work or fewer bytes can save."
         if finding.kind in OVERLAPPED and claim.worth_ps > self.computing_ps:
             advice += f" What computes takes {time(self.computing_ps)}: beside it at most that much can be hidden."
-        return replace(finding, claims=claims, basis=basis, advice=advice)
+        subject = self.subject(claim.rows, claim.op_ps, claim.cells.sum(axis=2))
+        return replace(finding, claims=claims, basis=basis, advice=advice, subject=subject)
+
+    def subject(self, rows: Rows, claimed_ps: Floats | None = None, cells: Floats | None = None) -> Subject:
+        """What a finding is about as data: some ops, and the time that it claims; see `subject_of`."""
+        claimed = np.zeros(len(rows)) if claimed_ps is None else claimed_ps
+        ops = SubjectOps(self.evidence.table, self.evidence.rates, rows, self.op_ps(rows), claimed)
+        steps = self.steps
+        return subject_of(ops, cells, *(((), None) if steps is None else (steps.account.core_names, steps.grid)))
 
 
 _NAMED = 0.01

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Literal, get_args
 
 from tpuprof.parsers.base.intervals import Int64s
@@ -14,6 +14,7 @@ from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.host.activity import Compilation, IdleTime
 from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.pages.findings.subject import NOTHING, Subject, without_figures
 from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, WAITS, Owner
 from tpuprof.parsers.steps.aligned import AlignedSteps
 
@@ -160,6 +161,7 @@ class Finding:
         place: where to look.
         claims: whose time in the account it is about, in the order of `OWNERS`; they add up to `worth_ps`, and no two
             findings claim the same time. Empty where `worth_ps` is None.
+        subject: what it is about as data: ops, hosts, cores, the worst step, figures.
     """
 
     kind: FindingKind
@@ -174,6 +176,18 @@ class Finding:
     advice: str
     place: JumpTarget
     claims: tuple[OwnerClaim, ...] = ()
+    subject: Subject = NOTHING
+
+
+def told(finding: Finding) -> Finding:
+    """A finding whose sentences are for people alone: the figures that they carry are among those of its subject."""
+    title, advice = (without_figures(text)[0] for text in (finding.title, finding.advice))
+    basis, of_basis = without_figures(finding.basis)
+    evidence = [without_figures(sentence) for sentence in finding.evidence]
+    figures = dict.fromkeys((*(figure for _, found in evidence for figure in found), *of_basis))
+    subject = replace(finding.subject, figures=(*figures, *finding.subject.figures))
+    words = tuple(sentence for sentence, _ in evidence)
+    return replace(finding, title=title, basis=basis, evidence=words, advice=advice, subject=subject)
 
 
 @dataclass(frozen=True, slots=True)

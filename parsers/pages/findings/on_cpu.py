@@ -15,7 +15,8 @@ from tpuprof.parsers.base.intervals import Bools, Floats
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, share, short, time
-from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, FindingKind, JumpTarget, OwnerClaim
+from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, FindingKind, JumpTarget, OwnerClaim, told
+from tpuprof.parsers.pages.findings.subject import subject_of_hosts, with_figures
 from tpuprof.parsers.steps.accounts.owners import OWNERS, WAITS, Owner, owner_index
 from tpuprof.parsers.steps.generic.cpu_account import CpuAccount, HostFunction
 from tpuprof.parsers.steps.ledger import Ledger
@@ -84,7 +85,8 @@ class OnCpu:
 
     def amount(self, ps: float) -> str:
         """``3.10 ms a step (12.3%)``."""
-        return f"{time(ps)} a step ({share(ps / self.whole_ps)})"
+        words = f"{time(ps)} a step ({share(ps / self.whole_ps)})"
+        return with_figures(words, (ps / 1e9, "ms"), (ps / self.whole_ps, "fraction"))
 
 
 def functions_of(account: CpuAccount, *owners: Owner) -> list[HostFunction]:
@@ -108,7 +110,7 @@ def findings_on_cpu(of: OnCpu) -> tuple[Finding, ...]:
                 np.minimum(untraced, (left - claim)[:, owner_index("host")]) if look is _late_process else untraced
             )
             left = np.maximum(left - claim, 0.0)
-    return tuple(sorted(found, key=lambda finding: -(finding.worth_ps or 0.0)))
+    return tuple(map(told, sorted(found, key=lambda finding: -(finding.worth_ps or 0.0))))
 
 
 def _claimed(of: OnCpu, left: Floats, chosen: Bools, owners: Sequence[Owner]) -> Floats:
@@ -149,6 +151,7 @@ def _finding(
         advice=advice or ADVICE[kind],
         place=place,
         claims=tuple(OwnerClaim(name, ps) for name, ps in zip(OWNERS, by_owner.tolist(), strict=True) if ps > 0),
+        subject=subject_of_hosts([name for name, _ in of.hosts], claim.sum(axis=1)),
     )
     return finding, claim
 

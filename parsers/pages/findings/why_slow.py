@@ -15,7 +15,7 @@ from tpuprof.parsers.pages.findings.cores.collectives import (
 )
 from tpuprof.parsers.pages.findings.cores.late import at_barriers, late_host, slow_core, straggling
 from tpuprof.parsers.pages.findings.cores.slow_steps import slow_steps
-from tpuprof.parsers.pages.findings.finding import KINDS, Evidence, Finding, FindingKind
+from tpuprof.parsers.pages.findings.finding import KINDS, Evidence, Finding, FindingKind, told
 from tpuprof.parsers.pages.findings.idle.waiting import compiling, idle_gaps, waiting_for_input
 from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, large_arrays
 from tpuprof.parsers.pages.findings.ops.bandwidth import latency_bound, memory_bound
@@ -66,7 +66,7 @@ def findings_of(
     where = [] if uncounted is None else [uncounted]
     # where most of the time is goes before a small saving, and behind a large one
     leads = ps >= max(LEADS * whole.whole_ps, *(2 * (finding.worth_ps or 0) for finding in known), 0.0)
-    return (*(where if leads else []), *known, *([] if leads else where), *of_capture)
+    return tuple(map(told, (*(where if leads else []), *known, *([] if leads else where), *of_capture)))
 
 
 _Look = Callable[[Budget], Claimed | list[Claimed]]

@@ -15,6 +15,7 @@ from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, examples
 from tpuprof.parsers.base.words import percent_of, share, time
+from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.hosts.core_summary import CoreBusy
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, SharedSteps, StepPartName
@@ -101,7 +102,7 @@ def own_times(steps: SharedSteps) -> Int64s:
 
 def _gpus(summary: HostSummary) -> list[CoreBusy]:
     known = () if summary.generic is None else summary.generic.busy
-    return [CoreBusy(f"{summary.host}:{gpu.number}", None, gpu.busy_ps, gpu.span_ps) for gpu in known]
+    return [CoreBusy(core_label(summary.host, gpu.number), None, gpu.busy_ps, gpu.span_ps) for gpu in known]
 
 
 def _times(

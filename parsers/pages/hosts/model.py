@@ -8,6 +8,7 @@ from typing import Literal, get_args
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import percent_of
+from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.steps.model import StepTime
 
 StepPartName = Literal["compute", "input", "output", "transfer", "collective", "wait", "idle"]
@@ -80,7 +81,7 @@ class HostRow:
     @property
     def label(self) -> str:
         """``host``, or ``host:2`` for a core."""
-        return self.host if self.core is None else f"{self.host}:{self.core}"
+        return self.host if self.core is None else core_label(self.host, self.core)
 
     @property
     def busy_percent(self) -> float | None:

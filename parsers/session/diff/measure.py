@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Floats, Int64s, place, positions
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import module_name
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
@@ -246,7 +247,7 @@ def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, thre
     def take(plane: Plane, steps: CoreSteps, sums: CoreSums) -> None:
         of = sums.cells
         ops = OpSteps(*map(_narrow, (of.row, of.step, of.self_ps, of.count)))
-        cores[f"{file.host}:{device_ordinal(plane)}"] = steps.start_ps, _keys(sums.table), ops
+        cores[core_label(file.host, device_ordinal(plane))] = steps.start_ps, _keys(sums.table), ops
 
     summary = summarise(trace, file.host, on_chunk, threads, OfCore(None, take))
     number = {key: row for row, key in enumerate(_keys(summary.table))}

@@ -12,7 +12,7 @@ from tpuprof.parsers.hosts.plan import decoding_threads
 from tpuprof.parsers.session.files import best_first, nothing_to_read, opened
 from tpuprof.parsers.session.pages import OVERVIEW
 from tpuprof.parsers.timeline.hosts.clocks import HostClocks
-from tpuprof.parsers.timeline.hosts.joined import HostRead, named, shifted
+from tpuprof.parsers.timeline.hosts.joined import HostRead, named, shifted, with_core_names
 from tpuprof.parsers.timeline.model import StepSpan, Timeline
 from tpuprof.parsers.timeline.read.timeline import OnPart, needed_bytes, read_timeline
 
@@ -40,7 +40,7 @@ def timeline(session: Session, host: str | None, with_steps: bool, on_part: OnPa
         except ProfileError as error:
             failures.append(error)
             continue
-        made = replace(made, warnings=(*made.warnings, *session.only_shown))
+        made = with_core_names(replace(made, warnings=(*made.warnings, *session.only_shown)), file.host)
         session.timelines[file, with_steps] = made
         return made
     raise failures[0] if failures else nothing_to_read(session.run)
@@ -60,7 +60,8 @@ def host_timeline(
         # its first section says how far its clock is off, and stays the first one
         clock = clocks.clock(made)
         whole = not only_first and not made.unread
-        return HostRead(file.label, file.path, named(shifted(made, clock.shift_ps), file.label), clock, whole)
+        shown = with_core_names(named(shifted(made, clock.shift_ps), file.label), file.host)
+        return HostRead(file.label, file.path, shown, clock, whole)
 
     show = None if on_part is None else lambda made: on_part(on_axis(made))
     with closing(opened(file)) as trace:

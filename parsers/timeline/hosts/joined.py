@@ -10,6 +10,7 @@ import numpy as np
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import time
+from tpuprof.parsers.files.core_names import label_of_plane
 from tpuprof.parsers.steps.spans.matching import HostSteps, matched
 from tpuprof.parsers.timeline.model import Clock, CounterTrack, HostPart, Section, StepSpan, Timeline, Track
 
@@ -67,6 +68,12 @@ def with_tracks(section: Section, tracks: Sequence[Track], counters: Sequence[Co
 def named(timeline: Timeline, host: str) -> Timeline:
     """The timeline as that of one of several hosts: its sections have the host's name in their labels."""
     return replace(timeline, sections=tuple(replace(section, host=host) for section in timeline.sections))
+
+
+def with_core_names(timeline: Timeline, host: str) -> Timeline:
+    """The timeline with the names of its cores, as cores of a host."""
+    sections = (replace(section, core=label_of_plane(host, section.plane)) for section in timeline.sections)
+    return replace(timeline, sections=tuple(sections))
 
 
 def first_section(timeline: Timeline) -> Timeline:

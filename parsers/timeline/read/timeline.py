@@ -5,19 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from threading import Lock, local
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
-from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import nesting_order
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.core.api import by_lane, lane_bounds, lanes
 from tpuprof.parsers.formats.xspace.events import ColumnRoom
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
@@ -25,6 +22,7 @@ from tpuprof.parsers.ops.core.ops import ASYNC_OPS_LINE, MODULES_LINE, OPS_LINE,
 from tpuprof.parsers.ops.device import (
     ENVIRONMENT_PLANE,
     capture_start_ns,
+    core_title,
     device_info,
     device_ordinal,
     is_gpu,
@@ -317,12 +315,9 @@ def _title(plane: Plane, kind: SectionKind) -> str:
         return "Host threads"
     if kind not in ("core", "sparse_core"):
         return plane.name
-    details = plane.stats.get("core_details")
-    what = "TPU core" if kind == "core" else "SparseCore"
-    with suppress(DecodeError):
-        if isinstance(details, bytes):
-            core = xplane_pb2.CoreDetails.FromString(details)
-            return f"Chip {core.global_chip_id or core.local_chip_id}: {what} {core.core_num}"
+    titled = core_title(plane)
+    if titled:
+        return titled if kind == "core" else titled.replace("TPU core", "SparseCore")
     return f"TPU {device_ordinal(plane)}" if kind == "core" else plane.name.removeprefix("/device:")
 
 

@@ -22,6 +22,7 @@ from tpuprof.parsers.hosts.reduction import Reduction, reduce_host
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.session.diff.compare import compare
+from tpuprof.parsers.session.files import narrowed
 from tpuprof.parsers.session.pages import (
     HOSTS,
     INFERENCE,
@@ -269,6 +270,37 @@ def test_a_core_is_named_in_several_ways(tmp_path: Path) -> None:
     assert run.of_core("a:1").core == run.of_core("1", "a").core == run.of_core("a:01", "a").core == "a:1"
     assert run.of_core("b:chip 7").core == "b:chip7" and not run.core
     assert [file.host for file in run.of_core("b:1").hosts] == ["b"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("a:1", "/device:TPU:1", "a /device:TPU:1", "a:/device:TPU:1", "TPU 1", "a / TPU 1"),
+        *("Chip 3: TPU core 1", "a / Chip 3: TPU core 1", "a Chip 3: TPU core 1", " chip 3: tpu core 1 "),
+    ],
+)
+def test_every_name_of_a_core_leads_to_the_one_that_answers_have(tmp_path: Path, name: str) -> None:
+    run = session_at(write_run(tmp_path, a=host_bytes(4, chips=2), b=host_bytes(4))).run
+    assert narrowed(run, name, "a").core == "a:1"
+    if name.startswith("a"):
+        assert narrowed(run, name).core == "a:1"
+    one = Session(run).of_core(name, "a")
+    assert one.run.core == "a:1" and one.page(OPS).core_count == 1
+    assert [section.core for section in one.timeline().sections if section.kind == "core"] == ["a:1"]
+
+
+def test_a_title_that_no_core_or_that_several_have(tmp_path: Path) -> None:
+    run = session_at(write_run(tmp_path, a=host_bytes(2, chips=1), b=host_bytes(2, chips=1), c=host_bytes(1))).run
+    for name, host, exit_code, words, hint in (
+        ("Chip 3: TPU core 1", None, EXIT_USAGE, "has several cores Chip 3: TPU core 1", "a:1, b:1"),
+        ("Chip 4: TPU core 0", "a", EXIT_NOT_FOUND, "has no core Chip 4: TPU core 0", "Chip 3: TPU core 1"),
+        ("Chip 3: TPU core 0", "c", EXIT_NOT_FOUND, "has no core Chip 3: TPU core 0", "does not name the chips"),
+        ("a / Chip 3: TPU core 0", "b", EXIT_USAGE, "is no core of host b", "--core HOST:2"),
+    ):
+        with pytest.raises(ProfileError) as raised:
+            narrowed(run, name, host)
+        assert raised.value.exit_code == exit_code
+        assert words in raised.value.sentence and hint in raised.value.hint
 
 
 def test_a_file_that_is_cut_says_so_of_a_core_too(tmp_path: Path) -> None:

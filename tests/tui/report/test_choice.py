@@ -41,7 +41,8 @@ def report(page: str, *options: str) -> Done:
 
 
 def rows(page: str, *options: str) -> dict[str, Any]:
-    done = report(page, "--format", "json", *options)
+    whole = () if "--limit" in options else ("--limit", "0")
+    done = report(page, "--format", "json", *options, *whole)
     assert done.code == EXIT_OK, done.stderr
     document: dict[str, Any] = json.loads(done.stdout)
     assert document["schema"] == "tpuprof.rows/1" and document["page"] == page
@@ -113,6 +114,23 @@ def test_a_number_with_many_digits_is_compared_exactly(ops: list[dict[str, Any]]
     number = ops[0]["program_id"]
     assert rows("ops", "--filter", f"program_id={number}")["matching_rows"] > 0
     assert rows("ops", "--filter", f"program_id={number + 1}")["matching_rows"] == 0
+
+
+def test_a_pipe_gets_what_fits_and_is_told_what_shows_the_rest() -> None:
+    def asked(*options: str) -> tuple[dict[str, Any], int]:
+        text = report("ops", "--format", "json", *options).stdout
+        return json.loads(text), len(text.encode())
+
+    brief, size = asked("--sort", "self_time_ps")
+    assert size <= 20_000 and 0 < len(brief["rows"]) < brief["matching_rows"] == brief["all_rows"]
+    assert brief["left_out_rows"] == brief["matching_rows"] - len(brief["rows"])
+    assert brief["more"] == "--limit 0 has all rows"
+    whole, _ = asked("--sort", "self_time_ps", "--limit", "0")
+    assert whole["rows"][: len(brief["rows"])] == brief["rows"] and not whole["left_out_rows"] and not whole["more"]
+    few, _ = asked("--filter", ">1%", "--columns", "name")
+    assert not few["left_out_rows"] and not few["more"] and len(few["rows"]) == few["matching_rows"]
+    two, _ = asked("--sort", "self_time_ps", "--limit", "2")
+    assert len(two["rows"]) == 2 and two["left_out_rows"] == two["matching_rows"] - 2 and two["more"]
 
 
 def test_unknown_values_are_last_in_both_directions() -> None:

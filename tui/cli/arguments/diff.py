@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
-import re
-
 from tpuprof.tui.cli.arguments import options
 from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser
 from tpuprof.tui.report.page import FORMATS
-
-_PERCENT = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,9})?) ?%?")
 
 EXAMPLE = f"{PROGRAM} diff before.prof after.prof"
 _EPILOG = f"""A is before, B after; each is whatever `{PROGRAM} PATH` takes. Two runs of one logdir:
@@ -39,16 +34,8 @@ def diff_parser() -> UsageParser:
     rows = "ops in the report; 0: all that changed, in json and csv all (default: 20 in md, else 0)"
     parser.add_argument("--limit", type=options.whole_number, default=0, metavar="N", help=rows)
     fail = "exit with code 6 where steps got slower by more than PERCENT and by more than noise"
-    parser.add_argument("--fail-on-regression", type=_percent, metavar="PERCENT", help=fail.replace("%", "%%"))
+    parser.add_argument("--fail-on-regression", type=options.percent, metavar="PERCENT", help=fail.replace("%", "%%"))
     options.add_width(parser)
     options.add_screen(parser)
     options.add_debug(parser)
     return parser
-
-
-def _percent(text: str) -> float:
-    """A fraction, of ``5%`` or ``5``."""
-    percentage = _PERCENT.fullmatch(text)
-    if percentage is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage from 0 on, such as 5%")
-    return float(percentage[1]) / 100

@@ -5,6 +5,9 @@ from __future__ import annotations
 from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser, add_debug, new_parser
 from tpuprof.tui.terminal.custom import VARIABLE
 
+REQUIRED = (*("device", "steps", "markers", "hlo", "source", "peaks", "host", "python", "memory", "whole", "measured"),)
+"""What can be required of a profile, `tui.cli.commands.doctor.required.REQUIREMENTS`."""
+
 SHELLS = ("bash", "zsh", "fish")
 
 _COMPLETION_EPILOG = f"""bash:  {PROGRAM} completion bash > ~/.local/share/bash-completion/completions/{PROGRAM}
@@ -38,11 +41,17 @@ def doctor_parser() -> UsageParser:
     parser.epilog = (
         "The text is for pasting: it shows no passwords and tokens, no user, no machine's name or address, and the "
         "home folder as ~. Read it all the same: it names files, runs and modules. Lines with ! say what is wrong. "
-        "Exit codes: 2 a mistake in the config file, 3 or 4 PATH leads to no profile, 7 no server answers."
+        "Exit codes: 2 a mistake in the config file, 3 or 4 PATH leads to no profile, 7 no server answers, or the "
+        "profile lacks what --require names."
     )
     parser.add_argument("path", metavar="PATH", nargs="?", help="a logdir, a run or a profile")
     server = "whether a profiler server listens there; HOST:PORT, several with commas"
     parser.add_argument("--server", metavar="ADDRESS", action="append", default=[], help=server)
+    needs = (
+        "what the newest run of PATH has to hold, with commas between; exit code 7 where it lacks any, with what to "
+    )
+    needs += f"do about it: {', '.join(REQUIRED)}"
+    parser.add_argument("--require", metavar="WHAT", action="append", help=needs)
     forms = parser.add_mutually_exclusive_group()
     parser.set_defaults(format="text")
     forms.add_argument("--json", dest="format", action="store_const", const="json", help="for programs")

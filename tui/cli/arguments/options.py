@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from functools import partial
 from typing import NoReturn
@@ -16,6 +17,7 @@ PROGRAM = "tpuprof-tui"
 DEMO = "demo"  # the path that stands for the bundled demo profile
 STREAM = "-"  # the file name that stands for standard input or output
 MOST_WIDTH = 10_000  # cells of the widest text report
+_PERCENT = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,9})?) ?%?")
 _HERE = "."  # where profiles are looked for if no path is given
 
 
@@ -114,7 +116,8 @@ def add_choice_of_profile(
 
 def add_core(parser: argparse.ArgumentParser) -> None:
     """Of which core."""
-    core = "one core only, HOST:2, or one chip, HOST:chip1; with one host 2 will do (default: all)"
+    core = "one core only, HOST:2, or one chip, HOST:chip1; with one host 2 will do; a core's other names too: "
+    core += "/device:TPU:2, 'Chip 2: TPU core 0' (default: all)"
     parser.add_argument("--core", metavar="CORE", help=core)
 
 
@@ -134,3 +137,11 @@ def whole_number(text: str, least: int = 0, most: int | None = None) -> int:
         return int(text)
     bounds = f"{least} on" if most is None else f"{least} to {most:,}"
     raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {bounds}")
+
+
+def percent(text: str) -> float:
+    """A fraction, of ``5%`` or ``5``."""
+    percentage = _PERCENT.fullmatch(text)
+    if percentage is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage from 0 on, such as 5%")
+    return float(percentage[1]) / 100

@@ -35,6 +35,19 @@ def report_parser() -> UsageParser:
     what = "Prints a page to standard output. Times and sizes in JSON and CSV have their unit in the key."
     parser = options.new_parser("report", what)
     parser.add_argument("page", metavar="PAGE", help=", ".join(PAGE_NAMES))
+    return _with_options(parser)
+
+
+def trend_parser() -> UsageParser:
+    """The arguments of the command `trend`, which are those of `report trend`."""
+    what = "Prints all runs of a logdir as a series, and where it changed beyond the noise: report trend PATH."
+    parser = options.new_parser("trend", what)
+    parser.set_defaults(page="trend")
+    return _with_options(parser)
+
+
+def _with_options(parser: UsageParser) -> UsageParser:
+    """A parser with all that a page can be asked for."""
     options.add_choice_of_profile(parser)
     options.add_reading(parser)
     formats = "default: text; perfetto: Chrome trace JSON of the timeline, compressed where FILE ends in .gz; "
@@ -57,6 +70,11 @@ def report_parser() -> UsageParser:
     parser.add_argument("--describe", action="store_true", help=describe)
     facts = "of the page runs: step time, device, modules of each run too; some 10 ms a run"
     parser.add_argument("--facts", action="store_true", help=facts)
+    fail = (
+        "of the page trend: exit with code 6 where the newest run's steps are slower than those of the runs before it "
+    )
+    fail += "by more than PERCENT and by more than noise, with 4 where that can't be told"
+    parser.add_argument("--fail-on-regression", type=options.percent, metavar="PERCENT", help=fail)
     without = "of the page ledger: the step without these owners of its time, or groups of them, with commas between; "
     without += f"groups: {', '.join(OWNER_GROUPS)}; of the page findings: without kinds that are owners"
     parser.add_argument("--without", metavar="OWNERS", help=without)
@@ -69,8 +87,8 @@ def report_parser() -> UsageParser:
     timeline.add_argument("--from", dest="from_ps", type=_milliseconds, metavar="MS", help=begin)
     timeline.add_argument("--to", dest="to_ps", type=_milliseconds, metavar="MS", help="up to this instant")
     timeline.add_argument("--track", metavar="NAME", help="of tracks with NAME in their section / name")
-    graph = parser.add_argument_group("graph", "Of which op, in which module, how far around it:")
-    op = "name of an HLO op or framework op (default: the one that takes most time)"
+    graph = parser.add_argument_group("op, graph", "Of which op, in which module, how far around it:")
+    op = "name of an HLO op, a kernel or a framework op (default: the one that takes most time)"
     graph.add_argument("--op", metavar="NAME", help=op)
     around = "steps over operands and users (default: 1)"
     graph.add_argument("--around", type=options.whole_number, metavar="N", help=around)

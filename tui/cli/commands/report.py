@@ -131,9 +131,10 @@ def _printed(
         def session(run: Run) -> Session:
             return common.session_of(run, args, config, on_progress)
 
+        core = common.core_of(logdir, args)
         look, options = printing.report_look(args), {name: getattr(args, name) for name in page.options}
         asked = ReportRequest(
-            logdir, args.run, args.host, session, args.format, look, args.limit, options, only_hlo, args.core
+            logdir, args.run, args.host, session, args.format, look, args.limit, options, only_hlo, core
         )
         content, choice = report.read(asked), chosen_of(vars(args))
         if choice is not None and report.choose is not None:

@@ -198,23 +198,26 @@ _CLAIMED = (
 )
 _NO_WORTH = "nothing tells what could be won; the finding says where the time is"
 _NO_TARGET = "the finding is about the tab as a whole"
+FINDING: tuple[Metric[Finding], ...] = (
+    attribute("kind", VERBATIM, "what it is about", "kind"),
+    attribute("title", VERBATIM, "what it is, in a few words", "finding"),
+    attribute("worth_ms", TIME_MS, "time that can be won at most", "worth", null=_NO_WORTH),
+    attribute("per", VERBATIM, "whether that is of a step or of the whole capture"),
+    attribute("worth_fraction", SHARE, "of the step or capture, 0-1", "share", null=_NO_WORTH),
+    attribute("after_ms", TIME_MS, "the step's time without it, or the capture's", "then", null=_NO_WORTH),
+    attribute("is_estimate", FLAG, "whether that is computed from a model, not measured"),
+    attribute("basis", VERBATIM, "how that was computed"),
+    attribute("evidence", TEXTS, "sentences with figures"),
+    attribute("advice", VERBATIM, "what to try"),
+    attribute("tab", VERBATIM, "where to look", "where", name="place.tab"),
+    attribute("target", VERBATIM, "the op or step there", null=_NO_TARGET, name="place.target"),
+    attribute("claims", listed(CLAIMS), _CLAIMED),
+)
+"""The quantities of a finding."""
+
 FINDINGS: Table[Sequence[Finding]] = object_table(
     "findings",
-    (
-        attribute("kind", VERBATIM, "what it is about", "kind"),
-        attribute("title", VERBATIM, "what it is, in a few words", "finding"),
-        attribute("worth_ms", TIME_MS, "time that can be won at most", "worth", null=_NO_WORTH),
-        attribute("per", VERBATIM, "whether that is of a step or of the whole capture"),
-        attribute("worth_fraction", SHARE, "of the step or capture, 0-1", "share", null=_NO_WORTH),
-        attribute("after_ms", TIME_MS, "the step's time without it, or the capture's", "then", null=_NO_WORTH),
-        attribute("is_estimate", FLAG, "whether that is computed from a model, not measured"),
-        attribute("basis", VERBATIM, "how that was computed"),
-        attribute("evidence", TEXTS, "sentences with figures"),
-        attribute("advice", VERBATIM, "what to try"),
-        attribute("tab", VERBATIM, "where to look", "where", name="place.tab"),
-        attribute("target", VERBATIM, "the op or step there", null=_NO_TARGET, name="place.target"),
-        attribute("claims", listed(CLAIMS), _CLAIMED),
-    ),
+    FINDING,
     csv=in_order("kind title worth_ms per worth_fraction after_ms is_estimate basis evidence advice tab target"),
     markdown=("kind", "title", "worth_ms", "worth_fraction", "after_ms", "tab"),
 )

@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from shlex import join
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.pages.findings.finding import KIND_OWNERS, KINDS
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.pages.findings.finding import KIND_OWNERS, KINDS, Finding, FindingKind
+from tpuprof.parsers.pages.findings.subject import MOST_LISTED, Figure, SubjectOp, SubjectPart
 from tpuprof.parsers.pages.overview.ledger import explained
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.overview.fields import FINDINGS
+from tpuprof.tui.pages.overview.fields import FINDING, FINDINGS
 from tpuprof.tui.pages.overview.findings import finding_details
 from tpuprof.tui.pages.overview.ledger.fields import WITHOUT, WITHOUT_PARTS
 from tpuprof.tui.pages.overview.ledger.report import Content, check, read, taken_away
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared, drawn_by
-from tpuprof.tui.report.fields import Metric, Table, attribute, listed, metric_rows, object_table
+from tpuprof.tui.report.fields import (
+    Metric,
+    Table,
+    attribute,
+    listed,
+    metric_reasons,
+    metric_rows,
+    nested,
+    object_table,
+)
 from tpuprof.tui.report.markdown import escaped
 from tpuprof.tui.report.page import Head, ReportRequest
 from tpuprof.tui.report.shared.quantities import STEP_TIME
-from tpuprof.tui.report.units import COUNT, VERBATIM
+from tpuprof.tui.report.units import COUNT, NUMBER, SHARE, TEXT, TIME_MS, VERBATIM
 
 if TYPE_CHECKING:
     from tpuprof.tui.report.fields import Rows
@@ -39,6 +51,151 @@ class _Sought:
     found: int
     undetectable: str | None
 
+
+@dataclass(frozen=True)
+class Interval:
+    """When a step ran."""
+
+    step: str | None
+    begin_ps: int
+    end_ps: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """A finding, and where the run lies that it is of, which the command for more names.
+
+    Attributes:
+        path: of the run.
+        options: which host or core of it.
+    """
+
+    finding: Finding
+    path: str
+    options: tuple[str, ...] = ()
+
+    @property
+    def interval(self) -> Interval | None:
+        """When the step with most of it ran; None without steps."""
+        subject = self.finding.subject
+        return None if subject.interval_ps is None else Interval(subject.step, *subject.interval_ps)
+
+    @property
+    def source(self) -> str | None:
+        """The source line of its largest op that names one."""
+        return next((op.source for op in self.finding.subject.ops if op.source), None)
+
+    @property
+    def next(self) -> str:
+        """The command that shows more."""
+        page, *options = self._words()
+        which = () if page == _OF_ALL_CORES else self.options
+        return printable(join(["tpuprof-tui", "report", page, self.path, *which, *options]))
+
+    def _words(self) -> list[str]:
+        """The page of that command, and its options."""
+        finding, ops, interval = self.finding, self.finding.subject.ops, self.interval
+        if finding.kind in _PAGES:
+            return [_PAGES[finding.kind]]
+        if ops:
+            return ["op", "--op", ops[0].name]
+        if interval is not None:
+            begin, end = interval.begin_ps // _PS_PER_US, interval.end_ps // _PS_PER_US + 1
+            return ["timeline", "--from", f"{begin / 1000:.3f}", "--to", f"{end / 1000:.3f}"]
+        return [_TABS.get(finding.place.tab, finding.place.tab)]
+
+
+_TABS = {"op-profile": "ops", "memory": "memory-profile"}
+_PS_PER_US = 10**6
+_OF_ALL_CORES = "cores"
+_PAGES: Mapping[FindingKind, str] = {
+    "memory-full": "memory-profile",
+    "input": "input",
+    "collective": "collectives",
+    "dcn": "collectives",
+    "slow-core": _OF_ALL_CORES,
+    "straggler": _OF_ALL_CORES,
+    "barrier": _OF_ALL_CORES,
+    "imbalance": _OF_ALL_CORES,
+    "pipeline": _OF_ALL_CORES,
+    "sparse-core": "sparse-core",
+}
+"""The pages that show more on findings of some kinds; of the others it is the op, or the step, that they are about."""
+
+_A_STEP = "a mean over cores, of a step where there are steps, else of the capture"
+_NO_STEP = "it claims the same time in every step, or no time in any"
+_SUBJECT_OPS: Table[Sequence[SubjectOp]] = object_table(
+    "ops",
+    (
+        attribute("name", TEXT, "the HLO op"),
+        attribute("program_id", NUMBER, "of its module", null="the profile does not say which program it belongs to"),
+        attribute("time_ms", TIME_MS, f"its time, {_A_STEP}"),
+        attribute("claimed_ms", TIME_MS, "the part of that which the finding claims"),
+        attribute("bound_by", VERBATIM, "what bounds it", null="no FLOPs or bytes are counted for it"),
+        attribute(
+            "roofline_efficiency", SHARE, "how near it is to the roof", null="nothing bounds it", name="efficiency"
+        ),
+        attribute("source", VERBATIM, "its source line", null="the profile names no source line for it"),
+    ),
+)
+
+
+def _parts(key: str, what: str) -> Table[Sequence[SubjectPart]]:
+    time = attribute("time_ms", TIME_MS, "what the finding claims there, the mean over steps")
+    return object_table(key, (attribute("name", TEXT, f"the {what}, as all pages name it"), time))
+
+
+_FIGURES: Table[Sequence[Figure]] = object_table(
+    "figures",
+    (
+        attribute("name", VERBATIM, "what it is of: words of the evidence, or those that stand for all findings"),
+        attribute("value", NUMBER, "the figure"),
+        attribute("unit", VERBATIM, "ms, count or fraction (0-1)"),
+    ),
+)
+_INTERVAL: tuple[Metric[Interval], ...] = (
+    attribute("from", TIME_MS, "its begin on the trace's clock, as --from takes it", name="begin_ps"),
+    attribute("to", TIME_MS, "its end, as --to takes it", name="end_ps"),
+    attribute("step", VERBATIM, "the step's name"),
+)
+_MOST = f"those with most of it, at most {MOST_LISTED}"
+_OF_CORES = f"cores: {_MOST}; none where all have the same"
+OF_FINDING: tuple[Metric[Found], ...] = (
+    Metric("cause", VERBATIM, lambda found: found.finding.kind, "the kind of reason; the same as kind"),
+    Metric("ops", listed(_SUBJECT_OPS), lambda found: found.finding.subject.ops, f"HLO ops that it is about: {_MOST}"),
+    Metric("op_count", COUNT, lambda found: found.finding.subject.op_count, "how many these are in all"),
+    Metric("hosts", listed(_parts("hosts", "host")), lambda found: found.finding.subject.hosts, f"hosts: {_MOST}"),
+    Metric("host_count", COUNT, lambda found: found.finding.subject.host_count, "hosts that have any of it"),
+    Metric(
+        "cores",
+        listed(_parts("cores", "core")),
+        lambda found: found.finding.subject.cores,
+        _OF_CORES,
+    ),
+    Metric("core_count", COUNT, lambda found: found.finding.subject.core_count, "cores that have any of it"),
+    attribute("interval_ms", nested(_INTERVAL), "when the step with most of it ran", null=_NO_STEP, name="interval"),
+    attribute("source", VERBATIM, "the source line of its largest op", null="it is about no op with a source line"),
+    Metric("figures", listed(_FIGURES), lambda found: found.finding.subject.figures, "its evidence as figures"),
+    attribute("next", VERBATIM, "the command that shows more"),
+)
+"""What the report on findings has of each beside what the overview has."""
+
+
+_REASONS = {f"findings[].{key}": why for key, why in metric_reasons(OF_FINDING).items()}
+
+
+def _of(metric: Metric[Finding]) -> Metric[Found]:
+    return Metric(
+        metric.key, metric.unit, lambda found: metric.read(found.finding), metric.meaning, metric.null, metric.heading
+    )
+
+
+FOUND: Table[Sequence[Found]] = object_table(
+    "findings",
+    (*map(_of, FINDING), *OF_FINDING),
+    csv=(*FINDINGS.csv, "source", "next"),
+    markdown=FINDINGS.markdown,
+)
 
 SOUGHT: Table[Sequence[_Sought]] = object_table(
     "kinds",
@@ -76,19 +233,23 @@ def declare(content: Content, request: ReportRequest) -> Declared:
     """The findings, what each rests on and what to try, the kinds that can't be detected, and the step without some."""
     page, taken = content.page, content.without
     head = Head(f"Findings of {request.run.name}", request.run, page.hosts, page.warnings)
-    findings = Section(FINDINGS, page.findings, "Why is it slow?", request.most_rows)
+    which = (("--host", request.host), ("--core", request.run.core))
+    options = tuple(word for name, value in which if value for word in (name, value))
+    found = [Found(finding, request.run.path, options) for finding in page.findings]
+    findings = Section(FOUND, found, "Why is it slow?", request.most_rows)
     untold = [kind for kind in _sought(page) if kind.undetectable]
     return Declared(
         replace(head, simulated=page.environment.simulated),
         parts=(
             findings,
-            Block(markdown=lambda: _details(page, findings.shown)),
+            Block(markdown=lambda: _details(page, found, findings.shown)),
             Block(markdown=Section(SOUGHT, untold, "What this profile can't tell").markdown),
             Metrics(METRICS, page),
             *taken_away(content, request),
         ),
         metrics=lambda: [] if taken is None else metric_rows(WITHOUT_PARTS, taken),
         csv=findings,
+        reasons=_REASONS,
         text=lambda pen: [
             *(() if taken is None else _without_lines(taken, pen)),
             *_drawn(page, request.limit or len(page.findings), pen),
@@ -103,13 +264,13 @@ def _explained(page: Overview) -> list[str]:
     return [explained(page.account)]
 
 
-def _details(page: Overview, shown: Rows) -> list[str]:
+def _details(page: Overview, found: Sequence[Found], shown: Rows) -> list[str]:
     """What each finding rests on, and what to try."""
     lines = [] if page.findings else ["", _nothing(page)]
     for rank, finding in ((row + 1, page.findings[row]) for row in shown):
         lines += ["", f"### {rank}. {escaped(finding.title)}", ""]
         lines += [f"- {escaped(sentence)}" for sentence in (*finding.evidence, finding.basis)]
-        lines += ["", escaped(finding.advice)]
+        lines += ["", escaped(finding.advice), "", f"More: {escaped(found[rank - 1].next)}"]
     return [*lines, *(part for sentence in _explained(page) for part in ("", escaped(sentence)))]
 
 
@@ -140,7 +301,7 @@ REPORT = declared(
     "findings",
     partial(read, known=KIND_OWNERS),
     declare,
-    (FINDINGS,),
+    (FOUND,),
     (*METRICS, WITHOUT),
     warnings=lambda content: content.page.warnings,
     check=partial(check, known=KIND_OWNERS),

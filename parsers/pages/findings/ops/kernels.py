@@ -67,6 +67,7 @@ def uncounted_kernels(budget: Budget) -> tuple[Finding | None, float]:
         ),
         ADVICE["uncounted"],
         JumpTarget("op-profile", table.name[first.first]),
+        subject=budget.subject(rows),
     )
     return finding, together
 

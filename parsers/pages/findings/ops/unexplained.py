@@ -67,4 +67,5 @@ def unexplained(budget: Budget) -> Finding | None:
         ),
         ADVICE["unexplained"],
         JumpTarget("op-profile", table.name[first.first]),
+        subject=budget.subject(rows),
     )

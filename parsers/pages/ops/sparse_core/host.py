@@ -25,6 +25,7 @@ from tpuprof.parsers.base.intervals import (
     union,
 )
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.files.core_names import core_label, label_of_plane
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.hosts.reduction import Reduction
@@ -195,10 +196,10 @@ def sparse_host(trace: Trace, host: str, steps: StepSpans | None, on_chunk: Chun
         start_ps=steps.start_ps,
         duration_ps=steps.end_ps - steps.start_ps,
         step_source=steps.source,
-        cores=tuple(f"{host}:{number}" for number in ordinals),
+        cores=tuple(core_label(host, number) for number in ordinals),
         has_tensor_core=np.array([tensor is not None for tensor in tensors], np.bool_),
         times=times,
-        sparse_cores=tuple(f"{host}:{_short_name(plane)}" for plane in sparse_planes),
+        sparse_cores=tuple(label_of_plane(host, plane.name) for plane in sparse_planes),
         beside=beside,
         sparse_times=sparse_times,
         has_feeds=any(len(part.infeed[0]) or len(part.outfeed[0]) for part in sparse),
@@ -218,11 +219,6 @@ def _reduce(trace: Trace, file: HostFile, steps: StepSpans | None, on_chunk: Chu
 
 SPARSE_CORES_OF_HOST = Reduction("sparse_core", SparseHost, needed_bytes, _reduce, tables=("ops",))
 """What a host's SparseCores did; it is given the steps of its TensorCores, as `sparse_host` is."""
-
-
-def _short_name(plane: Plane) -> str:
-    """``0 SparseCore 1``, whichever way the plane spells it."""
-    return plane.name.removeprefix("/device:TPU:").replace("SparseCore x", "SparseCore ")
 
 
 # --- what cores did

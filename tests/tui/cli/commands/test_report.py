@@ -355,9 +355,21 @@ def test_one_core(call: Call, page: str) -> None:
     assert call("report", page, "demo", "--core", "demo:1", "--width", "80").out.splitlines()[0].endswith(" demo:1 ─")
 
 
+@pytest.mark.parametrize("name", ["/device:TPU:1", "demo /device:TPU:1", "Chip 1: TPU core 0"])
+def test_a_core_by_the_names_that_the_timeline_prints(call: Call, name: str) -> None:
+    whole = call("report", "overview", "demo", "--core", "demo:1", "--format", "json").out
+    assert call("report", "overview", "demo", "--core", name, "--format", "json").out == whole
+    part = ("timeline", "demo", "--from", "1000", "--to", "1001", "--limit", "1", "--format", "json", "--track")
+    tracks = call.json("report", *part, name)["summary"]
+    assert {(row["section"], row["core"]) for row in tracks} == {("Chip 1: TPU core 0", "demo:1")}
+    assert call.json("report", *part, f"{name} / XLA Modules")["summary"][0]["track"] == "XLA Modules"
+    assert tracks == call.json("report", *part, "demo:1")["summary"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
+        (["report", "ops", "demo", "--core", "Chip 9: TPU core 0"], EXIT_NOT_FOUND, "has no core Chip 9: TPU core 0."),
         (["report", "overview", "demo", "--core", "4"], EXIT_NOT_FOUND, "Host demo has no core 4: its cores are 0, 1"),
         (["report", "memory", "demo", "--core", "chip9"], EXIT_NOT_FOUND, "Host demo has no chip9"),
         (["report", "ops", "demo", "--core", "b:0"], EXIT_NOT_FOUND, "has no host b"),

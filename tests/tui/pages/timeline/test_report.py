@@ -262,7 +262,7 @@ def test_the_events_of_an_interval(tmp_path_factory: pytest.TempPathFactory, beg
 
 def test_events_have_the_keys_of_the_contract(demo: Timeline) -> None:
     found = document(demo, INTERVAL)
-    keys = {"name", "section", "plane", "track", "start_ps", "duration_ps", "depth", "class", "args"}
+    keys = {"name", "section", "core", "plane", "track", "start_ps", "duration_ps", "depth", "class", "args"}
     assert all(set(event) == keys for event in found["events"])
     assert len(found["events"]) == found["event_count"] == found["shown_count"] > 20
     assert found["interval"] == {"from_ps": 600 * MS, "to_ps": 600 * MS + 700 * US, "duration_ps": 700 * US}

@@ -98,6 +98,7 @@ STEP_TIMES = (
         MEAN_STEP,
         *(At("ledger", f"{table}[].time_ms", how="mean") for table in ("hosts", "cores", "steps")),
         At("ledger", "owners[].time_ms", how="sum"),
+        At("trend", "runs[].mean_step_time_ms", how="first"),
         apart=(
             Apart(At("collectives", "step_time_ms"), "outside of the steps", OUTSIDE, ("v6e",)),
             Apart(At("ledger", "period_ms"), "up to the next step", "A step begins that often; time lies between."),
@@ -115,6 +116,22 @@ STEP_TIMES = (
         At("collectives", "step_count"),
         *each(("overview", "ledger", "input"), "steps[].name", "count"),
         At("runs", "runs[].step_count", how="first"),
+        At("trend", "runs[].step_count", how="first"),
+    ),
+    Quantity(
+        "exposed collectives of the mean step",
+        (
+            At("trend", "runs[].exposed_collective_ms", how="first"),
+            owners("time_ms", "collective_wait", "collective_transfer"),
+        ),
+    ),
+    Quantity(
+        "the part of a step at the roof",
+        (At("trend", "runs[].roof_percent", how="first"), owners("percent", "ideal")),
+    ),
+    Quantity(
+        "idle time, in the trend",
+        (At("trend", "runs[].device_idle_percent", how="first"), At("overview", "performance.device_idle_percent")),
     ),
     Quantity(
         "the time of each step",
@@ -464,10 +481,21 @@ OPS = (
                 At("ops", f"ops[].{key}", by="name"),
                 At("roofline", f"ops[].{key}", by="name"),
                 *([At("graph", f"nodes[].{key}", by="name")] if key in OF_GRAPH else ()),
+                *([At("op", f"ops[].{key}", by="name")] if f"ops[].{key}" in keys_of("op") else ()),
             ),
         )
         for key in SHARED_OF_OPS
         if keys_of("ops")[f"ops[].{key}"].unit not in NOT_NUMBERS
+    ),
+    Quantity("DMA stall of ops", tuple(At(page, "ops[].dma_stall_percent", by="name") for page in ("ops", "op"))),
+    *(
+        Quantity(f"{key} of the op's runs", (At("op", f"runs.{of_runs}"), At("op", f"ops[].{key}", how="sum")))
+        for key, of_runs in (("occurrences", "count"), ("total_time_ps", "total_ps"))
+    ),
+    Quantity("runs of the op", (At("op", "runs.count"), At("graph", "op.occurrences"))),
+    *(
+        Quantity(f"{key} of operands", tuple(At(page, f"operands[].{key}", by="name") for page in ("op", "graph")))
+        for key in ("self_time_ps", "size_bytes")
     ),
     Quantity(
         "HBM traffic of ops",

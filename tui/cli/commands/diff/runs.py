@@ -11,6 +11,7 @@ from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
 from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.model import Diff
 from tpuprof.parsers.session.diff.regression import Regression, regression
+from tpuprof.parsers.session.files import narrowed
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.common import existing, note, session_of
@@ -79,7 +80,7 @@ def _chosen(args: argparse.Namespace, first: Logdir, second: Logdir) -> tuple[Ru
 
 def _compared(args: argparse.Namespace, config: Config, before: Run, after: Run) -> Diff:
     if args.core is not None:
-        before, after = (run.of_core(args.core, args.host) for run in (before, after))
+        before, after = (narrowed(run, args.core, args.host) for run in (before, after))
     with decoding_shown() as on_progress:
         sessions = [session_of(run, args, config, on_progress) for run in (before, after)]
         return compare(sessions[0], sessions[1], args.host)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
 
-from tpuprof.parsers.base.errors import EXIT_OK, ProfileError
+from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.capture.model import parse_addresses
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.doctor import machine
@@ -15,6 +17,7 @@ from tpuprof.tui.cli.commands.doctor.parts import FORMS, DoctorLine, DoctorSecti
 from tpuprof.tui.cli.common import existing, version_of
 from tpuprof.tui.report.output import write_stdout
 
+_WITH_PATH = f"{PROGRAM} doctor PATH --require device,steps"
 _HERE = ("localhost", "::1")
 
 
@@ -25,13 +28,17 @@ def run_doctor(args: argparse.Namespace) -> int:
         0, or after the report the exit code of what is wrong: see `doctor_report`.
     """
     path = None if args.path is None else existing(args.path)
-    text, exit_code = doctor_report(os.environ, path, args.server, args.format)
+    text, exit_code = doctor_report(os.environ, path, args.server, args.format, args.require)
     write_stdout(text)
     return exit_code
 
 
 def doctor_report(
-    env: Mapping[str, str], path: str | None = None, servers: Sequence[str] = (), form: str = "text"
+    env: Mapping[str, str],
+    path: str | None = None,
+    servers: Sequence[str] = (),
+    form: str = "text",
+    require: Sequence[str] | None = None,
 ) -> tuple[str, int]:
     """What is installed, what the terminal can do, what is kept, which servers answer, and what a path leads to.
 
@@ -42,10 +49,17 @@ def doctor_report(
         path: a logdir, or anything that `open_logdir` takes; None leaves that part out.
         servers: addresses of profiler servers; each is called.
         form: ``text``, ``md`` for a fenced block, or ``json``.
+        require: names of what the newest run has to hold, with commas; None to require nothing.
 
     Returns:
         The text, and the exit code of the first thing that is wrong with the path, a server or the config file, else 0.
+
+    Raises:
+        ProfileError: `usage`: nothing is called so that is required, or no path is given.
     """
+    names = None if require is None else _required().wanted_of(list(require))
+    if names is not None and path is None:
+        raise ProfileError("usage", "--require is about a profile, and no PATH is given.", _WITH_PATH, EXIT_USAGE)
     settings, config = machine.settings(env)
     parts = [machine.program(env), machine.extras(), machine.terminal(env), machine.folders(config), settings]
     words: dict[str, str] = {}
@@ -53,8 +67,15 @@ def doctor_report(
         parts.append(_servers(servers, words))
     if path is not None:
         parts.append(logdir(path))
+        if names is not None and not parts[-1].exit_code:
+            parts.append(_required().required(path, names, config))
     exit_code = next((part.exit_code for part in reversed(parts) if part.exit_code), EXIT_OK)
     return FORMS[form](version_of(PROGRAM), parts, Mask(env, words)), exit_code
+
+
+def _required() -> Any:  # noqa: ANN401 - a module
+    """What is required of a profile; numpy, which may be missing."""
+    return import_module("tpuprof.tui.cli.commands.doctor.required")
 
 
 def _servers(texts: Sequence[str], words: dict[str, str]) -> DoctorSection:

@@ -301,6 +301,7 @@ class TimelinePage:
         section = self.view.timeline.sections[index]
         words = f"{counted(len(section.tracks), 'track')}, {counted(self._events[index], 'event')}"
         words = words if section.is_read else "reading"
+        words += f"  {section.core[:200]}" if section.core else ""
         words += f"  {section.plane[:200]}" if section.plane != section.title else ""
         return self._over_all(section.title, label, (words, "dim"), canvas)
 

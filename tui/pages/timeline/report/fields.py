@@ -31,6 +31,7 @@ _PS_PER_MS = 10**9
 NO_TIME = "the interval takes no time"
 NO_PEAK = "the profile does not tell how much this core can do at most"
 NO_USE = f"{NO_PEAK}, or {NO_TIME}"
+NO_CORE = "the section is of no core"
 NO_UNIT = "the profile does not name the unit"
 NO_VALUE = "the counter has no value in the interval"
 NO_NUMBER = "the counter has no value in the interval that is a number"
@@ -87,6 +88,13 @@ _MARKED_NAME = Unit(
     is_text=True,
 )
 """Stored as a track's name and whether it is derived."""
+_SECTION_NAME = Unit(
+    "text",
+    lambda pairs: list(map(printable, _firsts(pairs))),
+    lambda pair, _: (pair[1] or pair[0])[:NAME_SEEN],
+    is_text=True,
+)
+"""Stored as a section's label and the name of its core, by which people find it on the other pages."""
 _UNIT = Unit("text", plain, lambda unit, _: (unit or "")[:NAME_SEEN], is_text=True)
 INSTANT = Unit("ps", _firsts, lambda instant, _: at_ms(*instant))
 """Stored as picoseconds and decimals of milliseconds that people need."""
@@ -135,7 +143,7 @@ def _texts(text: Callable[[Row], str], style: Key) -> Callable[[Sequence[Row], G
 
 
 def _full_name(row: TrackRow) -> str:
-    return f"{row.section.label[:NAME_SEEN]} / {row.track.name[:NAME_SEEN]}"
+    return f"{(row.section.core or row.section.label)[:NAME_SEEN]} / {row.track.name[:NAME_SEEN]}"
 
 
 def _kind(row: TrackRow) -> str:
@@ -152,10 +160,17 @@ def _bar(row: TrackRow, glyphs: Glyphs) -> Span:
 
 _SECTION: Field[Any] = _field(
     "section",
-    _NAME,
-    lambda row: row.section.label,
+    _SECTION_NAME,
+    lambda row: (row.section.label, row.section.core),
     "which core, or whose threads; of several hosts behind the host's name",
     _column("section", 22, "dim"),
+)
+_CORE: Field[Any] = _field(
+    "core",
+    TEXT,
+    lambda row: row.section.core or None,
+    "the core that the section is of, as all pages have it, host:2",
+    null=NO_CORE,
 )
 _PLANE: Field[Any] = _field("plane", _NAME, lambda row: row.section.plane, "the section's plane in the profile")
 _DEPTH: ColumnSpec[Any] = _column("depth", 5)
@@ -188,6 +203,7 @@ def _track_fields(no_time: str, events_width: int) -> tuple[Field[Sequence[Track
     most = f"the names with most self time, at most {MOST_TOP_OPS}"
     return (
         _SECTION,
+        _CORE,
         _PLANE,
         _field("line", _MARKED_NAME, lambda row: (row.track.name, row.track.is_derived), _NAMED, _LINE),
         _field("track", _NAME, lambda row: row.track.name, _NAMED, _TRACK),
@@ -213,7 +229,7 @@ TRACKS: Table[Sequence[TrackRow]] = Table(
     _track_fields("the trace takes no time", 10),
     len,
     json=(
-        *("section", "plane", "line", "kind", "is_derived", "events", "first_ps", "last_ps"),
+        *("section", "core", "plane", "line", "kind", "is_derived", "events", "first_ps", "last_ps"),
         *("busy_ps", "busy_fraction", "depth", "lost_bytes", "damaged_events"),
     ),
     markdown=("section", "line", "busy_fraction", "busy_ps", "events", "depth", "first_ps", "last_ps"),
@@ -225,7 +241,7 @@ SUMMARY: Table[Sequence[TrackRow]] = Table(
     "summary",
     _track_fields(NO_TIME, 9),
     len,
-    json=("section", "plane", "track", "kind", "is_derived", "events", "busy_ps", "busy_fraction", "top_ops"),
+    json=("section", "core", "plane", "track", "kind", "is_derived", "events", "busy_ps", "busy_fraction", "top_ops"),
     markdown=("section", "track", "busy_fraction", "busy_ps", "events", "top_ops"),
     screen=("track", "busy_fraction", "busy_bar", "busy_ps", "events", "top_ops"),
 )
@@ -254,6 +270,7 @@ RATES: Table[Sequence[MeanRate]] = Table(
     "rates",
     (
         _SECTION,
+        _CORE,
         _PLANE,
         _field("name", _NAME, lambda row: row.name, "what the ops use: MXU or HBM", "rate"),
         _field("unit", _NAME, lambda row: row.unit, "FLOP/s or bytes/s"),
@@ -264,7 +281,7 @@ RATES: Table[Sequence[MeanRate]] = Table(
         _field("use_fraction", SHARE, lambda row: row.use_fraction, "average over peak", "use", null=NO_USE),
     ),
     len,
-    json=("section", "plane", "name", "unit", "per_second", "peak_per_second", "use_fraction"),
+    json=("section", "core", "plane", "name", "unit", "per_second", "peak_per_second", "use_fraction"),
     markdown=("section", "name", "use_fraction", "per_second", "peak_per_second"),
 )
 """What the ops of each core ask for, on average."""
@@ -273,6 +290,7 @@ COUNTERS: Table[Sequence[CounterRange]] = Table(
     "counters",
     (
         _SECTION,
+        _CORE,
         _PLANE,
         _field("name", _NAME, lambda row: row.name, "the counter's name", "counter"),
         _field("unit", _UNIT, lambda row: row.unit or None, "as the profile names it", "unit", null=NO_UNIT),
@@ -284,7 +302,7 @@ COUNTERS: Table[Sequence[CounterRange]] = Table(
         _field("mean", _VALUE, lambda row: row.mean, "each value counts as long as it held", "mean", null=NO_NUMBER),
     ),
     len,
-    json=("section", "plane", "name", "unit", "samples", "first_ps", "last_ps", "minimum", "maximum", "mean"),
+    json=("section", "core", "plane", "name", "unit", "samples", "first_ps", "last_ps", "minimum", "maximum", "mean"),
     markdown=("section", "name", "mean", "minimum", "maximum", "unit", "samples"),
 )
 """What each counter said."""
@@ -307,6 +325,7 @@ EVENTS: Table[Sequence[EventRow]] = Table(
     (
         _field("name", _NAME, lambda row: row.track.label(row.number), _CALLED, _LABEL, "name"),
         _SECTION,
+        _CORE,
         _PLANE,
         _field("track", _NAME, lambda row: row.track.name, "the track that it is on", _column("track", 18)),
         _field("start_ps", INSTANT, lambda row: (row.start_ps, row.decimals), _BEGAN, _START),
@@ -316,7 +335,7 @@ EVENTS: Table[Sequence[EventRow]] = Table(
         _field("args", _ARGUMENTS, lambda row: row.args, _STATS, null=NO_ARGUMENT),
     ),
     len,
-    json=("name", "section", "plane", "track", "start_ps", "duration_ps", "depth", "class", "args"),
+    json=("name", "section", "core", "plane", "track", "start_ps", "duration_ps", "depth", "class", "args"),
     markdown=("start_ps", "duration_ps", "class", "name", "section", "track", "depth"),
     screen=("start_ps", "duration_ps", "class", "name", "track", "depth", "section"),
 )

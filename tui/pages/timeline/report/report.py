@@ -74,6 +74,7 @@ def _events_json(content: Content, request: ReportRequest) -> Iterator[str]:
             for event, record in zip(events, table_records(fields.EVENTS, events, range(len(events))), strict=True):
                 yield lead + dump(record)
                 lead = ",\n    "
+                unknown |= {} if record["core"] is not None else {"events[].core": fields.NO_CORE}
                 names = (name for name, value in event.args.items() if value is None)
                 unknown |= {f"events[].args.{name}": fields.NO_ARGUMENT for name in names}
     end = laid_out({"unknown": unknown}).removeprefix("{\n")
@@ -180,6 +181,7 @@ def _tracks_text(content: Content, request: ReportRequest) -> str:
     first = 0
     for section in timeline.sections:
         plane = section.plane[:40] if section.plane != section.title else ""
+        plane = "  ".join(filter(None, (section.core[:40], plane)))
         lines.append(pen.rule(section.label[: fields.NAME_SEEN], plane))
         shown = range(first, min(len(rows), first + len(section.tracks)))
         first = shown.stop
@@ -201,7 +203,7 @@ def _events_text(content: Content, request: ReportRequest) -> Iterator[str]:
         lines.append(pen.rule("What ran", f"{counted(quiet, 'more track')} with nothing" if quiet else ""))
         lines += Section(fields.SUMMARY, busy).lines(pen, "")
     for figure, spans in _figure_spans(part, pen.glyphs):
-        lines.append(_figure_line(f"{figure.section.label} / {figure.name}", spans, pen))
+        lines.append(_figure_line(f"{figure.section.core or figure.section.label} / {figure.name}", spans, pen))
     number = len(content.selection or ())
     yield render([*lines, pen.rule("Events", count(number))], color)
     for page, events in enumerate(event_rows(content)):

@@ -1,0 +1,252 @@
+"""All about one op: which rows of the table of ops it is, and the spread of its runs, by core and by step.
+
+A name is that of an HLO op, of a GPU's kernel, or of a framework op, which stands for all HLO ops that stem from it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+import numpy as np
+
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.base.intervals import Int64s, median, place
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import examples, printable
+from tpuprof.parsers.ops.core.runs import OpRuns
+from tpuprof.parsers.ops.framework_op import parse_framework_op
+from tpuprof.parsers.ops.table import clone_keys
+from tpuprof.parsers.pages.ops.op_profile import provenance_parts
+from tpuprof.parsers.pages.ops.ops import UNKNOWN_PROGRAM, OpsPage
+from tpuprof.parsers.steps.aligned import AlignedSteps
+
+NO_RUN = "no event of the profile is of it"
+SPARSE = "SparseCores ran it: their single runs are on the timeline"
+NO_SCOPE = "its framework op is in no scope, or the profile names none"
+
+_SHARE = 0.9
+_NEAREST = 5
+_MOST_COMPARED = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class FoundOp:
+    """The rows that a name stands for.
+
+    Attributes:
+        page: all HLO ops, those of SparseCores behind the others.
+        rows: of the page, the longest first; at least one.
+        is_framework_op: whether the name is that of a framework op.
+        elsewhere: other modules that have an op of the name, the one with most time first.
+    """
+
+    page: OpsPage
+    rows: tuple[int, ...]
+    is_framework_op: bool
+    elsewhere: tuple[str, ...] = ()
+
+    @property
+    def main(self) -> int:
+        """The row with most time."""
+        return self.rows[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How long runs took; None where there are none.
+
+    Attributes:
+        name: of the core, or of the step, whose runs these are; empty for all.
+        runs: how many.
+        total_ps: together, over all cores.
+        minimum_ps, median_ps, p90_ps, maximum_ps: the shortest, the one in the middle, the one that 90 % are not longer
+            than, and the longest; the middle of an even number is rounded.
+    """
+
+    name: str
+    runs: int
+    total_ps: int
+    minimum_ps: int | None
+    median_ps: int | None
+    p90_ps: int | None
+    maximum_ps: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class OpPart:
+    """A program or a scope that the op is part of.
+
+    Attributes:
+        name: None where the profile does not say.
+        self_ps: self time of all ops in it.
+        fraction: the op's part of that (0-1); None where it is nothing.
+    """
+
+    name: str | None
+    self_ps: int | None
+    fraction: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class OpPage:
+    """One op.
+
+    Attributes:
+        found: its rows in the table of ops.
+        all_runs: the spread over all of its runs.
+        cores, steps: by core and by step, in their order; () where `why_no_runs` or `why_no_steps` says why.
+        step_ps: its time in a step, the mean over the steps and cores; None without steps.
+        program, scope: what it is part of.
+        clones: how many ops are the same but for numbers in their names, itself among them; clones_ps: their self time.
+        why_no_runs, why_no_steps: empty where they are known.
+    """
+
+    found: FoundOp
+    all_runs: Spread
+    cores: tuple[Spread, ...]
+    steps: tuple[Spread, ...]
+    step_ps: float | None
+    program: OpPart
+    scope: OpPart
+    clones: int
+    clones_ps: int
+    why_no_runs: str
+    why_no_steps: str
+
+
+def find_op(page: OpsPage, name: str | None, module: str | None = None) -> FoundOp:
+    """The ops of a name.
+
+    Args:
+        page: with what SparseCores ran behind the others.
+        name: None for the HLO op that takes most time.
+        module: ``name`` or ``name(program id)`` of the one to look in.
+
+    Raises:
+        ProfileError: `unknown_op` or `unknown_module`, exit code 3, with the nearest names; `no_ops` where none ran.
+    """
+    inside = [row for row, program in enumerate(page.program) if module in (None, program, program.partition("(")[0])]
+    if module is not None and not inside:
+        sentence = f"No op ran in a module {printable(module)}."
+        raise ProfileError("unknown_module", sentence, f"one of: {examples(_programs(page), 10)}", EXIT_NOT_FOUND)
+    if not inside:
+        why = page.unknown.get("ops", "no event is of an op")
+        hint = "tpuprof-tui report timeline shows all events"
+        raise ProfileError("no_ops", f"No op ran: {why}.", hint, EXIT_NOT_FOUND)
+    name = page.table.name[inside[0]] if name is None else name
+    wanted = name.removeprefix("%")
+    names = page.table.name
+    own = [row for row in inside if names[row] == wanted]
+    if not own and (kernels := {kernel.op for kernel in page.kernels if wanted in (kernel.name, kernel.framework_op)}):
+        own = [row for row in inside if names[row] in kernels]
+    if own:
+        first = page.program[own[0]]
+        rows = [row for row in own if page.program[row] == first]
+        return FoundOp(page, tuple(rows), False, tuple(dict.fromkeys(page.program[row] for row in own))[1:])
+    known = {full: parse_framework_op(full).name for full in dict.fromkeys(page.table.framework_op) if full}
+    stems = page.table.framework_op
+    rows = [row for row in inside if stems[row] and name in (known[stems[row]], stems[row])]
+    if rows:
+        return FoundOp(page, tuple(rows), True)
+    raise ProfileError(
+        "unknown_op", f"No op {printable(name)} ran.", _hint(page, inside, known.values(), wanted), EXIT_NOT_FOUND
+    )
+
+
+def _programs(page: OpsPage) -> list[str]:
+    return [program for program in dict.fromkeys(page.program) if program != UNKNOWN_PROGRAM]
+
+
+def _hint(page: OpsPage, inside: Sequence[int], framework: Iterable[str], wanted: str) -> str:
+    """The nearest names, those that hold the text first."""
+    names = list(dict.fromkeys((*(page.table.name[row] for row in inside), *framework)))[:_MOST_COMPARED]
+    holding = [each for each in names if wanted and wanted.casefold() in each.casefold()]
+    near = holding[:_NEAREST] or get_close_matches(wanted, names, _NEAREST, 0.4)
+    return f"one of: {examples(near, _NEAREST)}" if near else "tpuprof-tui report ops lists the ops that ran"
+
+
+def op_page(
+    found: FoundOp, runs: Sequence[OpRuns], grid: AlignedSteps | None, why_no_steps: str, why_no_runs: str
+) -> OpPage:
+    """Puts together what is known of an op.
+
+    Args:
+        runs: of each device; () where `why_no_runs` says why.
+        grid: the steps of the run; None where `why_no_steps` says why.
+    """
+    table, rows = found.page.table, np.array(found.rows)
+    everything = np.concatenate([of.duration_ps for of in runs]) if runs else np.zeros(0, np.int64)
+    steps, step_ps = ((), None) if grid is None else _by_step(runs, grid)
+    own = int(table.self_ps[rows].sum())
+    keys = clone_keys(table)
+    chosen = {keys[row] for row in found.rows}
+    clones = np.array([row for row, key in enumerate(keys) if key in chosen])
+    return OpPage(
+        found=found,
+        all_runs=spread("", everything),
+        cores=tuple(spread(of.core, of.duration_ps) for of in runs if len(of.duration_ps)),
+        steps=steps,
+        step_ps=step_ps,
+        program=_part(found, own, found.page.program, _program(found)),
+        scope=_scope(found, own),
+        clones=len(clones),
+        clones_ps=int(table.self_ps[clones].sum()),
+        why_no_runs=why_no_runs or ("" if len(everything) else NO_RUN),
+        why_no_steps=why_no_steps or why_no_runs,
+    )
+
+
+def spread(name: str, durations: Int64s) -> Spread:
+    """The spread of some runs."""
+    if not len(durations):
+        return Spread(name, 0, 0, None, None, None, None)
+    ordered = np.sort(durations)
+    least, p90, most = (int(ordered[at]) for at in (0, math.ceil(_SHARE * len(ordered)) - 1, -1))
+    middle = round(median(ordered.astype(np.float64)))
+    return Spread(name, len(ordered), int(durations.sum()), least, middle, p90, most)
+
+
+def _by_step(runs: Sequence[OpRuns], grid: AlignedSteps) -> tuple[tuple[Spread, ...], float | None]:
+    """The spread in each step in which it ran, and its mean time in a step of a core."""
+    number = {core: row for row, core in enumerate(grid.core_names)}
+    parts: list[tuple[Int64s, Int64s]] = []
+    for of in runs:
+        if of.core in number:
+            row = number[of.core]
+            step = place(of.start_ps, grid.core_start_ps[row], grid.core_end_ps[row])
+            parts.append((step[step >= 0], of.duration_ps[step >= 0]))
+    if not parts or not len(grid):
+        return (), None
+    step, duration = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(step, kind="stable")
+    borders = np.searchsorted(step[order], np.arange(len(grid) + 1)).tolist()
+    found = [
+        spread(grid.names[at], duration[order[borders[at] : borders[at + 1]]])
+        for at in range(len(grid))
+        if borders[at] < borders[at + 1]
+    ]
+    return tuple(found), float(duration.sum()) / (len(grid) * len(grid.core_names))
+
+
+def _program(found: FoundOp) -> str | None:
+    """The one module of the rows; None where there are several, or it is unknown."""
+    names = {found.page.program[row] for row in found.rows}
+    return next(iter(names)) if len(names) == 1 and UNKNOWN_PROGRAM not in names else None
+
+
+def _scope(found: FoundOp, own: int) -> OpPart:
+    scopes = {full: "/".join(provenance_parts(full)[:-1]) for full in set(found.page.table.framework_op)}
+    labels = [scopes[full] for full in found.page.table.framework_op]
+    names = {labels[row] for row in found.rows}
+    return _part(found, own, labels, next(iter(names)) or None if len(names) == 1 else None)
+
+
+def _part(found: FoundOp, own: int, labels: Sequence[str], name: str | None) -> OpPart:
+    """What of all ops with a label the op is."""
+    if name is None:
+        return OpPart(None, None, None)
+    inside = np.array([row for row, label in enumerate(labels) if label == name])
+    everything = int(found.page.table.self_ps[inside].sum())
+    return OpPart(name, everything, own / everything if everything else None)

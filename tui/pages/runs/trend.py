@@ -1,0 +1,286 @@
+"""The report on the trend of a log folder: its runs as a series, and where that changed beyond the noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.base.urls import printable_url
+from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.session.makers.trend import Checked, Judged, KindWorth, KnownPoints, TrendPoint, checked, judged
+from tpuprof.tui.draw.format import UNKNOWN, duration, utc
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared
+from tpuprof.tui.report.fields import Field, Metric, Rows, Table, attribute, listed, named, object_table
+from tpuprof.tui.report.page import Head, ReportRequest
+from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, SHARE_PERCENT, TEXT, TIME_MS, VERBATIM, Unit, plain
+
+
+@dataclass(frozen=True)
+class TrendRow:
+    """A run of the series; `point` is None where it can't be read, which `problem` says."""
+
+    run: Run
+    point: TrendPoint | None
+    judged: Judged
+    problem: str
+
+
+@dataclass(frozen=True)
+class Trend:
+    """The series, the oldest run first, and the check that was asked for."""
+
+    path: str
+    runs: tuple[TrendRow, ...]
+    check: Checked | None
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    @property
+    def changes(self) -> list[TrendRow]:
+        """The runs with which a new level begins."""
+        return [row for row in self.runs if row.judged.verdict in ("slower", "faster")]
+
+
+def read(request: ReportRequest) -> Trend:
+    """Reads every run of the log folder, or what the cache has of it.
+
+    Raises:
+        ProfileError: `usage`, where one run is asked for.
+    """
+    if request.run_name is not None:
+        raise ProfileError("usage", "The page trend is of all runs of a folder.", "leave --run out", EXIT_USAGE)
+    runs = sorted(request.logdir.runs, key=lambda run: (run.time, run.name))
+    known = KnownPoints(request.session(runs[0]).cache if runs else None, request.logdir.query)
+    points: list[TrendPoint | None] = []
+    problems = []
+    for run in runs:
+        point, problem = None, ""
+        try:
+            point = known.point(run, request.session)
+            problem = point.why_no_step
+        except ProfileError as error:
+            problem = error.sentence
+        points.append(point)
+        problems.append(problem)
+    known.keep()
+    found = judged(points)
+    rows = map(TrendRow, runs, points, found, problems)
+    allowed = request.options.get("fail_on_regression")
+    return Trend(request.logdir.query, tuple(rows), None if allowed is None else checked(points, found, allowed))
+
+
+# --- fields
+
+_NO_RUN = "the run can't be read"
+_NO_STEP = f"the run has no steps, or {_NO_RUN}"
+_NO_LEVEL = "it is the first run of its program, or its step time or its noise is unknown"
+_NO_ACCOUNT = f"no ops of a device ran in steps, or {_NO_RUN}"
+_WORTHS: Table[Sequence[KindWorth]] = object_table(
+    "findings",
+    (
+        attribute("kind", VERBATIM, "of findings"),
+        attribute("worth_ms", TIME_MS, "what all findings of the kind are worth a step"),
+    ),
+)
+_BY_KIND = listed(_WORTHS)
+_FINDINGS = Unit(_BY_KIND.name, _BY_KIND.machine, lambda worths, _: _most(worths), False, _BY_KIND.parts, True)
+_MOST_NAMED = 2
+
+
+def _most(worths: Sequence[KindWorth]) -> str:
+    """The kinds that are worth most: ``collective 36.8 ms, unfused 28.3 ms``."""
+    return ", ".join(f"{each.kind} {duration(each.worth_ps)}" for each in worths[:_MOST_NAMED]) or "none"
+
+
+def _of_run(read: Any) -> Any:  # noqa: ANN401 - what a field reads of a row
+    return lambda page, rows: [read(page.runs[row]) for row in rows]
+
+
+def _of_point(name: str, otherwise: object = None) -> Any:  # noqa: ANN401 - likewise
+    def values(page: Trend, rows: Rows) -> list[Any]:
+        points = (page.runs[row].point for row in rows)
+        return [otherwise if point is None else getattr(point, name) for point in points]
+
+    return values
+
+
+_WRITTEN = Unit("ISO 8601, UTC", plain, lambda value, _: (value or "?")[:16], is_text=True)
+_TYPICAL = "the mean of its typical steps, those within five deviations of the median, as diff judges them"
+_ERROR = "the standard error of that, by how the steps differ"
+_CHANGE = "step time against the level before it: the runs since the last change"
+_NOISE = "how much of a change is noise: that of the steps, and how the runs of the level differ"
+_VERDICT = (
+    "first, noise (no change), slower or faster (a new level begins), odd (it alone differs, and the level goes on), "
+    "other program, unknown"
+)
+_EXPOSED = "collectives of a step that no compute hides"
+_LEVEL = "number of the level that it is part of, from 0"
+_IDLE, _MEMORY = "time of the capture in which a core ran no op", "most in use in the fullest device memory"
+_NO_MEMORY = "no allocator reported it"
+
+
+def _shown(key: str, unit: Unit, name: str, meaning: str, heading: str, width: int, null: str = "") -> Field[Trend]:
+    """A figure of a run on the screen."""
+    return named(key, unit, _of_point(name), meaning, heading, width, null=null)
+
+
+def _signed(value: float | None, _: bool = False) -> str:
+    """A change with its sign: ``+12.0%``."""
+    if value is None:
+        return UNKNOWN
+    words = f"{100 * value:+.1f}%"
+    return words if float(words[:-1]) else "0.0%"
+
+
+_CHANGED = Unit(SHARE_PERCENT.name, SHARE_PERCENT.machine, _signed)
+
+
+def _judged(key: str, name: str, meaning: str, heading: str, width: int) -> Field[Trend]:
+    """A share of the level before a run, on the screen."""
+    read = _of_run(lambda row: getattr(row.judged, name))
+    return named(key, _CHANGED if name == "change" else SHARE_PERCENT, read, meaning, heading, width, null=_NO_LEVEL)
+
+
+RUNS: Table[Trend] = Table(
+    "runs",
+    (
+        named("run", TEXT, _of_run(lambda row: row.run.name), "its name", "run", 20, fixed=True, grows=True),
+        named("written", _WRITTEN, _of_run(lambda row: utc(row.run.time)), "when it was captured", "written", 16),
+        named("step_time_ms", TIME_MS, _of_point("step_ps"), _TYPICAL, "step", 9, null=_NO_STEP, fixed=True),
+        named("verdict", VERBATIM, _of_run(lambda row: row.judged.verdict), _VERDICT, "verdict", 9, fixed=True),
+        _judged("change_percent", "change", _CHANGE, "change", 7),
+        _judged("noise_percent", "noise", _NOISE, "noise", 6),
+        _shown("roof_percent", SHARE_PERCENT, "roof_fraction", "part of a step at the roof", "at roof", 7, _NO_ACCOUNT),
+        _shown("exposed_collective_ms", TIME_MS, "collective_ps", _EXPOSED, "exposed", 9, _NO_ACCOUNT),
+        _shown("device_idle_percent", PERCENT, "idle_percent", _IDLE, "idle", 6, _NO_ACCOUNT),
+        _shown("peak_memory_bytes", BYTES, "memory_bytes", _MEMORY, "memory", 9, _NO_MEMORY),
+        named("findings", _FINDINGS, _of_point("worths", ()), "what findings are worth a step", "findings", 34),
+        Field("step_error_ms", TIME_MS, _of_point("error_ps"), _ERROR, f"it has one step; or {_NO_STEP}"),
+        Field("step_count", COUNT, _of_point("step_count"), "how many steps it has", _NO_RUN),
+        Field("mean_step_time_ms", TIME_MS, _of_point("mean_step_ps"), "the mean of all its steps", _NO_STEP),
+        Field("level", COUNT, _of_run(lambda row: row.judged.level), _LEVEL, f"it is odd, or {_NO_STEP}"),
+        Field("program", TEXT, _of_point("program"), "the module with most op time", f"no op names one, or {_NO_RUN}"),
+        Field("path", TEXT, _of_run(lambda row: row.run.path), "where the run lies"),
+        Field("problem", TEXT, _of_run(lambda row: row.problem), "why its step time is unknown", "it is known"),
+    ),
+    len,
+    json=(
+        *("run", "path", "written", "program", "step_time_ms", "step_error_ms", "step_count", "mean_step_time_ms"),
+        *("verdict", "level", "change_percent", "noise_percent", "roof_percent", "exposed_collective_ms"),
+        *("device_idle_percent", "peak_memory_bytes", "findings", "problem"),
+    ),
+    csv=(
+        *("run", "written", "program", "step_time_ms", "step_error_ms", "step_count", "mean_step_time_ms", "verdict"),
+        *("level", "change_percent", "noise_percent", "roof_percent", "exposed_collective_ms", "device_idle_percent"),
+        *("peak_memory_bytes", "problem"),
+    ),
+    markdown=(
+        *("run", "written", "step_time_ms", "verdict", "change_percent", "noise_percent", "roof_percent"),
+        *("exposed_collective_ms", "device_idle_percent", "peak_memory_bytes", "findings"),
+    ),
+    screen=(
+        *("run", "step_time_ms", "verdict", "change_percent", "noise_percent", "roof_percent"),
+        *("exposed_collective_ms", "device_idle_percent", "peak_memory_bytes", "findings", "written"),
+    ),
+)
+_CHANGES: Table[Sequence[TrendRow]] = object_table(
+    "changes",
+    (
+        attribute("run", TEXT, "the first run of the new level", name="run.name"),
+        attribute("verdict", VERBATIM, "slower or faster", name="judged.verdict"),
+        attribute("before_ms", TIME_MS, "the step of the level before", name="judged.before_ps"),
+        attribute("step_time_ms", TIME_MS, "the step of that run", name="point.step_ps"),
+        attribute("change_percent", SHARE_PERCENT, "by how much", name="judged.change"),
+        attribute("noise_percent", SHARE_PERCENT, "how much of that noise could be", name="judged.noise"),
+    ),
+)
+_NOT_ASKED = "--fail-on-regression was not given"
+# --- words
+
+
+def statement(page: Trend) -> str:
+    """The series in a sentence."""
+    known = [row for row in page.runs if row.point is not None and row.point.step_ps is not None]
+    runs = counted(len(page.runs), "run")
+    if not known:
+        return f"{runs}, none with a step time."
+    last = known[-1].point
+    now = duration(None if last is None else last.step_ps)
+    if not page.changes:
+        return f"{runs}: a step takes {now} in the newest with steps, and no change stands out of the noise."
+    row = page.changes[-1]
+    change, noise = (f"{100 * abs(value or 0.0):.1f} %" for value in (row.judged.change, row.judged.noise))
+    by = f"{change} {row.judged.verdict}, noise {noise}"
+    return f"{runs}: a step takes {now} in the newest; it changed last with {printable(row.run.name)}, {by}."
+
+
+_CHECKED = "regression"
+
+
+def _of_check(name: str) -> Callable[[Trend], Any]:
+    return lambda page: None if page.check is None else getattr(page.check, name)
+
+
+METRICS: tuple[Metric[Trend], ...] = (
+    Metric("statement", TEXT, statement, "the series in a sentence"),
+    Metric("run_count", COUNT, len, "runs before any limit", heading="runs"),
+    Metric("changes", listed(_CHANGES), lambda page: page.changes, "where a new level begins, the oldest first"),
+    Metric(f"{_CHECKED}.allowed_percent", SHARE_PERCENT, _of_check("allowed"), "as asked", _NOT_ASKED),
+    Metric(f"{_CHECKED}.outcome", VERBATIM, _of_check("outcome"), "passed, slower or unknown", _NOT_ASKED),
+    Metric(f"{_CHECKED}.sentence", VERBATIM, _of_check("sentence"), "why; empty for a plain pass", _NOT_ASKED),
+)
+
+
+def _spark(page: Trend, pen: Pen) -> list[Line]:
+    """Step times as columns from 0 on, the oldest run first: as many of the newest runs as there is room for."""
+    heights, room = pen.glyphs.column, max(pen.width - 12, 1)
+    times = [None if row.point is None else row.point.step_ps for row in page.runs][-room:]
+    most = max((time for time in times if time is not None), default=0.0)
+    if not most:
+        return []
+    top = len(heights) - 1
+    drawn = "".join(" " if time is None else heights[max(1, round(time / most * top))] for time in times)
+    return [pen.fit([(" step time  ", "dim"), (drawn, "busy")])]
+
+
+def _text(page: Trend, table: Section[Trend], pen: Pen) -> list[Line]:
+    lines = pen.wrap(statement(page), "strong")
+    if page.check is not None and page.check.sentence:
+        lines += pen.wrap(page.check.sentence, "warn")
+    return [*lines, *_spark(page, pen), *table.lines(pen, ""), *pen.notes(_warnings(page), ())]
+
+
+def _warnings(page: Trend) -> tuple[str, ...]:
+    return tuple(f"{row.run.name}: {row.problem}" for row in page.runs if row.point is None)
+
+
+def declare(page: Trend, request: ReportRequest) -> Declared:
+    """The statement, the changes, and a row a run."""
+    runs = Section(RUNS, page, "Runs", request.most_rows)
+    hosts = [host for row in page.runs[-1:] if row.point is not None for host in row.point.hosts]
+    title = f"Trend of {printable_url(page.path)}"
+    head = Head(title, request.run, hosts, _warnings(page), (), False, counted(len(page), "run"), lists_hosts=False)
+    check = "" if page.check is None else page.check.sentence
+    return Declared(
+        head,
+        statement=statement(page),
+        parts=(Metrics(METRICS, page), Block(markdown=Section(_CHANGES, page.changes, "Changes").markdown), runs),
+        csv=runs,
+        text=lambda pen: _text(page, runs, pen),
+        notes=(check,) if check else (),
+    )
+
+
+def exit_code(page: Trend) -> int:
+    """6 where the newest run is slower than is allowed, 4 where that can't be told, as `diff` has it."""
+    outcome = None if page.check is None else page.check.outcome
+    return {"slower": EXIT_REGRESSION, "unknown": EXIT_UNREADABLE}.get(outcome or "", EXIT_OK)
+
+
+REPORT = declared("trend", read, declare, (RUNS,), METRICS, RUNS, _warnings, exit_code=exit_code)
