@@ -17,6 +17,7 @@ from tpuprof.parsers.collectives.instruction import KINDS, read_instruction
 from tpuprof.parsers.collectives.model import DEVICES, Collective
 from tpuprof.parsers.collectives.transfers import Doing, TimeUntil, Transfers
 from tpuprof.parsers.collectives.windows import CoreCollectives, Windows, by_window, strips_of
+from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Trace
 from tpuprof.parsers.ops.device import device_ordinal, op_class
@@ -34,7 +35,7 @@ def stream_collectives(trace: Trace, host: str, on_chunk: ChunkDone | None) -> d
     if plane is None:
         gpus = read_gpus(trace, (), on_chunk)
         return {
-            f"{host}:{device_ordinal(gpu.plane)}": _device(gpu, modules, _everything(gpu))
+            core_label(host, device_ordinal(gpu.plane)): _device(gpu, modules, _everything(gpu))
             for gpu in gpus
             if any(map(len, gpu.streams))
         }
@@ -43,7 +44,7 @@ def stream_collectives(trace: Trace, host: str, on_chunk: ChunkDone | None) -> d
         return {}
     devices = [thread.integers(DEVICE, 0) for thread in cpu.streams]
     return {
-        f"{host}:{number}": _device(cpu, modules, [of == number for of in devices])
+        core_label(host, number): _device(cpu, modules, [of == number for of in devices])
         for number in distinct(np.concatenate(devices)).tolist()
     }
 
