@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import HloModule
-from tpuprof.parsers.memory.account.need import need_of_memory
+from tpuprof.parsers.memory.account.need import Known, need_of_memory
 from tpuprof.parsers.memory.account.owners import MemoryAccount, account
 from tpuprof.parsers.memory.batch.fit import BatchFit, batch_fit
+from tpuprof.parsers.memory.batch.growth import growth_of
+from tpuprof.parsers.memory.batch.known import known_of
 from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.parsers.memory.oom.advice.plan import plan
 from tpuprof.parsers.memory.oom.model import Plan
@@ -20,14 +24,18 @@ class SpaceSummary:
         account: whose the bytes at the peak are.
         plan: the cheapest combination of changes that fits; None where it fits as it is, or is not of HBM.
         fit: the largest batch that fits, or why it is not known.
+        known: what advice about the module stands on besides.
     """
 
     account: MemoryAccount | None
     plan: Plan | None
     fit: BatchFit
+    known: Known = field(default_factory=Known)
 
 
 def space_summary(hlo: HloModule, memory: SpaceMemory) -> SpaceSummary:
     """Makes it; takes longer than the memory space itself."""
-    need = need_of_memory(memory)
-    return SpaceSummary(account(need), plan(need), batch_fit(hlo, memory))
+    growth = growth_of(hlo, memory)
+    known = known_of(hlo, memory, growth)
+    need = need_of_memory(memory, known=known)
+    return SpaceSummary(account(need), plan(need), batch_fit(memory, growth), known)

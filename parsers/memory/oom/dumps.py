@@ -11,7 +11,7 @@ import contextlib
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.record import dataclass
@@ -19,7 +19,9 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.files import HloFile, find_hlo_files, read_hlo_file
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.xspace.core.api import split_fields
-from tpuprof.parsers.memory.account.need import largest_at, moments_of
+from tpuprof.parsers.memory.account.need import Known, largest_at, moments_of
+from tpuprof.parsers.memory.batch.growth import growth_of
+from tpuprof.parsers.memory.batch.known import known_of
 from tpuprof.parsers.memory.model import HBM, Capacity, ModuleLabel, SpaceMemory
 from tpuprof.parsers.memory.modules.capacity import capacity_of
 from tpuprof.parsers.memory.modules.space_memory import space_memory
@@ -42,11 +44,13 @@ class Dumped:
     Attributes:
         place: where it was read, for people.
         failed: whether its compile ran out of memory, as the dump says.
+        known: what its HLO says besides.
     """
 
     place: str
     memory: SpaceMemory
     failed: bool
+    known: Known = field(default_factory=Known)
 
     @property
     def name(self) -> str:
@@ -77,7 +81,8 @@ def _read(path: str) -> list[Dumped]:
             problem = error
             continue
         place = os.path.join(os.path.basename(os.path.dirname(os.path.abspath(file.path))), label.origin)
-        found.append(Dumped(place, memory, os.path.exists(stem + _FAILED)))
+        known = known_of(hlo, memory, growth_of(hlo, memory))
+        found.append(Dumped(place, memory, os.path.exists(stem + _FAILED), known))
     if not found:
         if problem is not None:
             raise ProfileError(problem.code, problem.sentence, _HINT, problem.exit_code)
@@ -157,15 +162,20 @@ def _left_over(log: OomLog, dumps: Sequence[Dumped], used: set[int]) -> list[str
     others = [dumped for place, dumped in enumerate(dumps) if place not in used and (dumped.failed or not used)]
     if not others:
         return []
-    names = ", ".join(f"{printable(each.name)} ({each.memory.peak_bytes:,} bytes)" for each in others[:_RULED_OUT])
+    names = ", ".join(f"{printable(each.name)} ({_gib(each.memory.peak_bytes)})" for each in others[:_RULED_OUT])
     names += f" and {len(others) - _RULED_OUT} more" if len(others) > _RULED_OUT else ""
     wanted = ", ".join(
-        f"{printable(report.program or 'a program without a name')} ({report.used_bytes or 0:,} bytes)"
+        f"{printable(report.program or 'a program without a name')} ({_gib(report.used_bytes)})"
         for report in log.reports[:_RULED_OUT]
         if report.memory_space == "hbm"
     )
     of = f"the log's errors are about {wanted}" if wanted else "the log has no error about HBM"
     return [f"The dump holds {names}, and {of}: these are different programs, and the dump is left out."]
+
+
+def _gib(size: int | None) -> str:
+    """A size as the error's text has it, which rounds it: ``30.21 GiB``."""
+    return "size unknown" if size is None else f"{size / (1 << 30):.2f} GiB"
 
 
 def _belongs(report: OomReport, dumped: Dumped) -> bool:
@@ -213,7 +223,7 @@ def filled(report: OomReport, dumped: Dumped) -> OomReport:
         buffers=tuple(memory.buffers[row] for row in largest),
         fragmentation=memory.fragmentation,
         dump=dumped.place,
-        moments=moments_of(memory, memory.peak_position),
+        moments=moments_of(memory, memory.peak_position, dumped.known),
         unknown=unknown,
         **figures,  # type: ignore[arg-type]  # the names are OomReport's own
     )

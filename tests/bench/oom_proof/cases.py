@@ -62,7 +62,7 @@ _LLAMA: Mapping[str, Knob] = {
     "chunks": 1, "dtype": "bfloat16", "params": "float32", "state": "float32", "gradients": "float32", "donate": 1,
 }  # fmt: skip
 _IMAGES: Mapping[str, Knob] = {
-    "kind": "resnet", "width": 64, "layers": 4, "pixels": 224, "batch": 512, "replicas": 1, "dtype": "bfloat16",
+    "kind": "resnet", "width": 64, "layers": 4, "pixels": 224, "batch": 384, "replicas": 1, "dtype": "bfloat16",
     "params": "float32", "state": "float32", "checkpoint": 0, "donate": 1,
 }  # fmt: skip
 _SEQUENCES: Mapping[str, Knob] = {
@@ -131,7 +131,7 @@ CASES = (
         {**_LLAMA, "kind": "serve", "scan": 0, "params": "bfloat16", "state": "bfloat16", "batch": 64, "length": 8192,
          "donate": 0},
     ),
-    Case("residual network", "images", "held", "v5e", {**_IMAGES, "batch": 320}),
+    Case("residual network", "images", "held", "v5e", {**_IMAGES, "batch": 448}),
     Case(
         "denoiser", "images", "held", "v6e",
         {**_IMAGES, "kind": "denoiser", "layers": 2, "pixels": 128, "batch": 768, "dtype": "float32"},

@@ -21,6 +21,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.memory.batch.fit import BatchFit, batch_fit
+from tpuprof.parsers.memory.batch.growth import growth_of
 from tpuprof.parsers.memory.model import HBM, ModuleLabel
 from tpuprof.parsers.memory.modules.capacity import capacity_of
 from tpuprof.parsers.memory.modules.space_memory import space_memory
@@ -124,7 +125,8 @@ def fit_of(case: str) -> BatchFit:
     chip = next(one.chip for one in FITTING if one.name == case)
     proto = hlo_pb2.HloProto.FromString(gzip.decompress(file_of(case).read_bytes()))
     hlo = HloModule(proto)
-    return batch_fit(hlo, space_memory(hlo, ModuleLabel(case, None, "bench"), HBM, capacity_of(f"TPU {chip}", HBM)))
+    memory = space_memory(hlo, ModuleLabel(case, None, "bench"), HBM, capacity_of(f"TPU {chip}", HBM))
+    return batch_fit(memory, growth_of(hlo, memory))
 
 
 def kept() -> tuple[Answer, ...]:

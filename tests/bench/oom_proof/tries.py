@@ -131,7 +131,10 @@ def _needed(after: Outcome, space: str) -> int | None:
 def kept() -> tuple[Try, ...]:
     """The tries of the last run."""
     read = json.loads((DATA / "tries.json").read_text())
-    return tuple(Try(**{**each, "changes": tuple(map(tuple, each["changes"]))}) for each in read)
+    halves = {case.name: case.half for case in CASES}
+    return tuple(
+        Try(**{**each, "changes": tuple(map(tuple, each["changes"])), "half": halves[each["case"]]}) for each in read
+    )
 
 
 def keep(tries: Iterable[Try], cases: Iterable[str]) -> None:

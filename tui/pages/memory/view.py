@@ -308,7 +308,7 @@ class MemoryTab(Tab):
 
         load_above("oom")  # read here, and not on the screen's thread
         summary = self._buffers.summary if self._buffers is not None and self._buffers.space is space else None
-        self.post_message(OpenScreen("oom", [triage_of_memory(space, None if summary is None else summary.fit)]))
+        self.post_message(OpenScreen("oom", [triage_of_memory(space, *(() if summary is None else (summary.fit, summary.known)))]))
 
     # --- other modules and spaces
 

@@ -16,7 +16,7 @@ from tpuprof.parsers.memory.account.roles import NeedFacts, read
 from tpuprof.parsers.memory.oom.advice import words
 from tpuprof.parsers.memory.oom.advice.advice import changes_of
 from tpuprof.parsers.memory.oom.advice.batch import at_batch, batch_items, smaller_batch
-from tpuprof.parsers.memory.oom.advice.moments import Cuts, composed, lowered
+from tpuprof.parsers.memory.oom.advice.moments import Cuts, saved
 from tpuprof.parsers.memory.oom.model import Change, Plan
 
 _COSTS: Mapping[str, tuple[int, str, str]] = {
@@ -75,20 +75,19 @@ def _candidates(
 ) -> list[_Candidate]:
     """Some changes alone, and with the largest batch, halved as often as need be, that fits beside them."""
     every = facts.everywhere or facts
-    left = composed(every, cuts)
-    rest = used - lowered(facts, left)
+    rest = used - saved(facts, cuts)
     cost = sum(_COSTS[key][0] for key in keys)
     found = [_Candidate(cost, rest, keys, None)]
     leading, batch = batch_items(every), facts.batch
     halvings = 0
     smaller_alone = smaller_batch(facts) if not keys else None
     if leading and smaller_alone is not None:
-        cuts_alone = {item.index: at_batch(item, facts.batch or 1, smaller_alone) for item in leading}
-        found.append(_Candidate(_BATCH_COST + 1, used - lowered(facts, cuts_alone), keys, smaller_alone))
+        cuts_alone = {item.index: at_batch(every, item, smaller_alone) for item in leading}
+        found.append(_Candidate(_BATCH_COST + 1, used - saved(facts, [cuts_alone]), keys, smaller_alone))
     while leading and batch is not None and batch >= 2 and batch % 2 == 0:
         batch, halvings = batch // 2, halvings + 1
-        smaller = {item.index: at_batch(item, facts.batch or 1, batch) for item in leading}
-        need = used - lowered(facts, composed(every, [*cuts, smaller]))
+        smaller = {item.index: at_batch(every, item, batch) for item in leading}
+        need = used - saved(facts, [*cuts, smaller])
         found.append(_Candidate(cost + _BATCH_COST + 2 * halvings, need, keys, batch))
         if need <= there * (1 - _MARGIN):
             break
