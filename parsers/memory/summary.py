@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.memory.account.need import Known, need_of_memory
-from tpuprof.parsers.memory.account.owners import MemoryAccount, account
+from tpuprof.parsers.memory.account.owners import MemoryAccount, MemoryOwner, account, owners_of_rows
 from tpuprof.parsers.memory.batch.fit import BatchFit, batch_fit
 from tpuprof.parsers.memory.batch.growth import growth_of
 from tpuprof.parsers.memory.batch.known import known_of
@@ -25,12 +26,14 @@ class SpaceSummary:
         plan: the cheapest combination of changes that fits; None where it fits as it is, or is not of HBM.
         fit: the largest batch that fits, or why it is not known.
         known: what advice about the module stands on besides.
+        owners: row of `SpaceMemory.live_ranges` to whose it is, of all but small buffers that are not in memory at the peak.
     """
 
     account: MemoryAccount | None
     plan: Plan | None
     fit: BatchFit
     known: Known = field(default_factory=Known)
+    owners: Mapping[int, MemoryOwner] = field(default_factory=dict)
 
 
 def space_summary(hlo: HloModule, memory: SpaceMemory) -> SpaceSummary:
@@ -38,4 +41,4 @@ def space_summary(hlo: HloModule, memory: SpaceMemory) -> SpaceSummary:
     growth = growth_of(hlo, memory)
     known = known_of(hlo, memory, growth)
     need = need_of_memory(memory, known=known)
-    return SpaceSummary(account(need), plan(need), batch_fit(memory, growth), known)
+    return SpaceSummary(account(need), plan(need), batch_fit(memory, growth), known, owners_of_rows(memory, need))

@@ -30,11 +30,13 @@ class Known:
         grown: of what grows with it, the dimensions that hold it.
         guests: of an output, the bytes of its place that something else takes before the output is there; had the
             output an argument's place, that would need another.
+        is_spread: whether chips work on the program together: it has collectives.
     """
 
     batch: int | None = None
     grown: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     guests: Mapping[int, int] = field(default_factory=dict)
+    is_spread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +111,17 @@ def largest_at(memory: SpaceMemory, point: int) -> list[int]:
 
 def moments_of(memory: SpaceMemory, point: int, known: Known | None = None) -> Moments:
     """The whole program, with the largest buffers that are not in memory at a point."""
+    rows = elsewhere(memory, point)
+    return Moments(memory.heap_bytes, tuple(memory.buffers[row] for row in rows), known or Known())
+
+
+def elsewhere(memory: SpaceMemory, point: int) -> list[int]:
+    """Rows of the largest buffers that are not in memory at a point, the largest first."""
     ranges = memory.live_ranges
     away = (ranges.born > point) | (ranges.dies <= point)
     rows = np.flatnonzero(away & (ranges.size_bytes >= _LEAST_ELSEWHERE * memory.peak_bytes))
-    rows = rows[np.argsort(-ranges.size_bytes[rows], kind="stable")[:MOST_BUFFERS]]
-    return Moments(memory.heap_bytes, tuple(memory.buffers[row] for row in rows.tolist()), known or Known())
+    largest: list[int] = rows[np.argsort(-ranges.size_bytes[rows], kind="stable")[:MOST_BUFFERS]].tolist()
+    return largest
 
 
 def need_of_memory(page: SpaceMemory, point: int | None = None, known: Known | None = None) -> Need:

@@ -200,7 +200,8 @@ def _read(need: Need) -> NeedFacts:
     )
     items = [replace(item, role=_role(item, weights)) for item in items]
     known = need.moments.known if need.moments is not None else Known()
-    items = [_not_weights(item) if item.buffer.logical_buffer in known.grown else item for item in items]
+    grown = {item.whole_dims for item in items if item.buffer.logical_buffer in known.grown}
+    items = [_not_weights(item) if item.whole_dims in grown else item for item in items]
     batch = known.batch or _batch(items)
     items = [_unnamed(item, batch, weights) for item in items]
     attention = frozenset(item.dims for item in items if item.role == "attention")

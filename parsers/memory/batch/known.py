@@ -11,15 +11,24 @@ from tpuprof.parsers.memory.account.need import Known
 from tpuprof.parsers.memory.batch.growth import Growth
 from tpuprof.parsers.memory.model import SpaceMemory
 
+_COLLECTIVES = (b"all-", b"reduce-scatter", b"collective-", b"ragged-all-to-all")
 _IN_PLACE = (b"copy", b"copy-start", b"copy-done", b"dynamic-update-slice", b"bitcast", b"tuple")
 
 
 def known_of(hlo: HloModule, memory: SpaceMemory, growth: Growth | str) -> Known:
     """What is known of a module's buffers."""
     if isinstance(growth, str):
-        return Known(guests=_guests(hlo))
+        return Known(guests=_guests(hlo), is_spread=_is_spread(hlo))
     numbers = memory.live_ranges.logical_buffer[growth.rows].tolist()
-    return Known(growth.batch, dict(zip(numbers, growth.grown, strict=True)), _guests(hlo))
+    return Known(growth.batch, dict(zip(numbers, growth.grown, strict=True)), _guests(hlo), _is_spread(hlo))
+
+
+def _is_spread(hlo: HloModule) -> bool:
+    return any(
+        each.opcode.startswith(_COLLECTIVES)
+        for computation in hlo.proto.hlo_module.computations
+        for each in computation.instructions
+    )
 
 
 def _guests(hlo: HloModule) -> dict[int, int]:

@@ -123,8 +123,9 @@ def cast(facts: NeedFacts, cut: Sequence[BufferFacts], saving: int) -> AdviceTex
     if facts.is_wide:
         how = f"pass them in {element}: float32 weights and gradients are not there then; the copies stay"
         arithmetic = f"of weights and gradients {amount(saving)}"
+    least = 1.0 if facts.is_wide else max(_LEAST_CAST, 1 - size_of(items) / saving)
     every = [*items, *(item for item in cut if item not in items)]
-    return AdviceText(sentence, how, arithmetic, items=every, least=_LEAST_CAST)
+    return AdviceText(sentence, how, arithmetic, items=every, least=least)
 
 
 def _layout_cuts(facts: NeedFacts) -> Cuts:
