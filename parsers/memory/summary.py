@@ -26,7 +26,7 @@ class SpaceSummary:
         plan: the cheapest combination of changes that fits; None where it fits as it is, or is not of HBM.
         fit: the largest batch that fits, or why it is not known.
         known: what advice about the module stands on besides.
-        owners: row of `SpaceMemory.live_ranges` to whose it is, of all but small buffers that are not in memory at the peak.
+        owners: row of `SpaceMemory.live_ranges` to whose it is, of all but small buffers that are away at the peak.
     """
 
     account: MemoryAccount | None

@@ -106,10 +106,7 @@ def batch_fit(memory: SpaceMemory, growth: Growth | str) -> BatchFit:
     computed = facts.of("activation", "attention", "loss")
     apart = sum(item.size for item in computed if item.buffer.logical_buffer not in growing_ids)
     if apart > _MOST_APART * sum(item.size for item in computed):
-        return BatchFit(
-            unknown="How the batch reaches a good part of the activations can't be seen in the HLO, so how they grow is "
-            "not known."
-        )
+        return BatchFit(unknown="How a good part of the activations grows with the batch can't be seen in the HLO.")
     fit = BatchFit(growth.batch, growth.inputs, memory.peak_bytes, there, growing, recomputable_bytes=kept)
     if not growing:
         return replace(fit, unknown="Nothing that is in memory at the peak grows with the batch.")

@@ -1,4 +1,4 @@
-"""What a module's HLO says of its buffers that their sizes and shapes do not: how they grow, and what donation saves."""
+"""What a module's HLO says of its buffers beyond their sizes and shapes: how they grow, and what donation saves."""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ _ELEMENT_BYTES = {"f32": 4, "bf16": 2, "f16": 2, "f64": 8, "s32": 4, "u32": 4, "
 def _attention_cuts(facts: NeedFacts) -> Cuts:
     """What attention's scores leave: a kernel's operands and its output, beside what is kept of these already.
 
-    Operands of a kernel have the type that the program computes in. In float32 the compiler keeps those of its own matrix
-    products in bfloat16, which are 2 bytes an element less; the output is kept as the kernel writes it besides.
+    Operands of a kernel have the type that the program computes in. In float32 the compiler keeps those of its own
+    matrix products in bfloat16, which are 2 bytes an element less; the output is kept as the kernel writes it besides.
     """
     items, cuts = facts.of("attention"), dict[int, int]()
     more = 3 * 2 + 4 if facts.is_wide else 2

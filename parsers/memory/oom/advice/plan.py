@@ -32,7 +32,7 @@ _COSTS: Mapping[str, tuple[int, str, str]] = {
     "shard": (
         13,
         "shard parameters and state over {chips}",
-        "takes more chips, and gathers each layer's weights when it is at work",
+        "takes more chips, and gathers each layer's weights",
     ),
     "optimizer": (6, "the optimizer's state in bf16", "changes its numbers"),
     "gradients": (6, "gradients in bf16", "changes their numbers"),

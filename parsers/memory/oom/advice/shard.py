@@ -1,7 +1,7 @@
 """Advice about what every chip has a copy of: parameters, gradients and optimizer state, spread over chips instead.
 
-Fully sharded (FSDP), each of N chips has 1/N of them, and gathers a layer's weights when the layer is at work. The batch
-of a chip is taken to stay as it is, so that the whole batch grows with the chips.
+Fully sharded (FSDP), each of N chips has 1/N of them, and gathers a layer's weights when the layer is at work. The
+batch of a chip is taken to stay as it is, so that the whole batch grows with the chips.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def middle(h, w):
 
 
 def denoiser(k, params, images):
-    run = (lambda f: jax.checkpoint(f)) if k["checkpoint"] else (lambda f: f)
+    run = jax.checkpoint if k["checkpoint"] else (lambda f: f)
     h, kept = conv(images.astype(k["dtype"]), params["stem"]), []
     for number in range(k["layers"]):
         with jax.named_scope(f"down_{number}"):

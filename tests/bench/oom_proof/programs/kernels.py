@@ -1,4 +1,4 @@
-"""Pallas kernels whose blocks or scratch operands do not fit: a matrix product, a norm, attention, a table of scalars."""
+"""Pallas kernels whose blocks or scratch operands do not fit: matrix product, norm, attention, table of scalars."""
 
 # mypy: ignore-errors
 import functools

@@ -1,4 +1,4 @@
-"""A decoder of today: rotary positions, groups of heads, gated layers; trained, or serving with a cache for each layer."""
+"""A decoder of today: rotary positions, groups of heads, gated layers; trained, or serving with a cache a layer."""
 
 # mypy: ignore-errors
 import jax
@@ -59,7 +59,7 @@ def attend(k, q, key, value, mask):
 
 
 def block(k, h, w, positions, mask, cache=None):
-    b, s, d = h.shape
+    b, s, _ = h.shape
     w = {name: leaf.astype(h.dtype) for name, leaf in w.items()}
     x = norm(h, w["norm1"])
     q = rotate((x @ w["wq"]).reshape(b, s, k["heads"], -1), positions)
