@@ -40,7 +40,7 @@ _OF_ROLE: Mapping[Role, MemoryOwner] = {
     "scoped": "kernel memory",
 }
 KV_CACHE = re.compile(r"(?<![A-Za-z])(?:kv_?)?cache|(?<![A-Za-z])past_key|kv_(?:key|value|pages)", re.IGNORECASE)
-_COLLECTIVE = re.compile(r"(?:all-(?:gather|reduce|to-all)|reduce-scatter|collective-|ragged-all-to-all)")
+COLLECTIVE = re.compile(r"(?:all-(?:gather|reduce|to-all)|reduce-scatter|collective-|ragged-all-to-all)")
 _TRANSFER = re.compile(r"(?:infeed|outfeed|send|recv)(?:-|$)")
 _COPIES = frozenset(("copy", "copy-start", "copy-done", "transpose"))
 
@@ -110,7 +110,7 @@ def owner_of(item: BufferFacts, need: Need) -> MemoryOwner:
         return "constants"
     if buffer.category == "thread-local":
         return "temporaries of ops"
-    if _COLLECTIVE.match(item.opcode):
+    if COLLECTIVE.match(item.opcode):
         return "collectives"
     if _TRANSFER.match(item.opcode):
         return "infeed and host transfers"

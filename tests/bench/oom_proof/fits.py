@@ -50,6 +50,16 @@ FITTING = (
     _case("U-Net", batch=48),
     _case("serving, KV cache", layers=8, length=2048, batch=16),
     _case("Adam, state too large", layers=12, width=4096, batch=16384),
+    _case("llama, scan", layers=4, batch=1),
+    _case("llama, FSDP on 4", layers=8, batch=1),
+    _case("llama, tensors on 8", layers=8, batch=1),
+    _case("llama, flash, checkpoint", batch=4),
+    _case("llama, serving", batch=8, length=4096),
+    _case("residual network", batch=96),
+    _case("denoiser", batch=128),
+    _case("encoder", batch=16),
+    _case("recurrent network", batch=256),
+    _case("mixture, not donated", batch=8),
 )
 
 
@@ -131,8 +141,11 @@ def fit_of(case: str) -> BatchFit:
 
 def kept() -> tuple[Answer, ...]:
     """The answers of the last run."""
-    read = json.loads(ANSWERS.read_text())
-    return tuple(Answer(**{**each, "compiled": tuple(Compiled(**one) for one in each["compiled"])}) for each in read)
+    read, halves = json.loads(ANSWERS.read_text()), {case.name: case.half for case in FITTING}
+    return tuple(
+        Answer(**{**each, "compiled": tuple(Compiled(**one) for one in each["compiled"]), "half": halves[each["case"]]})
+        for each in read
+    )
 
 
 def keep(answer: Answer) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from tpuprof.parsers.memory.account.owners import KV_CACHE
+from tpuprof.parsers.memory.account.owners import COLLECTIVE, KV_CACHE
 from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts
 from tpuprof.parsers.memory.oom.advice.moments import Cuts, saved
 from tpuprof.parsers.memory.oom.advice.rule import AdviceText, ChangeOrder, change
@@ -73,7 +73,9 @@ def chips_for(facts: NeedFacts) -> int | None:
 def chips_in_words(facts: NeedFacts) -> str:
     """``4 chips``; of a program that is spread over some already ``4 times as many chips``."""
     chips, moments = chips_for(facts), facts.need.moments
-    is_spread = moments is not None and moments.known.is_spread
+    is_spread = (moments is not None and moments.known.is_spread) or any(
+        COLLECTIVE.match(item.opcode) or COLLECTIVE.match(item.operands) for item in facts.items
+    )
     return f"{chips} times as many chips" if is_spread else f"{chips} chips"
 
 
