@@ -9,10 +9,10 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.memory.account.need import Known, need_of_memory
 from tpuprof.parsers.memory.account.owners import MemoryAccount, MemoryOwner, account, owners_of_rows
-from tpuprof.parsers.memory.batch.fit import BatchFit, batch_fit
+from tpuprof.parsers.memory.batch.fit import NOT_IN_HBM, BatchFit, batch_fit
 from tpuprof.parsers.memory.batch.growth import growth_of
 from tpuprof.parsers.memory.batch.known import known_of
-from tpuprof.parsers.memory.model import SpaceMemory
+from tpuprof.parsers.memory.model import HBM, SpaceMemory
 from tpuprof.parsers.memory.oom.advice.plan import plan
 from tpuprof.parsers.memory.oom.model import Plan
 
@@ -38,7 +38,7 @@ class SpaceSummary:
 
 def space_summary(hlo: HloModule, memory: SpaceMemory) -> SpaceSummary:
     """Makes it; takes longer than the memory space itself."""
-    growth = growth_of(hlo, memory)
+    growth = growth_of(hlo, memory) if memory.space == HBM else NOT_IN_HBM
     known = known_of(hlo, memory, growth)
     need = need_of_memory(memory, known=known)
     return SpaceSummary(account(need), plan(need), batch_fit(memory, growth), known, owners_of_rows(memory, need))

@@ -18,6 +18,7 @@ from tpuprof.parsers.memory.account.roles import read
 from tpuprof.parsers.memory.batch.growth import Growth
 from tpuprof.parsers.memory.model import HBM, SpaceMemory
 
+NOT_IN_HBM = "What lies in other memory than HBM is the compiler's choice, whatever the batch."
 MARGIN = 0.03  # of what there is: buffers of another batch are laid out anew
 _MOST_TIMES = 1 << 12  # a batch that is larger by more than this is not looked for
 _LEAST_KEPT = 0.1  # of the peak: with less than this kept for the backward pass the compiler finds little to do again
@@ -92,7 +93,7 @@ class BatchFit:
 def batch_fit(memory: SpaceMemory, growth: Growth | str) -> BatchFit:
     """The largest batch with which a module fits into HBM, given how it grows, see `growth_of`."""
     if memory.space != HBM:
-        return BatchFit(unknown="What lies in other memory than HBM is the compiler's choice, whatever the batch.")
+        return BatchFit(unknown=NOT_IN_HBM)
     if memory.capacity is None:
         return BatchFit(unknown=f"How much {memory.name} the device has is not known.")
     if isinstance(growth, str):
