@@ -38,6 +38,14 @@ class Known:
     guests: Mapping[int, int] = field(default_factory=dict)
     is_spread: bool = False
 
+    def grows(self, buffer: Buffer) -> bool:
+        """Whether a buffer is known to grow with the batch."""
+        return buffer.logical_buffer is not None and buffer.logical_buffer in self.grown
+
+    def guest_bytes(self, buffer: Buffer) -> int:
+        """What else takes of an output's place before it."""
+        return 0 if buffer.logical_buffer is None else self.guests.get(buffer.logical_buffer, 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Moments:
@@ -93,6 +101,11 @@ class Need:
     is_scoped_limit: bool = False
     moments: Moments | None = None
     fitting_batch: int | None = None
+
+    @property
+    def known(self) -> Known:
+        """What the HLO says; nothing where there is none."""
+        return Known() if self.moments is None else self.moments.known
 
     @property
     def over_bytes(self) -> int | None:

@@ -25,7 +25,7 @@ from typing import Literal
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
-from tpuprof.parsers.memory.account.need import Known, Need
+from tpuprof.parsers.memory.account.need import Need
 from tpuprof.parsers.memory.model import Buffer
 
 Role = (
@@ -199,8 +199,8 @@ def _read(need: Need) -> NeedFacts:
         if item.is_float and len(item.dims) > 1 and (item.buffer.category == "parameter" or _is_weight_copy(item))
     )
     items = [replace(item, role=_role(item, weights)) for item in items]
-    known = need.moments.known if need.moments is not None else Known()
-    grown = {item.whole_dims for item in items if item.buffer.logical_buffer in known.grown}
+    known = need.known
+    grown = {item.whole_dims for item in items if known.grows(item.buffer)}
     items = [_not_weights(item) if item.whole_dims in grown else item for item in items]
     batch = known.batch or _batch(items)
     items = [_unnamed(item, batch, weights) for item in items]

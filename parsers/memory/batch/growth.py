@@ -31,6 +31,7 @@ _STATE = re.compile(
 _CACHE = re.compile(r"cache|past_key|kv_", re.IGNORECASE)
 _FLOATS = ("f", "bf")
 _ALIKE = 3  # arguments of one shape: weights and an optimizer's two moments of them
+_RANK_OF_CACHES = 3
 _LONG = 128  # tokens of a sequence from which on an array of as many, and as many sequences, is one of all tokens
 _ROWS = 8  # rows of a tile; an array with fewer gets a smaller tile
 _TIMES = range(1, 9)  # how many places a program may set aside for each token
@@ -167,7 +168,7 @@ def _candidates(axes: Axes, entry: hlo_pb2.HloComputationProto) -> list[_Candida
             continue
         length = members[0][1]
         alike = {other: Share(1, length) for other, named in found.items() if named[0][1] == length}
-        alike |= {axes.root(axis): Share(1, length) for leaf in caches for axis in _only(leaf, length)}
+        alike |= {axes.root(axis): Share(1, length) for leaf in _like(axes, caches) for axis in _only(leaf, length)}
         reached = axes.spread(alike | _alike(axes, leads[root]))
         if reached.keys() & weights:  # what looks like the inputs is something else
             reached = axes.spread(alike)
@@ -195,6 +196,12 @@ def _alike(axes: Axes, dims: tuple[int, ...]) -> dict[int, Share]:
             elif each == batch * length and number == 0:
                 found[axes.root(leaf.first)] = Share(length, batch)
     return found
+
+
+def _like(axes: Axes, caches: Sequence[Leaf]) -> list[Leaf]:
+    """Caches, and all arrays with the dimensions of one: what it becomes, however it is put together."""
+    dims = {leaf.dims for leaf in caches if len(leaf.dims) >= _RANK_OF_CACHES}
+    return [*caches, *(leaf for leaves in axes.leaves.values() for leaf in leaves if leaf.dims in dims)]
 
 
 def _only(leaf: Leaf, length: int) -> list[int]:

@@ -106,15 +106,15 @@ CASES = (
     Case("kernel, norm", "kernels", "tuned", "v5e", {**_KERNEL, "kind": "norm", "inner": 8192, "block_m": 512}),
     Case("kernel, scratch", "kernels", "tuned", "v6e", {**_KERNEL, "kind": "scratch", "inner": 1024, "block_m": 40960}),
     Case("kernel, table of scalars", "kernels", "tuned", "v5e", {**_KERNEL, "kind": "table", "block_m": 2097152}),
-    Case("llama, scan", "llama", "held", "v5e", {**_LLAMA, "layers": 8, "batch": 4}),
+    Case("llama, scan", "llama", "tuned", "v5e", {**_LLAMA, "layers": 8, "batch": 4}),
     Case("llama, written out", "llama", "held", "v5p", {**_LLAMA, "scan": 0, "layers": 12, "batch": 32}),
-    Case("llama, FSDP on 4", "llama", "held", "v6e", {**_LLAMA, "fsdp": 1, "replicas": 4, "batch": 4}),
+    Case("llama, FSDP on 4", "llama", "tuned", "v6e", {**_LLAMA, "fsdp": 1, "replicas": 4, "batch": 4}),
     Case(
         "llama, tensors on 8", "llama", "held", "v5e",
         {**_LLAMA, "tensor": 8, "width": 4096, "hidden": 14336, "heads": 32, "groups": 8, "batch": 8},
     ),
     Case(
-        "llama, flash, checkpoint", "llama", "held", "v6e",
+        "llama, flash, checkpoint", "llama", "tuned", "v6e",
         {**_LLAMA, "flash": 1, "checkpoint": 1, "batch": 16, "vocab": 128256},
     ),
     Case(
@@ -127,22 +127,22 @@ CASES = (
          "donate": 0},
     ),
     Case(
-        "llama, serving", "llama", "held", "v5e",
+        "llama, serving", "llama", "tuned", "v5e",
         {**_LLAMA, "kind": "serve", "scan": 0, "params": "bfloat16", "state": "bfloat16", "batch": 64, "length": 8192,
          "donate": 0},
     ),
     Case("residual network", "images", "held", "v5e", {**_IMAGES, "batch": 448}),
     Case(
-        "denoiser", "images", "held", "v6e",
+        "denoiser", "images", "tuned", "v6e",
         {**_IMAGES, "kind": "denoiser", "layers": 2, "pixels": 128, "batch": 768, "dtype": "float32"},
     ),
     Case("encoder", "sequences", "held", "v5e", _SEQUENCES),
     Case("encoder, bf16", "sequences", "held", "v6e", {**_SEQUENCES, "dtype": "bfloat16", "batch": 192, "layers": 24}),
     Case(
-        "recurrent network", "sequences", "held", "v5p",
+        "recurrent network", "sequences", "tuned", "v5p",
         {**_SEQUENCES, "kind": "recurrent", "layers": 4, "batch": 1536, "length": 256},
     ),
     Case("mixture, not donated", "mixture", "held", "v6e", {**_MIXTURE, "experts": 32, "batch": 64, "donate": 0}),
-    Case("kernel, attention", "kernels", "held", "v6e", {**_KERNEL, "kind": "attend", "inner": 16384, "block_n": 256}),
+    Case("kernel, attention", "kernels", "tuned", "v6e", {**_KERNEL, "kind": "attend", "inner": 16384, "block_n": 256}),
     Case("kernel, more scalars", "kernels", "held", "v6e", {**_KERNEL, "kind": "table", "block_m": 1500000}),
 )  # fmt: skip

@@ -7,7 +7,7 @@ up to a multiple of 128, so 32 take what 64 do, see `rule`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, largest_first, leads
 from tpuprof.parsers.memory.batch.fit import MARGIN
@@ -17,6 +17,7 @@ from tpuprof.parsers.memory.oom.advice.rule import AdviceText, ChangeOrder, chan
 from tpuprof.parsers.memory.oom.advice.words import amount, in_buffers, size_of
 
 _ROWS = 8  # a batch that is smaller is rounded down to a multiple of this where that leaves one: 8 rows make a tile
+_ROUND = 8  # a batch is rounded down to a multiple of a power of two of about this share of it
 _MOST_TIMES = 1 << 10  # a batch that is larger by more than this is not looked for
 
 
@@ -24,20 +25,13 @@ def batch_items(facts: NeedFacts) -> list[BufferFacts]:
     """What grows with the batch, the largest first: by the HLO where that is known, else what leads with it; of
     arguments those of integers, which weights are not.
     """
-    grown = _grown(facts)
     items = facts.of("attention", "loss", "activation", "backward", "forward", "copy", "parameter", "other")
     lengths = {item.dims[1] for item in items if len(item.dims) > 2 and item.dims[0] == facts.batch}
     tokens = frozenset(length * (facts.batch or 0) for length in lengths if length > _ROWS)
     weights = frozenset(item.dims for item in facts.of("parameter", "optimizer", "gradient", "weight copy"))
     found = {item.index for item in items if _grows(item, facts.batch, tokens, weights)}
-    found |= {item.index for item in facts.items if item.buffer.logical_buffer in grown}
+    found |= {item.index for item in facts.items if facts.need.known.grows(item.buffer)}
     return largest_first(facts.items[index] for index in found)
-
-
-def _grown(facts: NeedFacts) -> Mapping[int | None, tuple[int, ...]]:
-    """Id of a buffer to the dimensions that hold the batch, by the HLO."""
-    moments = facts.need.moments
-    return {} if moments is None else dict(moments.known.grown)
 
 
 def _grows(item: BufferFacts, batch: int | None, tokens: Collection[int], weights: Collection[tuple[int, ...]]) -> bool:
@@ -57,9 +51,9 @@ def batch_axis(item: BufferFacts) -> int:
 
 def at_batch(facts: NeedFacts, item: BufferFacts, length: int) -> int:
     """Bytes of an array that grows with the batch, once that has another length."""
-    batch, dims = facts.batch or 1, _grown(facts).get(item.buffer.logical_buffer)
-    if dims is not None:
-        return resized_in_tiles(item.size, item.shape, dims, batch, length)
+    batch, known, number = facts.batch or 1, facts.need.known, item.buffer.logical_buffer
+    if number is not None and number in known.grown:
+        return resized_in_tiles(item.size, item.shape, known.grown[number], batch, length)
     axis = batch_axis(item)
     if item.dims[0] == batch:
         return resized(item, axis, length)
@@ -95,11 +89,15 @@ def _at(facts: NeedFacts, length: int) -> dict[int, int]:
 
 
 def smaller_batch(facts: NeedFacts) -> int | None:
-    """The largest batch that fits by arithmetic, in whole tiles; half of it where none fits or nothing is too large."""
+    """The largest round batch that fits by arithmetic; half of it where none fits or nothing is too large.
+
+    A long batch that is no multiple of a large power of two may be laid out in another way, or padded.
+    """
     batch, fitting = facts.batch, fitting_batch(facts)
     if batch is None or fitting is None or fitting >= batch:
         return None if batch is None else batch // 2
-    return fitting // _ROWS * _ROWS if fitting >= _ROWS else fitting
+    step = max(_ROWS, 1 << max(0, (fitting // _ROUND).bit_length() - 1))
+    return fitting // step * step if fitting >= _ROWS else fitting
 
 
 def batch_cuts(facts: NeedFacts) -> Cuts:

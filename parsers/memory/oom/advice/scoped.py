@@ -16,7 +16,7 @@ from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
 from tpuprof.parsers.memory.account.need import Need
 from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts
 from tpuprof.parsers.memory.oom.advice.moments import Cuts
-from tpuprof.parsers.memory.oom.advice.rule import FITS, AdviceText, Rule, advice_of, saving_of
+from tpuprof.parsers.memory.oom.advice.rule import AdviceText, Rule, advice_of, saving_of
 from tpuprof.parsers.memory.oom.advice.words import amount, capacity, short_name, short_shape, size_of, some
 from tpuprof.parsers.memory.oom.model import Advice
 
@@ -24,7 +24,6 @@ VMEM_OF = {"v5e": 128 << 20, "v6e": 128 << 20, "v5p": 64 << 20, "7x": 64 << 20}
 """VMEM that each chip has: a limit above it is of no use, and blocks and all else of a program share it."""
 
 _MOST_HALVINGS, _LIMIT_STEP, _MUCH = 6, 1 << 20, 0.1
-_MOST_OF_VMEM = 0.9  # a kernel may be given so much of a chip's; the rest is for what else a program keeps there
 _LEAST_ROWS = 8  # a block's axis is not halved below a tile
 _WINDOW = re.compile(
     r"(input|output) window allocation for operator (?:input|output) (\d{1,6})\. "
@@ -286,9 +285,7 @@ def _limit_advice(facts: NeedFacts, items: Sequence[BufferFacts]) -> list[Advice
         how = f"raise it: vmem_limit_bytes={limit} of the Pallas call, or LIBTPU_INIT_ARGS="
         how += f"--xla_tpu_scoped_vmem_limit_kib={limit >> 10}"
         how += "" if len(chips) == len(VMEM_OF) else f"; on {' and '.join(chips)} only"
-        roomy = [chip for chip in chips if limit <= _MOST_OF_VMEM * VMEM_OF[chip]]
-        if roomy:
-            how += f"; {FITS}" + ("" if len(roomy) == len(VMEM_OF) else f" on {' and '.join(roomy)}")
+        how += "; the compiler may then need more, for what the kernel computes with"
     text = AdviceText(sentence, how, arithmetic, key="limit" if chips else "", target=limit if chips else None)
     return [advice_of(facts, "scoped", None, text, items)]
 

@@ -23,11 +23,10 @@ _MARGIN = 0.02
 
 def _spread(facts: NeedFacts) -> list[BufferFacts]:
     """What can be spread: state, gradients, copies of weights, and outputs that are new state."""
-    grown = facts.need.moments.known.grown if facts.need.moments is not None else {}
     found = [
         item
         for item in facts.of("parameter", "optimizer", "gradient", "weight copy")
-        if item.is_float and len(item.dims) > 1 and item.buffer.logical_buffer not in grown
+        if item.is_float and len(item.dims) > 1 and not facts.need.known.grows(item.buffer)
         if not KV_CACHE.search(f"{item.op} {item.buffer.name}")
     ]
     wanted = Counter((item.element, item.whole_dims) for item in found if item.buffer.category == "parameter")
@@ -41,10 +40,9 @@ def _spread(facts: NeedFacts) -> list[BufferFacts]:
 def _cuts(facts: NeedFacts, chips: int) -> Cuts:
     """One share of each; what is gathered for a layer at work stays with the largest of them."""
     items = _spread(facts)
-    guests: dict[int | None, int] = {} if facts.need.moments is None else dict(facts.need.moments.known.guests)
     cuts = {}
     for item in items:  # what else used an output's place is no longer than it by chance then
-        guest = guests.get(item.buffer.logical_buffer, 0) if item.role == "output" else 0
+        guest = facts.need.known.guest_bytes(item.buffer) if item.role == "output" else 0
         cuts[item.index] = min(item.size, -(-(item.size + guest) // chips))
     weights = [item for item in items if item.role == "parameter"]
     layers = max([facts.layers, *facts.stacks], default=0) or 1
@@ -72,8 +70,8 @@ def chips_for(facts: NeedFacts) -> int | None:
 
 def chips_in_words(facts: NeedFacts) -> str:
     """``4 chips``; of a program that is spread over some already ``4 times as many chips``."""
-    chips, moments = chips_for(facts), facts.need.moments
-    is_spread = (moments is not None and moments.known.is_spread) or any(
+    chips = chips_for(facts)
+    is_spread = facts.need.known.is_spread or any(
         COLLECTIVE.match(item.opcode) or COLLECTIVE.match(item.operands) for item in facts.items
     )
     return f"{chips} times as many chips" if is_spread else f"{chips} chips"

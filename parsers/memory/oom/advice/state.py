@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, by_type
 from tpuprof.parsers.memory.oom.advice import rule
@@ -105,7 +105,9 @@ def _cast_cuts(facts: NeedFacts) -> Cuts:
     program computes in float32 it makes the narrow copies by itself, for its matrix products, whatever it is given.
     """
     copies = _cast(facts)
-    dims = {item.whole_dims for item in copies if item.element == "bf16"}
+    if not any(item.element == "bf16" for item in copies):
+        return gone(() if facts.is_wide else copies)
+    dims = {item.whole_dims for item in facts.of("parameter") if len(item.dims) > 1}
     wide = [item for item in facts.of("parameter", "gradient") if item.whole_dims in dims and item.element == "f32"]
     return {**halved(wide), **gone(() if facts.is_wide else copies)}
 
@@ -177,8 +179,7 @@ def _donation_cuts(facts: NeedFacts) -> Cuts:
     No more than what outputs and arguments have left that do not share memory yet. Only where the outputs are listed.
     What else used the place of such an output before needs another then: that much is not saved.
     """
-    room, moments = _donatable(facts), facts.need.moments
-    guests: Mapping[int | None, int] = {} if moments is None else dict(moments.known.guests)
+    room, known = _donatable(facts), facts.need.known
     arguments = [item for item in facts.of("parameter", "optimizer") if item.buffer.category == "parameter"]
     free = Counter((item.element, item.whole_dims) for item in arguments)
     cuts: dict[int, int] = {}
@@ -187,7 +188,7 @@ def _donation_cuts(facts: NeedFacts) -> Cuts:
         if item.element and free[key] > 0 and 0 < item.size <= room:
             free[key] -= 1
             room -= item.size
-            stays = min(item.size, guests.get(item.buffer.logical_buffer, 0))
+            stays = min(item.size, known.guest_bytes(item.buffer))
             if stays < item.size:
                 cuts[item.index] = stays
     return cuts

@@ -64,12 +64,11 @@ def recurrent_loss(k, params, tokens):
             return (state, out), out
 
         zeros = jnp.zeros(h.shape[1:], h.dtype)
-        return jax.lax.scan(cell, (zeros, zeros), h)[1]
+        return jax.lax.scan(jax.checkpoint(cell) if k["checkpoint"] else cell, (zeros, zeros), h)[1]
 
-    step = jax.checkpoint(layer) if k["checkpoint"] else layer
     for number in range(k["layers"]):
         with jax.named_scope(f"lstm_{number}"):
-            h = step(h, params["cells"][number])
+            h = layer(h, params["cells"][number])
     with jax.named_scope("softmax_loss"):
         logits = (h @ params["head"].astype(h.dtype)).astype(jnp.float32)
         picked = jnp.take_along_axis(logits, tokens.T[..., None], -1)[..., 0]

@@ -55,9 +55,7 @@ def test_new_state_that_is_not_donated_is_narrower_too() -> None:
 
 def test_a_program_that_computes_in_float32_keeps_its_narrow_copies() -> None:
     cast = advice_on("mixture of experts", "duplicates")
-    assert (
-        cast is not None and "the copies stay" in cast.how and cast.saving_bytes == pytest.approx(GIB, rel=0.01)
-    )
+    assert cast is not None and "the copies stay" in cast.how and cast.saving_bytes == pytest.approx(GIB, rel=0.01)
 
 
 def test_the_plan_is_what_fits_for_sure() -> None:

@@ -60,9 +60,9 @@ def test_attention_logits() -> None:
     assert advice.how == (
         "flash (splash) attention never stores them; or jax.checkpoint per layer -8.00 GiB, bf16 alone -6.00 GiB"
     )
-    assert (
-        advice.arithmetic
-        == "64 x 4 x 2048 x 2048 x 4 B = 4.00 GiB; 3 x 4.00 GiB = 12.0 GiB; the kernel's operands and output take 396 MiB more"
+    assert advice.arithmetic == (
+        "64 x 4 x 2048 x 2048 x 4 B = 4.00 GiB; 3 x 4.00 GiB = 12.0 GiB; "
+        "the kernel's operands and output take 396 MiB more"
     )
     assert advice.source == f"{MODELS}:53"
     assert advice.buffers == (1, 2, 3)

@@ -84,10 +84,7 @@ def test_a_limit_above_what_chips_have_is_no_help() -> None:
     assert limit.how == "no chip has as much: make the blocks smaller first" and limit.change is None
     large = buffer(None, name="kernel.1", category="scoped", size=96 * MIB)
     _, limit = advise(need_of(large, space="vmem", used=96 * MIB, capacity=16 * MIB, is_scoped_limit=True))
-    assert limit.how.endswith("on v5e and v6e only; fits with this alone on v5e and v6e")
-    nearly = buffer(None, name="kernel.1", category="scoped", size=120 * MIB)
-    _, limit = advise(need_of(nearly, space="vmem", used=120 * MIB, capacity=16 * MIB, is_scoped_limit=True))
-    assert limit.how.endswith("on v5e and v6e only")  # what else a program keeps there may leave less
+    assert "on v5e and v6e only" in limit.how and FITS not in limit.how  # what it computes with counts later
 
 
 def test_a_kernel_without_a_list() -> None:
