@@ -107,7 +107,8 @@ def _cast_cuts(facts: NeedFacts) -> Cuts:
     copies = _cast(facts)
     if not any(item.element == "bf16" for item in copies):
         return gone(() if facts.is_wide else copies)
-    dims = {item.whole_dims for item in facts.of("parameter") if len(item.dims) > 1}
+    given = (item for item in facts.of("parameter") if not facts.need.known.grows(item.buffer))
+    dims = {item.whole_dims for item in given if len(item.dims) > 1}
     wide = [item for item in facts.of("parameter", "gradient") if item.whole_dims in dims and item.element == "f32"]
     return {**halved(wide), **gone(() if facts.is_wide else copies)}
 

@@ -19,7 +19,7 @@ from tpuprof.parsers.memory.model import HBM, VMEM, ModuleLabel, SpaceMemory
 from tpuprof.parsers.memory.modules.capacity import capacity_of
 from tpuprof.parsers.memory.modules.space_memory import space_memory
 
-LEAST_LARGEST, LEAST_RIGHT, LEAST_NEAR = 11, 11, 8
+LEAST_LARGEST, LEAST_RIGHT, LEAST_NEAR = 22, 21, 18
 """Of the bench's programs: the largest batch that is said to fit does; and what is said of the next one holds; and the
 peak at the largest is within 5 %. Only ever bettered."""
 
