@@ -108,7 +108,7 @@ def _cast_cuts(facts: NeedFacts) -> Cuts:
     if not any(item.element == "bf16" for item in copies):
         return gone(() if facts.is_wide else copies)
     given = (item for item in facts.of("parameter") if not facts.need.known.grows(item.buffer))
-    dims = {item.whole_dims for item in given if len(item.dims) > 1}
+    dims = {item.whole_dims for item in (*given, *copies) if len(item.dims) > 1}
     wide = [item for item in facts.of("parameter", "gradient") if item.whole_dims in dims and item.element == "f32"]
     return {**halved(wide), **gone(() if facts.is_wide else copies)}
 

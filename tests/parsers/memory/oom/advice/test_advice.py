@@ -74,7 +74,7 @@ def test_loss_logits_in_chunks() -> None:
     assert "chunks" in advice.how
     assert (
         advice.arithmetic
-        == "7.81 GiB + 3.91 GiB = 11.7 GiB; 1/8 stays: 1.46 GiB; the compiler decides, ~4.10 GiB to 10.3 GiB"
+        == "7.81 GiB + 3.91 GiB = 11.7 GiB; 1/8 stays: 1.46 GiB; the compiler decides, ~3.08 GiB to 10.3 GiB"
     )
     assert advice.source == f"{MODELS}:64"
 
