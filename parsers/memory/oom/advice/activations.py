@@ -28,7 +28,7 @@ from tpuprof.parsers.memory.oom.advice.words import amount, shapes_of, size_of, 
 CHUNKS = 8  # pieces that the loss is split into for the estimate
 _MOSTLY = 0.9
 _HEAD = 128  # features of a head where no array shows how many there are
-_LEAST_NARROWER = 0.35  # share of what halving saves: the compiler keeps some of it in bf16 already, or in float32 again
+_LEAST_NARROWER = 0.35  # share of what halving saves: the compiler keeps some in bf16 already, or in f32 again
 _LEAST_CHUNKS = 0.3  # and of the loss in chunks: what is beside the logits then decides
 _ELEMENT_BYTES = {"f32": 4, "bf16": 2, "f16": 2, "f64": 8, "s32": 4, "u32": 4, "s8": 1, "u8": 1, "pred": 1}
 
