@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import field
+
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import HloModule
-from tpuprof.parsers.memory.account.need import need_of_memory
-from tpuprof.parsers.memory.account.owners import MemoryAccount, account
-from tpuprof.parsers.memory.batch.fit import BatchFit, batch_fit
-from tpuprof.parsers.memory.model import SpaceMemory
+from tpuprof.parsers.memory.account.need import Known, need_of_memory
+from tpuprof.parsers.memory.account.owners import MemoryAccount, MemoryOwner, account, owners_of_rows
+from tpuprof.parsers.memory.batch.fit import NOT_IN_HBM, BatchFit, batch_fit
+from tpuprof.parsers.memory.batch.growth import growth_of
+from tpuprof.parsers.memory.batch.known import known_of
+from tpuprof.parsers.memory.model import HBM, SpaceMemory
 from tpuprof.parsers.memory.oom.advice.plan import plan
 from tpuprof.parsers.memory.oom.model import Plan
 
@@ -20,14 +25,20 @@ class SpaceSummary:
         account: whose the bytes at the peak are.
         plan: the cheapest combination of changes that fits; None where it fits as it is, or is not of HBM.
         fit: the largest batch that fits, or why it is not known.
+        known: what advice about the module stands on besides.
+        owners: row of `SpaceMemory.live_ranges` to whose it is, of all but small buffers that are away at the peak.
     """
 
     account: MemoryAccount | None
     plan: Plan | None
     fit: BatchFit
+    known: Known = field(default_factory=Known)
+    owners: Mapping[int, MemoryOwner] = field(default_factory=dict)
 
 
 def space_summary(hlo: HloModule, memory: SpaceMemory) -> SpaceSummary:
     """Makes it; takes longer than the memory space itself."""
-    need = need_of_memory(memory)
-    return SpaceSummary(account(need), plan(need), batch_fit(hlo, memory))
+    growth = growth_of(hlo, memory) if memory.space == HBM else NOT_IN_HBM
+    known = known_of(hlo, memory, growth)
+    need = need_of_memory(memory, known=known)
+    return SpaceSummary(account(need), plan(need), batch_fit(memory, growth), known, owners_of_rows(memory, need))

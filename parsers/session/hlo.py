@@ -17,6 +17,7 @@ from tpuprof.parsers.formats.hlo.files import find_hlo_files, module_files, read
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.memory.allocators.model import MemoryProfilePage
 from tpuprof.parsers.memory.model import MemoryPage
+from tpuprof.parsers.memory.modules.target import device_of
 from tpuprof.parsers.pages.graph.programs import Programs
 from tpuprof.parsers.pages.memory import CompiledModules, ModuleSource
 from tpuprof.parsers.session.pages import GRAPHS, MEMORY, MEMORY_PROFILE, MODULE_RUNS, ONLY_HLO, Page, PageKey
@@ -128,7 +129,7 @@ class HloSession:
     Args:
         run: what `open_hlo` found.
         device_type: the TPU that the modules are for, such as ``TPU v5e``; it determines the capacity, which the files
-            do not hold.
+            do not hold. If left out, the one that a compiler's dump names.
     """
 
     def __init__(self, run: Run, device_type: str | None = None) -> None:
@@ -154,8 +155,11 @@ class HloSession:
 
     @cached_property
     def _compiled(self) -> CompiledModules:
-        modules = HloModules.from_files(find_hlo_files(self.run.path))
-        source = ModuleSource(self.run.name, modules, device_type=self._device_type)
+        files = find_hlo_files(self.run.path)
+        modules = HloModules.from_files(files)
+        devices = {device_of(file.path) for file in files} if self._device_type is None else {self._device_type}
+        device = devices.pop() if len(devices) == 1 else None
+        source = ModuleSource(self.run.name, modules, device_type=device)
         texts = sum(file.path.endswith(".txt") for file in modules.files.values())
         return CompiledModules([source], notes=(_OF_TEXTS.format(texts),) if texts else ())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal
 
@@ -21,16 +22,44 @@ OomKind = Literal["compile", "load", "runtime"]
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """What the HLO says of a module's buffers beyond their sizes and shapes; by their ids in its buffer assignment.
+
+    Attributes:
+        batch: how long the batch is now, on one device; None where it is not known.
+        grown: of what grows with it, the dimensions that hold it.
+        guests: of an output, the bytes of its place that something else takes before the output is there; had the
+            output an argument's place, that would need another.
+        is_spread: whether chips work on the program together: it has collectives.
+    """
+
+    batch: int | None = None
+    grown: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    guests: Mapping[int, int] = field(default_factory=dict)
+    is_spread: bool = False
+
+    def grows(self, buffer: Buffer) -> bool:
+        """Whether a buffer is known to grow with the batch."""
+        return buffer.logical_buffer is not None and buffer.logical_buffer in self.grown
+
+    def guest_bytes(self, buffer: Buffer) -> int:
+        """What else takes of an output's place before it."""
+        return 0 if buffer.logical_buffer is None else self.guests.get(buffer.logical_buffer, 0)
+
+
+@dataclass(frozen=True, slots=True)
 class Moments:
     """What a compiled module has in memory over the whole program.
 
     Attributes:
         heap_bytes: int64[points], as in `SpaceMemory`.
         elsewhere: the largest buffers that are not in memory at the peak.
+        known: what the HLO says of them.
     """
 
     heap_bytes: Int64s = field(compare=False)
     elsewhere: tuple[Buffer, ...]
+    known: Known = field(default_factory=Known, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +103,11 @@ class Need:
     fitting_batch: int | None = None
 
     @property
+    def known(self) -> Known:
+        """What the HLO says; nothing where there is none."""
+        return Known() if self.moments is None else self.moments.known
+
+    @property
     def over_bytes(self) -> int | None:
         """By how much the need is too large, negative where it fits; None where unknown."""
         if self.exceeded_bytes is not None:  # the other two are rounded to 10 MiB where there are GiB of them
@@ -88,20 +122,27 @@ def largest_at(memory: SpaceMemory, point: int) -> list[int]:
     return largest
 
 
-def moments_of(memory: SpaceMemory, point: int) -> Moments:
+def moments_of(memory: SpaceMemory, point: int, known: Known | None = None) -> Moments:
     """The whole program, with the largest buffers that are not in memory at a point."""
+    rows = elsewhere(memory, point)
+    return Moments(memory.heap_bytes, tuple(memory.buffers[row] for row in rows), known or Known())
+
+
+def elsewhere(memory: SpaceMemory, point: int) -> list[int]:
+    """Rows of the largest buffers that are not in memory at a point, the largest first."""
     ranges = memory.live_ranges
     away = (ranges.born > point) | (ranges.dies <= point)
     rows = np.flatnonzero(away & (ranges.size_bytes >= _LEAST_ELSEWHERE * memory.peak_bytes))
-    rows = rows[np.argsort(-ranges.size_bytes[rows], kind="stable")[:MOST_BUFFERS]]
-    return Moments(memory.heap_bytes, tuple(memory.buffers[row] for row in rows.tolist()))
+    largest: list[int] = rows[np.argsort(-ranges.size_bytes[rows], kind="stable")[:MOST_BUFFERS]].tolist()
+    return largest
 
 
-def need_of_memory(page: SpaceMemory, point: int | None = None) -> Need:
+def need_of_memory(page: SpaceMemory, point: int | None = None, known: Known | None = None) -> Need:
     """What is in memory at a point of a compiled module, the largest buffers first.
 
     Args:
         point: from 0 to `page.points` - 1, others are taken as the nearest of these; the peak if left out.
+        known: what the module's HLO says besides, see `memory.batch`.
     """
     position = min(max(page.peak_position if point is None else point, 0), page.points - 1)
     rows = page.at(position)
@@ -119,6 +160,6 @@ def need_of_memory(page: SpaceMemory, point: int | None = None) -> Need:
         fragmentation_bytes=max(0, page.total_allocation_bytes - page.peak_bytes),
         buffers=tuple(page.buffers[row] for row in largest),
         is_whole=len(largest) == len(rows),
-        moments=moments_of(page, position) if position == page.peak_position else None,
+        moments=moments_of(page, position, known) if position == page.peak_position else None,
         program=page.module.name,
     )

@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from typing import Literal
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.memory.account.need import Need
+from tpuprof.parsers.memory.account.need import Need, elsewhere, largest_at
 from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, Role, read
+from tpuprof.parsers.memory.model import SpaceMemory
 
 MemoryOwner = (
     Literal["parameters", "gradients", "optimizer state", "activations kept for backward", "attention scores"]
@@ -38,8 +39,8 @@ _OF_ROLE: Mapping[Role, MemoryOwner] = {
     "output": "inputs and outputs",
     "scoped": "kernel memory",
 }
-_CACHE = re.compile(r"(?<![A-Za-z])(?:kv_?)?cache|(?<![A-Za-z])past_key|kv_(?:key|value|pages)", re.IGNORECASE)
-_COLLECTIVE = re.compile(r"(?:all-(?:gather|reduce|to-all)|reduce-scatter|collective-|ragged-all-to-all)")
+KV_CACHE = re.compile(r"(?<![A-Za-z])(?:kv_?)?cache|(?<![A-Za-z])past_key|kv_(?:key|value|pages)", re.IGNORECASE)
+COLLECTIVE = re.compile(r"(?:all-(?:gather|reduce|to-all)|reduce-scatter|collective-|ragged-all-to-all)")
 _TRANSFER = re.compile(r"(?:infeed|outfeed|send|recv)(?:-|$)")
 _COPIES = frozenset(("copy", "copy-start", "copy-done", "transpose"))
 
@@ -87,6 +88,18 @@ def account_of(facts: NeedFacts) -> MemoryAccount:
     return MemoryAccount(total, ordered, of_buffers, unknown)
 
 
+def owners_of_rows(memory: SpaceMemory, need: Need) -> dict[int, MemoryOwner]:
+    """Row of `memory.live_ranges` to the owner, of the buffers at the peak, and of the largest of the whole program.
+
+    Args:
+        need: of this memory at its peak, with its moments.
+    """
+    facts = read(need)
+    every = facts.everywhere or facts
+    rows = [*largest_at(memory, memory.peak_position), *elsewhere(memory, memory.peak_position)]
+    return {row: owner_of(item, need) for row, item in zip(rows, every.items, strict=False)}
+
+
 _NOT_LISTED = "the error's text does not list what holds them"
 
 
@@ -97,11 +110,11 @@ def owner_of(item: BufferFacts, need: Need) -> MemoryOwner:
         return "constants"
     if buffer.category == "thread-local":
         return "temporaries of ops"
-    if _COLLECTIVE.match(item.opcode):
+    if COLLECTIVE.match(item.opcode):
         return "collectives"
     if _TRANSFER.match(item.opcode):
         return "infeed and host transfers"
-    if buffer.category in ("parameter", "output") and _CACHE.search(f"{item.op} {buffer.name}"):
+    if buffer.category in ("parameter", "output") and KV_CACHE.search(f"{item.op} {buffer.name}"):
         return "KV cache"
     if item.role == "parameter" and not item.is_float:
         return "inputs and outputs"

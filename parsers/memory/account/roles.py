@@ -149,6 +149,18 @@ class NeedFacts:
         """What shares are taken of: the need, or all listed buffers where that is more or the need unknown."""
         return max(self.need.used_bytes or 0, self.listed_bytes)
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether the passes compute in float32, by most bytes of what they keep.
+
+        What is used by matrix products alone is in bfloat16 then too: the compiler narrows it.
+        """
+        sizes = Counter[str]()
+        for item in self.items:
+            if item.role == "activation":
+                sizes[item.element] += item.size
+        return sizes["f32"] > sizes["bf16"] + sizes["f16"]
+
     def of(self, *roles: Role) -> list[BufferFacts]:
         """Items of these roles, the largest first."""
         return largest_first(item for item in self.items if item.role in roles)
@@ -187,13 +199,21 @@ def _read(need: Need) -> NeedFacts:
         if item.is_float and len(item.dims) > 1 and (item.buffer.category == "parameter" or _is_weight_copy(item))
     )
     items = [replace(item, role=_role(item, weights)) for item in items]
-    batch = _batch(items)
+    known = need.known
+    grown = {item.whole_dims for item in items if known.grows(item.buffer)}
+    items = [_not_weights(item) if item.whole_dims in grown else item for item in items]
+    batch = known.batch or _batch(items)
     items = [_unnamed(item, batch, weights) for item in items]
     attention = frozenset(item.dims for item in items if item.role == "attention")
     items = [_batch_copy(_like_attention(item, attention), batch, stacks, weights) for item in items]
     kept = [item for item in items if item.role in ("attention", "activation")]
     layers = max([len({item.layer for item in kept if item.layer}), *(item.stack for item in kept)])
     return NeedFacts(need, tuple(items), batch, layers, sum(item.size for item in items), stacks)
+
+
+def _not_weights(item: BufferFacts) -> BufferFacts:
+    """What grows with the batch is no copy and no gradient of weights."""
+    return replace(item, role="copy") if item.role in ("weight copy", "gradient") else item
 
 
 def _item(index: int, buffer: Buffer, shape: Shape | None) -> BufferFacts:

@@ -13,15 +13,16 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.memory.account.need import need_of_memory
 from tpuprof.parsers.memory.account.roles import read
-from tpuprof.parsers.memory.batch.growth import Growth, growth_of
+from tpuprof.parsers.memory.batch.growth import Growth
 from tpuprof.parsers.memory.model import HBM, SpaceMemory
 
+NOT_IN_HBM = "What lies in other memory than HBM is the compiler's choice, whatever the batch."
 MARGIN = 0.03  # of what there is: buffers of another batch are laid out anew
 _MOST_TIMES = 1 << 12  # a batch that is larger by more than this is not looked for
 _LEAST_KEPT = 0.1  # of the peak: with less than this kept for the backward pass the compiler finds little to do again
+_MOST_APART = 0.2  # of what the passes compute: with more that does not seem to grow, the batch was lost on its way
 _ROUND = 4  # the next batch that is named is a multiple of a power of two of about this share of it
 
 
@@ -89,20 +90,24 @@ class BatchFit:
         return kept >= _LEAST_KEPT * used and kept * self.next // self.batch > self.over_bytes
 
 
-def batch_fit(hlo: HloModule, memory: SpaceMemory) -> BatchFit:
-    """The largest batch with which a module fits into HBM."""
+def batch_fit(memory: SpaceMemory, growth: Growth | str) -> BatchFit:
+    """The largest batch with which a module fits into HBM, given how it grows, see `growth_of`."""
     if memory.space != HBM:
-        return BatchFit(unknown="What lies in other memory than HBM is the compiler's choice, whatever the batch.")
+        return BatchFit(unknown=NOT_IN_HBM)
     if memory.capacity is None:
         return BatchFit(unknown=f"How much {memory.name} the device has is not known.")
-    growth = growth_of(hlo, memory)
     if isinstance(growth, str):
         return BatchFit(unknown=growth)
     there = memory.capacity.size_bytes
     at_peak = np.isin(growth.rows, memory.at(memory.peak_position))
     growing = int(memory.live_ranges.size_bytes[growth.rows[at_peak]].sum())
     facts = read(need_of_memory(memory))
+    growing_ids = set(memory.live_ranges.logical_buffer[growth.rows].tolist())
     kept = sum(item.size for item in facts.of("activation", "attention") if item.stack == 1)
+    computed = facts.of("activation", "attention", "loss")
+    apart = sum(item.size for item in computed if item.buffer.logical_buffer not in growing_ids)
+    if apart > _MOST_APART * sum(item.size for item in computed):
+        return BatchFit(unknown="How a good part of the activations grows with the batch can't be seen in the HLO.")
     fit = BatchFit(growth.batch, growth.inputs, memory.peak_bytes, there, growing, recomputable_bytes=kept)
     if not growing:
         return replace(fit, unknown="Nothing that is in memory at the peak grows with the batch.")

@@ -31,6 +31,8 @@ _STATE = re.compile(
 _CACHE = re.compile(r"cache|past_key|kv_", re.IGNORECASE)
 _FLOATS = ("f", "bf")
 _ALIKE = 3  # arguments of one shape: weights and an optimizer's two moments of them
+_RANK_OF_CACHES = 3
+_LONG = 128  # tokens of a sequence from which on an array of as many, and as many sequences, is one of all tokens
 _ROWS = 8  # rows of a tile; an array with fewer gets a smaller tile
 _TIMES = range(1, 9)  # how many places a program may set aside for each token
 _MUCH_LESS = 0.2  # of the bytes that grow with one candidate: what grows with another that is not worth a name
@@ -157,19 +159,49 @@ def _candidates(axes: Axes, entry: hlo_pb2.HloComputationProto) -> list[_Candida
         if leaf.dims[0] > 1 and root not in weights:
             dims = ",".join(map(str, leaf.dims))
             found.setdefault(root, []).append((f"{name} {element_type(shape)}[{dims}]", leaf.dims[0]))
+    leads = {
+        axes.root(leaf.first): () if element_type(shape).startswith(_FLOATS) else leaf.dims for _, leaf, shape in inputs
+    }
     candidates, known = list[_Candidate](), set[int]()
     for root, members in found.items():
         if root in known:
             continue
         length = members[0][1]
         alike = {other: Share(1, length) for other, named in found.items() if named[0][1] == length}
-        alike |= {axes.root(axis): Share(1, length) for leaf in caches for axis in _only(leaf, length)}
-        reached = axes.spread(alike)
+        alike |= {axes.root(axis): Share(1, length) for leaf in _like(axes, caches) for axis in _only(leaf, length)}
+        reached = axes.spread(alike | _alike(axes, leads[root]))
+        if reached.keys() & weights:  # what looks like the inputs is something else
+            reached = axes.spread(alike)
         known |= reached.keys()
         names = [name for other, named in found.items() if other in reached for name, _ in named]
         if not reached.keys() & weights:
             candidates.append(_Candidate(length, tuple(names), reached))
     return candidates
+
+
+def _alike(axes: Axes, dims: tuple[int, ...]) -> dict[int, Share]:
+    """The axes of arrays that have the dimensions of an input of tokens one after the other, or as one.
+
+    What a kernel or a core of another kind makes of an input is related to it by nothing in the HLO. Where both
+    dimensions are equal, as those of pictures are, nothing is certain.
+    """
+    if len(dims) != 2 or dims[1] < _LONG or dims[0] == dims[1]:
+        return {}
+    batch, length = dims
+    found: dict[int, Share] = {}
+    for leaf in (leaf for leaves in axes.leaves.values() for leaf in leaves):
+        for number, each in enumerate(leaf.dims):
+            if each == batch and leaf.dims[number + 1 : number + 2] == (length,):
+                found[axes.root(leaf.first + number)] = Share(1, batch)
+            elif each == batch * length and number == 0:
+                found[axes.root(leaf.first)] = Share(length, batch)
+    return found
+
+
+def _like(axes: Axes, caches: Sequence[Leaf]) -> list[Leaf]:
+    """Caches, and all arrays with the dimensions of one: what it becomes, however it is put together."""
+    dims = {leaf.dims for leaf in caches if len(leaf.dims) >= _RANK_OF_CACHES}
+    return [*caches, *(leaf for leaves in axes.leaves.values() for leaf in leaves if leaf.dims in dims)]
 
 
 def _only(leaf: Leaf, length: int) -> list[int]:

@@ -1,8 +1,9 @@
-"""Buffers grouped by where they come from: source line, scope of the framework op, or category."""
+"""Buffers grouped by where they come from, source line or scope of the framework op, by category, or by owner."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
@@ -11,10 +12,11 @@ from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.model import CATEGORIES, SpaceMemory
 
-GroupBy = Literal["source", "scope", "category"]
+GroupBy = Literal["source", "scope", "category", "owner"]
 
 NO_SOURCE = "(source unknown)"
 NO_SCOPE = "(no scope)"
+NO_OWNER = "(too small to tell)"
 
 _WRAPPED = re.compile(r"([a-z_0-9]+)\((.*)\)\Z")
 _CONTROL_FLOW = {
@@ -30,7 +32,7 @@ class BufferGroup:
     """Buffers that belong together.
 
     Attributes:
-        name: a source line, a scope, or a category.
+        name: a source line, a scope, a category, or an owner.
         rows: int64, their rows of `SpaceMemory.live_ranges`, ascending.
         size_bytes: all of them together.
         padding_bytes: what they take beyond their elements, of those whose elements are known.
@@ -42,9 +44,17 @@ class BufferGroup:
     padding_bytes: int
 
 
-def group_rows(page: SpaceMemory, rows: Int64s, by: GroupBy) -> tuple[BufferGroup, ...]:
-    """Groups of these rows, the largest first; each row's buffer is described, but for groups by category."""
-    if by == "category":
+def group_rows(
+    page: SpaceMemory, rows: Int64s, by: GroupBy, owners: Mapping[int, str] | None = None
+) -> tuple[BufferGroup, ...]:
+    """Groups of these rows, the largest first; each row's buffer is described, but for groups by category or owner.
+
+    Args:
+        owners: row to whose it is (`SpaceSummary.owners`), for groups by owner.
+    """
+    if by == "owner":
+        names = [(owners or {}).get(row, NO_OWNER) for row in rows.tolist()]
+    elif by == "category":
         names = [CATEGORIES[code] for code in page.live_ranges.category[rows].tolist()]
     elif by == "source":
         names = [page.buffers[row].source or NO_SOURCE for row in rows.tolist()]

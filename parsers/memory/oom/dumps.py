@@ -7,30 +7,26 @@ which chip it was for.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.files import HloFile, find_hlo_files, read_hlo_file
 from tpuprof.parsers.formats.hlo.modules import HloModule
-from tpuprof.parsers.formats.xspace.core.api import split_fields
-from tpuprof.parsers.memory.account.need import largest_at, moments_of
+from tpuprof.parsers.memory.account.need import Known, largest_at, moments_of
+from tpuprof.parsers.memory.batch.growth import growth_of
+from tpuprof.parsers.memory.batch.known import known_of
 from tpuprof.parsers.memory.model import HBM, Capacity, ModuleLabel, SpaceMemory
 from tpuprof.parsers.memory.modules.capacity import capacity_of
 from tpuprof.parsers.memory.modules.space_memory import space_memory
+from tpuprof.parsers.memory.modules.target import device_of, stem_of
 from tpuprof.parsers.memory.oom.model import OomLog, OomReport
 
 _FAILED = ".oom_intermediate_module.hlo.pb"
-_STEM = re.compile(r"((?:\d+\.)?module_\d+\..+?(?:\.cl_\d+)?)\.[^.]*?\.?(?:hlo\.pb|pb)(?:\.gz)?", re.DOTALL)
 _HINT = "make the dump with XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_proto'"
-_VERSIONS = {2: "TPU v3", 3: "TPU v4", 4: "TPU v5p", 5: "TPU v6e", 6: "TPU7x"}
-"""The chip by the number that the compiler gives it; of 4 a ``lite`` one is a v5e."""
-
 _LEAST, _MOST = 0.99, 1.01  # a total in a text is rounded to 10 MiB, and may count what lies between buffers
 _RULED_OUT = 3  # modules that are named of those that don't belong to an error
 
@@ -42,11 +38,13 @@ class Dumped:
     Attributes:
         place: where it was read, for people.
         failed: whether its compile ran out of memory, as the dump says.
+        known: what its HLO says besides.
     """
 
     place: str
     memory: SpaceMemory
     failed: bool
+    known: Known = field(default_factory=Known)
 
     @property
     def name(self) -> str:
@@ -69,15 +67,16 @@ def _read(path: str) -> list[Dumped]:
     for file in files:
         hlo = read_hlo_file(file)
         label = ModuleLabel(_module_name(hlo) or file.name, file.program_id, os.path.basename(file.path))
-        stem = _stem(file.path)
-        device = _device(stem)
+        stem = stem_of(file.path)
+        device = device_of(file.path)
         try:
             memory = space_memory(hlo, label, HBM, capacity_of(device, HBM))
         except ProfileError as error:
             problem = error
             continue
         place = os.path.join(os.path.basename(os.path.dirname(os.path.abspath(file.path))), label.origin)
-        found.append(Dumped(place, memory, os.path.exists(stem + _FAILED)))
+        known = known_of(hlo, memory, growth_of(hlo, memory))
+        found.append(Dumped(place, memory, os.path.exists(stem + _FAILED), known))
     if not found:
         if problem is not None:
             raise ProfileError(problem.code, problem.sentence, _HINT, problem.exit_code)
@@ -87,44 +86,15 @@ def _read(path: str) -> list[Dumped]:
 
 def _files(path: str) -> Sequence[HloFile]:
     """The modules at a path; of a file of a dump without a buffer assignment, those that stand beside it instead."""
-    stem = _stem(path)
+    stem = stem_of(path)
     if os.path.isdir(path) or stem == path or not os.path.isfile(path):
         return find_hlo_files(path)
     beside = find_hlo_files(os.path.dirname(path) or ".")
-    return [file for file in beside if _stem(file.path) == stem] or find_hlo_files(path)
-
-
-def _stem(path: str) -> str:
-    """The path without what the files of one module differ by; the path itself where it is of no dump."""
-    match = _STEM.fullmatch(os.path.basename(path))
-    return path if match is None else os.path.join(os.path.dirname(path), match[1])
+    return [file for file in beside if stem_of(file.path) == stem] or find_hlo_files(path)
 
 
 def _module_name(hlo: HloModule) -> str:
     return hlo.proto.hlo_module.name.decode("utf-8", "replace")
-
-
-def _device(stem: str) -> str | None:
-    """Which chip a module of a dump was compiled for; None where the dump does not say."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        with open(stem + ".target_arguments.pb", "rb") as file:
-            data = file.read(1 << 16)
-        inner = _message(data, 6)
-        fields = split_fields(inner)
-        for number, wire, begin in zip(fields.number, fields.wire, fields.begin, strict=True):
-            if (number, wire) == (1, 0):
-                version = inner[int(begin)]
-                return "TPU v5e" if _message(inner, 2) == b"lite" else _VERSIONS.get(version)
-    return None
-
-
-def _message(data: bytes, wanted: int) -> bytes:
-    """The first field of that number that is bytes; empty without one."""
-    fields = split_fields(data)
-    for number, wire, begin, end in zip(fields.number, fields.wire, fields.begin, fields.end, strict=True):
-        if (number, wire) == (wanted, 2):
-            return data[int(begin) : int(end)]
-    return b""
 
 
 def with_dumps(log: OomLog, dumps: Sequence[Dumped]) -> OomLog:
@@ -157,15 +127,20 @@ def _left_over(log: OomLog, dumps: Sequence[Dumped], used: set[int]) -> list[str
     others = [dumped for place, dumped in enumerate(dumps) if place not in used and (dumped.failed or not used)]
     if not others:
         return []
-    names = ", ".join(f"{printable(each.name)} ({each.memory.peak_bytes:,} bytes)" for each in others[:_RULED_OUT])
+    names = ", ".join(f"{printable(each.name)} ({_gib(each.memory.peak_bytes)})" for each in others[:_RULED_OUT])
     names += f" and {len(others) - _RULED_OUT} more" if len(others) > _RULED_OUT else ""
     wanted = ", ".join(
-        f"{printable(report.program or 'a program without a name')} ({report.used_bytes or 0:,} bytes)"
+        f"{printable(report.program or 'a program without a name')} ({_gib(report.used_bytes)})"
         for report in log.reports[:_RULED_OUT]
         if report.memory_space == "hbm"
     )
     of = f"the log's errors are about {wanted}" if wanted else "the log has no error about HBM"
     return [f"The dump holds {names}, and {of}: these are different programs, and the dump is left out."]
+
+
+def _gib(size: int | None) -> str:
+    """A size as the error's text has it, which rounds it: ``30.21 GiB``."""
+    return "size unknown" if size is None else f"{size / (1 << 30):.2f} GiB"
 
 
 def _belongs(report: OomReport, dumped: Dumped) -> bool:
@@ -213,7 +188,7 @@ def filled(report: OomReport, dumped: Dumped) -> OomReport:
         buffers=tuple(memory.buffers[row] for row in largest),
         fragmentation=memory.fragmentation,
         dump=dumped.place,
-        moments=moments_of(memory, memory.peak_position),
+        moments=moments_of(memory, memory.peak_position, dumped.known),
         unknown=unknown,
         **figures,  # type: ignore[arg-type]  # the names are OomReport's own
     )

@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from typing import Literal
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.memory.account.need import MOST_BUFFERS, Need, OomKind, need_of_memory
+from tpuprof.parsers.memory.account.need import MOST_BUFFERS, Known, Need, OomKind, need_of_memory
 from tpuprof.parsers.memory.account.owners import MemoryAccount, account
 from tpuprof.parsers.memory.batch.fit import BatchFit
 from tpuprof.parsers.memory.model import SPACE_NAMES, Category, SpaceMemory
@@ -217,9 +217,9 @@ def _where(report: OomReport, log: str) -> str:
     return " + ".join(places + ([report.dump] if report.dump is not None else []))
 
 
-def triage_of_memory(page: SpaceMemory, fit: BatchFit | None = None) -> Triage:
+def triage_of_memory(page: SpaceMemory, fit: BatchFit | None = None, known: Known | None = None) -> Triage:
     """A memory space of a compiled module at its peak, which thread-local allocations are no part of, with advice."""
-    need = need_of_memory(page)
+    need = need_of_memory(page, known=known)
     if fit is not None and (page.headroom_bytes or -1) > 0:
         need = replace(need, fitting_batch=fit.largest)
     advice, toggles = _advised(need)

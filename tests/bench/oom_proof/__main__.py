@@ -10,7 +10,7 @@ import sys
 
 from tests.bench.oom_proof.cases import CASES
 from tests.bench.oom_proof.score import table
-from tests.bench.oom_proof.tries import Try, keep, kept, tries_of
+from tests.bench.oom_proof.tries import Try, keep, kept, new_tries_of, tries_of
 
 
 def words(each: Try) -> str:
@@ -28,6 +28,8 @@ def main() -> int:
     """Runs the cases, tells every try of the half that is tuned, and the totals of all."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--half", choices=("tuned", "held", "all"), default="all")
+    new = "compile only changes that the last run, with the same compiler and programs, has not"
+    parser.add_argument("--new", action="store_true", help=new)
     parser.add_argument("names", nargs="*", help="of cases, or parts of them")
     args = parser.parse_args()
     for case in CASES:
@@ -35,7 +37,7 @@ def main() -> int:
             continue
         tries = []
         try:
-            for each in tries_of(case):
+            for each in new_tries_of(case) if args.new else tries_of(case):
                 tries.append(each)
                 if case.half == "tuned":
                     print(words(each), flush=True)

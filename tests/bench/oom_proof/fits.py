@@ -21,6 +21,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.memory.batch.fit import BatchFit, batch_fit
+from tpuprof.parsers.memory.batch.growth import growth_of
 from tpuprof.parsers.memory.model import HBM, ModuleLabel
 from tpuprof.parsers.memory.modules.capacity import capacity_of
 from tpuprof.parsers.memory.modules.space_memory import space_memory
@@ -49,6 +50,16 @@ FITTING = (
     _case("U-Net", batch=48),
     _case("serving, KV cache", layers=8, length=2048, batch=16),
     _case("Adam, state too large", layers=12, width=4096, batch=16384),
+    _case("llama, scan", layers=4, batch=2),
+    _case("llama, FSDP on 4", layers=8, batch=2),
+    _case("llama, tensors on 8", layers=4, batch=2),
+    _case("llama, flash, checkpoint", batch=4),
+    _case("llama, serving", batch=8, length=4096),
+    _case("residual network", batch=96),
+    _case("denoiser", batch=128),
+    _case("encoder", batch=16),
+    _case("recurrent network", batch=256),
+    _case("mixture, not donated", batch=8),
 )
 
 
@@ -124,13 +135,17 @@ def fit_of(case: str) -> BatchFit:
     chip = next(one.chip for one in FITTING if one.name == case)
     proto = hlo_pb2.HloProto.FromString(gzip.decompress(file_of(case).read_bytes()))
     hlo = HloModule(proto)
-    return batch_fit(hlo, space_memory(hlo, ModuleLabel(case, None, "bench"), HBM, capacity_of(f"TPU {chip}", HBM)))
+    memory = space_memory(hlo, ModuleLabel(case, None, "bench"), HBM, capacity_of(f"TPU {chip}", HBM))
+    return batch_fit(memory, growth_of(hlo, memory))
 
 
 def kept() -> tuple[Answer, ...]:
     """The answers of the last run."""
-    read = json.loads(ANSWERS.read_text())
-    return tuple(Answer(**{**each, "compiled": tuple(Compiled(**one) for one in each["compiled"])}) for each in read)
+    read, halves = json.loads(ANSWERS.read_text()), {case.name: case.half for case in FITTING}
+    return tuple(
+        Answer(**{**each, "compiled": tuple(Compiled(**one) for one in each["compiled"]), "half": halves[each["case"]]})
+        for each in read
+    )
 
 
 def keep(answer: Answer) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from tests.bench.oom_proof.applied import knobs_after
 from tests.bench.oom_proof.cases import CASES, Case
 from tests.bench.oom_proof.compiler import Outcome, compile_program
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.memory.oom.dumps import Dumped, with_dumps
+from tpuprof.parsers.memory.model import HBM
+from tpuprof.parsers.memory.modules.capacity import capacity_of
+from tpuprof.parsers.memory.oom.dumps import Dumped, read_dumps, with_dumps
 from tpuprof.parsers.memory.oom.model import Change, OomLog
 from tpuprof.parsers.memory.oom.read.scan import scan_log
 from tpuprof.parsers.memory.oom.triage import Triage, triage_of_report
@@ -85,11 +87,28 @@ def tries_of(case: Case) -> Iterator[Try]:
     if base.module:
         (DATA / f"{file_name(case)}.pb.gz").write_bytes(base.module)
     triage = read_triage(base.error, base.dump)
-    yield from tried(case, triage)
+    yield from tried(case, triage, {})
 
 
-def tried(case: Case, triage: Triage) -> Iterator[Try]:
-    """What the compiler says of each change."""
+def kept_triage(case: Case) -> Triage:
+    """What is advised now of the text and the module that the last run kept of a case."""
+    text = (DATA / f"{file_name(case)}.txt").read_text()
+    module = DATA / f"{file_name(case)}.pb.gz"
+    dumps = read_dumps([str(module)]) if module.exists() else ()
+    capacity = capacity_of(f"TPU {case.chip}", HBM)
+    return read_triage(text, tuple(replace(one, memory=replace(one.memory, capacity=capacity)) for one in dumps))
+
+
+def new_tries_of(case: Case) -> Iterator[Try]:
+    """As `tries_of`, with the last run's answers where the same change of the same program was compiled then."""
+    if not (DATA / f"{file_name(case)}.txt").exists():
+        yield from tries_of(case)
+        return
+    yield from tried(case, kept_triage(case), {each.changes: each for each in kept() if each.case == case.name})
+
+
+def tried(case: Case, triage: Triage, known: Mapping[tuple[tuple[str, int | None], ...], Try]) -> Iterator[Try]:
+    """What the compiler says of each change; of those that are known what it said then."""
     need, seen = triage.need, set[tuple[Change, ...]]()
     assert need.used_bytes is not None and need.capacity_bytes is not None
     plan = (triage.plan.changes,) if triage.plan is not None and triage.plan.changes else ()
@@ -103,17 +122,22 @@ def tried(case: Case, triage: Triage) -> Iterator[Try]:
         says = any((one.change,) == changes and "fits with this alone" in one.how for one in triage.advice)
         if plan and changes == plan[0] and triage.plan is not None:
             predicted, says = triage.plan.used_bytes, triage.plan.fits
-        after = compile_program(case, knobs)
+        key = tuple((change.key, change.target) for change in changes)
+        if key in known:
+            compiled, fits = known[key].compiled_bytes, known[key].fits
+        else:
+            after = compile_program(case, knobs)
+            compiled, fits = _needed(after, need.memory_space), after.fits
         yield Try(
             case=case.name,
             half=case.half,
-            changes=tuple((change.key, change.target) for change in changes),
+            changes=key,
             needed_bytes=need.used_bytes,
             capacity_bytes=need.capacity_bytes,
             predicted_bytes=predicted,
             said_fits=says,
-            compiled_bytes=_needed(after, need.memory_space),
-            fits=after.fits,
+            compiled_bytes=compiled,
+            fits=fits,
             least_bytes=next((one.least_bytes for one in triage.advice if (one.change,) == changes), None),
         )
 
@@ -131,7 +155,10 @@ def _needed(after: Outcome, space: str) -> int | None:
 def kept() -> tuple[Try, ...]:
     """The tries of the last run."""
     read = json.loads((DATA / "tries.json").read_text())
-    return tuple(Try(**{**each, "changes": tuple(map(tuple, each["changes"]))}) for each in read)
+    halves = {case.name: case.half for case in CASES}
+    return tuple(
+        Try(**{**each, "changes": tuple(map(tuple, each["changes"])), "half": halves[each["case"]]}) for each in read
+    )
 
 
 def keep(tries: Iterable[Try], cases: Iterable[str]) -> None:

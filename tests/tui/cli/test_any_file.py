@@ -75,3 +75,9 @@ def test_what_nothing_reads_is_named(call: Call, tmp_path: Path) -> None:
     assert "holds no out-of-memory error" in sentence
     sentence, hint = call.error(EXIT_NOT_FOUND, "report", "ops", tmp_path / "train.log")
     assert "train.log is a text, no profile." in sentence and "tpuprof-tui oom" in hint
+
+
+def test_the_command_memory_prints_the_largest_batch(call: Call) -> None:
+    asked, report = call("memory", "demo", "--fit"), call("report", "memory", "demo", "--fit")
+    assert asked.out == report.out
+    assert "largest that fits: 13" in asked.out and "Buffers at the peak" not in asked.out

@@ -25,8 +25,8 @@ MOST = {
         "inference": 214,
         "timeline": 128,
         "counters": 110,
-        "memory": 169,
-        "memory-profile": 165,
+        "memory": 171,
+        "memory-profile": 167,
         "collectives": 168,
     },
 }

@@ -44,6 +44,7 @@ def memory_parser() -> UsageParser:
     where = "as for profiles; or an HLO proto, or a folder written with --xla_dump_to"
     options.add_choice_of_profile(parser, where)
     options.add_device(parser)
+    parser.add_argument("--fit", action="store_true", help=f"print {options.FIT_HELP}")
     options.add_screen(parser)
     options.add_debug(parser)
     return parser

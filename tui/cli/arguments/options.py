@@ -72,6 +72,9 @@ def add_debug(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
 
 
+FIT_HELP = "how large the batch may be, instead of the buffers: what the module needs at some batches"
+
+
 def add_device(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """For which TPU compiled modules are."""
     device = "the TPU that HLO files are for, such as v5e or v6e; a profile says it itself"

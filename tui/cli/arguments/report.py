@@ -97,8 +97,7 @@ def _with_options(parser: UsageParser) -> UsageParser:
     memory.add_argument("--module", metavar="MODULE", help=module)
     options.add_device(memory)
     memory.add_argument("--space", choices=SPACES, metavar="SPACE", help=f"{', '.join(SPACES)} (default: hbm)")
-    largest = "how large the batch may be, instead of the buffers: what the module needs at some batches"
-    memory.add_argument("--fit", action="store_true", help=largest)
+    memory.add_argument("--fit", action="store_true", help=options.FIT_HELP)
     return parser
 
 

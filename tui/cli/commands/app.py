@@ -53,6 +53,8 @@ def run_memory(args: argparse.Namespace) -> int:
     args.path = existing(args.path)
     if (arrays := leads_to_arrays(args.path)) is not None:
         return _show_arrays(args, arrays)
+    if args.fit:
+        return _report(args, "memory")
     only_hlo = _leads_to_hlo(args.path)
     return _screen(args, "memory", "the memory page", tab=_MEMORY_TAB, only_hlo=only_hlo, device=args.device)
 
@@ -81,10 +83,15 @@ def _leads_to_hlo(path: str) -> bool:
 def _screen(args: argparse.Namespace, page: str, called: str, **asked: Any) -> int:  # noqa: ANN401 - of `AppOptions`
     """Opens the app; prints a page where no screen can be drawn."""
     if not common.opens_screen(called):
-        report = COMMANDS["report"]
-        return report.run(argparse.Namespace(**{**vars(report.parser().parse_args([page])), **vars(args)}))
+        return _report(args, page)
     options = replace(common.app_options(args), run=args.run, host=args.host, core=args.core, **asked)
     return start.run_app(args.path, options=options)
+
+
+def _report(args: argparse.Namespace, page: str) -> int:
+    """Prints a page, with the options that were given."""
+    report = COMMANDS["report"]
+    return report.run(argparse.Namespace(**{**vars(report.parser().parse_args([page])), **vars(args)}))
 
 
 def _show_arrays(args: argparse.Namespace, path: str) -> int:

@@ -66,6 +66,12 @@ class BuffersView:
         self._group, self._listed, self.composed = None, None, None
         return self.go_to(wanted.instruction) if wanted.instruction and self.space is not None else ""
 
+    def summarise(self, summary: SpaceSummary | None) -> None:
+        """Takes what the memory space comes to, once that is known."""
+        self.summary = summary
+        if self._state.grouping == "owner":
+            self._listed = None
+
     def draw(self, pen: Pen, height: int) -> list[Line]:
         """The space, or why there is none."""
         space = self.space
@@ -107,7 +113,12 @@ class BuffersView:
         if self.space is None:
             return NOTHING_LISTED
         if self._listed is None or self._listed.state != self._state.of_list:
-            self._listed = memory_list(self.space, self._state, None if self._group is None else self._group[1])
+            self._listed = memory_list(
+                self.space,
+                self._state,
+                None if self._group is None else self._group[1],
+                None if self.summary is None else self.summary.owners,
+            )
         return self._listed
 
     @property
@@ -160,11 +171,11 @@ class BuffersView:
     @property
     def details(self) -> Details | None:
         """The card."""
-        space, listed, entry = self.space, self.listed, self._state.cursor
+        space, listed, entry, summary = self.space, self.listed, self._state.cursor, self.summary
         if space is None or not len(listed):
             return None
         title = "Buffer" if listed.row_of(entry) is not None else "Group"
-        return title, lambda pen: entry_card(space, listed, entry, pen)
+        return title, lambda pen: entry_card(space, listed, entry, pen, summary)
 
     def detail_line(self, pen: Pen) -> AnyLine:
         """The buffer in one line."""

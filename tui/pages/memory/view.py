@@ -115,7 +115,7 @@ class MemoryTab(Tab):
 
     def _show_summary(self, space: SpaceMemory, summary: SpaceSummary | None) -> None:
         if self._buffers is not None and self._buffers.space is space:
-            self._buffers.summary = summary
+            self._buffers.summarise(summary)
 
     def _show_modules(self, pages: MemoryPages) -> str:
         """Shows the compiled modules; goes to the buffers that were asked for while they were not there."""
@@ -308,7 +308,9 @@ class MemoryTab(Tab):
 
         load_above("oom")  # read here, and not on the screen's thread
         summary = self._buffers.summary if self._buffers is not None and self._buffers.space is space else None
-        self.post_message(OpenScreen("oom", [triage_of_memory(space, None if summary is None else summary.fit)]))
+        self.post_message(
+            OpenScreen("oom", [triage_of_memory(space, *(() if summary is None else (summary.fit, summary.known)))])
+        )
 
     # --- other modules and spaces
 

@@ -6,11 +6,13 @@ computed again) is counted, what the compiler then does differently is not known
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 
 from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, by_type
 from tpuprof.parsers.memory.oom.advice import words
-from tpuprof.parsers.memory.oom.advice.moments import Cuts
+from tpuprof.parsers.memory.oom.advice.moments import Cuts, Recomputed
 from tpuprof.parsers.memory.oom.advice.rule import (
     AdviceText,
     ChangeOrder,
@@ -25,24 +27,63 @@ from tpuprof.parsers.memory.oom.advice.words import amount, shapes_of, size_of, 
 
 CHUNKS = 8  # pieces that the loss is split into for the estimate
 _MOSTLY = 0.9
-_LEAST_NARROWER = 0.7  # share of what halving saves: the compiler keeps some of it in bf16 already
-_LEAST_CHUNKS = 0.4  # and of the loss in chunks: what is beside the logits then decides
+_HEAD = 128  # features of a head where no array shows how many there are
+_LEAST_NARROWER = 0.35  # share of what halving saves: the compiler keeps some in bf16 already, or in f32 again
+_LEAST_CHUNKS = 0.3  # and of the loss in chunks: what is beside the logits then decides
 _ELEMENT_BYTES = {"f32": 4, "bf16": 2, "f16": 2, "f64": 8, "s32": 4, "u32": 4, "s8": 1, "u8": 1, "pred": 1}
 
 
-@change("attention", "remat", ChangeOrder.NOT_STORED, "flash attention", lambda facts: gone(facts.of("attention")))
-def attention(facts: NeedFacts, items: Sequence[BufferFacts], _: int) -> AdviceText:
+def _attention_cuts(facts: NeedFacts) -> Cuts:
+    """What attention's scores leave: a kernel's operands and its output, beside what is kept of these already.
+
+    Operands of a kernel have the type that the program computes in. In float32 the compiler keeps those of its own
+    matrix products in bfloat16, which are 2 bytes an element less; the output is kept as the kernel writes it besides.
+    """
+    items, cuts = facts.of("attention"), dict[int, int]()
+    more = 3 * 2 + 4 if facts.is_wide else 2
+    seen = set[tuple[str, tuple[int, ...]]]()
+    for item in items:
+        heads, features = math.prod(item.dims[:-2]), _head_features(facts, item)
+        is_first = (item.layer, item.dims) not in seen
+        seen.add((item.layer, item.dims))
+        rows = heads * item.dims[-2] * item.stack
+        extra = rows * (features * more + 2 * 4) if is_first and _is_kept(item) else 0
+        cuts[item.index] = min(item.size, extra)
+    return cuts
+
+
+def _is_kept(item: BufferFacts) -> bool:
+    """Whether the forward pass keeps it for the backward pass."""
+    return "jvp(" in item.op and "transpose(" not in item.op
+
+
+def _head_features(facts: NeedFacts, scores: BufferFacts) -> int:
+    """How many features a head has, by arrays of as many heads; the usual 128 where there are none."""
+    heads, rows = scores.dims[-3], scores.dims[-2]
+    found = Counter(
+        item.dims[-1]
+        for item in facts.of("activation", "backward", "forward", "other")
+        if len(item.dims) == 4 and {heads, rows} <= set(item.dims[1:]) and 1 < item.dims[-1] <= 2 * _HEAD
+    )
+    return max(found, key=lambda length: (found[length], -length), default=_HEAD)
+
+
+@change("attention", "remat", ChangeOrder.NOT_STORED, "flash attention", _attention_cuts)
+def attention(facts: NeedFacts, items: Sequence[BufferFacts], saving: int) -> AdviceText:
     """The logits and weights of attention, which flash attention does not store."""
-    kept = any("jvp(" in item.op and "transpose(" not in item.op for item in items)
+    kept = any(_is_kept(item) for item in items)
     own = {item.index for item in items}
-    saved = saving_of(facts, {index: left for index, left in _remat_cuts(facts).items() if index in own})
+    again = saving_of(facts, {index: left for index, left in _remat_cuts(facts).items() if index in own})
     narrow = saving_of(facts, halved(items))
-    others = ((f"jax.checkpoint per layer -{amount(saved)}", saved), (f"bf16 alone -{amount(narrow)}", narrow))
-    instead = ", ".join(other for other, saving in others if saving)
+    others = ((f"jax.checkpoint per layer -{amount(again)}", again), (f"bf16 alone -{amount(narrow)}", narrow))
+    instead = ", ".join(other for other, size in others if size)
+    left = size_of(items) - saving
     return AdviceText(
         f"attention logits {shapes_of(items)}{' kept for backward' if kept else ''}{_layers_in_words(facts, items)}",
         "flash (splash) attention never stores them",
-        _worked_out(items[0]) + (f"; {summed(items)}" if len(items) > 1 else ""),
+        _worked_out(items[0])
+        + (f"; {summed(items)}" if len(items) > 1 else "")
+        + (f"; the kernel's operands and output take {amount(left)} more" if left else ""),
         f"or {instead}" if instead else "",
     )
 
@@ -98,7 +139,35 @@ def _repeated_cuts(items: Sequence[BufferFacts], with_inputs: bool) -> Cuts:
     return gone(members[-(-len(members) // layers) + (layers - 1 if with_inputs else 0) :])
 
 
-@change("remat", "remat", ChangeOrder.NOT_STORED, "jax.checkpoint around layers", _remat_cuts)
+def _recomputed(facts: NeedFacts) -> Cuts:
+    """The same over the whole program, where that is known: all that layers keep goes, but for their inputs; and while
+    a layer is at work on its backward pass it has one array of each shape, since what follows from that element by
+    element is computed as it is read.
+    """
+    every = facts.everywhere
+    if every is None:
+        return _remat_cuts(facts)
+    cut = [every.items[index] for index in _remat_cuts(every)]
+    types = by_type(cut)
+    layers = max([1, len({item.layer for item in cut if item.layer}), *(item.stack for item in cut)])
+    kept = [item for item in every.of("activation", "attention") if _is_kept(item) or item.stack > 1]
+    kept = [item for item in kept if (item.element, item.dims) in types]
+    if not kept or layers < 2:
+        return {}
+    width = 4 if facts.is_wide else 2
+    elements = min((math.prod(item.dims) for item in kept if _is_inputs(item)), default=0)
+    work: dict[tuple[int, ...], int] = {}
+    for item in kept:
+        work[item.dims] = max(work.get(item.dims, 0), -(-item.size // item.stack))
+    logits = [item.buffer.dies or 0 for item in every.of("loss")]
+    return Recomputed(gone(kept), layers * elements * width, sum(work.values()), max(logits, default=0))
+
+
+def _is_inputs(item: BufferFacts) -> bool:
+    return item.is_float and len(item.dims) in (2, 3)
+
+
+@change("remat", "remat", ChangeOrder.NOT_STORED, "jax.checkpoint around layers", _remat_cuts, _recomputed)
 def remat(facts: NeedFacts, cut: Sequence[BufferFacts], saving: int) -> AdviceText:
     """All that `jax.checkpoint` around the layers would drop, with what stays of the same types."""
     types = by_type(cut)
@@ -152,7 +221,7 @@ def recompute(facts: NeedFacts, _: Sequence[BufferFacts], saving: int) -> Advice
 
 def _bf16_cuts(facts: NeedFacts) -> Cuts:
     """Two bytes for each element where there are four, in what the passes compute; gradients have their own rule."""
-    return less(facts, halved(facts.of("attention", "loss", "activation", "backward", "forward")))
+    return less(facts, halved(facts.of("attention", "activation", "backward", "forward")))
 
 
 @change("bf16", "bf16", ChangeOrder.NARROWER, "activations f32 -> bf16", _bf16_cuts)

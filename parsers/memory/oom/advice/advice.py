@@ -22,13 +22,14 @@ from tpuprof.parsers.memory.oom.advice.moments import Cuts, composed, saved
 from tpuprof.parsers.memory.oom.advice.padding import chosen, padding
 from tpuprof.parsers.memory.oom.advice.rule import LEAST_BYTES, Rule, items_of, saving_of
 from tpuprof.parsers.memory.oom.advice.scoped import scoped, single
+from tpuprof.parsers.memory.oom.advice.shard import shard
 from tpuprof.parsers.memory.oom.advice.state import cast, donation, equal, gradients, layout, optimizer
 from tpuprof.parsers.memory.oom.model import Advice, Toggle, WhatIfEstimate
 
 MOST_ADVICE = 10
 
 _HBM: tuple[Rule, ...] = (
-    *(attention, loss, remat, recompute, padding, gradients, cast, layout, optimizer, donation, bf16, batch),
+    *(attention, loss, remat, recompute, padding, gradients, cast, layout, optimizer, donation, bf16, batch, shard),
     *(request, parts, fragmentation, chosen, equal),
 )
 """In this order where they save the same, or where the saving is unknown."""

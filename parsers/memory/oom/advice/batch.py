@@ -9,22 +9,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, leads
+from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, largest_first, leads
+from tpuprof.parsers.memory.batch.fit import MARGIN
+from tpuprof.parsers.memory.batch.growth import resized as resized_in_tiles
 from tpuprof.parsers.memory.oom.advice.moments import Cuts, lowered
 from tpuprof.parsers.memory.oom.advice.rule import AdviceText, ChangeOrder, change, less, resized, rounding
 from tpuprof.parsers.memory.oom.advice.words import amount, in_buffers, size_of
 
 _ROWS = 8  # a batch that is smaller is rounded down to a multiple of this where that leaves one: 8 rows make a tile
+_ROUND = 8  # a batch is rounded down to a multiple of a power of two of about this share of it
 _MOST_TIMES = 1 << 10  # a batch that is larger by more than this is not looked for
 
 
 def batch_items(facts: NeedFacts) -> list[BufferFacts]:
-    """What leads with the batch, the largest first; of arguments those of integers, which weights are not."""
+    """What grows with the batch, the largest first: by the HLO where that is known, else what leads with it; of
+    arguments those of integers, which weights are not.
+    """
     items = facts.of("attention", "loss", "activation", "backward", "forward", "copy", "parameter", "other")
     lengths = {item.dims[1] for item in items if len(item.dims) > 2 and item.dims[0] == facts.batch}
     tokens = frozenset(length * (facts.batch or 0) for length in lengths if length > _ROWS)
     weights = frozenset(item.dims for item in facts.of("parameter", "optimizer", "gradient", "weight copy"))
-    return [item for item in items if _grows(item, facts.batch, tokens, weights)]
+    found = {item.index for item in items if _grows(item, facts.batch, tokens, weights)}
+    found |= {item.index for item in facts.items if facts.need.known.grows(item.buffer)}
+    return largest_first(facts.items[index] for index in found)
 
 
 def _grows(item: BufferFacts, batch: int | None, tokens: Collection[int], weights: Collection[tuple[int, ...]]) -> bool:
@@ -42,8 +49,11 @@ def batch_axis(item: BufferFacts) -> int:
     return 0 if item.stack == 1 else 1
 
 
-def at_batch(item: BufferFacts, batch: int, length: int) -> int:
+def at_batch(facts: NeedFacts, item: BufferFacts, length: int) -> int:
     """Bytes of an array that grows with the batch, once that has another length."""
+    batch, known, number = facts.batch or 1, facts.need.known, item.buffer.logical_buffer
+    if number is not None and number in known.grown:
+        return resized_in_tiles(item.size, item.shape, known.grown[number], batch, length)
     axis = batch_axis(item)
     if item.dims[0] == batch:
         return resized(item, axis, length)
@@ -59,10 +69,11 @@ def fitting_batch(facts: NeedFacts) -> int | None:
     if batch is None or over is None or not alike:
         return None
     there = sum(size * count for (size, _), count in alike.items()) - over
+    wanted = over + int(MARGIN * (facts.need.capacity_bytes or 0))
 
     def fits(length: int) -> bool:
         if facts.everywhere is not None:
-            return facts.need.over_bytes is not None and lowered(facts, _at(facts.everywhere, length)) >= over
+            return lowered(facts, _at(facts.everywhere, length)) >= wanted
         return sum(how.scaled(size, length) * count for (size, how), count in alike.items()) <= there
 
     low, high = (0, batch) if over > 0 else (batch, batch * _MOST_TIMES)
@@ -74,16 +85,19 @@ def fitting_batch(facts: NeedFacts) -> int | None:
 
 def _at(facts: NeedFacts, length: int) -> dict[int, int]:
     """What a batch of another length leaves, or makes, of what leads with it."""
-    batch = facts.batch or 1
-    return {item.index: at_batch(item, batch, length) for item in batch_items(facts)}
+    return {item.index: at_batch(facts, item, length) for item in batch_items(facts)}
 
 
 def smaller_batch(facts: NeedFacts) -> int | None:
-    """The largest batch that fits by arithmetic, in whole tiles; half of it where none fits or nothing is too large."""
+    """The largest round batch that fits by arithmetic; half of it where none fits or nothing is too large.
+
+    A long batch that is no multiple of a large power of two may be laid out in another way, or padded.
+    """
     batch, fitting = facts.batch, fitting_batch(facts)
     if batch is None or fitting is None or fitting >= batch:
         return None if batch is None else batch // 2
-    return fitting // _ROWS * _ROWS if fitting >= _ROWS else fitting
+    step = max(_ROWS, 1 << max(0, (fitting // _ROUND).bit_length() - 1))
+    return fitting // step * step if fitting >= _ROWS else fitting
 
 
 def batch_cuts(facts: NeedFacts) -> Cuts:
@@ -128,7 +142,7 @@ def batch(facts: NeedFacts, _: Sequence[BufferFacts], __: int) -> AdviceText:
 
 def _worked_out(items: Sequence[BufferFacts], cuts: Cuts, batch: int, smaller: int) -> str:
     """``281 MiB in 12 buffers x 32/64 = 141 MiB``, and what does not shrink like that because of tiles."""
-    how = {item.index: rounding(item, batch_axis(item)) for item in items}
+    how = {item.index: rounding(item, min(batch_axis(item), len(item.whole_dims) - 1)) for item in items if item.dims}
     even = {index for index, axis in how.items() if axis.rounded(smaller) * batch == axis.rounded(batch) * smaller}
     scaled = [item for item in items if item.index in even]
     others = [item for item in items if item.index not in even and item.index in cuts]

@@ -14,9 +14,10 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.account.need import Need
 from tpuprof.parsers.memory.account.roles import NeedFacts, read
 from tpuprof.parsers.memory.oom.advice import words
-from tpuprof.parsers.memory.oom.advice.advice import changes_of
+from tpuprof.parsers.memory.oom.advice.advice import advise, changes_of
 from tpuprof.parsers.memory.oom.advice.batch import at_batch, batch_items, smaller_batch
-from tpuprof.parsers.memory.oom.advice.moments import Cuts, composed, lowered
+from tpuprof.parsers.memory.oom.advice.moments import Cuts, saved
+from tpuprof.parsers.memory.oom.advice.shard import chips_for, chips_in_words
 from tpuprof.parsers.memory.oom.model import Change, Plan
 
 _COSTS: Mapping[str, tuple[int, str, str]] = {
@@ -28,6 +29,11 @@ _COSTS: Mapping[str, tuple[int, str, str]] = {
     "padding": (4, "other axes last", ""),
     "padding 2": (4, "other axes last", ""),
     "padding 3": (4, "other axes last", ""),
+    "shard": (
+        13,
+        "shard parameters and state over {chips}",
+        "takes more chips, and gathers each layer's weights",
+    ),
     "optimizer": (6, "the optimizer's state in bf16", "changes its numbers"),
     "gradients": (6, "gradients in bf16", "changes their numbers"),
     "bf16": (6, "activations in bf16", "changes their numbers"),
@@ -37,13 +43,16 @@ _COSTS: Mapping[str, tuple[int, str, str]] = {
 """Change to its rank, what to do, and what that costs; batches come last."""
 
 _EXCLUDE = {"gradients", "duplicates"}  # weights in bf16 have gradients in bf16
-_BATCH_COST, _MOST_CHANGES, _MARGIN = 10, 3, 0.01
+_BATCH_COST, _MOST_CHANGES, _MARGIN = 10, 3, 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
+    """Some changes: what is left after them, and what at most where the compiler decides how much they save."""
+
     cost: int
     left: int
+    most: int
     keys: tuple[str, ...]
     batch: int | None
 
@@ -58,54 +67,80 @@ def plan(need: Need) -> Plan | None:
         return None
     facts = read(need)
     cuts = {key: left for key, left in changes_of(facts) if key in _COSTS and left}
+    sure = _sure(need)
     found = [
         candidate
         for count in range(_MOST_CHANGES + 1)
         for keys in itertools.combinations(cuts, count)
         if not set(keys) >= _EXCLUDE
-        for candidate in _candidates(facts, keys, [cuts[key] for key in keys], used, there)
+        for candidate in _candidates(facts, keys, [cuts[key] for key in keys], (used, there), sure)
     ]
-    enough = [each for each in found if each.left <= there * (1 - _MARGIN)]
+    room = there * (1 - _MARGIN)
+    enough = [each for each in found if each.most <= room] or [each for each in found if each.left <= room]
     best = min(enough, key=lambda each: (each.cost, each.left)) if enough else min(found, key=lambda each: each.left)
-    return _worded(facts, best, used, there, bool(enough))
+    return _worded(facts, best, there, (best.most <= room, bool(enough)))
+
+
+def _sure(need: Need) -> dict[str, float]:
+    """The share of its saving that each change has at least, where the compiler decides how much it is."""
+    return {
+        each.change.key: each.least_bytes / each.saving_bytes
+        for each in advise(need)
+        if each.change is not None and each.saving_bytes and each.least_bytes is not None
+    }
 
 
 def _candidates(
-    facts: NeedFacts, keys: tuple[str, ...], cuts: Sequence[Cuts], used: int, there: int
+    facts: NeedFacts,
+    keys: tuple[str, ...],
+    cuts: Sequence[Cuts],
+    sizes: tuple[int, int],
+    sure: Mapping[str, float],
 ) -> list[_Candidate]:
     """Some changes alone, and with the largest batch, halved as often as need be, that fits beside them."""
-    every = facts.everywhere or facts
-    left = composed(every, cuts)
-    rest = used - lowered(facts, left)
+    every, (used, there) = facts.everywhere or facts, sizes
+    saving = saved(facts, cuts)
+    alone = [saved(facts, [each]) for each in cuts]
+    certain = [size * sure.get(key.partition(" ")[0], 1.0) for key, size in zip(keys, alone, strict=True)]
+    doubt = int(saving * (1 - sum(certain) / sum(alone))) if sum(alone) else 0
+    rest = used - saving
     cost = sum(_COSTS[key][0] for key in keys)
-    found = [_Candidate(cost, rest, keys, None)]
+    found = [_Candidate(cost, rest, rest + doubt, keys, None)]
     leading, batch = batch_items(every), facts.batch
     halvings = 0
     smaller_alone = smaller_batch(facts) if not keys else None
     if leading and smaller_alone is not None:
-        cuts_alone = {item.index: at_batch(item, facts.batch or 1, smaller_alone) for item in leading}
-        found.append(_Candidate(_BATCH_COST + 1, used - lowered(facts, cuts_alone), keys, smaller_alone))
+        cuts_alone = {item.index: at_batch(every, item, smaller_alone) for item in leading}
+        need = used - saved(facts, [cuts_alone])
+        found.append(_Candidate(_BATCH_COST + 1, need, need, keys, smaller_alone))
     while leading and batch is not None and batch >= 2 and batch % 2 == 0:
         batch, halvings = batch // 2, halvings + 1
-        smaller = {item.index: at_batch(item, facts.batch or 1, batch) for item in leading}
-        need = used - lowered(facts, composed(every, [*cuts, smaller]))
-        found.append(_Candidate(cost + _BATCH_COST + 2 * halvings, need, keys, batch))
-        if need <= there * (1 - _MARGIN):
+        smaller = {item.index: at_batch(every, item, batch) for item in leading}
+        need = used - saved(facts, [*cuts, smaller])
+        left_doubtful = min(doubt, max(0, used - need))
+        found.append(_Candidate(cost + _BATCH_COST + 2 * halvings, need, need + left_doubtful, keys, batch))
+        if need + left_doubtful <= there * (1 - _MARGIN):
             break
     return found
 
 
-def _worded(facts: NeedFacts, best: _Candidate, used: int, there: int, fits: bool) -> Plan:
-    steps = [_COSTS[key][1] for key in best.keys]
+def _worded(facts: NeedFacts, best: _Candidate, there: int, fits: tuple[bool, bool]) -> Plan:
+    """In words; whether it fits for sure, and whether it may."""
+    chips = chips_for(facts) if "shard" in best.keys else None
+    steps = [_COSTS[key][1].format(chips=chips_in_words(facts)) for key in best.keys]
     steps += [f"batch {facts.batch} -> {best.batch}"] if best.batch is not None else []
     costs = [_COSTS[key][2] for key in best.keys if _COSTS[key][2]]
     costs += ["a step does less, or takes several microbatches"] if best.batch is not None else []
-    changes = [Change(key.partition(" ")[0] if key.startswith("padding") else key, None) for key in best.keys]
+    changes = [
+        Change(key.partition(" ")[0] if key.startswith("padding") else key, chips if key == "shard" else None)
+        for key in best.keys
+    ]
     changes += [Change("batch", best.batch)] if best.batch is not None else []
     size = f"~{words.amount(best.left)} of {words.capacity(there)}"
-    if fits:
-        sentence = f"{_listed(steps)}: {size}, fits"
-        return Plan(tuple(changes), best.left, True, sentence, tuple(costs))
+    if any(fits):
+        between = f"~{words.amount(best.left)} to {words.amount(best.most)} of {words.capacity(there)}"
+        end = f"{size}, fits" if fits[0] else f"{between}, may fit: the compiler decides"
+        return Plan(tuple(changes), best.left, fits[0], f"{_listed(steps)}: {end}", tuple(costs))
     nearest = f"{_listed(steps)} leave {size}" if steps else "nothing known here makes it smaller"
     sentence = f"no combination of what is known here fits: {nearest}{_chips(facts.need, there)}"
     return Plan(tuple(changes), best.left, False, sentence, tuple(costs))

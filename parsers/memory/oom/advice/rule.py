@@ -17,6 +17,7 @@ from enum import IntEnum
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.shapes import round_up
+from tpuprof.parsers.memory.account.need import Need
 from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, largest_first
 from tpuprof.parsers.memory.oom.advice.moments import Cuts, saved
 from tpuprof.parsers.memory.oom.advice.words import amount
@@ -148,7 +149,7 @@ def advice_of(
     items = words.items or items
     least = None if saving is None else int(words.least * saving)
     sure = words.least
-    if least is not None and need.over_bytes is not None and 0 < need.over_bytes <= least:
+    if least is not None and _is_enough(need, least):
         how += f"; {FITS}"
     if words.instead:
         how += f"; {words.instead}"
@@ -172,6 +173,12 @@ def advice_of(
         Change(words.key, words.target) if words.key else None,
         least if saving is not None and sure < 1 else None,
     )
+
+
+def _is_enough(need: Need, saving: int) -> bool:
+    """Whether a need that is too large fits after a saving; a kernel that takes its memory's last byte does not."""
+    over = need.over_bytes
+    return over is not None and over > 0 and saving >= over + (need.memory_space != "hbm")
 
 
 def _is_recomputed(facts: NeedFacts) -> bool:

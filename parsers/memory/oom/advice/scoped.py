@@ -220,7 +220,9 @@ def _single_advice(facts: NeedFacts, windows: Sequence[tuple[BufferFacts, _Windo
         return []
     items = [item for item, _ in windows if item.index in cuts]
     over = need.over_bytes
-    missing = "" if over is None or saving >= over else f"; {amount(over - saving)} are missing then"
+    missing = "" if over is None or saving > over else f"; {amount(over - saving)} are missing then"
+    if over is not None and saving == over:
+        missing = f"; that fills all {capacity(need.capacity_bytes or 0)} and leaves the compiler nothing"
     words = AdviceText(
         f"{len(items)} block{'s' * (len(items) != 1)} of {_kernel(items)} held more than once, to fetch the next one",
         "one buffer each (pipeline_mode=pl.Buffered(1)): the kernel waits for every block then",
@@ -283,6 +285,7 @@ def _limit_advice(facts: NeedFacts, items: Sequence[BufferFacts]) -> list[Advice
         how = f"raise it: vmem_limit_bytes={limit} of the Pallas call, or LIBTPU_INIT_ARGS="
         how += f"--xla_tpu_scoped_vmem_limit_kib={limit >> 10}"
         how += "" if len(chips) == len(VMEM_OF) else f"; on {' and '.join(chips)} only"
+        how += "; the compiler may then need more, for what the kernel computes with"
     text = AdviceText(sentence, how, arithmetic, key="limit" if chips else "", target=limit if chips else None)
     return [advice_of(facts, "scoped", None, text, items)]
 

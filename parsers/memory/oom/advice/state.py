@@ -22,6 +22,7 @@ from tpuprof.parsers.memory.oom.advice.rule import (
 from tpuprof.parsers.memory.oom.advice.words import amount, shapes_of, size_of, some, summed
 from tpuprof.parsers.memory.oom.model import Advice
 
+_LEAST_CAST = 0.4  # share of the saving that is sure: the compiler keeps copies of its own for its matrix products
 _KEY = re.compile(
     r"(?<![A-Za-z])(mu|nu|mean|square|exp_avg\w*|momentum|velocity|trace|moments?\d?)(?![A-Za-z])", re.IGNORECASE
 )
@@ -32,20 +33,35 @@ _KEY = re.compile(
     "optimizer",
     ChangeOrder.STATE,
     "optimizer state in bf16, or halved",
-    lambda facts: halved(facts.of("optimizer")),
+    lambda facts: halved([*facts.of("optimizer"), *_new_state(facts)]),
 )
 def optimizer(_: NeedFacts, items: Sequence[BufferFacts], saving: int) -> AdviceText:
     """Optimizer state in float32: moments in bfloat16, or sharded over two devices, are half of it either way."""
-    whole = size_of(items)
+    new = [item for item in items if item.role == "output"]
+    items = [item for item in items if item.role == "optimizer"]
+    whole = size_of(items) + size_of(new)
     names = Counter[str]()
     for item in items:
         names[_state_name(item)] += item.size
     largest = some([name for name, _ in names.most_common()])
     return AdviceText(
-        f"optimizer {largest} in f32, {len(items)} array{'s' * (len(items) != 1)}",
+        f"optimizer {largest} in f32, {len(items)} array{'s' * (len(items) != 1)}"
+        + (f", and its new values beside it ({amount(size_of(new))}), which are not donated" if new else ""),
         "shard it over the data axis (FSDP, ZeRO): 1/N of it on each of N devices; or store it in bf16",
         f"{amount(whole)}; in bf16, or on 2 devices: {amount(whole - saving)} each",
     )
+
+
+def _new_state(facts: NeedFacts) -> list[BufferFacts]:
+    """Outputs beside the optimizer's state that are of its types: its new values, which take no argument's place."""
+    wanted = Counter((item.element, item.whole_dims) for item in facts.of("optimizer"))
+    found = []
+    for item in facts.of("output"):
+        key = (item.element, item.whole_dims)
+        if wanted[key] > 0:
+            wanted[key] -= 1
+            found.append(item)
+    return found
 
 
 def _state_name(item: BufferFacts) -> str:
@@ -85,12 +101,16 @@ def _cast_cuts(facts: NeedFacts) -> Cuts:
     """Weights that are passed in the type that they are cast to: no copy is left, and they and their gradients are as
     narrow.
 
-    A cast inside of the layer saves nothing: the compiler takes it out of the loop, behind a barrier too.
+    A cast inside of the layer saves nothing: the compiler takes it out of the loop, behind a barrier too. And where the
+    program computes in float32 it makes the narrow copies by itself, for its matrix products, whatever it is given.
     """
     copies = _cast(facts)
-    dims = {item.whole_dims for item in copies if item.element == "bf16"}
+    if not any(item.element == "bf16" for item in copies):
+        return gone(() if facts.is_wide else copies)
+    given = (item for item in facts.of("parameter") if not facts.need.known.grows(item.buffer))
+    dims = {item.whole_dims for item in (*given, *copies) if len(item.dims) > 1}
     wide = [item for item in facts.of("parameter", "gradient") if item.whole_dims in dims and item.element == "f32"]
-    return {**halved(wide), **gone(copies)}
+    return {**halved(wide), **gone(() if facts.is_wide else copies)}
 
 
 @change("duplicates", "duplicates", ChangeOrder.STATE, "weights passed in bf16", _cast_cuts)
@@ -103,7 +123,12 @@ def cast(facts: NeedFacts, cut: Sequence[BufferFacts], saving: int) -> AdviceTex
     sentence = f"weights cast to {element}{_all_layers(facts, items)}: {shapes_of(items)}"
     how = f"pass them in {element}: then neither the copy nor float32 weights and gradients are there"
     arithmetic = f"copies {amount(size_of(items))}, of weights and gradients {amount(saving - size_of(items))}"
-    return AdviceText(sentence, how, arithmetic, items=[*items, *(item for item in cut if item not in items)])
+    if facts.is_wide:
+        how = f"pass them in {element}: float32 weights and gradients are not there then; the copies stay"
+        arithmetic = f"of weights and gradients {amount(saving)}"
+    least = 1.0 if facts.is_wide else max(_LEAST_CAST, 1 - size_of(items) / saving)
+    every = [*items, *(item for item in cut if item not in items)]
+    return AdviceText(sentence, how, arithmetic, items=every, least=least)
 
 
 def _layout_cuts(facts: NeedFacts) -> Cuts:
@@ -153,8 +178,9 @@ def _donation_cuts(facts: NeedFacts) -> Cuts:
     """Outputs that could take the place of an argument of the same type and dimensions.
 
     No more than what outputs and arguments have left that do not share memory yet. Only where the outputs are listed.
+    What else used the place of such an output before needs another then: that much is not saved.
     """
-    room = _donatable(facts)
+    room, known = _donatable(facts), facts.need.known
     arguments = [item for item in facts.of("parameter", "optimizer") if item.buffer.category == "parameter"]
     free = Counter((item.element, item.whole_dims) for item in arguments)
     cuts: dict[int, int] = {}
@@ -163,7 +189,9 @@ def _donation_cuts(facts: NeedFacts) -> Cuts:
         if item.element and free[key] > 0 and 0 < item.size <= room:
             free[key] -= 1
             room -= item.size
-            cuts[item.index] = 0
+            stays = min(item.size, known.guest_bytes(item.buffer))
+            if stays < item.size:
+                cuts[item.index] = stays
     return cuts
 
 
@@ -183,7 +211,9 @@ def _donation_advice(facts: NeedFacts) -> list[Advice]:
     how = "jax.jit(..., donate_argnums=...): outputs take the place of arguments that are not used again"
     if worth_it(facts, saving):
         sentence = f"outputs in memory beside arguments of the same shape: {shapes_of(items)}"
-        words = AdviceText(sentence, how, f"{summed(items)} could share memory", key="donation")
+        left = size_of(items) - saving
+        rest = f"; {amount(left)} of other values lie in their place before, and need another then" if left else ""
+        words = AdviceText(sentence, how, f"{summed(items)} could share memory{rest}", key="donation")
         return [advice_of(facts, "donation", saving, words, items)]
     if cuts or need.aliased_bytes is None or not worth_it(facts, room) or facts.of("output"):
         return []

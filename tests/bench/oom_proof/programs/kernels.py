@@ -1,4 +1,4 @@
-"""Pallas kernels whose blocks or scratch operands do not fit: a matrix product, a norm, a table of scalars."""
+"""Pallas kernels whose blocks or scratch operands do not fit: matrix product, norm, attention, table of scalars."""
 
 # mypy: ignore-errors
 import functools
@@ -96,6 +96,29 @@ def table(k, x):
     )(x)
 
 
+def attend_kernel(q, key, value, out):
+    scores = jnp.dot(q[...], key[...].T, preferred_element_type=jnp.float32)
+    weights = jnp.exp(scores - scores.max(-1, keepdims=True))
+    mixed = jnp.dot(weights.astype(value.dtype), value[...], preferred_element_type=jnp.float32)
+    out[...] = (mixed / weights.sum(-1, keepdims=True)).astype(out.dtype)
+
+
+def attend(k, q, key, value):
+    """Rows of queries by whole keys and values, whose blocks have an axis in common that those of the others lack."""
+    m, n, inner = k["block_m"], k["block_n"], key.shape[0]
+    rows, whole = ((m, n), lambda i: (i, 0)), ((inner, n), lambda i: (0, 0))
+    first, second, third, out = specs(k, rows, whole, whole, rows)
+    return pl.pallas_call(
+        attend_kernel,
+        grid=(q.shape[0] // m,),
+        in_specs=[first, second, third],
+        out_specs=out,
+        out_shape=jax.ShapeDtypeStruct(q.shape, q.dtype),
+        compiler_params=options(k),
+        name="attend_kernel",
+    )(q, key, value)
+
+
 def build(k, array):
     """The kernel on every chip."""
     given = {
@@ -103,7 +126,8 @@ def build(k, array):
         "norm": ((32768, k["inner"]),),
         "scratch": ((8, k["inner"]),),
         "table": ((8, 128),),
+        "attend": ((k["inner"], k["block_n"]),) * 3,
     }[k["kind"]]
-    kernel = {"matmul": matmul, "norm": norm, "scratch": scratch, "table": table}[k["kind"]]
+    kernel = {"matmul": matmul, "norm": norm, "scratch": scratch, "table": table, "attend": attend}[k["kind"]]
     run = functools.partial(kernel, k)
     return run, tuple(array(shape, P(), jnp.dtype(k["dtype"])) for shape in given), {}

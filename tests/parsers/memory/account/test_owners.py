@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from tests.support.imports import ROOT
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.memory.account.need import need_of_memory
-from tpuprof.parsers.memory.account.owners import account
+from tpuprof.parsers.memory.account.owners import account, owners_of_rows
 from tpuprof.parsers.memory.model import HBM, ModuleLabel, SpaceMemory
 from tpuprof.parsers.memory.modules.space_memory import space_memory
 
@@ -34,6 +35,19 @@ def test_a_module_s_owners_add_up_to_its_peak(path: Path) -> None:
     made = account(need_of_memory(memory))
     assert made is not None and sum(made.owners.values()) == made.total_bytes == memory.peak_bytes
     assert made.owners.get("unknown", 0) == 0 and made.unknown is None
+
+
+@pytest.mark.parametrize("name", ["decoder_scan", "Adam_not_donated", "points_padded"])
+def test_owners_by_row_are_those_of_the_account(name: str) -> None:
+    memory = memory_of(ROOT / f"tests/bench/oom_proof/data/{name}.pb.gz")
+    need = need_of_memory(memory)
+    made, of_rows = account(need), owners_of_rows(memory, need)
+    sizes: Counter[str] = Counter()
+    for row in memory.at(memory.peak_position).tolist():
+        size, padding = int(memory.live_ranges.size_bytes[row]), memory.buffers[row].padding_bytes or 0
+        sizes[of_rows[row]] += size - padding
+        sizes["padding"] += padding
+    assert made is not None and {owner: size for owner, size in sizes.items() if size} == made.owners
 
 
 def test_what_a_scan_keeps_is_told_by_what_fills_it() -> None:

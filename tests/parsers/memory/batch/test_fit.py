@@ -14,12 +14,12 @@ from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.memory.batch.fit import BatchFit, batch_fit, next_round
-from tpuprof.parsers.memory.batch.growth import resized
+from tpuprof.parsers.memory.batch.growth import growth_of, resized
 from tpuprof.parsers.memory.model import HBM, VMEM, ModuleLabel, SpaceMemory
 from tpuprof.parsers.memory.modules.capacity import capacity_of
 from tpuprof.parsers.memory.modules.space_memory import space_memory
 
-LEAST_LARGEST, LEAST_RIGHT, LEAST_NEAR = 11, 11, 8
+LEAST_LARGEST, LEAST_RIGHT, LEAST_NEAR = 22, 21, 18
 """Of the bench's programs: the largest batch that is said to fit does; and what is said of the next one holds; and the
 peak at the largest is within 5 %. Only ever bettered."""
 
@@ -53,9 +53,13 @@ def _memory(hlo: HloModule, space: int = HBM, device: str | None = "TPU v5e") ->
     return space_memory(hlo, ModuleLabel("module", None, "test"), space, capacity_of(device, space))
 
 
+def _fit_of(hlo: HloModule, memory: SpaceMemory) -> BatchFit:
+    return batch_fit(memory, growth_of(hlo, memory))
+
+
 def test_the_demo_says_how_much_larger_its_batch_may_be() -> None:
     hlo = _module("jit_train_step")
-    fit = batch_fit(hlo, _memory(hlo))
+    fit = _fit_of(hlo, _memory(hlo))
     assert (fit.batch, fit.largest, fit.next, fit.unknown) == (8, 13, 14, "")
     assert fit.inputs == ("batch['tokens'] s32[8,1024]", "batch['targets'] s32[8,1024]")
     assert fit.largest_bytes is not None and fit.capacity_bytes is not None and fit.over_bytes is not None
@@ -65,19 +69,19 @@ def test_the_demo_says_how_much_larger_its_batch_may_be() -> None:
 def test_a_cache_grows_by_the_dimension_that_is_as_long_as_the_batch() -> None:
     hlo = _module("jit_decode_step_v5e")
     memory = _memory(hlo)
-    fit = batch_fit(hlo, memory)
+    fit = _fit_of(hlo, memory)
     assert fit.batch == 3 and fit.growing_bytes is not None
     assert fit.growing_bytes >= 2 * 4 * 3 * 2000 * 6 * 96 * 2
 
 
 def test_what_is_not_known_is_said() -> None:
     hlo = _module("jit_train_step")
-    assert batch_fit(hlo, _memory(hlo, VMEM)).unknown.startswith("What lies in other memory")
-    assert batch_fit(hlo, _memory(hlo, device=None)).unknown == "How much HBM the device has is not known."
+    assert _fit_of(hlo, _memory(hlo, VMEM)).unknown.startswith("What lies in other memory")
+    assert _fit_of(hlo, _memory(hlo, device=None)).unknown == "How much HBM the device has is not known."
     named = _renamed(
         _module("jit_train_step"), {b"batch['tokens']": b"params['a']", b"batch['targets']": b"params['b']"}
     )
-    assert batch_fit(named, _memory(named)).unknown.startswith("No argument has a batch dimension")
+    assert _fit_of(named, _memory(named)).unknown.startswith("No argument has a batch dimension")
 
 
 def _renamed(hlo: HloModule, names: dict[bytes, bytes]) -> HloModule:

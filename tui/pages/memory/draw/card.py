@@ -20,16 +20,18 @@ COMPARED = 256  # buffers of one size among which those of one shape are looked 
 _BAR = 16
 
 
-def buffer_card(page: SpaceMemory, row: int, pen: Pen, point: int) -> list[Line]:
+def buffer_card(page: SpaceMemory, row: int, pen: Pen, point: int, owner: str | None = None) -> list[Line]:
     """Everything about one buffer, what matters most first.
 
     Args:
         row: of `page.live_ranges`.
         point: where to count buffers of the same shape; where the buffer is not in memory then, the peak or its birth.
+        owner: whose it is, by the account of memory; None where that is not known (yet).
     """
     card, buffer = Card(pen), page.buffers[row]
     card.head(buffer.name, (buffer_words.CATEGORY_PHRASES[buffer.category], buffer.opcode or "opcode unknown"))
     _sizes(card, page, buffer)
+    card.known("whose", owner, "strong")
     card.known("shape", buffer.shape, "strong")
     _alike(card, page, row, buffer, _counted_at(page, row, point))
     card.known("op", (buffer.framework_op or "").rstrip(":"))

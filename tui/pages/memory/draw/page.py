@@ -85,7 +85,8 @@ def compose_memory(
     list_cells = pen.width - card_cells - GUTTER if card_cells else pen.width
     table = table_lines(page, listed, row, top, pen.at(list_cells), below)
     if card_cells:
-        card = pen.at(card_cells).shortened(entry_card(page, listed, row, pen.at(card_cells)), below)
+        entry = entry_card(page, listed, row, pen.at(card_cells), summary)
+        card = pen.at(card_cells).shortened(entry, below)
         table = hstack((table, gutter_lines(below, pen.glyphs), card), (list_cells, GUTTER, card_cells))
     lines += table
     return ComposedMemory(
@@ -101,12 +102,16 @@ def compose_memory(
     )
 
 
-def entry_card(page: SpaceMemory, listed: MemoryList, entry: int, pen: Pen) -> list[Line]:
+def entry_card(
+    page: SpaceMemory, listed: MemoryList, entry: int, pen: Pen, summary: SpaceSummary | None = None
+) -> list[Line]:
     """The card of an entry of the list, a buffer or a group."""
     group, row = listed.group_of(entry), listed.row_of(entry)
     if group is not None:
         return group_card(page, group, pen)
-    return buffer_card(page, row, pen, listed.state.point) if row is not None else []
+    if row is None:
+        return []
+    return buffer_card(page, row, pen, listed.state.point, None if summary is None else summary.owners.get(row))
 
 
 def _graph_height(page: SpaceMemory, room: int, is_map: bool) -> int:

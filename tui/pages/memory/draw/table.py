@@ -25,15 +25,15 @@ from tpuprof.tui.report.fields import order as ordered
 from tpuprof.tui.report.shared.buffers import searched
 
 Order = Literal["size", "padding", "program"]
-Grouping = Literal["none", "source", "scope", "category"]
+Grouping = Literal["none", "source", "scope", "category", "owner"]
 
 ORDERS: tuple[Order, ...] = ("size", "padding", "program")
-GROUPINGS: tuple[Grouping, ...] = ("none", "source", "scope", "category")
+GROUPINGS: tuple[Grouping, ...] = ("none", "source", "scope", "category", "owner")
 
 _BARRED, _SHORT_OP = 104, 20
 """Cells from which on rows are numbered and have a bar, and below which only the end of an op's name is shown."""
 
-_GROUP_TITLES = {"source": "source line", "scope": "scope", "category": "category"}
+_GROUP_TITLES = {"source": "source line", "scope": "scope", "category": "category", "owner": "owner"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +99,13 @@ class MemoryList:
 NOTHING_LISTED = MemoryList(no_ints(), (), MemoryState(), 0, 0, 0, 0, 0)
 
 
-def memory_list(page: SpaceMemory, state: MemoryState, within: Int64s | None = None) -> MemoryList:
+def memory_list(
+    page: SpaceMemory, state: MemoryState, within: Int64s | None = None, owners: Mapping[int, str] | None = None
+) -> MemoryList:
     """The buffers in memory at a point, of these rows alone where there are any, or groups of them.
 
     Each buffer in memory is described for a filter, which looks at its name, shape, framework op and source, and for a
-    grouping by source or scope.
+    grouping by source or scope. A grouping by owner needs `owners`, see `SpaceSummary`.
     """
     order, grouping = state.sort, state.grouping
     in_memory = page.at(min(max(state.point, 0), page.points - 1))
@@ -119,7 +121,7 @@ def memory_list(page: SpaceMemory, state: MemoryState, within: Int64s | None = N
             is_down = is_descending(BUFFERS, name) != (state.is_reversed and name == order)
             rows = rows[ordered(BUFFERS, ListedRows.of(page, rows), name, is_down)]
     else:
-        groups = group_rows(page, rows, grouping)
+        groups = group_rows(page, rows, grouping, owners)
         is_down = is_descending(GROUPS, order) != state.is_reversed
         in_order = ordered(GROUPS, ListedRows.of(page, groups), order, is_down)
         groups, rows = tuple(groups[row] for row in in_order.tolist()), rows[:0]

@@ -41,7 +41,7 @@ def test_every_error_with_figures_gets_advice(shared: Path) -> None:
 
 def test_transformer(shared: Path) -> None:
     found = first_of(shared, "compile_libtpu0017_v5e_activations_transformer.txt")
-    assert [advice.kind for advice in found] == ["batch", "remat", "remat", "bf16", "remat"]
+    assert [advice.kind for advice in found] == ["batch", "remat", "remat", "remat", "bf16"]
     assert FITS in found[0].how
     assert found[1].sentence == "attention logits 3 x f32[64,4,2048,2048] kept for backward, 3 of 4 layers"
     assert found[1].source == "train/models.py:53"
@@ -50,7 +50,7 @@ def test_transformer(shared: Path) -> None:
 
 def test_adam(shared: Path) -> None:
     found = first_of(shared, "compile_libtpu0017_v5e_params_adam_scan.txt")
-    assert [advice.kind for advice in found] == ["duplicates", "bf16", "duplicates"]
+    assert [advice.kind for advice in found] == ["optimizer", "duplicates", "bf16", "duplicates"]
 
 
 def test_tensorflow(shared: Path) -> None:

@@ -136,8 +136,8 @@ def test_advice_on_a_training_step() -> None:
     assert remat.source == "model.py:56"
     assert "8 on each device" in batch.sentence
     assert "f32[3,8,16,1024,1024]" in attention.sentence
-    assert attention.saving_bytes is not None and 2700 * MIB < attention.saving_bytes < 2816 * MIB
-    assert attention.arithmetic.endswith("then another moment is the peak, 2.66 GiB lower")
+    assert attention.saving_bytes is not None and 2600 * MIB < attention.saving_bytes < 2700 * MIB
+    assert attention.arithmetic.endswith("then another moment is the peak, 2.57 GiB lower")
     assert optimizer.sentence == "optimizer state['square'], state['mean'] in f32, 16 arrays"
     assert gradients.sentence.startswith("gradients of all 3 layers in f32: ")
     assert cast.sentence.startswith("weights cast to bf16, all 3 layers at once: ")

@@ -82,8 +82,8 @@ def nothing_known(triage: Triage, pen: Pen, height: int | None) -> list[Line]:
         )
     else:
         words = (
-            "Without a list of buffers there is nothing to advise. A profile of the same program at a size that fits "
-            "shows them all: tpuprof-tui report memory LOGDIR."
+            "Without a list of buffers there is nothing to advise. The dump of the compile that failed has them all: "
+            "tpuprof-tui oom LOG FOLDER."
         )
     lines = pen.wrap(words, "text", [(" ", "text")])
     return lines if height is None else lines[: max(0, height)]

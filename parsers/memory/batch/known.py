@@ -1,0 +1,94 @@
+"""What a module's HLO says of its buffers beyond their sizes and shapes: how they grow, and what donation saves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.proto import hlo_pb2
+from tpuprof.parsers.formats.xspace.walk import text
+from tpuprof.parsers.memory.account.need import Known
+from tpuprof.parsers.memory.batch.growth import Growth
+from tpuprof.parsers.memory.model import SpaceMemory
+
+_COLLECTIVES = (b"all-", b"reduce-scatter", b"collective-", b"ragged-all-to-all")
+_IN_PLACE = (b"copy", b"copy-start", b"copy-done", b"dynamic-update-slice", b"bitcast", b"tuple")
+
+
+def known_of(hlo: HloModule, memory: SpaceMemory, growth: Growth | str) -> Known:
+    """What is known of a module's buffers."""
+    if isinstance(growth, str):
+        return Known(guests=_guests(hlo), is_spread=_is_spread(hlo))
+    numbers = memory.live_ranges.logical_buffer[growth.rows].tolist()
+    return Known(growth.batch, dict(zip(numbers, growth.grown, strict=True)), _guests(hlo), _is_spread(hlo))
+
+
+def _is_spread(hlo: HloModule) -> bool:
+    return any(
+        each.opcode.startswith(_COLLECTIVES)
+        for computation in hlo.proto.hlo_module.computations
+        for each in computation.instructions
+    )
+
+
+def _guests(hlo: HloModule) -> dict[int, int]:
+    """Logical buffer of an output to the most that anything else takes of its place before it is there.
+
+    Where an output takes a donated argument's place, all else that used the output's has to find another. What a loop
+    fills step by step is there from its first step on, while the argument may still be read.
+    """
+    assignment = hlo.proto.buffer_assignment
+    buffers = {buffer.id: buffer for buffer in assignment.logical_buffers}
+    entry = hlo.computation(hlo.proto.hlo_module.entry_computation_id)
+    of_entry = set() if entry is None else {each.id for each in entry.instructions}
+    found: dict[int, int] = {}
+    for allocation in assignment.buffer_allocations:
+        if not allocation.maybe_live_out or allocation.is_entry_computation_parameter or allocation.is_tuple:
+            continue
+        held = [(one, buffers.get(one.logical_buffer_id)) for one in allocation.assigned]
+        sizes = [one.size for one, buffer in held if buffer is not None and not _is_own(hlo, buffer, of_entry)]
+        most = min(allocation.size, max(sizes, default=0))
+        found.update((one.logical_buffer_id, most) for one, _ in held)
+    return found
+
+
+def _is_own(hlo: HloModule, buffer: hlo_pb2.LogicalBufferProto, of_entry: set[int]) -> bool:
+    """Whether a value is an output, or a step of making it of an argument in place."""
+    made = next(_defining(hlo, buffer), None)
+    if made is None:
+        return True
+    if made.id not in of_entry or made.opcode == b"while":
+        return False
+    if made.opcode in _IN_PLACE:
+        return True
+    inside = hlo.wrapped(made) if made.opcode == b"fusion" else None
+    if inside is None:
+        return False
+    root = hlo.instruction_by_id(inside.root_id)
+    is_last = entry_root_reads(hlo, made.id)
+    return is_last or (root is not None and root.opcode in _IN_PLACE)
+
+
+def entry_root_reads(hlo: HloModule, instruction: int) -> bool:
+    """Whether the program answers what an instruction makes, or a part of that."""
+    entry = hlo.computation(hlo.proto.hlo_module.entry_computation_id)
+    root = None if entry is None else hlo.instruction_by_id(entry.root_id)
+    if root is None:
+        return False
+    answered, waiting = set[int](), [root.id]
+    while waiting:
+        each = hlo.instruction_by_id(waiting.pop())
+        if each is None or each.id in answered:
+            continue
+        answered.add(each.id)
+        if each.opcode in (b"tuple", b"get-tuple-element", b"bitcast", b"copy", b"copy-done", b"copy-start"):
+            waiting.extend(each.operand_ids)
+    return instruction in answered
+
+
+def _defining(hlo: HloModule, buffer: hlo_pb2.LogicalBufferProto) -> Iterator[hlo_pb2.HloInstructionProto]:
+    place = buffer.defined_at
+    name = text(place.instruction_name)
+    made = hlo.instruction_proto(name) if name else hlo.instruction_by_id(place.instruction_id)
+    if made is not None:
+        yield made

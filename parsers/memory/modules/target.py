@@ -1,0 +1,43 @@
+"""What chip the modules of a compiler's dump are for: ``*.target_arguments.pb`` beside them says it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+
+from tpuprof.parsers.formats.xspace.core.api import split_fields
+
+_STEM = re.compile(r"((?:\d+\.)?module_\d+\..+?(?:\.cl_\d+)?)\.[^.]*?\.?(?:hlo\.pb|pb)(?:\.gz)?", re.DOTALL)
+_VERSIONS = {2: "TPU v3", 3: "TPU v4", 4: "TPU v5p", 5: "TPU v6e", 6: "TPU7x"}
+"""The chip by the number that the compiler gives it; of 4 a ``lite`` one is a v5e."""
+
+
+def stem_of(path: str) -> str:
+    """The path without what the files of one module differ by; the path itself where it is of no dump."""
+    match = _STEM.fullmatch(os.path.basename(path))
+    return path if match is None else os.path.join(os.path.dirname(path), match[1])
+
+
+def device_of(path: str) -> str | None:
+    """Which chip a module of a dump was compiled for, ``TPU v5e``, by the path of its file; None where no dump says."""
+    stem = stem_of(path)
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        with open(stem + ".target_arguments.pb", "rb") as file:
+            data = file.read(1 << 16)
+        inner = _message(data, 6)
+        fields = split_fields(inner)
+        for number, wire, begin in zip(fields.number, fields.wire, fields.begin, strict=True):
+            if (number, wire) == (1, 0):
+                version = inner[int(begin)]
+                return "TPU v5e" if _message(inner, 2) == b"lite" else _VERSIONS.get(version)
+    return None
+
+
+def _message(data: bytes, wanted: int) -> bytes:
+    """The first field of that number that is bytes; empty without one."""
+    fields = split_fields(data)
+    for number, wire, begin, end in zip(fields.number, fields.wire, fields.begin, fields.end, strict=True):
+        if (number, wire) == (wanted, 2):
+            return data[int(begin) : int(end)]
+    return b""
