@@ -145,13 +145,7 @@ COLLECTIVES_OF_HOST = Reduction(
 
 def _in_steps(host: str, grid: AlignedSteps, names: Sequence[str], cores: Sequence[_Core]) -> HostCollectives:
     """The collectives in the steps that the cores of a host share."""
-    left = list(zip(names, cores, strict=True))
-    chosen = []
-    for name, start in zip(grid.core_names, grid.core_start_ps, strict=True):
-        place = next(
-            place for place, (of, core) in enumerate(left) if of == name and np.isin(start, core.steps.span[0]).all()
-        )
-        chosen.append(left.pop(place)[1])
+    chosen = [cores[at] for at in grid.cores_among(names, [core.steps.span[0] for core in cores])]
     starts = zip(chosen, grid.core_start_ps, strict=True)
     windows = [core.steps.take(positions(start, core.steps.span[0])) for core, start in starts]
     return _sums(host, grid.core_names, chosen, windows, grid.duration_ps)

@@ -88,6 +88,12 @@ class App:
             if not os.read(self._terminal, 1 << 16):
                 raise EOFError
 
+    def wait(self) -> None:
+        """Reads until it has drawn something, and rests."""
+        if not select.select([self._terminal], [], [], _PATIENCE_SECONDS)[0]:
+            raise TimeoutError("nothing was drawn")
+        self.drain(0.3)
+
     def figures(self) -> str:
         """Memory, files and threads."""
         folder = Path(f"/proc/{self.process}")
@@ -143,13 +149,14 @@ def _session(profile: str, keys: int, rng: random.Random, errors: Path) -> str:
     """How one session ended, where it did not end as it should; empty where it did."""
     app = App(profile, errors=errors)
     try:
-        app.drain(0.6)
+        app.wait()
         for _ in range(max(keys // _BATCH, 1)):
             app.press("".join(rng.choice(KEYS) if rng.random() < 0.99 else SEARCH for _ in range(_BATCH)))
             if rng.random() < 0.1:
                 app.resize(rng.choice((20, 40, 80, 120, 300)), rng.choice((5, 24, 40, 90)))
             if app.has_ended():
                 break
+        app.drain(0.5)  # all keys are read by now
     except (OSError, EOFError):
         time.sleep(0.2)
     if app.has_ended():

@@ -17,6 +17,7 @@ from tests.fuzz.trial import attempt, judged
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_UNREADABLE
 
 CASES = 60
+FEW = 5
 BY_NAME = {target.name: target for target in TARGETS}
 FAILURES = list(past_failures())
 
@@ -34,7 +35,10 @@ def test_no_damaged_input_breaks_a_promise(target: Target, tmp_path: Path) -> No
         outcome = target.run(tmp_path, target.case(number), number)
         assert not outcome.is_fault, f"{target.name} {number}: {outcome}"
         kinds[outcome.kind] += 1
-    assert kinds["read"] and kinds["refused"], f"the damage is too small or too large to find anything: {kinds}"
+    few = sum(kinds.values()) < FEW
+    assert few or (kinds["read"] and kinds["refused"]), (
+        f"the damage is too small or too large to find anything: {kinds}"
+    )
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)

@@ -1,4 +1,4 @@
-"""Packs bytes as files do, with headers and bodies that may be damaged and checksums and lengths that are right again."""
+"""Packs bytes as files do: headers and bodies may be damaged, and checksums and lengths are right again."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import io
 import random
 import struct
 import tarfile
+import warnings
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -17,7 +18,8 @@ from tests.support.files.wire import varint
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 
 _BLOCK = 512
-_MOST = 1 << 22  # bytes of a damaged chunk: the hashes of the tests are those of the product, and take their time
+_MOST_RECORDS = 1 << 17  # a chunk takes a byte for each at least
+_MOST = 1 << 20  # bytes of a damaged chunk: the hashes of the tests are those of the product, and take their time
 
 
 class DamagedWriter(Writer):
@@ -44,7 +46,7 @@ class DamagedWriter(Writer):
                 decoded = _near(rng, decoded)
             else:
                 kind = rng.choice((b"r", b"t", b"p", b"m", b"x"))
-        return super().chunk(kind, data, min(records, _MOST), decoded)
+        return super().chunk(kind, data, min(records, _MOST_RECORDS), decoded)
 
 
 def _near(rng: random.Random, number: int) -> int:
@@ -55,7 +57,9 @@ def riegeli(rng: random.Random, profile: bytes) -> bytes:
     """A profile as Riegeli records: whole or in parts, simple or transposed, in one of the compressions."""
     records = [profile]
     if rng.random() < 0.5:
-        records = [part.SerializeToString() for part in chunked(XSpace.FromString(profile), rng.choice((1, 3, 50)))][:200]
+        records = [part.SerializeToString() for part in chunked(XSpace.FromString(profile), rng.choice((1, 3, 50)))][
+            :200
+        ]
     if rng.random() < 0.2:
         rng.shuffle(records)
     codec = rng.choice(["none", "none", *CODECS])
@@ -147,7 +151,9 @@ def zipped(rng: random.Random, members: Sequence[tuple[str, bytes]]) -> bytes:
             info = zipfile.ZipInfo(name, rng.choice(((1980, 1, 1, 0, 0, 0), (2107, 12, 31, 23, 59, 58))))
             info.compress_type = rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2))
             info.external_attr = rng.choice((0o100644, 0o120777, 0o040755, 0)) << 16
-            archive.writestr(info, data)
+            with warnings.catch_warnings():  # of two members of one name
+                warnings.simplefilter("ignore")
+                archive.writestr(info, data)
     data = bytearray(out.getvalue())
     if rng.random() < 0.4:
         at = rng.randrange(data.rfind(b"PK\1\2") if b"PK\1\2" in data else 0, len(data))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from functools import cache
 
 from tests.demo.profile.hlo_module import Module
 from tests.fence.profiles import DECODE, FEATURES, simulated
 from tests.fuzz.mutate import mutated
 from tests.fuzz.structure import containers, messages
+from tests.fuzz.structure.documents import changed_trace
 from tests.support.build import tpu_plane
 from tests.support.composed import slices
 from tests.support.files.chrome import packed, xprof_trace
@@ -18,7 +18,14 @@ from tests.support.made.op_pages import op_space
 from tpuprof.parsers.formats.proto.hlo_pb2 import HloProto
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 
-_FILES = ("host0.xplane.pb", "host1.xplane.pb.gz", "m.hlo_proto.pb", "host0.trace.json.gz", "memory.prof", "a/b/c.xplane.pb")
+_FILES = (
+    "host0.xplane.pb",
+    "host1.xplane.pb.gz",
+    "m.hlo_proto.pb",
+    "host0.trace.json.gz",
+    "memory.prof",
+    "a/b/c.xplane.pb",
+)
 
 
 @cache
@@ -43,6 +50,12 @@ def modules() -> tuple[bytes, ...]:
     return tuple(Module(name).proto_bytes for name in ("jit_train_step", "jit_eval_step"))
 
 
+@cache
+def _traces() -> tuple[bytes, ...]:
+    """Each profile's trace, as XProf writes it."""
+    return tuple(xprof_trace(XSpace.FromString(data)) for data in profiles()[:-2])
+
+
 def profile(rng: random.Random) -> bytes:
     """A profile with some of its messages changed."""
     data = messages.changed(rng, rng.choice(profiles()), XSpace, profiles())
@@ -64,9 +77,9 @@ def riegeli(rng: random.Random) -> bytes:
 
 
 def trace(rng: random.Random) -> bytes:
-    """A Chrome trace of a changed profile, its text damaged at times before it is packed."""
-    data = xprof_trace(XSpace.FromString(profile(rng)))
-    if rng.random() < 0.6:
+    """A Chrome trace with some of its events changed, its text damaged at times before it is packed."""
+    data = changed_trace(rng, rng.choice(_traces()))
+    if rng.random() < 0.2:
         data = mutated(rng, data)
     return containers.gzipped(rng, data) if rng.random() < 0.5 else packed(data)
 
@@ -97,5 +110,3 @@ def _member(rng: random.Random) -> tuple[str, bytes]:
     else:
         data = profile(rng)
     return rng.choice(("", "", "run/", "plugins/profile/2026_01_01_00_00_00/", "/", "../")) + name, data
-
-

@@ -13,6 +13,7 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.core import api
 from tpuprof.parsers.ops.core.ops import OPS_LINE
 from tpuprof.parsers.pages.collectives.model import CollectivesPage
+from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.pages import COLLECTIVES
 
 
@@ -66,3 +67,12 @@ def test_two_planes_of_one_number(tmp_path: Path) -> None:
     page = _page(tmp_path / "twice", space)
     assert np.array_equal(page.step_ps, wanted.step_ps)
     assert {of.name for of in page.collectives} == {of.name for of in wanted.collectives}
+
+
+def test_a_profile_with_two_planes_of_one_number_is_compared(tmp_path: Path) -> None:
+    """The ops of its steps are read with its summary, core by core."""
+    twice = slices.host_space("slice0-host0")
+    twice.planes.add().CopyFrom(twice.planes[0])
+    before = session_at(write_run(tmp_path / "before", host=slices.host_space("slice0-host0")))
+    after = session_at(write_run(tmp_path / "after", host=twice))
+    assert {op.name for op in compare(before, after).ops} and compare(after, before).ops

@@ -300,7 +300,9 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize("kind", ["pipe", "loop"])
-def test_a_cache_folder_that_is_none_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_a_cache_folder_that_is_none_is_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
     if kind == "pipe":
         os.mkfifo(tmp_path / "cache")
     else:
