@@ -50,7 +50,7 @@ _CHUNK = {"c": 1 << 19, "numpy": 4 << 20}
 HEAD = 1 << 12
 """How many bytes of a line it reads for the line's name."""
 
-_PLANE_BYTES, _LINE_BYTES = 2500, 800  # what objects of these take, about
+_PLANE_BYTES, _LINE_BYTES, _ENTRY_BYTES = 2500, 8000, 130  # what these take, about, with what pages make of them
 _IMPLAUSIBLE = 1 << 36
 
 _LEAST_EVENT = 16
@@ -253,6 +253,8 @@ class Plane:
             for field, spans in self._entries.items():
                 chosen = is_len & (window.number == field)
                 if chosen.any():
+                    if budget is not None:
+                        budget.takes(int(np.count_nonzero(chosen)), _ENTRY_BYTES)
                     spans.append((window.begin[chosen], window.end[chosen]))
             for field_index in np.flatnonzero(window.number <= 2).tolist():
                 if window.number[field_index] == 1 and window.wire[field_index] == VARINT:
