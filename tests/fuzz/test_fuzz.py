@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.fuzz import trial
 from tests.fuzz.corpus import past_failures
+from tests.fuzz.costs import Cost, kept_costs
 from tests.fuzz.mutate import ALL, mutated
 from tests.fuzz.targets import TARGETS, Target
 from tests.fuzz.trial import attempt, judged
@@ -20,6 +22,7 @@ CASES = 60
 FEW = 5
 BY_NAME = {target.name: target for target in TARGETS}
 FAILURES = list(past_failures())
+COSTS = list(kept_costs())
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +55,13 @@ def test_undamaged_input_is_read(target: Target, tmp_path: Path) -> None:
 def test_what_failed_once_holds(name: str, number: int, data: bytes, tmp_path: Path) -> None:
     outcome = BY_NAME[name].run(tmp_path, data, number)
     assert not outcome.is_fault, outcome
+
+
+@pytest.mark.parametrize("cost", COSTS, ids=lambda cost: f"{cost.target} {cost.number}")
+def test_what_cost_most_stays_within_the_budget(cost: Cost, tmp_path: Path) -> None:
+    outcome = BY_NAME[cost.target].run(tmp_path, cost.data, cost.number)
+    assert not outcome.is_fault, outcome
+    assert replace(cost, grown=outcome.grown).memory_share < 1
 
 
 def test_cases_are_the_same_each_time() -> None:
