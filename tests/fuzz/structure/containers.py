@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import random
 import struct
@@ -123,15 +122,15 @@ def tar(rng: random.Random, members: Sequence[tuple[str, bytes]]) -> bytes:
             if form == tarfile.PAX_FORMAT and rng.random() < 0.5:
                 info.pax_headers = {"path": rng.choice((name, "../" + name, "a" * 300)), "mtime": "1e400"}
             archive.addfile(info, io.BytesIO(data))
-    data = bytearray(out.getvalue())
-    for at in _headers(data):
+    made = bytearray(out.getvalue())
+    for at in _headers(made):
         if rng.random() < 0.4:
             begin, size = rng.choice(((0, 100), (124, 12), (136, 12), (156, 1), (157, 100), (257, 8), (345, 155)))
-            field = mutated(rng, bytes(data[at + begin : at + begin + size]))[:size]
-            data[at + begin : at + begin + size] = field.ljust(size, b"\0")
-            data[at + 148 : at + 156] = b" " * 8
-            data[at + 148 : at + 156] = b"%06o\0 " % sum(data[at : at + _BLOCK])
-    return gzipped(rng, bytes(data)) if rng.random() < 0.3 else bytes(data)
+            field = mutated(rng, bytes(made[at + begin : at + begin + size]))[:size]
+            made[at + begin : at + begin + size] = field.ljust(size, b"\0")
+            made[at + 148 : at + 156] = b" " * 8
+            made[at + 148 : at + 156] = b"%06o\0 " % sum(made[at : at + _BLOCK])
+    return gzipped(rng, bytes(made)) if rng.random() < 0.3 else bytes(made)
 
 
 def _headers(data: bytes | bytearray) -> list[int]:
@@ -154,13 +153,8 @@ def zipped(rng: random.Random, members: Sequence[tuple[str, bytes]]) -> bytes:
             with warnings.catch_warnings():  # of two members of one name
                 warnings.simplefilter("ignore")
                 archive.writestr(info, data)
-    data = bytearray(out.getvalue())
+    made = bytearray(out.getvalue())
     if rng.random() < 0.4:
-        at = rng.randrange(data.rfind(b"PK\1\2") if b"PK\1\2" in data else 0, len(data))
-        data[at] = rng.randrange(256)
-    return bytes(data)
-
-
-def plain_gzip(data: bytes) -> bytes:
-    """The same bytes in gzip."""
-    return gzip.compress(data, 1, mtime=0)
+        at = rng.randrange(max(made.rfind(b"PK\1\2"), 0), len(made))
+        made[at] = rng.randrange(256)
+    return bytes(made)

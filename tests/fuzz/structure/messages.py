@@ -142,7 +142,7 @@ def _is_map(field: FieldDescriptor) -> bool:
     return field.message_type is not None and bool(field.message_type.GetOptions().map_entry)
 
 
-def _is_set(message: Message, field: FieldDescriptor) -> bool:
+def _is_set(message: Message, field: Any) -> bool:
     if field.is_repeated:
         return len(getattr(message, field.name)) > 0
     return message.HasField(field.name) if field.has_presence else bool(getattr(message, field.name))
@@ -163,7 +163,7 @@ def _change_inside(rng: random.Random, message: Any, kinds: Sequence[type[Messag
 def _change_field(
     rng: random.Random,
     message: Any,
-    field: FieldDescriptor,
+    field: Any,
     donors: _Donors,
 ) -> None:
     value = getattr(message, field.name)
@@ -185,7 +185,7 @@ def _change_field(
 
 
 def _scalar(rng: random.Random, field: FieldDescriptor, value: Any) -> Any:
-    if field.type == FieldDescriptor.TYPE_ENUM:
+    if field.type == FieldDescriptor.TYPE_ENUM and field.enum_type is not None:
         return rng.choice([each.number for each in field.enum_type.values])
     if isinstance(value, bool):
         return not value
@@ -231,7 +231,7 @@ def _change_numbers(rng: random.Random, values: Any, field: FieldDescriptor) -> 
 def _change_map(
     rng: random.Random,
     values: Any,
-    field: FieldDescriptor,
+    field: Any,
     donors: _Donors,
 ) -> None:
     """Entries under another key, gone, or another one's."""
