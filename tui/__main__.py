@@ -7,10 +7,13 @@ import sys
 def run() -> int:
     """Runs the command line; ctrl+C ends it without a traceback, even while modules are imported."""
     handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from tpuprof.tui.cli.main import main  # noqa: PLC0415 - it takes a while
+    from tpuprof.tui.cli.main import failed, main  # noqa: PLC0415 - it takes a while
 
     signal.signal(signal.SIGINT, handler)
-    return main()
+    try:
+        return main()
+    except Exception:  # noqa: BLE001 - whatever it is is said, and how to report it
+        return failed()
 
 
 if __name__ == "__main__":

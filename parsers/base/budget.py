@@ -14,7 +14,7 @@ TOO_LARGE = "too_large"
 INFLATED_PER_BYTE = 200
 """Gzip makes a profile some 5 times smaller, a Chrome trace 10 to 30 times, what repeats itself some 100 times."""
 
-INFLATED_FLOOR = 16 << 20
+INFLATED_FLOOR = 8 << 20
 """Every file may be inflated so far."""
 
 MEMORY_PER_BYTE = 256

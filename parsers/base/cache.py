@@ -25,6 +25,10 @@ _ENDING = ".part"
 _POLL_SECONDS = 0.1
 _SPARE_BYTES = 64 << 20  # left free on the disk while there are entries to remove instead
 _UNLOCKABLE = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
+_UNWRITABLE = frozenset(
+    {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ELOOP}
+    | {errno.ENAMETOOLONG, errno.ENXIO, errno.EISDIR}
+)
 _OPENED = os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -94,9 +98,7 @@ class CacheFolder:
         """
         descriptor = os.open(self.place(name), os.O_RDONLY | os.O_NONBLOCK | _OPENED)
         try:
-            status = os.fstat(descriptor)
-            is_right = stat.S_ISDIR(status.st_mode) if is_folder else stat.S_ISREG(status.st_mode)
-            if not is_right or status.st_uid != os.getuid():
+            if not _is_ours(os.fstat(descriptor), is_folder):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
             locked = _lock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
             if is_folder and (locked is False or not _is_named(descriptor, self.place(name))):
@@ -123,13 +125,15 @@ class CacheFolder:
         try:
             while descriptor < 0:
                 poll()
-                descriptor = _made(path, is_folder)
-                locked = _lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if locked is None:  # no locks on this file system: one for this process alone
+                descriptor = _made_or_not(path, is_folder)
+                is_ours = descriptor >= 0 and _is_ours(os.fstat(descriptor), is_folder)
+                locked = _lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB) if is_ours else None
+                if locked is None:  # not ours, or no locks on this file system: one for this process alone
                     if not is_folder:
-                        with contextlib.suppress(FileNotFoundError):
+                        with contextlib.suppress(OSError):
                             os.unlink(path)
-                    os.close(descriptor)
+                    if descriptor >= 0:
+                        os.close(descriptor)
                     path = self._place_of_its_own(name)
                     descriptor = _made(path, is_folder)
                 elif not (locked and _is_named(descriptor, path)):  # taken, or renamed just now
@@ -177,10 +181,20 @@ class CacheFolder:
             raise
 
     def nameless(self) -> int:
-        """A descriptor of a new file whose room is free again when it is closed."""
-        self.make()
-        path = self._place_of_its_own("nameless")
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _OPENED, 0o600)
+        """A descriptor of a new file whose room is free again when it is closed.
+
+        Where the folder can't be written it lies among temporary files.
+        """
+        try:
+            self.make()
+            path = self._place_of_its_own("nameless")
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _OPENED, 0o600)
+        except OSError as error:
+            if not is_unwritable(error):
+                raise
+            import tempfile  # noqa: PLC0415 - where there is no cache folder
+
+            descriptor, path = tempfile.mkstemp(_ENDING, "tpuprof-tui-")
         os.unlink(path)
         return descriptor
 
@@ -237,6 +251,14 @@ class CacheFolder:
         return False
 
 
+def is_unwritable(error: OSError) -> bool:
+    """Whether the system says that a cache folder is not there, and can't be made or written, or is no folder.
+
+    What was to be kept there serves this process alone then.
+    """
+    return error.errno in _UNWRITABLE
+
+
 def note_use(descriptor: int) -> None:
     """Notes that an entry is used now; a file's modification time stays."""
     status, now = os.fstat(descriptor), time.time_ns()
@@ -252,6 +274,16 @@ def size_below(folder: str) -> int:
             with contextlib.suppress(OSError):
                 total += os.lstat(os.path.join(parent, name)).st_size
     return total
+
+
+def _made_or_not(path: str, is_folder: bool) -> int:
+    """As `_made`; -1 where the path leads to something else, or to what is another user's."""
+    try:
+        return _made(path, is_folder)
+    except OSError as error:
+        if is_unwritable(error):
+            return -1
+        raise
 
 
 def _made(path: str, is_folder: bool) -> int:
@@ -270,6 +302,12 @@ def _remove(path: str) -> None:
         shutil.rmtree(path)
     else:
         os.unlink(path)
+
+
+def _is_ours(status: os.stat_result, is_folder: bool) -> bool:
+    """Whether what is open is this user's file, or folder; no pipe, no device."""
+    is_right = stat.S_ISDIR(status.st_mode) if is_folder else stat.S_ISREG(status.st_mode)
+    return is_right and status.st_uid == os.getuid()
 
 
 def _lock(descriptor: int, how: int) -> bool | None:

@@ -86,20 +86,22 @@ class CollectivesSummary(HostSummary):
 def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, threads: int) -> CollectivesSummary:
     modules = HloModules.of(trace)
     known: dict[tuple[int, str], CollectiveInstruction] = {}  # all cores run the same programs
-    cores: dict[str, CoreCollectives] = {}
+    read: dict[int, CoreCollectives] = {}  # by the plane's place: in a damaged file two planes may have one number
 
     def on_core(plane: Plane, steps: CoreSteps, sums: CoreSums) -> None:
-        cores[core_label(file.host, devices.device_ordinal(plane))] = _read_core(steps, sums, modules, known)
+        read[plane.index] = _read_core(steps, sums, modules, known)
 
     coding = Coding(_code_of_category, partial(_codes, modules=modules))
     summary = summarise(trace, file.host, on_chunk, threads, OfCore(coding, on_core))
-    names = [core_label(file.host, devices.device_ordinal(plane)) for plane in devices.tensor_cores(trace)]
-    if not names:
-        cores = stream_collectives(trace, file.host, on_chunk)
-        names = [*cores]
+    planes = devices.tensor_cores(trace)
+    names = [core_label(file.host, devices.device_ordinal(plane)) for plane in planes]
+    cores = [read[plane.index] for plane in planes]
+    if not planes:
+        of_devices = stream_collectives(trace, file.host, on_chunk)
+        names, cores = [*of_devices], [*of_devices.values()]
     made = CollectivesSummary(
         **{field.name: getattr(summary, field.name) for field in fields(summary)},
-        collectives=None if summary.steps is None else _in_steps(file.host, summary.steps, cores),
+        collectives=None if summary.steps is None else _in_steps(file.host, summary.steps, names, cores),
         all_collectives=_in_whole(file.host, names, cores),
     )
     return of_core(made, file.core)
@@ -111,20 +113,19 @@ COLLECTIVES_OF_HOST = Reduction(
 """What all pages need of a host, and its collectives."""
 
 
-def _in_steps(host: str, grid: AlignedSteps, cores: Mapping[str, CoreCollectives]) -> HostCollectives:
+def _in_steps(host: str, grid: AlignedSteps, names: Sequence[str], cores: Sequence[CoreCollectives]) -> HostCollectives:
     """The collectives in the steps that the cores of a host share."""
-    chosen = [cores[name] for name in grid.core_names]
+    chosen = [cores[at] for at in grid.cores_among(names, [core.steps.span[0] for core in cores])]
     starts = zip(chosen, grid.core_start_ps, strict=True)
     windows = [core.steps.take(positions(start, core.steps.span[0])) for core, start in starts]
     return _sums(host, grid.core_names, chosen, windows, grid.duration_ps)
 
 
-def _in_whole(host: str, names: Sequence[str], cores: Mapping[str, CoreCollectives]) -> HostCollectives:
+def _in_whole(host: str, names: Sequence[str], cores: Sequence[CoreCollectives]) -> HostCollectives:
     """All collectives, each core's whole time counted as one step."""
-    chosen = [cores[name] for name in names]
-    windows = [core.whole for core in chosen]
+    windows = [core.whole for core in cores]
     lengths = np.array([of.span[1] - of.span[0] for of in windows], np.int64).reshape(-1, 1)
-    return _sums(host, tuple(names), chosen, windows, lengths)
+    return _sums(host, tuple(names), cores, windows, lengths)
 
 
 # --- one core

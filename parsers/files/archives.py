@@ -10,7 +10,6 @@ claims, it is inflated in steps, and to no more than `parsers.base.budget` allow
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
@@ -22,7 +21,7 @@ from collections import Counter
 from functools import lru_cache
 
 from tpuprof.parsers.base.budget import inflated_room
-from tpuprof.parsers.base.cache import CacheFolder, size_below
+from tpuprof.parsers.base.cache import CacheFolder, is_unwritable, size_below
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, Problem, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
@@ -40,9 +39,6 @@ _INSIDE, _DESCRIPTION = (
     "in",
     "told.json",
 )  # what is in an entry: the folder above what was unpacked, and what to know of it
-_UNWRITABLE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EEXIST})
-"""What the system says of a cache folder that is not there, and can't be made or written."""
-
 _HINT = "unpack it, and name the folder"
 
 
@@ -66,7 +62,7 @@ def unpacked(path: str) -> Archive:
 
     Raises:
         ProfileError: `not_found`, exit code 3, where nothing in it is of interest; `corrupt` where nothing of it can
-            be read; `unreadable`, `disk_full`, `cache`.
+            be read; `unreadable`, `disk_full`.
     """
     shown, cache = printable(path), CacheFolder("archives", BOUND_BYTES)
     try:
@@ -83,7 +79,7 @@ def unpacked(path: str) -> Archive:
                     cache.finish(begun, descriptor, key)
                     kept = _kept(cache, key, path)
     except OSError as error:
-        if error.errno in _UNWRITABLE:
+        if is_unwritable(error):
             with contextlib.suppress(OSError):
                 return _described(_for_now(path, _identity(path)).folder, path)
         is_full = error.errno in (28, 122)
@@ -91,10 +87,8 @@ def unpacked(path: str) -> Archive:
         sentence = f"{shown} can't be unpacked into {folder}: {(error.strerror or str(error)).lower()}."
         hint = "free some room, or set XDG_CACHE_HOME to a folder on a larger disk" if is_full else _HINT
         raise ProfileError("disk_full" if is_full else "unreadable", sentence, hint) from error
-    if kept is None:
-        raise ProfileError(
-            "cache", f"What was unpacked of {shown} has gone from {printable(cache.folder)}.", "open it again"
-        )
+    if kept is None:  # what has its name there is another user's
+        return _described(_for_now(path, _identity(path)).folder, path)
     return kept
 
 

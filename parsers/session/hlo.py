@@ -80,10 +80,9 @@ def _holds_hlo(path: str) -> bool:
     return bool(files)
 
 
-def files_beside(path: str) -> list[str]:
-    """The files of compiled modules in the folder that a path leads to; none for a file."""
-    where = _inside(path)
-    return module_files(where) if os.path.isdir(where) else []
+def files_read(path: str) -> list[str]:
+    """The files that may be read for the compiled modules at a path; see `module_files`."""
+    return module_files(_inside(path))
 
 
 def unreadable_modules(page: MemoryPage) -> ProfileError:

@@ -105,6 +105,21 @@ class AlignedSteps:
         end: Int64s = self.core_end_ps.max(axis=0)
         return end
 
+    def cores_among(self, names: Sequence[str], starts: Sequence[Int64s]) -> list[int]:
+        """Where each of these cores stands among all of a host.
+
+        In a damaged profile two cores may have one name: these differ by their steps.
+
+        Args:
+            names, starts: of all cores their names and when they begin each of their own steps.
+        """
+        left, places = list(range(len(names))), []
+        for name, begins in zip(self.core_names, self.core_start_ps, strict=True):
+            place = next(at for at in left if names[at] == name and np.isin(begins, starts[at]).all())
+            left.remove(place)
+            places.append(place)
+        return places
+
     def take(self, rows: NDArray[np.intp]) -> AlignedSteps:
         """Some of the steps, in their order."""
         if np.array_equal(rows, np.arange(len(self))):  # each of many hosts has them all

@@ -1,10 +1,11 @@
 """Runs damaged input through every reader for as long as asked, and keeps what breaks a promise.
 
-    python -m tests.fuzz [--minutes 60] [--only xspace,oom] [--from 0] [--asan]
+    python -m tests.fuzz [--minutes 60] [--only xspace,oom] [--from 0] [--asan] [--costs]
 
-With `--asan` the compiled core is built with AddressSanitizer and UndefinedBehaviorSanitizer first. Prints for each
-target how many inputs were read and how many refused; a fault is written to a file in `--keep`, from where `python -m
-tests.fuzz.corpus FILE...` puts it among the past failures that the suite runs. Exits with 1 where there was one.
+`TPUPROF_CORE=numpy` has the readers do without the compiled core. With `--asan` that is built with AddressSanitizer and
+UndefinedBehaviorSanitizer first. Prints for each target how many inputs were read and how many refused, and which took
+most memory and time by its size; a fault is written to a file in `--keep`, from where `python -m tests.fuzz.corpus
+FILE...` puts it among the past failures that the suite runs. Exits with 1 where there was one.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.fuzz.costs import Worst
 from tests.fuzz.sanitizer import built_core, preloaded, with_core
 from tests.fuzz.targets import TARGETS, Target
 
@@ -26,11 +28,12 @@ from tests.fuzz.targets import TARGETS, Target
 def main() -> int:
     """Runs the command; the exit code."""
     parser = argparse.ArgumentParser("python -m tests.fuzz", description=__doc__.split("\n")[0])
-    parser.add_argument("--minutes", type=float, default=1.0, help="in all (default: 1)")
+    parser.add_argument("--minutes", type=float, default=1.0, help="of the processor's time, in all (default: 1)")
     parser.add_argument("--only", default="", help=f"targets, of {', '.join(target.name for target in TARGETS)}")
     parser.add_argument("--from", dest="begin", type=int, default=0, help="number of the first input (default: 0)")
     parser.add_argument("--keep", type=Path, default=Path("faults"), help="folder for faults (default: faults)")
     parser.add_argument("--asan", action="store_true", help="with a compiled core that watches its memory")
+    parser.add_argument("--costs", action="store_true", help="keep the inputs that cost most, for the suite")
     parser.add_argument("--core", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.asan:
@@ -43,20 +46,27 @@ def main() -> int:
     if args.core:
         with_core(Path(args.core))
     chosen = [target for target in TARGETS if not args.only or target.name in args.only.split(",")]
-    return run(chosen, args.begin, time.monotonic() + 60 * args.minutes, args.keep)
+    worst = Worst()
+    code = run(chosen, args.begin, 60 * args.minutes, args.keep, worst)
+    _say(worst.table())
+    if args.costs:
+        worst.keep()
+    return code
 
 
-def run(chosen: list[Target], begin: int, end: float, keep: Path) -> int:
-    """Goes through the targets in turn until the time is over."""
+def run(chosen: list[Target], begin: int, seconds: float, keep: Path, worst: Worst) -> int:
+    """Goes through the targets in turn until it has had so much of the processor's time."""
+    end = time.process_time() + seconds
     counts = {target.name: Counter[str]() for target in chosen}
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_CACHE_HOME"] = os.environ["XDG_STATE_HOME"] = folder
         for number, target in _turns(chosen, begin):
-            if time.monotonic() > end:
+            if time.process_time() > end:
                 break
             data = target.case(number)
             outcome = target.run(Path(folder), data, number)
             counts[target.name][outcome.kind] += 1
+            worst.add(target.name, number, data, outcome)
             if outcome.is_fault:
                 keep.mkdir(exist_ok=True)
                 (keep / f"{target.name}-{number}").write_bytes(data)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import random
 import shutil
 import tarfile
 import zipfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 from tests.fuzz.mutate import mutated
+from tests.fuzz.structure import made
 from tests.fuzz.trial import Outcome, attempt
 from tests.parsers.memory.oom.read import texts
 from tests.support.build import tpu_plane
@@ -22,31 +26,39 @@ from tests.support.files.counters import with_custom_calls, with_instructions, w
 from tests.support.files.dumps import DUMP, STEM
 from tests.support.files.hlo_graphs import SMALL
 from tests.support.files.pprof import pprof, training
-from tests.support.files.riegeli import written
-from tests.support.made.op_pages import op_space
+from tests.support.files.riegeli import Writer, written
 from tests.support.made.serving import five_requests, serving_profile
 from tests.support.servers.web import Web, serving
+from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts import codec
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.pages.overview.overview import overview
+from tpuprof.parsers.session import opening
+from tpuprof.parsers.session.session import Session
+from tpuprof.tui.pages import PAGES as ALL_PAGES
 
-PAGES = (
-    "overview",
-    "input",
-    "ops",
-    "op",
-    "trend",
-    "op-profile",
-    "framework-ops",
-    "timeline",
-    "memory-profile",
-    "findings",
-    "ledger",
-    "hosts",
-)
+PAGES = tuple(page for page in ALL_PAGES if not page.is_of_arrays)
+"""All pages of a profile: a new one is asked for too."""
+
 FORMS = ("json", "text", "csv", "md")
+OPTIONS = (
+    *("", "", "", "", "--limit 3", "--limit 0", "--core 0", "--core host0:1", "--host host0", "--width 40 --ascii"),
+    *("--filter fusion", "--filter self>1us", "--sort self", "--columns name"),
+)
+OF_PAGES = {
+    "runs": ("--facts",),
+    "findings": ("--without input,collective",),
+    "ledger": ("--by op", "--by core", "--by scope", "--by step", "--without input,loss"),
+    "timeline": ("--from 0 --to 5 --limit 50", "--from -1 --to 1e9", "--track XLA", "--track no_such"),
+    "graph": ("--around 3", "--op no_such", "--op fusion.1"),
+    "memory": ("--space vmem", "--fit", "--device v6e", "--module no_such"),
+}
+"""Options that some pages have."""
+
+MADE = 0.7
+"""The share of inputs that are damaged in what they mean, rather than in their bytes."""
 
 Read = Callable[[Path, bytes, random.Random], Outcome]
 """Reads an input; it may use the folder, and choose between ways by the random numbers."""
@@ -58,16 +70,20 @@ class Target:
 
     Attributes:
         turns: it is read in one of so many rounds; more than 1 for what mostly waits.
+        made: makes input whose parts mean something else, and whose checksums are right; most inputs are so, if it can.
     """
 
     name: str
     seeds: Callable[[], Sequence[bytes]]
     read: Read
     turns: int = 1
+    made: Callable[[random.Random], bytes] | None = None
 
     def case(self, number: int) -> bytes:
         """The damaged input with a number: always the same one."""
         rng = random.Random(f"{self.name} {number}")
+        if self.made is not None and rng.random() < MADE:
+            return self.made(rng)
         return mutated(rng, rng.choice(self.seeds()))
 
     def run(self, folder: Path, data: bytes, number: int) -> Outcome:
@@ -90,15 +106,56 @@ def _reports(*pages: str) -> list[str]:
     return [f"report {page} {{}} --no-cache --format {form}" for page in pages for form in FORMS]
 
 
+def _any_page(file: str) -> Read:
+    """Reads a profile of that name by any page, format and options; now and then by `doctor`."""
+
+    def read(folder: Path, data: bytes, rng: random.Random) -> Outcome:
+        path = folder / file
+        path.write_bytes(data)
+        if rng.random() < 0.03:
+            return attempt(["doctor", str(path), *rng.choice(([], ["--json"]))])
+        page = rng.choice(PAGES)
+        form = rng.choice((*FORMS, *(form for form in page.formats if form != "proto")))
+        options = rng.choice((*OPTIONS, *OF_PAGES.get(page.name, ()))).split()
+        cache = rng.choice(([], ["--no-cache"], ["--no-cache"]))
+        return attempt(["report", page.name, str(path), *cache, "--format", form, *options])
+
+    return read
+
+
+def _all_pages(folder: Path, data: bytes, _: random.Random) -> Outcome:
+    """Every page in every format, made once and written in each."""
+    path, worst = folder / "host0.xplane.pb", Outcome("refused")
+    path.write_bytes(data)
+    with one_session():
+        for page in PAGES:
+            for form in FORMS:
+                outcome = attempt(["report", page.name, str(path), "--no-cache", "--format", form])
+                if outcome.is_fault:
+                    return replace(outcome, detail=f"{page.name} {form}: {outcome.detail}")
+                worst = outcome if outcome.kind == "read" else worst
+    return worst
+
+
+@contextlib.contextmanager
+def one_session() -> Iterator[None]:
+    """Each run has one session: what one command read of it the next ones need not."""
+    kept: dict[object, Session] = {}
+    open_run = opening.open_run
+
+    def kept_run(run: Run, *arguments: Any, **options: Any) -> Session:
+        return kept.setdefault(run, open_run(run, *arguments, **options))
+
+    with mock.patch.object(opening, "open_run", kept_run):
+        yield
+
+
 # --- profiles
 
 
 @cache
 def _profiles() -> tuple[bytes, ...]:
-    small = XSpace()
-    ops = [("fusion.1", "loop fusion", n * 100, 50) for n in range(4)]
-    tpu_plane(small, 0, ops, steps=[(str(n), n * 100, (n + 1) * 100) for n in range(4)])
-    return tuple(space.SerializeToString() for space in (small, op_space(), serving_profile(five_requests())))
+    return (*made.profiles(), serving_profile(five_requests()).SerializeToString())
 
 
 @cache
@@ -108,12 +165,17 @@ def _counters() -> tuple[bytes, ...]:
 
 
 @cache
+def _small() -> tuple[bytes, ...]:
+    return (*_profiles()[:2], _profiles()[-1])
+
+
+@cache
 def _befores() -> tuple[bytes, ...]:
     """Runs that damaged ones are compared with: of one program, with fewer steps, of other ops, of another kind."""
     small = XSpace()
     ops = [("fusion.1", "loop fusion", n * 90, 50) for n in range(3)] + [("copy.2", "copy", 300, 7)]
     tpu_plane(small, 0, ops, steps=[(str(n), n * 90, (n + 1) * 90) for n in range(3)])
-    return (small.SerializeToString(), *_profiles())
+    return (small.SerializeToString(), *_small())
 
 
 _COMPARISONS = (
@@ -139,7 +201,14 @@ def _comparison(folder: Path, data: bytes, rng: random.Random) -> Outcome:
 
 @cache
 def _records() -> tuple[bytes, ...]:
-    return tuple(written([data], codec) for data in _profiles()[:2] for codec in ("none", "brotli", "zstd", "snappy"))
+    """Simple chunks in each compression, transposed ones, whose messages lie in others."""
+    simple = [written([data], codec) for data in _profiles()[:2] for codec in ("none", "brotli", "zstd", "snappy")]
+    transposed = []
+    for codec_name in ("none", "brotli"):
+        writer = Writer()
+        writer.transposed(_profiles()[:2], codec_name)
+        transposed.append(bytes(writer.data))
+    return (*simple, *transposed)
 
 
 @cache
@@ -149,11 +218,10 @@ def _traces() -> tuple[bytes, ...]:
     return (*traces, packed(traces[0]))
 
 
-@cache
-def _protos() -> tuple[bytes, ...]:
-    from tests.demo.profile.hlo_module import Module
-
-    return tuple(Module(name).proto_bytes for name in ("jit_train_step", "jit_eval_step"))
+def _of_modules() -> list[str]:
+    """Ways to read compiled modules: their pages, with the options of these."""
+    more = [f"report {page} {{}} {option}" for page in ("memory", "graph") for option in OF_PAGES[page]]
+    return [*_reports("memory", "graph"), *more, "report graph {} --format hlo", "report graph {} --format dot"]
 
 
 @cache
@@ -217,7 +285,7 @@ def _hlo_texts() -> tuple[bytes, ...]:
 @cache
 def _files() -> tuple[bytes, ...]:
     """Beginnings of all kinds: which of them one is must never break anything."""
-    return (*_profiles()[:1], *_protos()[:1], *_logs()[:1], *_texts()[:1], *_archives()[-1:])
+    return (*_profiles()[:1], *made.modules()[:1], *_logs()[:1], *_texts()[:1], *_archives()[-1:])
 
 
 @cache
@@ -273,20 +341,13 @@ def _kept() -> tuple[bytes, ...]:
 
 
 TARGETS = (
-    Target("xspace", _profiles, _commands("host0.xplane.pb", *_reports(*PAGES), "doctor {}", "doctor {} --json")),
+    Target("xspace", _profiles, _any_page("host0.xplane.pb"), made=made.profile),
+    Target("pages", _small, _all_pages, turns=20, made=made.profile),
     Target("counters", _counters, _commands("host0.xplane.pb", *_reports("counters", "timeline"))),
-    Target("diff", _profiles, _comparison),
-    Target(
-        "riegeli",
-        _records,
-        _commands("host0.xplane.riegeli", *_reports("overview", "ops", "timeline"), "doctor {}", "doctor {} --json"),
-    ),
-    Target(
-        "trace",
-        _traces,
-        _commands("host0.trace.json.gz", *_reports("overview", "ops", "timeline"), "doctor {}", "doctor {} --json"),
-    ),
-    Target("hlo", _protos, _commands("module_1.jit_step.hlo_proto.pb", *_reports("memory", "graph"))),
+    Target("diff", _small, _comparison, made=made.profile),
+    Target("riegeli", _records, _any_page("host0.xplane.riegeli"), made=made.riegeli),
+    Target("trace", _traces, _any_page("host0.trace.json.gz"), made=made.trace),
+    Target("hlo", made.modules, _commands("module_1.jit_step.hlo_proto.pb", *_of_modules()), made=made.module),
     Target(
         "hlo-text",
         _hlo_texts,
@@ -294,14 +355,16 @@ TARGETS = (
             f"{STEM}.txt", *_reports("graph"), *(f"report graph {{}} --format {form}" for form in ("hlo", "dot"))
         ),
     ),
-    Target("pprof", _arrays, _memory),
+    Target("pprof", _arrays, _memory, made=made.arrays),
     Target("texts", _texts, _commands(f"{STEM}-buffer-assignment.txt", *_reports("memory"), "{}")),
     Target(
         "archive",
         _archives,
         _commands(
-            "logs.tar.gz", "{}", "doctor {} --json", "report runs {} --format json", "report memory {} --format json"
+            *("logs.tar.gz", "{}", "doctor {} --json", "report runs {} --format json", "report runs {} --facts"),
+            *("report memory {} --format json", "report graph {} --format json", "report overview {} --format json"),
         ),
+        made=made.archive,
     ),
     Target("file", _files, _commands("what", "{}", "report overview {} --no-cache", "report memory {}")),
     Target("oom", _logs, _commands("train.log", "oom {}", "oom {} --json", "oom {} --md")),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fuzz import starved
 from tests.fuzz.targets import TARGETS
 from tests.fuzz.trial import Outcome, attempt
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE
@@ -91,6 +92,17 @@ def test_a_fault_at_any_read(name: str, tmp_path: Path) -> None:
         for fault in (refused, gone, other):
             outcome, _ = with_fault(at, fault, words)
             assert not outcome.is_fault, f"{fault.__name__} at read {at} of {calls}: {outcome}"
+
+
+def test_an_allocation_that_fails_in_the_compiled_core() -> None:
+    """In a process of its own, which a crash would end."""
+    pytest.importorskip("_testcapi", reason="this interpreter can't fail its allocators")
+    pytest.importorskip("tpuprof.parsers.formats.xspace.core._core", reason="the compiled core is not built")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz.starved", "300"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(done.stdout.removeprefix(starved.MARKER)) > 300
 
 
 def limited(most_bytes: int, *words: str, **env: str) -> subprocess.CompletedProcess[bytes]:

@@ -9,9 +9,10 @@ import json
 import re
 import resource
 import signal
+import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import FrameType
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE
@@ -49,10 +50,14 @@ class Outcome:
     Attributes:
         kind: ``read`` or ``refused``; else the promise that was broken.
         detail: what a person needs to see, on one line; empty where the promise was kept.
+        seconds: of the processor that it took.
+        grown: bytes that the process grew by at most while it took place.
     """
 
     kind: str
     detail: str = ""
+    seconds: float = field(default=0.0, compare=False)
+    grown: int = field(default=0, compare=False)
 
     @property
     def is_fault(self) -> bool:
@@ -67,9 +72,31 @@ def attempt(arguments: Sequence[str]) -> Outcome:
     exception leaves it; a refusal is a sentence on standard error, with nothing on standard output; what is printed has
     no control characters, and JSON is JSON.
     """
+    before, began = _memory(begins=True), time.process_time()
+    outcome = _attempted(arguments)
+    grown, seconds = _memory() - before, time.process_time() - began
+    if not outcome.is_fault and grown > GREEDY_BYTES:
+        outcome = Outcome("greedy", f"{grown >> 20} MB in {seconds:.1f} s")
+    return replace(outcome, seconds=seconds, grown=max(grown, 0))
+
+
+def _memory(begins: bool = False) -> int:
+    """Bytes that this process had at most since a trial began, or has now, where one `begins`.
+
+    Where the system does not say, it is what it had at most at any time.
+    """
+    try:
+        if begins:
+            with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
+                file.write("5")  # the peak is what there is now
+        with open("/proc/self/status", encoding="ascii") as file:
+            return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM:"))
+    except (OSError, StopIteration):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1 << 10)
+
+
+def _attempted(arguments: Sequence[str]) -> Outcome:
     out, errors = io.TextIOWrapper(io.BytesIO(), "utf-8", newline=""), io.StringIO()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    began = time.monotonic()
     try:
         with _limited(SECONDS), contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
             code = main(list(arguments))
@@ -80,9 +107,6 @@ def attempt(arguments: Sequence[str]) -> Outcome:
     finally:
         gc.enable()
     out.flush()
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
-    if grown > GREEDY_BYTES:
-        return Outcome("greedy", f"{grown >> 20} MB in {time.monotonic() - began:.1f} s")
     buffer = out.buffer
     assert isinstance(buffer, io.BytesIO)
     if buffer.getvalue() and any(

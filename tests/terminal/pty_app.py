@@ -22,7 +22,7 @@ import pyte
 DEADLINE_SECONDS = 60.0
 """Only a hang takes this long; no test measures time."""
 
-START = "import sys; from tpuprof.tui.cli.main import main; sys.exit(main(sys.argv[1:]))"
+START = "import sys; from tpuprof.tui.__main__ import run; sys.exit(run())"
 _ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
 _ANSWER_SECONDS = 3.0
 _QUIET_SECONDS = 0.2 if Path("/proc/self/task").exists() else 0.5

@@ -59,8 +59,10 @@ def test_a_signal_at_any_moment_leaves_the_terminal_as_it_was(seed: int) -> None
         while (rest := end - time.monotonic()) > 0:
             app.read(rest)
         os.kill(app.process, number)
-        assert abs(app.wait_for_exit()) in (number, 128 + number)
+        code = app.wait_for_exit()
+        assert abs(code) in (number, 128 + number)
         assert app.is_restored, app.written
+        assert LEAVES_SCREEN not in app.written or signal.Signals(number).name.encode() in app.written
 
 
 WITHOUT_ERRORS = {
@@ -83,6 +85,41 @@ def test_an_app_without_standard_error_draws_and_ends(
     assert not errors.exists() or not errors.read_bytes()
 
 
+ENDS = {
+    "an error while it ends": (
+        "def broken(self): raise AssertionError('late')\nMainScreen._on_unmount = broken\n",
+        b"AssertionError: late",
+    ),
+    "an error that can show itself": (
+        "class Own(Exception):\n    def __rich__(self): return ''\n"
+        "def broken(self, key): raise Own('own')\nMainScreen.act = broken\n",
+        b"Own: own",
+    ),
+    "an error in a thread": (
+        "from tpuprof.tui.app import app\ndef broken(self, key):\n"
+        "    self.run_worker(lambda: 1 / 0, thread=True)\nMainScreen.act = broken\n",
+        b"ZeroDivisionError",
+    ),
+    "its loop is cancelled": (
+        "import asyncio\ndef broken(self, key):\n"
+        "    [task.cancel() for task in asyncio.all_tasks()]\nMainScreen.act = broken\n",
+        b"nothing says why",
+    ),
+}
+"""How an app may end by itself, and what it says then."""
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_an_app_that_ends_by_itself_says_why(how: str) -> None:
+    code, said = ENDS[how]
+    program = f"import sys\nfrom tpuprof.tui.app.app import MainScreen\n{code}{START}"
+    with PtyApp("demo", width=80, height=24, program=(sys.executable, "-c", program)) as app:
+        app.wait_for(lambda at: "Top ops" in at.text and "dot_general" in at.text)
+        app.press("jq" if "thread" in how else "q" if "ends" in how else "j")
+        assert app.wait_for_exit() == 1
+        assert app.is_restored and said in app.written and b"Please report it" in app.written
+
+
 STUCK = """
 import os, sys, time
 from tpuprof.tui.app.app import MainScreen
@@ -102,7 +139,7 @@ def test_a_signal_ends_an_app_whose_screen_hangs() -> None:
         app.wait_for(lambda at: b"hangs now" in at.written)
         os.kill(app.process, signal.SIGTERM)
         assert app.wait_for_exit() == 128 + signal.SIGTERM
-        assert app.is_restored
+        assert app.is_restored and b"ended by SIGTERM" in app.written
 
 
 def test_a_pattern_that_never_ends_leaves_the_keys_alive() -> None:
@@ -158,7 +195,10 @@ def test_an_error_in_the_program_is_told_without_secrets() -> None:
         app.press("j")
         assert app.wait_for_exit() == 1
         assert app.is_restored
-        for words in (b"Traceback (most recent call last)", b"in broken", b"AssertionError: http://127.0.0.1:9/host"):
+        for words in (
+            *(b"Traceback (most recent call last)", b"in broken", b"AssertionError: http://127.0.0.1:9/host"),
+            b"Please report it",
+        ):
             assert words in app.written
         assert b"hunter2" not in app.written and b"\x1b[31m" not in app.written
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import sys
 from functools import partial
 
@@ -18,6 +20,8 @@ def run_app(path: str, *, options: AppOptions) -> int:
         traceback is on standard error then.
     """
     draw_on_standard_output()
+    with contextlib.suppress(OSError, ValueError):  # a crash in compiled code says where it was
+        faulthandler.enable(2)
     terminal = settle_terminal(options.color, options.ascii, options.mouse, options.custom)
     from tpuprof.tui.app.app import TpuprofApp  # noqa: PLC0415 - Textual
 

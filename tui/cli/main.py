@@ -18,6 +18,7 @@ from tpuprof.parsers.base.urls import masked
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.common import note
 from tpuprof.tui.cli.table import COMMANDS, VERSION, WITHOUT_WORD
+from tpuprof.tui.terminal.ending import PLEASE_REPORT, say
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -48,6 +49,12 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         return _fail(arguments, f"The system refused: {reason}.", f"{PROGRAM} --debug ...", EXIT_UNREADABLE)
+
+
+def failed() -> int:
+    """Says which error in this program just ended it, without secrets, and how to report it; the exit code."""
+    say(f"{_traceback(sys.argv)}{PLEASE_REPORT}\n")
+    return 1
 
 
 def _open_closed_streams() -> None:
@@ -82,10 +89,15 @@ def _run(arguments: Sequence[str]) -> int:
 def _fail(arguments: Sequence[str], sentence: str, hint: str, exit_code: int) -> int:
     """Says what went wrong on standard error, with the traceback where `--debug` asks for it, and without secrets."""
     if "--debug" in arguments:
-        import traceback  # noqa: PLC0415
-
-        sys.stderr.write(masked(traceback.format_exc(), arguments))
+        sys.stderr.write(_traceback(arguments))
     note(masked(sentence, arguments))
     if hint:
         note(masked(f"try: {hint}", arguments))
     return exit_code
+
+
+def _traceback(arguments: Sequence[str]) -> str:
+    """Where the error that is being handled came from, without secrets of the arguments."""
+    import traceback  # noqa: PLC0415
+
+    return masked(traceback.format_exc(), arguments)

@@ -13,6 +13,7 @@ from tpuprof.tui.cli.common import columns
 from tpuprof.tui.report import output
 from tpuprof.tui.report.output import Produce
 from tpuprof.tui.report.page import TextLook
+from tpuprof.tui.terminal.custom import config_path
 from tpuprof.tui.terminal.detect import detect
 
 PIPE_WIDTH = 110  # cells of a text report where neither `--width`, a terminal nor COLUMNS says: room for every column
@@ -34,15 +35,16 @@ def write_report(args: argparse.Namespace, report: str | Iterable[str] | Produce
         output.stream_file(file, produce, compressed)
 
 
-def check_output(args: argparse.Namespace, *logdirs: Logdir, inputs: Iterable[str] = ()) -> None:
+def check_output(args: argparse.Namespace, *logdirs: Logdir, inputs: Iterable[str | int] = ()) -> None:
     """Sees, before any work, that the report may be written to where it was asked for.
 
     Args:
-        inputs: files that are read beside the logdirs' profiles.
+        inputs: files that are read beside the logdirs' profiles and the user's settings: paths, or open descriptors.
     """
     file = output_file(args)
+    read = (config_path(os.environ), *inputs)
     for logdir in logdirs if file is not None else ():
-        output.check_output(file or "", logdir, inputs)
+        output.check_output(file or "", logdir, read)
 
 
 def report_look(args: argparse.Namespace) -> TextLook:

@@ -64,14 +64,14 @@ def stream_stdout(produce: Produce) -> None:
         out.flush()
 
 
-def check_output(path: str, logdir: Logdir, inputs: Iterable[str] = ()) -> None:
+def check_output(path: str, logdir: Logdir, inputs: Iterable[str | int] = ()) -> None:
     """Sees, before any work, that `path` may be written: it is nothing that is read, and lies in no folder of a run.
 
     Such is ``plugins/profile`` with all below it, and each folder that the report's own profiles lie in. A folder that
     happens to hold other profiles, such as the current one, takes a report as it takes any file.
 
     Args:
-        inputs: files that are read beside the logdir's profiles, whatever they are called.
+        inputs: files that are read beside the logdir's profiles, whatever they are called; paths, or open descriptors.
 
     Raises:
         ProfileError: it may not; exit code 2.
@@ -99,13 +99,13 @@ def check_output(path: str, logdir: Logdir, inputs: Iterable[str] = ()) -> None:
     raise ProfileError("output", sentence, hint, EXIT_USAGE)
 
 
-def _is_one_of(target: str, paths: Iterable[str]) -> bool:
+def _is_one_of(target: str, paths: Iterable[str | int]) -> bool:
     """Whether a file is one of some others, whatever names or links lead to it."""
     try:
         file = os.stat(target)
     except OSError:
         return False  # there is none yet
-    for path in paths:
+    for path in paths if stat.S_ISREG(file.st_mode) else ():
         with contextlib.suppress(OSError, ValueError):
             if os.path.samestat(file, os.stat(path)):
                 return True

@@ -23,14 +23,24 @@ def yank_file() -> Path:
 
 
 def write_yank_file(text: str) -> str:
-    """Writes the text to the file, for this user's eyes; returns its path, or why it could not be written."""
+    """Writes the text to the file, for this user's eyes; returns its path, or why it could not be written.
+
+    Whatever has the file's name is replaced in one move: a link or a pipe there is not written into.
+    """
     path = yank_file()
+    if not path.is_absolute():
+        return "not to a file (there is no home folder)"
+    partial = path.with_name(f"{FILE_NAME}.{os.urandom(8).hex()}.part")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, _FOR_ME)
-        with open(descriptor, "w", encoding="utf-8") as file:
-            os.fchmod(descriptor, _FOR_ME)  # one of an earlier version may be there
-            file.write(text + "\n")
+        try:
+            descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FOR_ME)
+            with open(descriptor, "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+            os.replace(partial, path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
     except OSError as error:
         return f"not to a file ({error.strerror})"
     return str(path)

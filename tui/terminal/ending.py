@@ -1,4 +1,4 @@
-"""Ends the screen by a signal, whatever its thread is doing, and leaves the terminal as it was.
+"""Ends the screen by a signal, whatever its thread is doing, leaves the terminal as it was, and says why it ended.
 
 A terminal that is gone counts as SIGHUP, which the system sends to those alone that it controls. Textual would read
 nothing from it for ever.
@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from threading import Event, Thread
 from typing import Any
 
+_STDERR = 2  # its descriptor
 GRACE_SECONDS = 2.0  # the screen has so long to leave by itself
 _NAMES = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGXCPU", "SIGALRM", "SIGUSR1", "SIGUSR2")
 ENDING = tuple(signal.Signals[name] for name in _NAMES)  # the signals that end the app
@@ -25,6 +26,23 @@ _LEAVE = (
     b"\x1b[?2026l\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?2048l\x1b[<u"
     b"\x1b[?1049l\x1b[?7h\x1b[?25h"
 )
+
+
+PLEASE_REPORT = """This is an error in tpuprof-tui. Please report it: the lines above, the keys before it,
+and what tpuprof-tui doctor prints; the file that it read, if you may share that."""
+
+NO_REASON = "The screen ended by itself, and nothing says why.\n"
+
+
+def by_signal(number: int) -> str:
+    """The sentence on a signal that ended the app."""
+    return f"tpuprof-tui was ended by {signal.Signals(number).name}.\n"
+
+
+def say(text: str) -> None:
+    """Writes to standard error at once, whatever Python's stream is now; nobody may be there to read it."""
+    with contextlib.suppress(OSError):
+        os.write(_STDERR, text.encode("utf-8", "backslashreplace"))
 
 
 @contextlib.contextmanager
@@ -45,6 +63,7 @@ def ended_by_signals(leave: Callable[[int], None]) -> Iterator[None]:
         leave(128 + number)
         if not ended.wait(GRACE_SECONDS):
             _restore(terminal, before)
+            say(by_signal(number))
             os._exit(128 + number)
 
     watcher = Thread(target=watch, name="signals", daemon=True)

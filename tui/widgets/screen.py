@@ -19,7 +19,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
-from rich.text import Text
 from textual import work
 from textual.app import App, ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
@@ -33,7 +32,14 @@ from tpuprof.parsers.base.urls import masked
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.terminal.clipboard import load_tmux_buffer, write_yank_file
 from tpuprof.tui.terminal.detect import Terminal
-from tpuprof.tui.terminal.ending import GRACE_SECONDS, ended_by_signals
+from tpuprof.tui.terminal.ending import (
+    GRACE_SECONDS,
+    NO_REASON,
+    PLEASE_REPORT,
+    by_signal,
+    ended_by_signals,
+    say,
+)
 from tpuprof.tui.terminal.theme import AnyLine, palette
 from tpuprof.tui.widgets import chrome
 from tpuprof.tui.widgets.asking import LineEditor, PromptPopup
@@ -61,6 +67,8 @@ class ScreenApp(App[Any]):
         self.look = ScreenLook.of(terminal)
         self.environ = os.environ if environ is None else environ
         self._loop_there: Future[asyncio.AbstractEventLoop] = Future()
+        self._errors: list[str] = []
+        self._signal: int | None = None
 
     def on_mount(self) -> None:
         """Draws everything when the app comes back from the background."""
@@ -69,18 +77,34 @@ class ScreenApp(App[Any]):
         self._loop_there.set_result(asyncio.get_running_loop())
 
     def show(self, mouse: bool) -> int:
-        """Shows the screen until the user leaves (0), a signal ends it (128 and its number) or an error does (1)."""
+        """Shows the screen until the user leaves (0), a signal ends it (128 and its number) or an error does (1).
+
+        Whatever ends it but the user is said on standard error.
+        """
         with ended_by_signals(self._leave):
             self.run(mouse=mouse)
-        return self.return_code or 0
+        code = self.return_code or 0
+        if self._exception is not None and not self._errors:  # one that knows how to show itself
+            self._take_error("".join(traceback.format_exception(self._exception)))
+        if self._errors or not self._exit:
+            say(f"{''.join(self._errors) or NO_REASON}{PLEASE_REPORT}\n")
+            return code or 1
+        if self._signal is not None:
+            say(by_signal(self._signal))
+        return code
 
     def _fatal_error(self) -> None:
-        """Ends the app after an error in this program, with a traceback that holds no secrets: Textual's has locals."""
-        lines = masked(traceback.format_exc(), sys.argv).splitlines()
-        self.panic(Text("\n".join(map(printable, lines)), no_wrap=True, overflow="ignore"))
+        """Ends the app after an error in this program; what it was is said when the terminal is as it was."""
+        self._take_error(traceback.format_exc())
+        self.panic()
+
+    def _take_error(self, said: str) -> None:
+        """Keeps a traceback, without secrets: Textual's has locals. More than one may come while the app ends."""
+        self._errors.append("".join(f"{printable(line)}\n" for line in masked(said, sys.argv).splitlines()))
 
     def _leave(self, exit_code: int) -> None:
         """Ends the app from another thread, once it runs; one that never will is ended without it."""
+        self._signal = exit_code - 128
         with contextlib.suppress(FutureTimeout, RuntimeError):  # the loop may have ended just now
             loop = self._loop_there.result(GRACE_SECONDS)
             loop.call_soon_threadsafe(partial(self.exit, return_code=exit_code))

@@ -16,6 +16,7 @@ import os
 import time
 from collections.abc import Callable
 
+from tpuprof.parsers.base.cache import is_unwritable
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
@@ -166,14 +167,26 @@ class _Fetch:
         name = f"{self._key}-{original.key}"
         if (known := self._known(name, original)) is not None:
             return known
-        if not self.store.make_room(original.size or 0, name):  # it is larger than the cache
-            descriptor = self.store.nameless()
-            try:
-                self._download(original, descriptor, resumes=False)
-            except BaseException:
-                os.close(descriptor)
+        try:
+            if self.store.make_room(original.size or 0, name):
+                return self._kept(original, name)
+        except OSError as error:
+            if not is_unwritable(error):
                 raise
-            return descriptor
+        return self._for_now(original)
+
+    def _for_now(self, original: _Original) -> int:
+        """A copy that is not kept: it is larger than the cache, or that can't be written."""
+        descriptor = self.store.nameless()
+        try:
+            self._download(original, descriptor, resumes=False)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def _kept(self, original: _Original, name: str) -> int:
+        """A copy of that name."""
         with self.store.begun(name, self._poll) as (partial, descriptor):
             if (known := self._known(name, original)) is not None:  # another process may have been quicker
                 return known

@@ -81,7 +81,7 @@ class Store(CacheFolder):
         return [copy for copy in self.entries() if copy.name.startswith(key) and _COPY_NAME.fullmatch(copy.name)]
 
     def use(self, name: str, size: int | None = None, compared: bool = False) -> int | None:
-        """Opens a copy and locks it against removal; None where it is not there, or not of that size.
+        """Opens a copy and locks it against removal; None where it is not there, not of that size, or no file of ours.
 
         Args:
             compared: it was like its original just now.
@@ -89,6 +89,9 @@ class Store(CacheFolder):
         try:
             descriptor = self.open(name)
         except FileNotFoundError:
+            return None
+        except OSError:
+            self.remove(name)
             return None
         if size is not None and os.fstat(descriptor).st_size != size:
             os.close(descriptor)

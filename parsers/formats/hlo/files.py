@@ -195,11 +195,21 @@ def _in_folder(path: str) -> tuple[HloFile, ...]:
     return tuple(sorted(chosen, key=lambda file: natural_key(os.path.basename(file.path))))
 
 
-def module_files(folder: str) -> list[str]:
-    """The paths of all files in a folder that are named like HLO modules or the texts of a dump, of any stage."""
-    with os.scandir(folder) as entries:
-        named = [entry.path for entry in itertools.islice(entries, _MOST_ENTRIES) if _is_of_module(entry.name)]
-    return named
+def module_files(path: str) -> list[str]:
+    """The paths of all files that may be read for the modules at a path.
+
+    Those of a folder are all that are named like HLO modules or the texts of a dump, of any stage; those of one file of
+    a dump are that and all others of its module beside it. Empty where the path leads nowhere.
+    """
+    folder, name = (path, "") if os.path.isdir(path) else os.path.split(path)
+    dumped, text = _DUMPED.fullmatch(name), _LAST_STAGE.fullmatch(name)
+    begin = f"{dumped[1]}.{dumped[2]}" if dumped else text[1] if text else name
+    try:
+        with os.scandir(folder or ".") as entries:
+            names = [entry.name for entry in itertools.islice(entries, _MOST_ENTRIES) if _is_of_module(entry.name)]
+    except (OSError, ValueError):
+        return []
+    return [os.path.join(folder, name) for name in names if name.startswith(begin)]
 
 
 def _is_of_module(name: str) -> bool:

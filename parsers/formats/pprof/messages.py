@@ -8,7 +8,8 @@ one table, which a writer puts at the end as a rule: of a file that is cut, the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
+from itertools import chain
 from typing import TypeVar
 
 from tpuprof.parsers.base.budget import Budget
@@ -109,12 +110,11 @@ def read_messages(source: ByteSource, name: str, budget: Budget | None = None) -
     reader = _Reader(texts, budget)
     functions = dict(map(reader.function, parts[_FUNCTION]))
     locations = dict(reader.location(body, functions) for body in parts[_LOCATION])
-    stack_of = cache(lambda packed: tuple(frame for number in packed for frame in locations.get(number, (_LOST,))))
+    stack_of = cache(partial(_stack, locations, budget))
     samples, frames = [], 0
     for body in parts[_SAMPLE]:
         sample = reader.sample(body, stack_of)
         frames += len(sample.stack)
-        budget.takes(0, 0, steps=len(sample.stack))
         if frames > MOST_FRAMES:
             raise _too_large(name, f"its stacks have more than {MOST_FRAMES:,} frames")
         samples.append(sample)
@@ -127,6 +127,14 @@ def read_messages(source: ByteSource, name: str, budget: Budget | None = None) -
 
 _LOST = Frame("", "", 0)
 """Stands for a location that the file does not have."""
+
+
+def _stack(locations: dict[int, tuple[Frame, ...]], budget: Budget, places: tuple[int, ...]) -> tuple[Frame, ...]:
+    """The frames of a stack; a location stands for several where functions are inlined."""
+    parts = [locations.get(number, (_LOST,)) for number in places]
+    count = sum(map(len, parts))
+    budget.takes(count, _NUMBER, steps=count)
+    return tuple(chain.from_iterable(parts))
 
 
 def _parts(source: ByteSource, name: str, budget: Budget) -> tuple[dict[int, list[bytes]], list[str]]:
@@ -191,6 +199,7 @@ class _Reader:
             if (field, wire) == (1, VARINT):
                 number = varint(payload, signed=False)
             elif (field, wire) == (4, LEN):
+                self._budget.takes(1, _MESSAGE, steps=1)
                 line = _numbers(payload)
                 name, file = functions.get(line.get(1, 0), ("", ""))
                 frames.append(Frame(name, file, max(0, line.get(2, 0))))

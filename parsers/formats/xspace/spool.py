@@ -6,8 +6,8 @@ import os
 from bisect import bisect_right
 from collections.abc import Sequence
 
+from tpuprof.parsers.base.cache import CacheFolder
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.base.folders import cache_folder
 from tpuprof.parsers.base.text import printable
 
 IN_MEMORY = 32 << 20
@@ -35,7 +35,7 @@ class Spool:
             try:
                 self._write(data)
             except OSError as error:
-                sentence = f"The inflated profile can't be kept in {printable(_folder())}: {error.strerror}."
+                sentence = f"The inflated profile can't be kept in {printable(_kept().folder)}: {error.strerror}."
                 raise ProfileError(
                     "disk_full", sentence, "free some room, or set XDG_CACHE_HOME to a folder on a larger disk"
                 ) from error
@@ -44,11 +44,7 @@ class Spool:
 
     def _write(self, data: bytes | bytearray) -> None:
         if self._descriptor < 0:
-            import tempfile  # noqa: PLC0415 - for large profiles alone
-
-            descriptor, path = tempfile.mkstemp(".part", "inflated-", _folder())
-            os.unlink(path)
-            self._descriptor = descriptor
+            self._descriptor = _kept().nameless()
             self._write_at(self._bytes, 0)
             self._bytes = bytearray()
         self._write_at(data, self.size)
@@ -93,16 +89,9 @@ class Spool:
         self.close()
 
 
-def _folder() -> str:
-    """Where the file without a name lies: below the cache folder, or with temporary files where that can't be."""
-    folder = os.path.join(cache_folder(), "inflated")
-    try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-    except OSError:
-        import tempfile  # noqa: PLC0415 - where there is no cache folder
-
-        return tempfile.gettempdir()
-    return folder
+def _kept() -> CacheFolder:
+    """Where the files without names lie: none stays, so none needs a bound."""
+    return CacheFolder("inflated", 0)
 
 
 class SpoolSource:

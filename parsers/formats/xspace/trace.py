@@ -50,7 +50,7 @@ _CHUNK = {"c": 1 << 19, "numpy": 4 << 20}
 HEAD = 1 << 12
 """How many bytes of a line it reads for the line's name."""
 
-_PLANE_BYTES, _LINE_BYTES = 2500, 800  # what objects of these take, about
+_PLANE_BYTES, _LINE_BYTES, _ENTRY_BYTES = 2500, 8000, 130  # what these take, about, with what pages make of them
 _IMPLAUSIBLE = 1 << 36
 
 _LEAST_EVENT = 16
@@ -231,7 +231,7 @@ class Plane:
         broken_at: file offset at which the plane becomes unreadable, or -1.
     """
 
-    def __init__(self, source: ByteSource, index: int, begin: int, end: int, budget: Budget | None = None) -> None:
+    def __init__(self, source: ByteSource, index: int, begin: int, end: int, budget: Budget) -> None:
         self.source = source
         self.index = index
         self.begin = begin
@@ -246,13 +246,13 @@ class Plane:
         for window in windows(source, begin, self.end):
             is_len = window.wire == LEN
             of_lines = np.flatnonzero(is_len & (window.number == 3)).tolist()
-            if budget is not None:
-                budget.takes(len(of_lines), _LINE_BYTES)
+            budget.takes(len(of_lines), _LINE_BYTES)
             for field_index in of_lines:
                 lines.append(Line(self, int(window.begin[field_index]), int(window.end[field_index])))
             for field, spans in self._entries.items():
                 chosen = is_len & (window.number == field)
-                if chosen.any():
+                if count := int(np.count_nonzero(chosen)):
+                    budget.takes(count, _ENTRY_BYTES)
                     spans.append((window.begin[chosen], window.end[chosen]))
             for field_index in np.flatnonzero(window.number <= 2).tolist():
                 if window.number[field_index] == 1 and window.wire[field_index] == VARINT:
@@ -493,10 +493,9 @@ class Trace:
 
     def keep(self, is_wanted: Callable[[Plane], bool]) -> None:
         """Leaves the other planes out from now on: an empty one without a name stands in the place of each."""
-        self.planes = tuple(
-            plane if is_wanted(plane) else Plane(self.source, plane.index, plane.begin, plane.begin)
-            for plane in self.planes
-        )
+        source, none = self.source, Budget(0, self.source.name)
+        empty = ((plane, Plane(source, plane.index, plane.begin, plane.begin, none)) for plane in self.planes)
+        self.planes = tuple(plane if is_wanted(plane) else instead for plane, instead in empty)
 
     def plane(self, name: str) -> Plane | None:
         """The first plane with this name."""

@@ -115,6 +115,8 @@ def growth_of(hlo: HloModule, memory: SpaceMemory) -> Growth | str:
         )
     growths = [_growth(axes, hlo, memory, candidate, given) for candidate in candidates]
     sizes = [int(memory.live_ranges.size_bytes[growth.rows].sum()) for growth in growths]
+    if max(sizes) <= 0:
+        return "Nothing that lies in HBM grows with a leading dimension of the arguments."
     order = sorted(range(len(growths)), key=lambda number: -sizes[number])
     likely = [number for number in order if sizes[number] > _MUCH_LESS * sizes[order[0]]]
     leading = [number for number in likely if len(growths[number].inputs) == max(len(g.inputs) for g in growths)]

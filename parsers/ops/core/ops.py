@@ -205,7 +205,7 @@ def _join(lines: Sequence[_LineOps]) -> _LineOps:
         none = no_ints()
         return _LineOps(none, none, none, none, none, none, none, none, {})
     shift = np.cumsum([0, *(len(line.start_ps) for line in lines)])
-    return _LineOps(
+    joined = _LineOps(
         metadata_id=np.concatenate([line.metadata_id for line in lines]),
         start_ps=np.concatenate([line.start_ps for line in lines]),
         end_ps=np.concatenate([line.end_ps for line in lines]),
@@ -220,6 +220,26 @@ def _join(lines: Sequence[_LineOps]) -> _LineOps:
             name: np.concatenate([line.stat_sums.get(name, np.full(len(line.start_ps), np.nan)) for line in lines])
             for name in dict.fromkeys(name for line in lines for name in line.stat_sums)
         },
+    )
+    order = nesting_order(joined.start_ps, joined.end_ps)
+    return joined if order is None else _sorted(joined, order)
+
+
+def _sorted(ops: _LineOps, order: NDArray[np.intp]) -> _LineOps:
+    """Events in this order."""
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    reduced = np.argsort(place[ops.all_reduce])
+    return _LineOps(
+        metadata_id=ops.metadata_id[order],
+        start_ps=ops.start_ps[order],
+        end_ps=ops.end_ps[order],
+        own_start_ps=ops.own_start_ps[order],
+        own_end_ps=ops.own_end_ps[order],
+        self_ps=ops.self_ps[order],
+        all_reduce=place[ops.all_reduce][reduced],
+        all_reduce_id=ops.all_reduce_id[reduced],
+        stat_sums={name: values[order] for name, values in ops.stat_sums.items()},
     )
 
 

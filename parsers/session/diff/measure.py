@@ -27,7 +27,7 @@ from tpuprof.parsers.hosts.op_summary import of_core
 from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST, HostSummary, needed_bytes, summarise
 from tpuprof.parsers.ops.core.sums import CoreSums
-from tpuprof.parsers.ops.device import device_ordinal
+from tpuprof.parsers.ops.device import device_ordinal, tensor_cores
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.session.diff.noise import MOST_BATCHES, Bounds, MeanEstimate, estimate, within
@@ -242,18 +242,23 @@ class StepsSummary(HostSummary):
 
 
 def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, threads: int) -> StepsSummary:
-    cores: dict[str, tuple[Int64s, tuple[OpKey, ...], OpSteps]] = {}
+    read: dict[int, tuple[Int64s, tuple[OpKey, ...], OpSteps]] = {}  # by the plane's place in the file
 
     def take(plane: Plane, steps: CoreSteps, sums: CoreSums) -> None:
         of = sums.cells
         ops = OpSteps(*map(_narrow, (of.row, of.step, of.self_ps, of.count)))
-        cores[core_label(file.host, device_ordinal(plane))] = steps.start_ps, _keys(sums.table), ops
+        read[plane.index] = steps.start_ps, _keys(sums.table), ops
 
     summary = summarise(trace, file.host, on_chunk, threads, OfCore(None, take))
     number = {key: row for row, key in enumerate(_keys(summary.table))}
+    planes = tensor_cores(trace)
+    names = [core_label(file.host, device_ordinal(plane)) for plane in planes]
+    cores = [read[plane.index] for plane in planes]
+    grid = summary.steps
+    places = [] if grid is None else grid.cores_among(names, [own_start for own_start, _, _ in cores])
     op_steps = []
-    for name, start in _starts(summary.steps):
-        own_start, keys, ops = cores.pop(name)
+    for core, start in zip(places, [] if grid is None else grid.core_start_ps, strict=True):
+        own_start, keys, ops = cores[core]
         rows = _narrow(np.array([number[key] for key in keys], np.int64))
         op_steps.append(_renumbered(ops, positions(own_start, start), rows))
     known = {field.name: getattr(summary, field.name) for field in fields(summary)}
@@ -262,11 +267,6 @@ def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, thre
 
 STEPS_OF_HOST = Reduction("steps", StepsSummary, needed_bytes, _reduce, tables=("table",), includes=SUMMARY_OF_HOST)
 """What all pages need of a host, and its ops by step."""
-
-
-def _starts(grid: AlignedSteps | None) -> list[tuple[str, Int64s]]:
-    """The cores that have a host's steps, and when each begins them."""
-    return [] if grid is None else list(zip(grid.core_names, grid.core_start_ps, strict=True))
 
 
 def _renumbered(ops: OpSteps, steps: Int64s, rows: NDArray[np.signedinteger]) -> OpSteps:

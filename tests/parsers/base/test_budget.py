@@ -46,6 +46,9 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.formats.xspace.riegeli import merge
 from tpuprof.parsers.formats.xspace.chrome import translate
 from tpuprof.parsers.files.archives import unpacked
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.session.pages import OVERVIEW
+from tpuprof.parsers.session.session import Session
 kind, path = sys.argv[1:]
 def most():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
@@ -57,8 +60,11 @@ try:
         read_hlo_file(find_hlo_files(path)[0])
     elif kind == "archive":
         unpacked(path)
+    elif kind == "overview":
+        Session(open_logdir(path).find_run(None)).page(OVERVIEW)
     else:
         for plane in Trace.open(path).planes:
+            plane.event_metadata, plane.stat_metadata
             for line in plane.lines:
                 line.events()
 except ProfileError as error:
@@ -86,6 +92,13 @@ def pprof_of_frames() -> bytes:
     return gzip.compress(head + _field(2, _field(1, b"\x01" * 1_000_000)) * 3)
 
 
+def pprof_of_lines() -> bytes:
+    """Stacks of a location with many lines, each of which is a frame."""
+    head = _field(1, b"\x08\x01\x10\x02") + _field(6, b"") + _field(6, b"space") + _field(6, b"bytes")
+    location = _field(4, b"\x08\x01" + _field(4, b"") * 20_000)
+    return gzip.compress(head + location + _field(2, _field(1, b"\x01" * 300_000)))
+
+
 def hlo_of_instructions() -> bytes:
     """A module with as many empty instructions as there is room for."""
     return gzip.compress(_field(1, _field(3, _field(2, b"") * 900_000)))
@@ -97,6 +110,17 @@ def gzip_of_planes() -> bytes:
 
 def gzip_of_lines() -> bytes:
     return gzip.compress(_field(1, _field(2, b"/device:TPU:0") + _field(3, b"") * 4_000_000))
+
+
+def gzip_of_metadata() -> bytes:
+    return gzip.compress(_field(1, _field(2, b"/device:TPU:0") + _field(4, b"") * 4_000_000))
+
+
+def gzip_of_threads() -> bytes:
+    """A host's threads with one event each."""
+    event = _field(4, b"\x08\x01\x10\x01\x18\x05")
+    threads = (_field(3, b"\x08" + varint(number) + _field(2, b"t%d" % number) + event) for number in range(60_000))
+    return gzip.compress(_field(1, _field(2, b"/host:CPU") + b"".join(threads)))
 
 
 def trace_of_events() -> bytes:
@@ -195,9 +219,12 @@ WORST: dict[str, tuple[str, str, Callable[[], bytes]]] = {
     for kind, name, make in (
         ("pprof", "memory.prof", pprof_of_samples),
         ("pprof", "memory.prof", pprof_of_frames),
+        ("pprof", "memory.prof", pprof_of_lines),
         ("hlo", "m.hlo_proto.pb.gz", hlo_of_instructions),
         ("xspace", "host.xplane.pb.gz", gzip_of_planes),
         ("xspace", "host.xplane.pb.gz", gzip_of_lines),
+        ("xspace", "host.xplane.pb.gz", gzip_of_metadata),
+        ("overview", "host.xplane.pb.gz", gzip_of_threads),
         ("xspace", "host.trace.json.gz", trace_of_events),
         ("xspace", "host.trace.json.gz", trace_of_threads),
         ("xspace", "host.xplane.riegeli", riegeli_of_zeros),

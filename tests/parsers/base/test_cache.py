@@ -152,6 +152,24 @@ def test_a_file_is_continued_and_a_folder_begun_anew(cache: CacheFolder) -> None
         assert os.listdir(begun) == []
 
 
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_what_another_user_began_is_not_gone_on_with(
+    cache: CacheFolder, is_folder: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is it written into: who owns a file can change it later."""
+    cache.make()
+    theirs = Path(cache.place("name.part"))
+    if is_folder:
+        theirs.mkdir()
+    else:
+        theirs.write_bytes(b"theirs")
+    monkeypatch.setattr("os.getuid", lambda: os.stat(theirs).st_uid + 1)
+    with cache.begun("name", is_folder=is_folder) as (path, descriptor):
+        assert Path(path) != theirs
+        assert is_folder or not os.fstat(descriptor).st_size
+    assert names(cache) == (["name.part"] if is_folder else [])
+
+
 def test_without_a_home_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
@@ -161,4 +179,5 @@ def test_without_a_home_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.Monk
         cache.put("name", [b"a"])
     with pytest.raises(OSError, match="no home"):
         cache.make_room(1)
+    os.close(cache.nameless())  # it lies among temporary files instead
     assert list(tmp_path.iterdir()) == []

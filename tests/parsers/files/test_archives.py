@@ -16,6 +16,7 @@ import pytest
 
 from tests.parsers.files.layouts import hosts, names, put, refused
 from tests.support.files.dumps import DUMP
+from tpuprof.parsers.base.cache import CacheFolder
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE
 from tpuprof.parsers.base.folders import cache_folder
 from tpuprof.parsers.files import archives
@@ -296,6 +297,30 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypa
     assert archive.folder.startswith(str(tmp_path / "temporary")) and unpacked(path) == archive
     archives._for_now.cache_clear()  # as at the end of the process
     assert list((tmp_path / "temporary").iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["pipe", "loop"])
+def test_a_cache_folder_that_is_none_is_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    if kind == "pipe":
+        os.mkfifo(tmp_path / "cache")
+    else:
+        (tmp_path / "cache").symlink_to("cache")
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    archive = unpacked(zipped(tmp_path / "a.zip", {HOST: CONTENT}))
+    assert (Path(archive.folder) / HOST).read_bytes() == CONTENT
+
+
+def test_what_another_user_unpacked_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even where it can't be removed, as in a folder that all may write."""
+    path = zipped(tmp_path / "a.zip", {HOST: CONTENT})
+    theirs = Path(unpacked(path).folder) / HOST
+    theirs.write_bytes(b"theirs")
+    monkeypatch.setattr("os.getuid", lambda: os.stat(theirs).st_uid + 1)
+    monkeypatch.setattr(CacheFolder, "remove", lambda *_: False)
+    assert (Path(unpacked(path).folder) / HOST).read_bytes() == CONTENT
 
 
 def test_no_room_at_all_is_one_plain_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.demo.profile.hlo_module import Module
+from tests.parsers.memory.oom.read.texts import HBM
 from tests.support.build import host_bytes
 from tests.support.files.dumps import STEM, TEXTS, dumped
 from tests.support.files.pprof import written
@@ -72,6 +75,29 @@ def _arrays_of_an_error(folder: Path) -> tuple[list[str], Path]:
     return ["oom", str(log), "--arrays", str(arrays)], arrays
 
 
+def _text_beside(folder: Path) -> tuple[list[str], Path]:
+    dumped(folder / "dump", *TEXTS)
+    return ["report", "memory", str(folder / "dump" / f"{STEM}-buffer-assignment.txt")], folder / "dump" / f"{STEM}.txt"
+
+
+def _dump_of_an_error(folder: Path) -> tuple[list[str], Path]:
+    dumped(folder / "dump", *TEXTS)
+    (folder / "train.log").write_text(HBM.text())
+    return ["oom", str(folder / "train.log"), str(folder / "dump")], folder / "dump" / f"{STEM}-buffer-assignment.txt"
+
+
+def _dump_that_a_log_names(folder: Path) -> tuple[list[str], Path]:
+    dumped(folder / "dump", *TEXTS)
+    (folder / "train.log").write_text(f"XLA_FLAGS=--xla_dump_to={folder / 'dump'}\n{HBM.text()}")
+    return ["oom", str(folder / "train.log")], folder / "dump" / f"{STEM}-live-range.txt"
+
+
+def _settings(folder: Path) -> tuple[list[str], Path]:
+    file = folder / "settings.toml"
+    file.write_text('theme = "dark"\n')
+    return ["report", "overview", str(_profile(folder))], file
+
+
 MAKERS: dict[str, Callable[[Path], tuple[list[str], Path]]] = {
     "tar": lambda folder: _tar(folder, ".tar"),
     "tgz": lambda folder: _tar(folder, ".tgz"),
@@ -83,12 +109,19 @@ MAKERS: dict[str, Callable[[Path], tuple[list[str], Path]]] = {
     "arrays in a folder": _arrays_in_folder,
     "two arrays": _two_arrays,
     "arrays of an error": _arrays_of_an_error,
+    "text beside": _text_beside,
+    "dump of an error": _dump_of_an_error,
+    "dump that a log names": _dump_that_a_log_names,
+    "settings": _settings,
 }
 
 
 @pytest.mark.parametrize("way", ["itself", "symbolic link", "hard link"])
 @pytest.mark.parametrize("kind", MAKERS)
-def test_an_input_stays_as_it_is(kind: str, way: str, tmp_path: Path, call: Call) -> None:
+def test_an_input_stays_as_it_is(
+    kind: str, way: str, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TPUPROF_CONFIG", str(tmp_path / "settings.toml") if kind == "settings" else "")
     words, read = MAKERS[kind](tmp_path)
     out = read if way == "itself" else tmp_path / "elsewhere" / "report.txt"
     out.parent.mkdir(exist_ok=True)
@@ -100,3 +133,19 @@ def test_an_input_stays_as_it_is(kind: str, way: str, tmp_path: Path, call: Call
     sentence, hint = call.error(EXIT_USAGE, *words, "--output", out)
     assert "not written over it" in sentence and hint.endswith("give the report another name")
     assert content(tmp_path) == before
+
+
+def test_standard_input_stays_as_it_is(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(HBM.text())
+    with log.open() as opened:
+        command = [sys.executable, "-m", "tpuprof.tui", "oom", "-", "--output", str(log)]
+        done = subprocess.run(command, stdin=opened, capture_output=True, text=True, check=False)
+    assert done.returncode == EXIT_USAGE and "not written over it" in done.stderr
+    assert log.read_text() == HBM.text()
+
+
+def test_what_keys_mean_is_not_written_over_a_profile(tmp_path: Path, call: Call) -> None:
+    profile = _profile(tmp_path)
+    sentence, _ = call.error(EXIT_USAGE, "report", "ops", "--describe", "--output", profile)
+    assert "not written over it" in sentence and profile.read_bytes() == host_bytes()

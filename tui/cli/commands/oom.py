@@ -19,6 +19,7 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.folder_search import is_pprof_name, is_profile
 from tpuprof.parsers.files.logdir import Logdir
+from tpuprof.parsers.formats.hlo.files import module_files
 from tpuprof.parsers.memory.live_arrays import read_live_arrays
 from tpuprof.parsers.memory.oom.dumps import Dumped, read_dumps, with_dumps
 from tpuprof.parsers.memory.oom.model import OomLog
@@ -37,6 +38,7 @@ AT_ONCE_BYTES = 24_000_000
 PACKED_AT_ONCE_BYTES = 2_000_000  # and a compressed one up to this
 EVERY_SECONDS = 0.5  # how often the line that says how far reading is is drawn
 _GZIP = b"\x1f\x8b"
+_STDIN = 0  # its descriptor, whatever file it was redirected to
 Scan = Callable[[Callable[[int], None] | None, Callable[[], bool] | None], OomLog]
 """Reads logs, given what to tell the bytes read so far, and what says whether to stop."""
 
@@ -53,15 +55,14 @@ def run_oom(args: argparse.Namespace) -> int:
     given = sorted_files(args.files, args.arrays_file)
     args.arrays = None if given.arrays is None else read_live_arrays(given.arrays)
     args.file = (given.logs or given.dumps)[0]
-    inputs = [path for path in (*given.logs, *given.dumps, given.arrays) if path not in (None, STREAM)]
-    printing.check_output(args, Logdir(args.file, (), (), ()), inputs=inputs)
+    _check_output(args, given)
     is_shown = sys.stdout.isatty() and not common.wants_report(args)
     dumps = read_dumps(given.dumps)
     if STREAM in given.logs:
         logs = [_scan_stdin() if path == STREAM else _scan_file(path, None) for path in given.logs]
         log = _whole(given, logs, dumps)
         needs_keys = is_shown and log.reports and not sys.stdin.isatty()
-        return _finish(args, log, is_shown and (not needs_keys or _take_keys_from_terminal()))
+        return _finish(args, given, log, is_shown and (not needs_keys or _take_keys_from_terminal()))
     sizes = [_checked_size(path) for path in given.logs]
     size = None if None in sizes else sum(filter(None, sizes))
     scan = partial(_scan_all, given, dumps)
@@ -69,7 +70,15 @@ def run_oom(args: argparse.Namespace) -> int:
         return _screen(args, None, size, scan)
     with _reading_shown(shown_name(args.file), size) as on_progress:
         log = scan(on_progress)
-    return _finish(args, log, is_shown)
+    return _finish(args, given, log, is_shown)
+
+
+def _check_output(args: argparse.Namespace, given: OomFiles, named: Iterable[str] = ()) -> None:
+    """Sees that the report is written over nothing that is read; `named` are dumps that the logs name."""
+    logs = (_STDIN if path == STREAM else path for path in given.logs)
+    of_dumps = (file for dump in (*given.dumps, *named) for file in (dump, *module_files(os.path.expanduser(dump))))
+    inputs = (*logs, *of_dumps, *(() if given.arrays is None else (given.arrays,)))
+    printing.check_output(args, Logdir(args.file, (), (), ()), inputs=inputs)
 
 
 def _scan_all(
@@ -102,7 +111,7 @@ def _whole(given: OomFiles, logs: Sequence[OomLog], dumps: Sequence[Dumped]) -> 
     return replace(whole, notes=(*whole.notes, *notes))
 
 
-def _finish(args: argparse.Namespace, log: OomLog, is_shown: bool) -> int:
+def _finish(args: argparse.Namespace, given: OomFiles, log: OomLog, is_shown: bool) -> int:
     """Opens the screen, or writes the report."""
     if not log.reports:
         raise nothing_found(args.file, log)
@@ -111,6 +120,7 @@ def _finish(args: argparse.Namespace, log: OomLog, is_shown: bool) -> int:
         return _screen(args, log, 0)
     if not common.wants_report(args):
         note(f"{obstacle or 'No terminal to take keys from.'} Printing the report instead of opening the screen.")
+    _check_output(args, given, (folder for path in given.logs for folder in named_dumps(log.dumps, path)))
     report = command_named("oom").load_report()
     errors = report.read(log, args.file, shown_name(args.file), args.arrays)
     writer = report.writers[args.format or "text"]

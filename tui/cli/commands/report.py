@@ -34,6 +34,7 @@ def run_report(args: argparse.Namespace) -> int:
     if page is None:
         raise ProfileError("usage", f"There is no page {args.page}.", f"one of: {', '.join(PAGE_NAMES)}", EXIT_USAGE)
     if args.describe:
+        printing.check_output(args, Logdir(args.path, (), (), ()))
         return _describe(args, page)
     _check_options(args, page)
     args.path, config = common.existing(args.path), common.configured(args)
@@ -105,7 +106,7 @@ def _opened(path: str, page: Page) -> tuple[Logdir, list[str] | None]:
         if hlo.leads_to_hlo(path):
             if not page.takes_hlo:
                 raise hlo.without_allocators()
-            return hlo.open_hlo(path), hlo.files_beside(path)
+            return hlo.open_hlo(path), hlo.files_read(path)
     try:
         return open_logdir(path), None
     except ProfileError:

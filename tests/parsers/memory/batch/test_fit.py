@@ -78,6 +78,9 @@ def test_what_is_not_known_is_said() -> None:
     hlo = _module("jit_train_step")
     assert _fit_of(hlo, _memory(hlo, VMEM)).unknown.startswith("What lies in other memory")
     assert _fit_of(hlo, _memory(hlo, device=None)).unknown == "How much HBM the device has is not known."
+    memory = _memory(hlo)
+    nothing = replace(memory, live_ranges=replace(memory.live_ranges, size_bytes=0 * memory.live_ranges.size_bytes))
+    assert _fit_of(hlo, nothing).unknown.startswith("Nothing that lies in HBM grows")
     named = _renamed(
         _module("jit_train_step"), {b"batch['tokens']": b"params['a']", b"batch['targets']": b"params['b']"}
     )

@@ -1,0 +1,78 @@
+"""Calls the compiled core where one allocation fails: the first, then the second, until all are there.
+
+    python -m tests.fuzz.starved [CASES] [PATH_OF_MODULE]
+
+Each call either raises MemoryError or answers, or refuses its arguments; anything else, a crash above all, is a fault.
+Prints how many calls lacked one. It needs the interpreter's own test module, which fails its allocators.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from array import array
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from tests.parsers.formats.xspace.core import fuzz_core
+
+MARKER = "calls without one allocation:"
+MOST = 12
+"""No function of the core allocates so often: it builds a tuple of some numbers, or raises."""
+
+
+class Starved:
+    """The core, of which each function is called again and again, each time without another allocation.
+
+    Attributes:
+        failed: how many calls ended with MemoryError.
+    """
+
+    def __init__(self, core: ModuleType, nomemory: ModuleType) -> None:
+        self._core, self._nomemory = core, nomemory
+        self.failed = 0
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        function, starve, feed = getattr(self._core, name), self._nomemory.set_nomemory, self._nomemory.remove_mem_hooks
+
+        def call(*arguments: object) -> object:
+            kept = [array(given.typecode, given) if isinstance(given, array) else given for given in arguments]
+            for at in range(MOST):
+                given = tuple(array(each.typecode, each) if isinstance(each, array) else each for each in kept)
+                try:
+                    starve(at, at + 1)
+                    try:
+                        function(*given)
+                    finally:
+                        feed()
+                except MemoryError:
+                    self.failed += 1
+                except (ValueError, TypeError, BufferError):
+                    pass
+            return function(*arguments)
+
+        return call
+
+
+def run(core: ModuleType, cases: int, seed: int = 1) -> int:
+    """Runs so many cases of the core's fuzzer, each call of which is starved; how many lacked an allocation."""
+    import _testcapi  # type: ignore[import-not-found]
+
+    starved: Any = Starved(core, _testcapi)
+    fuzz_core.run(starved, cases, seed)
+    return int(starved.failed)
+
+
+def main() -> None:
+    """See the module's text."""
+    cases = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    if len(sys.argv) > 2:
+        core = fuzz_core.load(sys.argv[2])
+    else:
+        from tpuprof.parsers.formats.xspace.core import _core as core
+    print(MARKER, run(core, cases, random.Random(cases).randrange(1 << 30)))
+
+
+if __name__ == "__main__":
+    main()
