@@ -32,6 +32,7 @@ LEAST_WORTH = 0.01
 _NAMED = 0.1  # share of what the slow step has more that a part of it must be to be named
 _MOST_NAMED = 3
 _MOSTLY, _HARDLY = 0.5, 0.1  # shares of what a slow step takes longer, and of a module's time there
+_REST = 0.25  # share of what a step takes longer that no other finding counts, from which on there is more to it
 _LONGEST_NAME = 40
 
 
@@ -46,9 +47,10 @@ def slow_steps(budget: Budget) -> Claimed:
     more, left = _above_median(budget.whole_cells), np.maximum(_above_median(budget.cells), 0.0)
     all_of_it = np.maximum(more, 0.0).sum(axis=1)
     unclaimed = np.where(longer & (all_of_it > 0), excess * left.sum(axis=1) / np.maximum(all_of_it, 1.0), 0.0)
-    slow = longer & (unclaimed >= (SLOW_STEP - 1) * usual)  # others may be slow for what other findings count
+    # others are slow for what other findings count, or what is left there comes of it
+    slow = longer & (unclaimed >= (SLOW_STEP - 1) * usual) & (unclaimed >= _REST * excess)
     unclaimed = np.where(slow, unclaimed, 0.0)
-    timing = when(unclaimed, steps.names, 1.0)
+    timing = when(np.where(slow, excess, 0.0), steps.names, 1.0)
     are_few = slow.sum() <= max(1.0, FEW * len(slow))
     serves = bool(budget.evidence.serves)
     if usual <= 0 or not slow.any() or not (are_few or (timing.period >= LEAST_PERIOD and not serves)):

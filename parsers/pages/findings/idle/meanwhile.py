@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tpuprof.parsers.ops.host.activity import Activity, IdleTime
+from tpuprof.parsers.ops.host.activity import LAUNCHES, Activity, IdleTime, waits_for_python
 
 EXPLAINS = 0.5
 """A host event that fills at least this share of the gaps is named in titles; less may be a coincidence."""
@@ -17,15 +17,8 @@ _WAITING = re.compile(
 """Names of host events in which a thread waits, or runs a pool's work that has no name; they explain nothing."""
 
 
-def working(gaps: IdleTime) -> Sequence[Activity]:
-    """What the host's threads did in the gaps other than wait, by time."""
-    return [activity for activity in gaps.activities if not _WAITING.search(activity.name)]
-
-
-_LAUNCHES = re.compile(
-    r"LoadedExecutable::Execute\Z|PjitFunction\(|ExecuteReplicated|SyncTensorsGraph|ExecuteComputation"
-)
-"""Names of host events in which a thread launches programs."""
+_FUNCTION = re.compile(r"^\$\S+\.py:\d+ ")
+"""Names that the Python tracer gives to functions."""
 
 _READS = re.compile(
     r"block_until_?ready|np\.asarray|__array__|device_get|TransferFromDevice|ToLiteral|copy_to_host|[ .]item\Z"
@@ -33,12 +26,36 @@ _READS = re.compile(
 """Names of host events in which a thread waits for a result of the device and fetches it."""
 
 
+def working(gaps: IdleTime) -> Sequence[Activity]:
+    """What the host's threads did in the gaps other than wait, by time.
+
+    A function in which the launching thread waits, such as for a checkpoint, is what the next program waits for too.
+    """
+    launcher = _launcher(gaps)
+    return [each for each in gaps.activities if not _WAITING.search(each.name) or _holds_up(each, launcher)]
+
+
+def _launcher(gaps: IdleTime) -> str | None:
+    """The thread that launches programs; None where no event tells."""
+    return next((each.thread for each in gaps.activities if LAUNCHES.search(each.name)), None)
+
+
+def _holds_up(activity: Activity, launcher: str | None) -> bool:
+    """Whether this is a function of the program or of a library in which the launching thread waits.
+
+    Python's own functions that wait say nothing of what for, and reading a result is a cause by itself.
+    """
+    name = activity.name
+    is_function = _FUNCTION.match(name) is not None and not waits_for_python(name) and not _READS.search(name)
+    return is_function and activity.thread == launcher
+
+
 def of_launcher(gaps: IdleTime) -> IdleTime:
     """The gaps with what the thread that launches programs did alone, as far as that accounts for most of their time.
 
     The next program waits for that thread: what others do meanwhile, such as a loader that is always busy, is chance.
     """
-    launcher = next((each.thread for each in gaps.activities if _LAUNCHES.search(each.name)), None)
+    launcher = _launcher(gaps)
     own = tuple(each for each in gaps.activities if each.thread == launcher)
     return replace(gaps, activities=own) if sum(each.overlap_ps for each in own) >= EXPLAINS * gaps.gap_ps else gaps
 
@@ -49,7 +66,7 @@ def reading(gaps: IdleTime) -> Activity | None:
     Args:
         gaps: of the launching thread, see `of_launcher`.
     """
-    launches = max((each.occurrences for each in gaps.activities if _LAUNCHES.search(each.name)), default=0)
+    launches = max((each.occurrences for each in gaps.activities if LAUNCHES.search(each.name)), default=0)
     found = next((each for each in gaps.activities if _READS.search(each.name)), None)
     return found if found is not None and 2 * found.occurrences >= launches > 0 else None
 
