@@ -40,10 +40,10 @@ LEAST_COLLECTIVE = 0.05
 """Every program waits a little for other cores; less than this share is rarely worth hiding. It is of the
 time that can be judged: kernels of unknown work say nothing of what is worth hiding."""
 
-LEAST_ASYNC = 0.03
-"""The ends of asynchronous gathers and sends count from this smaller share on, where they have most of the time: what
-these bring is there long before it is needed. What is reduced has only just been computed, and behind the last of it
-there may be nothing to hide it."""
+LEAST_AHEAD = 0.03
+"""Gathers, sends and exchanges count from this smaller share on, where they have most of the time: what they bring is
+there before it is needed, and can be cut in parts that run beside the computation. What is reduced has only just been
+computed, and behind the last of it there may be nothing to hide it."""
 
 LEAST_WAITING = 0.02
 """Waiting for cores that have more to do counts from this smaller share on: jitter alone makes less."""
@@ -53,7 +53,7 @@ _MOSTLY = 0.5
 
 _HARDLY = 0.01  # share of waiting in collectives that is nothing
 _TO_ALL = re.compile(r"all-to-all")
-_AHEAD = re.compile(r"^(all-gather|collective-permute|send|recv)")
+_AHEAD = re.compile(r"^(all-gather|(ragged-)?all-to-all|collective-permute|send|recv)")
 _ALONG = re.compile(r"^(collective-permute|send|recv)")
 
 
@@ -107,9 +107,10 @@ def exposed_collectives(budget: Budget) -> Claimed:
     """Collectives on the line of ops, during which nothing else ran on the core."""
     claim, claimed_ps = budget.take_all(*COLLECTIVE), budget.claimed(*COLLECTIVE)
     worth, rows, table = claim.worth_ps, budget.rows["collective"], budget.evidence.table
-    ends = [row for row in rows.tolist() if "-done" in table.name[row] and _AHEAD.match(_kind(budget, row))]
-    most_ends = float(budget.op_ps(np.array(ends, np.intp)).sum()) >= _MOSTLY * float(budget.op_ps(rows).sum()) > 0
-    least = LEAST_ASYNC if most_ends else LEAST_COLLECTIVE
+    ahead = np.array([row for row in rows.tolist() if _AHEAD.match(_kind(budget, row))], np.intp)
+    mostly_ahead = float(budget.op_ps(ahead).sum()) >= _MOSTLY * float(budget.op_ps(rows).sum()) > 0
+    is_rest = claimed_ps > worth  # what is left of collectives that another finding is about
+    least = LEAST_AHEAD if mostly_ahead and not is_rest else LEAST_COLLECTIVE
     if worth < least * (budget.whole_ps - uncounted_kernels(budget)[1]):
         return NOTHING
     waits, kinds = waits_in(budget), _kinds(budget, rows)
@@ -119,7 +120,7 @@ def exposed_collectives(budget: Budget) -> Claimed:
         group = kinds[0]
         verb = "are" if len(group.rows) > 1 else "is"
         title, place = f"{group.name} {verb} not hidden by compute", JumpTarget("timeline", table.name[group.first])
-        if waits.waiting_ps >= _MOSTLY * worth:
+        if claim.of("collective_wait") >= _MOSTLY * worth:
             title = f"Cores wait for each other in {group.name}"
         elif len(group.rows) < len(rows):
             title = f"Exposed collectives: {_in_short(group.name)}, and more"

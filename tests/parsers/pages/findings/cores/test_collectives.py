@@ -45,6 +45,23 @@ def test_less_of_an_asynchronous_collective_counts_which_was_meant_to_be_hidden(
     assert found("collective", evidence(steps, COLLECTIVES[1:])) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "is_told"),
+    [
+        ("all-gather.3", True),
+        ("all-to-all.3", True),
+        ("ragged-all-to-all.3", True),
+        ("collective-permute.3", True),
+        ("all-reduce.3", False),
+        ("reduce-scatter.3", False),
+    ],
+)
+def test_less_of_what_is_there_before_it_is_needed_counts(name: str, is_told: bool) -> None:
+    ops = [Op(name, name.partition(".")[0], 80), Op("all-reduce.1", "all-reduce", 20), COLLECTIVES[2]]
+    assert (found("collective", evidence(grid({"vector": 96, "collective": 4}), ops)) is not None) == is_told
+    assert found("collective", evidence(grid({"vector": 97.2, "collective": 2.8}), ops)) is None
+
+
 def test_one_collective_is_named_in_full() -> None:
     finding = the("collective", evidence(grid({"vector": 80, "collective": 20}), COLLECTIVES[1:]))
     assert finding.title == "all-reduce.1 is not hidden by compute"
