@@ -160,13 +160,17 @@ _VERDICTS: Mapping[FindingKind, tuple[VerdictKind, ...]] = {
 
 
 def _contradicts(verdict: program.Verdict, found: Sequence[Finding]) -> bool:
-    """Whether verdict and first reason name two causes, or give one cause two amounts that differ by a tenth."""
+    """Whether verdict and first reason name two causes, or give one cause two amounts that differ by a tenth.
+
+    A verdict counts all reasons of a kind, such as two that are a host's fault.
+    """
     first = next((finding for finding in found if finding.worth_fraction and finding.kind in _VERDICTS), None)
     if first is None or first is not next((finding for finding in found if finding.worth_fraction), None):
         return False
     worth = present(first.worth_fraction)
     if verdict.kind in _VERDICTS[first.kind]:
-        return not 0.9 * worth <= present(verdict.fraction) <= 1.1 * worth + 0.01
+        most = sum(finding.worth_fraction or 0.0 for finding in found if finding.kind == first.kind)
+        return not 0.9 * worth <= present(verdict.fraction) <= 1.1 * most + 0.01
     return verdict.kind in _ONE_CAUSE and worth >= LEAST_BOUND
 
 

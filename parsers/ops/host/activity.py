@@ -33,6 +33,11 @@ LAUNCHES = re.compile(
 )
 """Names of host events in which a thread launches programs."""
 
+READS = re.compile(
+    r"block_until_?ready|np\.asarray|__array__|device_get|TransferFromDevice|ToLiteral|copy_to_host|[ .]item\Z"
+)
+"""Names of host events in which a thread waits for a result of the device and fetches it."""
+
 _WAITS_OF_PYTHON = re.compile(
     r"^\$(?:(?:threading|queue|selectors|time|thread|_base)\.py:\d+ |\S+ (?:acquire|sleep|select|poll|wait)\Z)"
 )
@@ -182,6 +187,20 @@ def compiling(host: HostEvents | None) -> Intervals:
         rows = thread.rows_of(wanted)
         starts.append(thread.start_ps[rows])
         ends.append(thread.end_ps[rows])
+    return union(np.concatenate(starts), np.concatenate(ends))
+
+
+def reading(host: HostEvents | None) -> Intervals:
+    """When a thread that launches programs waited for a result of the device; disjoint and in order."""
+    starts, ends = [no_ints()], [no_ints()]
+    wanted = no_ints() if host is None else host.ids_named(lambda name: READS.search(name) is not None)
+    if host is not None and len(wanted):
+        launches = host.ids_named(lambda name: LAUNCHES.search(name) is not None)
+        for thread in host.threads:
+            rows = thread.rows_of(wanted)
+            if len(rows) and len(thread.rows_of(launches)):
+                starts.append(thread.start_ps[rows])
+                ends.append(thread.end_ps[rows])
     return union(np.concatenate(starts), np.concatenate(ends))
 
 

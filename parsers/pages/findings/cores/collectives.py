@@ -19,7 +19,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, short, size, time
 from tpuprof.parsers.ops.device import kind_by_name
 from tpuprof.parsers.pages.findings.budget import Budget, Steps
-from tpuprof.parsers.pages.findings.claims import COLLECTIVE, Rows
+from tpuprof.parsers.pages.findings.claims import COLLECTIVE, Rows, together
 from tpuprof.parsers.pages.findings.cores.same_ops import BUSY_OWNERS, differs_on_all, uneven_op
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.findings.ops.groups import (
@@ -50,6 +50,9 @@ LEAST_WAITING = 0.02
 
 _MOSTLY = 0.5
 """A part goes into the title from this share of the finding on."""
+
+_LEAST_BEHIND = 0.05
+"""Waiting behind the end of a core's programs is named from this share of the waiting in collectives on."""
 
 _HARDLY = 0.01  # share of waiting in collectives that is nothing
 _TO_ALL = re.compile(r"all-to-all")
@@ -216,10 +219,16 @@ def imbalance(budget: Budget) -> Claimed:
     if steps is None or waits.wait_ps is None:
         return NOTHING
     claim = budget.take(COLLECTIVE, waits.wait_ps)
-    worth = claim.worth_ps
-    if worth < LEAST_WAITING * budget.whole_ps or worth < _MOSTLY * waits.ps:
+    waited = claim.worth_ps
+    if waited < LEAST_WAITING * budget.whole_ps or waited < _MOSTLY * waits.ps:
         return NOTHING
     busy = steps.of(*BUSY_OWNERS)
+    # the busiest core's programs may outlast those of others too, which are over then
+    longer = np.maximum(busy.max(axis=0) - busy - claim.cells.sum(axis=2), 0.0)
+    behind = budget.take(("barrier",), longer)
+    is_behind = behind.worth_ps >= _LEAST_BEHIND * waited
+    claim = together(claim, behind) if is_behind else claim
+    worth = claim.worth_ps
     most, mean = busy.max(axis=0), busy.mean(axis=0)
     core = steps.core(int(busy.mean(axis=1).argmax()))
     name = budget.evidence.table.name[waits.rows[0]]
@@ -227,10 +236,12 @@ def imbalance(budget: Budget) -> Claimed:
         "imbalance",
         f"Cores wait for the busiest in {_together(budget, waits.rows)}: work is uneven",
         worth,
-        f"Time in {kind[0].lower()}{kind[1:]} above the shortest over the cores in each step: waiting, not transfer.",
+        f"Time in {kind[0].lower()}{kind[1:]} above the shortest over the cores in each step: waiting, not transfer"
+        + ("; and time of cores whose programs are over before those of the busiest." if is_behind else "."),
         [
-            f"{kind} take {budget.amount(waits.ps)}: {time(worth)} waiting for the last core, "
+            f"{kind} take {budget.amount(waits.ps)}: {time(waited)} waiting for the last core, "
             f"{time(waits.transfer_ps)} the transfer.",
+            f"For {time(behind.worth_ps)} more, cores are done and idle until the busiest is." if is_behind else "",
             f"The busiest core of a step computes {time(float(most.mean()))}, the mean {time(float(mean.mean()))}; "
             f"most often it is {short(core)}." if worth > 0 else "",
             uneven_op(budget),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tpuprof.parsers.ops.host.activity import LAUNCHES, Activity, IdleTime, waits_for_python
+from tpuprof.parsers.ops.host.activity import LAUNCHES, READS, Activity, IdleTime, waits_for_python
 
 EXPLAINS = 0.5
 """A host event that fills at least this share of the gaps is named in titles; less may be a coincidence."""
@@ -19,11 +19,6 @@ _WAITING = re.compile(
 
 _FUNCTION = re.compile(r"^\$\S+\.py:\d+ ")
 """Names that the Python tracer gives to functions."""
-
-_READS = re.compile(
-    r"block_until_?ready|np\.asarray|__array__|device_get|TransferFromDevice|ToLiteral|copy_to_host|[ .]item\Z"
-)
-"""Names of host events in which a thread waits for a result of the device and fetches it."""
 
 
 def working(gaps: IdleTime) -> Sequence[Activity]:
@@ -46,7 +41,7 @@ def _holds_up(activity: Activity, launcher: str | None) -> bool:
     Python's own functions that wait say nothing of what for, and reading a result is a cause by itself.
     """
     name = activity.name
-    is_function = _FUNCTION.match(name) is not None and not waits_for_python(name) and not _READS.search(name)
+    is_function = _FUNCTION.match(name) is not None and not waits_for_python(name) and not READS.search(name)
     return is_function and activity.thread == launcher
 
 
@@ -67,7 +62,7 @@ def reading(gaps: IdleTime) -> Activity | None:
         gaps: of the launching thread, see `of_launcher`.
     """
     launches = max((each.occurrences for each in gaps.activities if LAUNCHES.search(each.name)), default=0)
-    found = next((each for each in gaps.activities if _READS.search(each.name)), None)
+    found = next((each for each in gaps.activities if READS.search(each.name)), None)
     return found if found is not None and 2 * found.occurrences >= launches > 0 else None
 
 

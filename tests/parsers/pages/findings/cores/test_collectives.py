@@ -115,6 +115,28 @@ def test_uneven_experts_are_told_by_who_waits_in_all_to_alls() -> None:
     assert found("collective", experts(20)) is None  # the transfer alone is little
 
 
+def behind(idle: float) -> Evidence:
+    """The same, where one core waits for the busiest behind the end of its program in place of the collective."""
+    busy = np.full((4, 10), 80.0)
+    busy[2] += 20
+    waits = busy.max(axis=0) - busy
+    waits[3] = 0
+    at_end = np.zeros((4, 10))
+    at_end[3] = 20
+    others = np.zeros((4, 10))
+    others[3] = idle - 20
+    classes = {"compute": busy, "collective": waits + 1, "idle": at_end + others}
+    return evidence(grid(classes, cores=4, collectives={"all-to-all.3": waits + 1}, barriers=at_end), [TO_ALL])  # type: ignore[arg-type]
+
+
+def test_cores_that_are_done_before_the_busiest_wait_for_it_too() -> None:
+    finding = the("imbalance", behind(20))
+    assert finding.worth_ps == pytest.approx(15 * US)  # two cores wait 20 in the collective, one behind its end
+    assert "10.0 µs waiting for the last core" in finding.evidence[0]
+    assert finding.evidence[1] == "For 5.00 µs more, cores are done and idle until the busiest is."
+    assert the("imbalance", behind(60)).worth_ps == pytest.approx(15 * US)  # the rest of its idle time is another's
+
+
 def test_even_experts_are_none() -> None:
     assert found("imbalance", experts(1)) is None
 
