@@ -54,6 +54,8 @@ _MOSTLY = 0.5
 _LEAST_BEHIND = 0.05
 """Waiting behind the end of a core's programs is named from this share of the waiting in collectives on."""
 
+_NEARLY = 0.25  # share by which what varies may differ from all that is waited for other slices
+
 _HARDLY = 0.01  # share of waiting in collectives that is nothing
 _TO_ALL = re.compile(r"all-to-all")
 _AHEAD = re.compile(r"^(all-gather|(ragged-)?all-to-all|collective-permute|send|recv)")
@@ -151,6 +153,11 @@ def _when_exposed(budget: Budget) -> When | None:
         return None
     times = budget.steps.of(*COLLECTIVE).mean(axis=0)
     return when(np.maximum(times - times.min(), 0.0), budget.steps.grid.names, LEAST_COLLECTIVE * budget.whole_ps)
+
+
+def _mean_inside(timing: When) -> float:
+    """What the steps of a rhythm have, as a mean over all steps."""
+    return timing.inside_ps * float(timing.steps.mean())
 
 
 def _in_short(name: str) -> str:
@@ -335,19 +342,25 @@ def across_slices(budget: Budget) -> Claimed:
     known = budget.evidence
     sent = budget.rows["host"].tolist()
     rows = np.array([row for row in sent if known.table.is_across_slices(row, lambda: known.modules)], np.intp)
-    times = budget.op_ps(rows)
+    times, timing = budget.op_ps(rows), _when_exposed(budget)
 
     def make(groups: list[CloneGroup], worth: float) -> Finding | None:
         first = groups[0]
         count = len(rows)
+        # collectives within a slice may be what varies
+        is_it = timing is not None and timing.is_regular and abs(_mean_inside(timing) - worth) <= _NEARLY * worth
+        module = module_of(known, first.first) if is_it else None
+        which = f"{timing.first} the" if timing is not None and is_it else "The"
         return budget.finding(
             "dcn",
-            f"The cores wait for other slices in {short(known.table.name[first.first])}"
+            f"{which} cores wait for other slices in {short(known.table.name[first.first])}"
             + (f" and {count - 1} more" if count > 1 else ""),
             worth,
             "Mean time in sends to and receives from other slices on the cores' line of ops.",
             [
                 f"Collectives over the data centre's network (DCN) take {budget.amount(worth)}: {named(groups)}.",
+                timing.sentence("they take longer than elsewhere by") if timing is not None and is_it else "",
+                f"They are part of {sentence_name(module.name)}." if module is not None and module.name else "",
                 budget.largest(first.first, float(times[rows == first.first][0])),
                 "The hosts carry them: they are slower than those within a slice (ICI) by far.",
             ],

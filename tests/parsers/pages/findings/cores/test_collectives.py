@@ -229,3 +229,13 @@ def test_collectives_between_slices_are_told_from_callbacks(text: str, scope: st
     op = Op("recv-done.1", "host recv-done", 200, text=text, scope=scope)
     steps = grid({"compute": 90, "host": 10}, host_transfer=10)
     assert [finding.kind for finding in findings(evidence(steps, [op]))] == [kind]
+
+
+def test_an_exchange_with_other_slices_is_told_with_its_rhythm_where_that_is_its_own() -> None:
+    op = Op("recv-done.1", "host recv-done", 600, text=SEND.replace("{}", "xla_megascale_runtime"))
+    now_and_then = np.where(np.arange(12) % 4 == 3, 60.0, 0.0)
+    finding = the("dcn", evidence(grid({"compute": 90, "host": now_and_then}, steps=12), [op]))
+    assert finding.title == "Every 4th step the cores wait for other slices in recv-done.1"
+    assert finding.evidence[1] == "Every 4th step they take longer than elsewhere by 60.0 µs, in the other steps 0."
+    within = grid({"compute": 90, "host": 40, "collective": now_and_then}, steps=12)
+    assert the("dcn", evidence(within, [op, ONLY])).title == "The cores wait for other slices in recv-done.1"

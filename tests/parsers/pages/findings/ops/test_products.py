@@ -120,6 +120,71 @@ def test_nothing_is_memory_bound_without_a_peak() -> None:
     assert found("memory-bound", with_(fusion(30, 0.6), peaks=Peaks())) is None
 
 
+ARRAY = "f32[4096,4096]{1,0}"
+LOOP = f"(s32[], {ARRAY}, {ARRAY})"
+
+
+def adding(
+    inside: str = "add", scope: str = "while/body/tree_map/add", wide: str = ARRAY, second: str = "backward"
+) -> Evidence:
+    """Trips with two passes and a fusion that adds to an f32 array, for a third of the time, at HBM's peak."""
+    passes = {"forward": "jvp(model)/mul", "backward": "transpose(jvp(model))/mul", "model": "model/mul"}
+    text = f"""HloModule jit_step
+%add_of (p: {ARRAY}, q: {wide}) -> {ARRAY} {{
+  %p = {ARRAY} parameter(0)
+  %q = {wide} parameter(1)
+  ROOT %o = {ARRAY} {inside}(%p, %q)
+}}
+%body (s: {LOOP}) -> {LOOP} {{
+  %s = {LOOP} parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %sum = {ARRAY} get-tuple-element(%s), index=1
+  %x = {wide} get-tuple-element(%s), index=2
+  %one = {ARRAY} negate(%sum)
+  %two = {ARRAY} negate(%one)
+  %adds = {ARRAY} fusion(%sum, %x), kind=kLoop, calls=%add_of
+  ROOT %t = {LOOP} tuple(%i, %adds, %two)
+}}
+%condition (s: {LOOP}) -> pred[] {{
+  %s2 = {LOOP} parameter(0)
+  ROOT %less = pred[] constant(true)
+}}
+ENTRY %main (a: {LOOP}) -> {LOOP} {{
+  %a = {LOOP} parameter(0)
+  ROOT %loop = {LOOP} while(%a), condition=%condition, body=%body
+}}
+"""
+    hlo = f"%adds = {ARRAY} fusion({ARRAY} %sum, {wide} %x), kind=kLoop, calls=%add_of"
+    moved = 3 * 4096 * 4096 * 4
+    ops = [
+        Op("loop", "while", 1000, 20),
+        Op("one", "convolution fusion", 3000, 160, flops=10**9, scope=f"while/body/{passes['forward']}"),
+        Op("two", "convolution fusion", 3000, 160, flops=10**9, scope=f"while/body/{passes[second]}"),
+        Op("adds", "loop fusion", 160 * moved / 0.9e6, 160, hbm=moved, text=hlo, scope=scope),
+    ]
+    time = ops[-1].time / 20
+    proof = evidence(grid({"vector": time, "compute": 2 * time}, cores=2), ops)
+    return with_(proof, modules=(modules(read_module_text("jit_step", text.splitlines()).SerializeToString()),))
+
+
+def test_sums_of_gradients_over_micro_batches_need_their_32_bits() -> None:
+    assert found("memory-bound", adding()) is None
+
+
+@pytest.mark.parametrize(
+    "proof",
+    [
+        adding(inside="multiply"),
+        adding(scope="while/body/jvp(model)/add"),  # a residual
+        adding(second="model"),  # the trips have no backward pass: a loop over layers or tokens
+    ],
+    ids=["multiplies", "forward", "no backward"],
+)
+def test_other_f32_arrays_in_loops_could_be_halves(proof: Evidence) -> None:
+    finding = the("memory-bound", proof)
+    assert any("as bf16 it is half the bytes" in sentence for sentence in finding.evidence)
+
+
 # --- random bits ---------------------------------------------------------------------------------------------------
 
 BITS, MASK, DATA = "u32[4096,4096]{1,0}", "pred[4096,4096]{1,0}", "bf16[4096,4096]{1,0}"
