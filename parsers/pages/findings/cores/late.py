@@ -17,7 +17,7 @@ from tpuprof.parsers.pages.findings.budget import IDLE, Budget, Steps
 from tpuprof.parsers.pages.findings.claims import COLLECTIVE, NO_CLAIM, Claim, Rows, filled
 from tpuprof.parsers.pages.findings.cores.same_ops import BUSY_OWNERS, SLOWER, SlowerCore, slower_core
 from tpuprof.parsers.pages.findings.finding import JumpTarget
-from tpuprof.parsers.pages.findings.idle.meanwhile import main_activity
+from tpuprof.parsers.pages.findings.idle.meanwhile import main_activity, titled
 from tpuprof.parsers.pages.findings.ops.groups import NOTHING, Claimed
 from tpuprof.parsers.pages.findings.when import When, when
 from tpuprof.parsers.steps.accounts.owners import WAITS, Owner
@@ -253,7 +253,7 @@ def late_host(budget: Budget) -> Claimed:
     title = f"{label} starts its cores later than the others{late.when.after}"
     if doing is not None:
         rhythm = f"{late.when.after}: it is in" if late.when.words else " while it runs"
-        title = f"{label} starts its cores late{rhythm} {short(doing.name)}"
+        title = f"{label} starts its cores late{rhythm} {titled(doing.name)}"
     finding = budget.finding(
         "host",
         title,
@@ -263,7 +263,7 @@ def late_host(budget: Budget) -> Claimed:
             late.when.sentence("its cores are idle longer than the others by"),
             f"Its cores are idle for {time(float(late.own_ps[calm].mean()))} a step, those of the others for "
             f"{time(float(late.others_ps[calm].mean()))}; so in {int(calm.sum()):,} of {counted(len(steps), 'step')}.",
-            f"In {int(pauses.sum()):,} more all hosts are idle for long: there it counts as no later than elsewhere."
+            f"All hosts pause in {int(pauses.sum()):,} more: there it counts as late by no more than in the others."
             if pauses.any()
             else "",
             f"Meanwhile the others are {time(in_collectives)} longer in collectives.",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tpuprof.parsers.base.words import short
 from tpuprof.parsers.ops.host.activity import LAUNCHES, READS, Activity, IdleTime, waits_for_python
 
 EXPLAINS = 0.5
@@ -64,6 +65,12 @@ def reading(gaps: IdleTime) -> Activity | None:
     launches = max((each.occurrences for each in gaps.activities if LAUNCHES.search(each.name)), default=0)
     found = next((each for each in gaps.activities if READS.search(each.name)), None)
     return found if found is not None and 2 * found.occurrences >= launches > 0 else None
+
+
+def titled(name: str) -> str:
+    """A host event's name for a title: of a long one that the Python tracer gives to a function, the function alone."""
+    found = _FUNCTION.match(name)
+    return short(name) if found is None or short(name) == name else short(name[found.end() :])
 
 
 def main_activity(gaps: IdleTime) -> Activity | None:

@@ -276,7 +276,7 @@ def test_a_late_host_is_as_late_where_all_hosts_pause_as_it_is_elsewhere() -> No
     assert finding.worth_ps == pytest.approx(10 * US)
     assert finding.evidence[:3] == (
         "Its cores are idle for 10.0 µs a step, those of the others for 0; so in 9 of 12 steps.",
-        "In 3 more all hosts are idle for long: there it counts as no later than elsewhere.",
+        "All hosts pause in 3 more: there it counts as late by no more than in the others.",
         "Meanwhile the others are 10.0 µs longer in collectives.",
     )
 
