@@ -54,6 +54,9 @@ _MOSTLY = 0.5
 _LEAST_BEHIND = 0.05
 """Waiting behind the end of a core's programs is named from this share of the waiting in collectives on."""
 
+_NEARLY_ALL = 0.95
+"""A title names one group alone from this share of the time on."""
+
 _NEARLY = 0.25  # share by which what varies may differ from all that is waited for other slices
 
 _HARDLY = 0.01  # share of waiting in collectives that is nothing
@@ -127,7 +130,7 @@ def exposed_collectives(budget: Budget) -> Claimed:
         title, place = f"{group.name} {verb} not hidden by compute", JumpTarget("timeline", table.name[group.first])
         if claim.of("collective_wait") >= _MOSTLY * worth:
             title = f"Cores wait for each other in {group.name}"
-        elif len(group.rows) < len(rows):
+        elif group.ps < _NEARLY_ALL * sum(kind.ps for kind in kinds):
             title = f"Exposed collectives: {_in_short(group.name)}, and more"
     title += timing.after if timing is not None and timing.is_regular else ""
     rest = f"; {time(claimed_ps)} of waiting that other findings count is left out" if claimed_ps >= 1 else ""

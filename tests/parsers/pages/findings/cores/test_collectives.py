@@ -67,6 +67,15 @@ def test_one_collective_is_named_in_full() -> None:
     assert finding.title == "all-reduce.1 is not hidden by compute"
 
 
+@pytest.mark.parametrize(
+    ("other", "title"),
+    [(4, "all-gather.3 is not hidden by compute"), (40, "Exposed collectives: all-gather.3, and more")],
+)
+def test_other_collectives_are_more_where_they_take_any_time_to_speak_of(other: float, title: str) -> None:
+    ops = [Op("all-gather.3", "all-gather", 300), Op("all-reduce.1", "all-reduce", other), COLLECTIVES[2]]
+    assert the("collective", evidence(grid({"vector": 80, "collective": 20}), ops)).title == title
+
+
 def test_collectives_of_a_capture_without_steps() -> None:
     finding = the("collective", evidence(None, COLLECTIVES))
     assert (finding.worth_ps, finding.per) == (200 * US, "capture")
