@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, Intervals, distinct, intersect, no_ints
+from tpuprof.parsers.base.intervals import Int64s, Intervals, distinct, intersect, no_ints, union
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
@@ -131,8 +131,15 @@ def summarise_core(
             lambda: (modules,),
         ),
         run_ps=device_durations(runs.start_ps, runs.end_ps, times, sums.device_times),
-        gaps=_long_gaps(sums.busy if needs_busy or idle >= MUCH_IDLE * total else None, steps),
+        gaps=_long_gaps(_with(sums.busy, causes.behind) if needs_busy or idle >= MUCH_IDLE * total else None, steps),
     )
+
+
+def _with(busy: Intervals, behind: Intervals) -> Intervals:
+    """When a core is busy, or the host waits for another one: in neither is anything the matter with this core."""
+    if not len(behind[0]):
+        return busy
+    return union(np.concatenate([busy[0], behind[0]]), np.concatenate([busy[1], behind[1]]))
 
 
 def _long_gaps(busy: Intervals | None, steps: CoreSteps) -> Intervals:

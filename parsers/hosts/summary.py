@@ -31,6 +31,7 @@ from tpuprof.parsers.ops.host.activity import (
     in_flight,
     launches,
     launches_on_cpu,
+    reading,
 )
 from tpuprof.parsers.ops.host.events import HOST_PLANE, HostEvents, read_threads, thread_lines
 from tpuprof.parsers.ops.host.input_events import INPUT_STATS, InputRows, input_rows, input_waits, merge_input_rows
@@ -151,6 +152,7 @@ def summarise(
     causes = IdleCauses(
         input=waits if _is_fed_by_host(waits, step_lists) else (no_ints(), no_ints()),
         compiling=_shifted(compiling(side.events), -shift),
+        reading=_shifted(reading(side.events), -shift),
     )
     at_barriers = [barriers(plane) for plane in cores]
     infos = [devices.device_info(plane) for plane in cores]
@@ -161,7 +163,8 @@ def summarise(
     def work(index: int) -> CoreSummary:
         shares_chip = chips[infos[index].chip] > 1  # its duty cycle needs the union of its cores' intervals
         core = cores[index], infos[index], step_lists[index], runs[index]
-        of_core = causes_of_core(causes, launched[index], at_barriers[index], shift)
+        others = [*runs[:index], *runs[index + 1 :]]
+        of_core = causes_of_core(causes, launched[index], at_barriers[index], shift, others)
         return summarise_core(*core, shares_chip, waits, of_core, modules, on_chunk, more)
 
     summaries = on_threads(work, range(len(cores)), workers)

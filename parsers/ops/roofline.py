@@ -199,9 +199,14 @@ def above_peak(table: OpTable, of: Rates, rows: NDArray[np.integer] | Sequence[i
     return found
 
 
+def is_start(table: OpTable, row: int) -> bool:
+    """Whether an op only starts a transfer: it lasts until that is under way, and says nothing of how fast it is."""
+    return any(_STARTS.search(text) for text in (table.name[row], table.category[row] or ""))
+
+
 def _why_above(table: OpTable, row: int, used: float, counts_in_hbm: bool) -> str:
     name, category = table.name[row], table.category[row] or ""
-    if _STARTS.search(name) or _STARTS.search(category):
+    if is_start(table, row):
         return STARTED
     if _ENDS.search(name) or _ENDS.search(category):
         return AWAITED

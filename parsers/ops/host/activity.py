@@ -9,7 +9,7 @@ from dataclasses import field
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, Intervals, covered, in_nesting_order, no_ints, overlap, union
+from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, covered, in_nesting_order, no_ints, overlap, union
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import nest, sum_by_key
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread
@@ -28,6 +28,22 @@ its own events, or as the Python tracer's ``$compiler.py:318 backend_compile``."
 _LAUNCHES = ("DoEnqueueProgram", "PjRtCApiLoadedExecutable::Execute", "TpuExecute", "TfrtTpuExecutable::Execute")
 _LAUNCHES_ON_CPU = re.compile(r"(?:TfrtCpu|PjRtCpu)\w*::Execute\w*\Z")
 
+LAUNCHES = re.compile(
+    r"LoadedExecutable::Execute\Z|PjitFunction\(|ExecuteReplicated|SyncTensorsGraph|ExecuteComputation"
+)
+"""Names of host events in which a thread launches programs."""
+
+READS = re.compile(
+    r"block_until_?ready|np\.asarray|__array__|device_get|TransferFromDevice|ToLiteral|copy_to_host|[ .]item\Z"
+)
+"""Names of host events in which a thread waits for a result of the device and fetches it."""
+
+_WAITS_OF_PYTHON = re.compile(
+    r"^\$(?:(?:threading|queue|selectors|time|thread|_base)\.py:\d+ |\S+ (?:acquire|sleep|select|poll|wait)\Z)"
+)
+"""Names that the Python tracer gives to functions of the modules threading, queue, selectors, time and
+concurrent.futures, and to the built-in functions that wait: whoever calls them is what waits."""
+
 _RUNTIME = re.compile(
     r"PjitFunction|PjRt|Pjit|ParseArguments|Execute|Enqueue|Dispatch|Transfer|Threadpool|tpu::|Tpu|Xla|xla::|ThunkExecutor|Buffer"
 )
@@ -36,6 +52,11 @@ _RUNTIME = re.compile(
 def is_compilation(name: str) -> bool:
     """Whether a host event traces, lowers or compiles a program."""
     return _COMPILE.match(name) is not None
+
+
+def waits_for_python(name: str) -> bool:
+    """Whether a host event is a function of Python's own library in which a thread waits for another or for a time."""
+    return _WAITS_OF_PYTHON.match(name) is not None
 
 
 def is_of_program(name: str) -> bool:
@@ -92,13 +113,29 @@ class IdleTime:
 
 
 def activities(host: HostEvents, gaps: Intervals) -> tuple[Activity, ...]:
-    """What the host's threads did during disjoint intervals in order; the activity with most time comes first."""
-    of_threads = [activity for thread in host.threads for activity in _of_thread(host, thread, gaps)]
+    """What the host's threads did during disjoint intervals in order; the activity with most time comes first.
+
+    The thread that launches programs waits in Python's own library for the function that calls it, which gets the time.
+    """
+    launches = host.ids_named(lambda name: LAUNCHES.search(name) is not None)
+    waits = host.ids_named(waits_for_python) if len(launches) else no_ints()
+    of_threads = [
+        activity
+        for thread in host.threads
+        for activity in _of_thread(
+            host, thread, gaps, waits if len(waits) and len(thread.rows_of(launches)) else no_ints()
+        )
+    ]
     of_threads.sort(key=lambda activity: (-activity.overlap_ps, activity.thread, activity.name))
     return tuple(of_threads[:MOST_ACTIVITIES])
 
 
-def _of_thread(host: HostEvents, thread: HostThread, gaps: Intervals) -> list[Activity]:
+def _of_thread(host: HostEvents, thread: HostThread, gaps: Intervals, waits: Int64s) -> list[Activity]:
+    """What one thread did.
+
+    Args:
+        waits: metadata ids of the events whose time is that of the innermost other event around them, if there is one.
+    """
     in_gaps = overlap(thread.start_ps, thread.end_ps, *gaps)
     chosen = np.flatnonzero(in_gaps > 0)
     start, end, chosen = in_nesting_order(thread.start_ps[chosen], thread.end_ps[chosen], chosen)
@@ -106,11 +143,21 @@ def _of_thread(host: HostEvents, thread: HostThread, gaps: Intervals) -> list[Ac
     inside = parent >= 0
     alone = in_gaps - sum_by_key(parent[inside], in_gaps[inside], len(chosen))
     ids, key = np.unique(thread.metadata_id[chosen], return_inverse=True)
+    if len(waits):
+        alone = sum_by_key(_callers(parent, np.isin(ids, waits)[key]), np.maximum(alone, 0), len(chosen))
     times = sum_by_key(key, np.maximum(alone, 0), len(ids))
     counts = np.bincount(key, minlength=len(ids))
     longest = [row for row in np.argsort(-times, kind="stable")[:MOST_ACTIVITIES].tolist() if times[row] > 0]
     name = thread.line.name
     return [Activity(name, host.name(int(ids[row])), int(times[row]), int(counts[row])) for row in longest]
+
+
+def _callers(parent: Int64s, waits: Bools) -> Int64s:
+    """int64[n]: for each event that waits the innermost one around it that does not, or the outermost; else itself."""
+    of: Int64s = np.where(waits & (parent >= 0), parent, np.arange(len(parent)))
+    while (of != of[of]).any():
+        of = of[of]
+    return of
 
 
 def compilations(host: HostEvents, idle: Intervals) -> tuple[Compilation, ...]:
@@ -140,6 +187,20 @@ def compiling(host: HostEvents | None) -> Intervals:
         rows = thread.rows_of(wanted)
         starts.append(thread.start_ps[rows])
         ends.append(thread.end_ps[rows])
+    return union(np.concatenate(starts), np.concatenate(ends))
+
+
+def reading(host: HostEvents | None) -> Intervals:
+    """When a thread that launches programs waited for a result of the device; disjoint and in order."""
+    starts, ends = [no_ints()], [no_ints()]
+    wanted = no_ints() if host is None else host.ids_named(lambda name: READS.search(name) is not None)
+    if host is not None and len(wanted):
+        launches = host.ids_named(lambda name: LAUNCHES.search(name) is not None)
+        for thread in host.threads:
+            rows = thread.rows_of(wanted)
+            if len(rows) and len(thread.rows_of(launches)):
+                starts.append(thread.start_ps[rows])
+                ends.append(thread.end_ps[rows])
     return union(np.concatenate(starts), np.concatenate(ends))
 
 

@@ -1,4 +1,4 @@
-"""In which steps something happens: at a rhythm, from some step on, or in a few of them."""
+"""In which steps something happens: at a rhythm, from some step on or to some step, or in a few of them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import ordinal, short, time
 
 _REPEATS = 3
-"""Two equal distances make a rhythm, and three steps in a row to the end a beginning: fewer may be chance."""
+"""Two equal distances make a rhythm, and three steps in a row a time in which it lasts: fewer may be chance."""
 
-_BEFORE = 2  # steps without it before it begins
+_BESIDE = 2  # steps without it before it begins, and after it ends
 _QUIET = 0.25  # the other steps have less than this share of it
 _AMONG = 0.5  # a step has it from this share of those steps' mean on
 _FEW, _LEAST_TO_TELL = 0.2, 5  # at most this share of the steps is few; of fewer steps than that none is few
@@ -27,10 +27,10 @@ class When:
 
     Attributes:
         steps: bool[steps].
-        words: ``every 4th step``, ``from step 106 on`` or ``in 2 of 23 steps``; empty where it is in most steps, or
-            nothing tells these from the others.
+        words: ``every 4th step``, ``from step 106 on``, ``from step 107 to 110``, ``up to step 103`` or ``in 2 of 23
+            steps``; empty where it is in most steps, or nothing tells these from the others.
         period: the distance of its steps in a rhythm, else 0.
-        is_regular: whether it is a rhythm or a beginning, which is no chance.
+        is_regular: whether it is a rhythm, or steps in a row, which is no chance.
         inside_ps, outside_ps: the mean amount in these steps, and in the others.
     """
 
@@ -74,9 +74,9 @@ def when(amounts: Floats, names: Sequence[str], least: float) -> When:
     some = amounts >= max(least, 1.0)
     if not some.any():
         return When(everywhere)
-    begins = _begins(some)  # it may grow step by step where it begins
-    inside = some if begins else some & (amounts >= _AMONG * amounts[some].mean())
-    begins = begins or _begins(inside)
+    lasts = _lasts(some, names)  # it may grow step by step where it begins
+    inside = some if lasts else some & (amounts >= _AMONG * amounts[some].mean())
+    lasts = lasts or _lasts(inside, names)
     if inside.all():
         return When(everywhere)
     of_these, of_others = float(amounts[inside].mean()), float(amounts[~inside].mean())
@@ -86,8 +86,8 @@ def when(amounts: Floats, names: Sequence[str], least: float) -> When:
     words, period = "", _period(places, len(amounts))
     if period:
         words = f"every {ordinal(period)} step"
-    elif begins:
-        words = f"from step {short(names[int(places[0])])} on"
+    elif lasts:
+        words = lasts
     elif len(amounts) < _LEAST_TO_TELL or len(places) > max(1, int(_FEW * len(amounts))):
         return When(everywhere)
     regular = bool(words)
@@ -95,10 +95,19 @@ def when(amounts: Floats, names: Sequence[str], least: float) -> When:
     return When(inside, words, period, regular, of_these, of_others)
 
 
-def _begins(inside: Bools) -> bool:
-    """Whether these are the last steps, from some step on."""
-    count = int(inside.sum())
-    return count >= _REPEATS and len(inside) - count >= _BEFORE and bool(inside[-count:].all())
+def _lasts(inside: Bools, names: Sequence[str]) -> str:
+    """From which step on, to which step, or both, these are all steps; empty where they are no steps in a row."""
+    places = np.flatnonzero(inside)
+    count = len(places)
+    if count < _REPEATS or places[-1] - places[0] >= count:
+        return ""
+    before, after = int(places[0]), len(inside) - int(places[-1]) - 1
+    first, last = (short(names[int(place)]) for place in (places[0], places[-1]))
+    if before >= _BESIDE and not after:
+        return f"from step {first} on"
+    if before >= _BESIDE and after >= _BESIDE:
+        return f"from step {first} to {last}"
+    return f"up to step {last}" if after >= _BESIDE and not before else ""
 
 
 def _period(places: NDArray[np.intp], count: int) -> int:

@@ -36,6 +36,7 @@ from tpuprof.parsers.pages.findings.ops.products import (
     needless_precision,
     padded_products,
     products_of,
+    random_bits,
     vector_work,
 )
 from tpuprof.parsers.pages.findings.ops.repeated import few_rows, repeated_casts
@@ -94,7 +95,7 @@ def _claiming(
         ahead.append(lambda rest: few_rows(rest, products, programs))
         ahead.append(lambda rest: needless_precision(rest, products))
         ahead.append(lambda rest: padded_products(rest, products))
-    ahead += [slow_kernels, latency_bound, vector_work, lambda rest: unfused(rest, programs)]
+    ahead += [slow_kernels, latency_bound, vector_work, random_bits, lambda rest: unfused(rest, programs)]
     behind: list[_Look] = [lambda rest: layout_copies(rest, offloaded), shuffles, memory_bound, slow_steps]
     found: list[Finding] = []
     for look in (*ahead, *behind):

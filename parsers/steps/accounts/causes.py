@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Intervals, no_ints, union
+from tpuprof.parsers.base.intervals import Intervals, intersect, no_ints, union
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core.ops import event_spans
 from tpuprof.parsers.steps.accounts.owners import Owner
 from tpuprof.parsers.steps.launches import LaunchedRuns, waiting_to_run
+from tpuprof.parsers.steps.spans.runs import ModuleRuns
 
 _NONE: Intervals = (no_ints(), no_ints())
 
@@ -26,6 +28,9 @@ class IdleCauses:
         barrier: the core waited at a barrier.
         running: a program ran on the core. None where the profile has no runs of programs.
         launched: the host had launched a program that the core had not ended yet.
+        reading: a thread of the host that launches programs waited for a result of the device.
+        behind: it did so while another core of the host was still at work on what it had begun beside this core's last
+            program.
     """
 
     input: Intervals = _NONE
@@ -33,6 +38,8 @@ class IdleCauses:
     barrier: Intervals = _NONE
     running: Intervals | None = None
     launched: Intervals = _NONE
+    reading: Intervals = _NONE
+    behind: Intervals = _NONE
 
     def in_order(self) -> list[tuple[Owner, Intervals]]:
         """Who owns a moment without an op: the first owner whose intervals hold it."""
@@ -42,7 +49,7 @@ class IdleCauses:
             ("barrier", self.barrier),
         ]
         if self.running is not None:
-            known += [("between_ops", self.running), ("dispatch", self.launched)]
+            known += [("between_ops", self.running), ("dispatch", self.launched), ("barrier", self.behind)]
         return known
 
     def without_input(self) -> IdleCauses:
@@ -78,10 +85,12 @@ def causes_of_core(
     core: LaunchedRuns,
     at_barriers: Intervals | None,
     shift_ps: int,
+    others: Sequence[ModuleRuns] = (),
 ) -> IdleCauses:
     """What is known to keep a core from running ops, beside what is known of its host.
 
     Args:
+        others: the runs of the host's other cores.
         at_barriers: see `barriers`.
         shift_ps: what to add to the device's times to compare them with the host's.
     """
@@ -90,4 +99,19 @@ def causes_of_core(
         barrier=at_barriers or (no_ints(), no_ints()),
         running=union(core.runs.start_ps, core.runs.end_ps) if len(core.runs) else None,
         launched=waiting_to_run(core, shift_ps),
+        behind=intersect(*of_host.reading, *_outlasting(core.runs, others)),
     )
+
+
+def _outlasting(runs: ModuleRuns, others: Sequence[ModuleRuns]) -> Intervals:
+    """When other cores were still in runs that had begun before this core's last one ended; disjoint and in order.
+
+    What another core began later is work of its own, which this one does not wait for.
+    """
+    starts, ends, own = [no_ints()], [no_ints()], np.sort(runs.end_ps)
+    for other in others if len(runs) else ():
+        last = own[np.maximum(np.searchsorted(own, other.end_ps) - 1, 0)]
+        outlasts = (other.start_ps < last) & (last < other.end_ps)
+        starts.append(last[outlasts])
+        ends.append(other.end_ps[outlasts])
+    return union(np.concatenate(starts), np.concatenate(ends))

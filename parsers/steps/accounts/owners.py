@@ -59,8 +59,8 @@ OWNER_WORDS: Mapping[Owner, str] = {
     "host": "no program ran, and the host had not launched the next one; without a TPU all time in which no op ran and "
     "nothing else is known",
     "dispatch": "no program ran, although the host had launched the next one",
-    "barrier": "no op ran while the core waited for other cores: at a barrier, or because its step was over before "
-    "theirs",
+    "barrier": "no op ran while the core waited for other cores: at a barrier, because its step was over before "
+    "theirs, or because the host waited for a result while another of its cores was still at work",
     "collective_wait": "in collectives, beyond the time that the same collective takes on the core that waits least",
     "collective_transfer": "in collectives on the line of ops, as long as on the core that waits least, and sends to "
     "other slices and receives from them; nothing hides it",

@@ -19,7 +19,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, short, size, time
 from tpuprof.parsers.ops.device import kind_by_name
 from tpuprof.parsers.pages.findings.budget import Budget, Steps
-from tpuprof.parsers.pages.findings.claims import COLLECTIVE, Rows
+from tpuprof.parsers.pages.findings.claims import COLLECTIVE, Rows, together
 from tpuprof.parsers.pages.findings.cores.same_ops import BUSY_OWNERS, differs_on_all, uneven_op
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.findings.ops.groups import (
@@ -40,10 +40,10 @@ LEAST_COLLECTIVE = 0.05
 """Every program waits a little for other cores; less than this share is rarely worth hiding. It is of the
 time that can be judged: kernels of unknown work say nothing of what is worth hiding."""
 
-LEAST_ASYNC = 0.03
-"""The ends of asynchronous gathers and sends count from this smaller share on, where they have most of the time: what
-these bring is there long before it is needed. What is reduced has only just been computed, and behind the last of it
-there may be nothing to hide it."""
+LEAST_AHEAD = 0.03
+"""Gathers, sends and exchanges count from this smaller share on, where they have most of the time: what they bring is
+there before it is needed, and can be cut in parts that run beside the computation. What is reduced has only just been
+computed, and behind the last of it there may be nothing to hide it."""
 
 LEAST_WAITING = 0.02
 """Waiting for cores that have more to do counts from this smaller share on: jitter alone makes less."""
@@ -51,9 +51,17 @@ LEAST_WAITING = 0.02
 _MOSTLY = 0.5
 """A part goes into the title from this share of the finding on."""
 
+_LEAST_BEHIND = 0.05
+"""Waiting behind the end of a core's programs is named from this share of the waiting in collectives on."""
+
+_NEARLY_ALL = 0.95
+"""A title names one group alone from this share of the time on."""
+
+_NEARLY = 0.25  # share by which what varies may differ from all that is waited for other slices
+
 _HARDLY = 0.01  # share of waiting in collectives that is nothing
 _TO_ALL = re.compile(r"all-to-all")
-_AHEAD = re.compile(r"^(all-gather|collective-permute|send|recv)")
+_AHEAD = re.compile(r"^(all-gather|(ragged-)?all-to-all|collective-permute|send|recv)")
 _ALONG = re.compile(r"^(collective-permute|send|recv)")
 
 
@@ -107,9 +115,10 @@ def exposed_collectives(budget: Budget) -> Claimed:
     """Collectives on the line of ops, during which nothing else ran on the core."""
     claim, claimed_ps = budget.take_all(*COLLECTIVE), budget.claimed(*COLLECTIVE)
     worth, rows, table = claim.worth_ps, budget.rows["collective"], budget.evidence.table
-    ends = [row for row in rows.tolist() if "-done" in table.name[row] and _AHEAD.match(_kind(budget, row))]
-    most_ends = float(budget.op_ps(np.array(ends, np.intp)).sum()) >= _MOSTLY * float(budget.op_ps(rows).sum()) > 0
-    least = LEAST_ASYNC if most_ends else LEAST_COLLECTIVE
+    ahead = np.array([row for row in rows.tolist() if _AHEAD.match(_kind(budget, row))], np.intp)
+    mostly_ahead = float(budget.op_ps(ahead).sum()) >= _MOSTLY * float(budget.op_ps(rows).sum()) > 0
+    is_rest = claimed_ps > worth  # what is left of collectives that another finding is about
+    least = LEAST_AHEAD if mostly_ahead and not is_rest else LEAST_COLLECTIVE
     if worth < least * (budget.whole_ps - uncounted_kernels(budget)[1]):
         return NOTHING
     waits, kinds = waits_in(budget), _kinds(budget, rows)
@@ -119,9 +128,9 @@ def exposed_collectives(budget: Budget) -> Claimed:
         group = kinds[0]
         verb = "are" if len(group.rows) > 1 else "is"
         title, place = f"{group.name} {verb} not hidden by compute", JumpTarget("timeline", table.name[group.first])
-        if waits.waiting_ps >= _MOSTLY * worth:
+        if claim.of("collective_wait") >= _MOSTLY * worth:
             title = f"Cores wait for each other in {group.name}"
-        elif len(group.rows) < len(rows):
+        elif group.ps < _NEARLY_ALL * sum(kind.ps for kind in kinds):
             title = f"Exposed collectives: {_in_short(group.name)}, and more"
     title += timing.after if timing is not None and timing.is_regular else ""
     rest = f"; {time(claimed_ps)} of waiting that other findings count is left out" if claimed_ps >= 1 else ""
@@ -147,6 +156,11 @@ def _when_exposed(budget: Budget) -> When | None:
         return None
     times = budget.steps.of(*COLLECTIVE).mean(axis=0)
     return when(np.maximum(times - times.min(), 0.0), budget.steps.grid.names, LEAST_COLLECTIVE * budget.whole_ps)
+
+
+def _mean_inside(timing: When) -> float:
+    """What the steps of a rhythm have, as a mean over all steps."""
+    return timing.inside_ps * float(timing.steps.mean())
 
 
 def _in_short(name: str) -> str:
@@ -215,10 +229,16 @@ def imbalance(budget: Budget) -> Claimed:
     if steps is None or waits.wait_ps is None:
         return NOTHING
     claim = budget.take(COLLECTIVE, waits.wait_ps)
-    worth = claim.worth_ps
-    if worth < LEAST_WAITING * budget.whole_ps or worth < _MOSTLY * waits.ps:
+    waited = claim.worth_ps
+    if waited < LEAST_WAITING * budget.whole_ps or waited < _MOSTLY * waits.ps:
         return NOTHING
     busy = steps.of(*BUSY_OWNERS)
+    # the busiest core's programs may outlast those of others too, which are over then
+    longer = np.maximum(busy.max(axis=0) - busy - claim.cells.sum(axis=2), 0.0)
+    behind = budget.take(("barrier",), longer)
+    is_behind = behind.worth_ps >= _LEAST_BEHIND * waited
+    claim = together(claim, behind) if is_behind else claim
+    worth = claim.worth_ps
     most, mean = busy.max(axis=0), busy.mean(axis=0)
     core = steps.core(int(busy.mean(axis=1).argmax()))
     name = budget.evidence.table.name[waits.rows[0]]
@@ -226,10 +246,12 @@ def imbalance(budget: Budget) -> Claimed:
         "imbalance",
         f"Cores wait for the busiest in {_together(budget, waits.rows)}: work is uneven",
         worth,
-        f"Time in {kind[0].lower()}{kind[1:]} above the shortest over the cores in each step: waiting, not transfer.",
+        f"Time in {kind[0].lower()}{kind[1:]} above the shortest over the cores in each step: waiting, not transfer"
+        + ("; and time of cores whose programs are over before those of the busiest." if is_behind else "."),
         [
-            f"{kind} take {budget.amount(waits.ps)}: {time(worth)} waiting for the last core, "
+            f"{kind} take {budget.amount(waits.ps)}: {time(waited)} waiting for the last core, "
             f"{time(waits.transfer_ps)} the transfer.",
+            f"For {time(behind.worth_ps)} more, cores are done and idle until the busiest is." if is_behind else "",
             f"The busiest core of a step computes {time(float(most.mean()))}, the mean {time(float(mean.mean()))}; "
             f"most often it is {short(core)}." if worth > 0 else "",
             uneven_op(budget),
@@ -323,19 +345,25 @@ def across_slices(budget: Budget) -> Claimed:
     known = budget.evidence
     sent = budget.rows["host"].tolist()
     rows = np.array([row for row in sent if known.table.is_across_slices(row, lambda: known.modules)], np.intp)
-    times = budget.op_ps(rows)
+    times, timing = budget.op_ps(rows), _when_exposed(budget)
 
     def make(groups: list[CloneGroup], worth: float) -> Finding | None:
         first = groups[0]
         count = len(rows)
+        # collectives within a slice may be what varies
+        is_it = timing is not None and timing.is_regular and abs(_mean_inside(timing) - worth) <= _NEARLY * worth
+        module = module_of(known, first.first) if is_it else None
+        which = f"{timing.first} the" if timing is not None and is_it else "The"
         return budget.finding(
             "dcn",
-            f"The cores wait for other slices in {short(known.table.name[first.first])}"
+            f"{which} cores wait for other slices in {short(known.table.name[first.first])}"
             + (f" and {count - 1} more" if count > 1 else ""),
             worth,
             "Mean time in sends to and receives from other slices on the cores' line of ops.",
             [
                 f"Collectives over the data centre's network (DCN) take {budget.amount(worth)}: {named(groups)}.",
+                timing.sentence("they take longer than elsewhere by") if timing is not None and is_it else "",
+                f"They are part of {sentence_name(module.name)}." if module is not None and module.name else "",
                 budget.largest(first.first, float(times[rows == first.first][0])),
                 "The hosts carry them: they are slower than those within a slice (ICI) by far.",
             ],

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Floats, distinct
+from tpuprof.parsers.base.intervals import Bools, Floats, distinct, median
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, share, short, time
@@ -16,7 +17,7 @@ from tpuprof.parsers.pages.findings.budget import IDLE, Budget, Steps
 from tpuprof.parsers.pages.findings.claims import COLLECTIVE, NO_CLAIM, Claim, Rows, filled
 from tpuprof.parsers.pages.findings.cores.same_ops import BUSY_OWNERS, SLOWER, SlowerCore, slower_core
 from tpuprof.parsers.pages.findings.finding import JumpTarget
-from tpuprof.parsers.pages.findings.idle.meanwhile import main_activity
+from tpuprof.parsers.pages.findings.idle.meanwhile import main_activity, titled
 from tpuprof.parsers.pages.findings.ops.groups import NOTHING, Claimed
 from tpuprof.parsers.pages.findings.when import When, when
 from tpuprof.parsers.steps.accounts.owners import WAITS, Owner
@@ -40,6 +41,9 @@ _LEAST_WAIT = 0.01
 
 LEAST_LATE = 0.02
 """A host is late if the others wait at least this share of step time for it."""
+
+_UNLIKE = 2.0
+"""All hosts pause in a step in which they are idle for more than this multiple of the median step's idle time."""
 
 _FEW = 4
 """One core in this many may be a straggler; where more are late, the work is divided unevenly on purpose."""
@@ -232,17 +236,24 @@ def late_host(budget: Budget) -> Claimed:
     late = _Waits(steps, steps.of(*IDLE), 1.0, _LEAST_WAIT * budget.whole_ps).latest(whole_hosts=True)
     if late is None or late.worth_ps < LEAST_LATE * budget.whole_ps or late.collective_ps < late.idle_ps:
         return NOTHING
+    late, pauses = _but_for_pauses_of_all(late)
     claim = _claim(budget, late, IDLE)
     if claim.worth_ps < LEAST_LATE * budget.whole_ps:
         return NOTHING
+    calm = late.late & ~pauses
+    in_collectives = late.collective_ps
+    if pauses.any():
+        in_collectives = float(RankedTimes(steps.of(*COLLECTIVE)).longer(late.rows)[calm].mean())
     label = late.label if late.label.startswith("Host") else f"The host of {late.label.lower()}"
     host = steps.core(int(late.rows[0])).rpartition(":")[0]
     gaps = budget.evidence.host_gaps.get(host, IdleTime())
     doing = main_activity(gaps)
+    if doing is not None and doing.occurrences < _MOSTLY * late.late.sum():
+        doing = None  # it is late without that too
     title = f"{label} starts its cores later than the others{late.when.after}"
     if doing is not None:
         rhythm = f"{late.when.after}: it is in" if late.when.words else " while it runs"
-        title = f"{label} starts its cores late{rhythm} {short(doing.name)}"
+        title = f"{label} starts its cores late{rhythm} {titled(doing.name)}"
     finding = budget.finding(
         "host",
         title,
@@ -250,10 +261,12 @@ def late_host(budget: Budget) -> Claimed:
         "Time by which its cores are idle longer than the others' median, as far as those wait for it in collectives.",
         [
             late.when.sentence("its cores are idle longer than the others by"),
-            f"Its cores are idle for {time(float(late.own_ps[late.late].mean()))} a step, those of the others for "
-            f"{time(float(late.others_ps[late.late].mean()))}; so in {int(late.late.sum()):,} of "
-            f"{counted(len(steps), 'step')}.",
-            f"Meanwhile the others are {time(late.collective_ps)} longer in collectives.",
+            f"Its cores are idle for {time(float(late.own_ps[calm].mean()))} a step, those of the others for "
+            f"{time(float(late.others_ps[calm].mean()))}; so in {int(calm.sum()):,} of {counted(len(steps), 'step')}.",
+            f"All hosts pause in {int(pauses.sum()):,} more: there it counts as late by no more than in the others."
+            if pauses.any()
+            else "",
+            f"Meanwhile the others are {time(in_collectives)} longer in collectives.",
             ""
             if doing is None
             else f"In its long gaps {sentence_name(doing.thread) or 'a host thread'} is in {sentence_name(doing.name)} "
@@ -263,6 +276,21 @@ def late_host(budget: Budget) -> Claimed:
         late.step(steps),
     )
     return finding, claim
+
+
+def _but_for_pauses_of_all(late: _Late) -> tuple[_Late, Bools]:
+    """A late host, and bool[steps]: where all hosts pause, such as for a checkpoint that all of them write.
+
+    By how much longer one of them pauses then is part of that pause: there it is as late as elsewhere, and no later.
+    """
+    usual = median(late.others_ps)
+    pauses = late.late & (late.others_ps > _UNLIKE * usual) & (late.others_ps > usual + late.excess_ps)
+    if not pauses.any() or not (late.late & ~pauses).any():
+        return late, np.zeros(len(pauses), np.bool_)
+    most = median(late.excess_ps[late.late & ~pauses])
+    excess = np.where(pauses, np.minimum(late.excess_ps, most), late.excess_ps)
+    worth = late.worth_ps * float(excess.mean() / late.excess_ps.mean())
+    return replace(late, excess_ps=excess, worth_ps=worth), pauses
 
 
 def _hosts(steps: Steps, late: Rows) -> Iterator[tuple[str, Rows]]:

@@ -32,6 +32,7 @@ LEAST_WORTH = 0.01
 _NAMED = 0.1  # share of what the slow step has more that a part of it must be to be named
 _MOST_NAMED = 3
 _MOSTLY, _HARDLY = 0.5, 0.1  # shares of what a slow step takes longer, and of a module's time there
+_REST = 0.25  # share of what slow steps take longer that no other finding counts, from which on there is more to it
 _LONGEST_NAME = 40
 
 
@@ -51,6 +52,8 @@ def slow_steps(budget: Budget) -> Claimed:
     timing = when(unclaimed, steps.names, 1.0)
     are_few = slow.sum() <= max(1.0, FEW * len(slow))
     serves = bool(budget.evidence.serves)
+    if float(unclaimed.sum()) < _REST * float(excess[slow].sum()):
+        return NOTHING  # what other findings leave of these steps comes of what they count
     if usual <= 0 or not slow.any() or not (are_few or (timing.period >= LEAST_PERIOD and not serves)):
         return NOTHING
     module = _module(budget, slow, float(unclaimed[slow].mean()))
@@ -64,7 +67,7 @@ def slow_steps(budget: Budget) -> Claimed:
     name, taken, more_there = steps.names[worst], float(steps.longest_ps[worst]), float(excess[worst])
     which, factor = f"Step {short(name)}", taken / usual
     if timing.period:
-        which, factor = timing.first, float(steps.longest_ps[slow].mean()) / usual
+        which, factor = timing.first, 1 + timing.inside_ps / usual
     rest = float(excess[longer].sum()) / len(slow) - worth
     without = f"; {time(rest)} a step that other findings count is left out" if rest > LEAST_WORTH * usual else ""
     of_worst: dict[Owner, float] = dict(zip(OWNERS, more[worst].tolist(), strict=True))
@@ -76,7 +79,11 @@ def slow_steps(budget: Budget) -> Claimed:
         [
             f"Step {name} takes {time(taken)}, the median{of_others} {time(usual)}; "
             f"{counted(int(slow.sum()), 'step')} of {len(slow):,} {'is' if slow.sum() == 1 else 'are'} slow.",
-            timing.sentence("takes longer than the median by") if timing.period else "",
+            timing.sentence(
+                f"takes longer than the median{', without what other findings count,' if without else ''} by"
+            )
+            if timing.period
+            else "",
             f"Only then it runs {sentence_name(module)}." if module else "",
             _differs(of_worst, more_there),
             _ops(steps.grid.slow_ops, name, more_there),

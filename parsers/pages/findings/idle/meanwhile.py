@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tpuprof.parsers.ops.host.activity import Activity, IdleTime
+from tpuprof.parsers.base.words import short
+from tpuprof.parsers.ops.host.activity import LAUNCHES, READS, Activity, IdleTime, waits_for_python
 
 EXPLAINS = 0.5
 """A host event that fills at least this share of the gaps is named in titles; less may be a coincidence."""
@@ -17,20 +18,32 @@ _WAITING = re.compile(
 """Names of host events in which a thread waits, or runs a pool's work that has no name; they explain nothing."""
 
 
+_FUNCTION = re.compile(r"^\$\S+\.py:\d+ ")
+"""Names that the Python tracer gives to functions."""
+
+
 def working(gaps: IdleTime) -> Sequence[Activity]:
-    """What the host's threads did in the gaps other than wait, by time."""
-    return [activity for activity in gaps.activities if not _WAITING.search(activity.name)]
+    """What the host's threads did in the gaps other than wait, by time.
+
+    A function in which the launching thread waits, such as for a checkpoint, is what the next program waits for too.
+    """
+    launcher = _launcher(gaps)
+    return [each for each in gaps.activities if not _WAITING.search(each.name) or _holds_up(each, launcher)]
 
 
-_LAUNCHES = re.compile(
-    r"LoadedExecutable::Execute\Z|PjitFunction\(|ExecuteReplicated|SyncTensorsGraph|ExecuteComputation"
-)
-"""Names of host events in which a thread launches programs."""
+def _launcher(gaps: IdleTime) -> str | None:
+    """The thread that launches programs; None where no event tells."""
+    return next((each.thread for each in gaps.activities if LAUNCHES.search(each.name)), None)
 
-_READS = re.compile(
-    r"block_until_?ready|np\.asarray|__array__|device_get|TransferFromDevice|ToLiteral|copy_to_host|[ .]item\Z"
-)
-"""Names of host events in which a thread waits for a result of the device and fetches it."""
+
+def _holds_up(activity: Activity, launcher: str | None) -> bool:
+    """Whether this is a function of the program or of a library in which the launching thread waits.
+
+    Python's own functions that wait say nothing of what for, and reading a result is a cause by itself.
+    """
+    name = activity.name
+    is_function = _FUNCTION.match(name) is not None and not waits_for_python(name) and not READS.search(name)
+    return is_function and activity.thread == launcher
 
 
 def of_launcher(gaps: IdleTime) -> IdleTime:
@@ -38,7 +51,7 @@ def of_launcher(gaps: IdleTime) -> IdleTime:
 
     The next program waits for that thread: what others do meanwhile, such as a loader that is always busy, is chance.
     """
-    launcher = next((each.thread for each in gaps.activities if _LAUNCHES.search(each.name)), None)
+    launcher = _launcher(gaps)
     own = tuple(each for each in gaps.activities if each.thread == launcher)
     return replace(gaps, activities=own) if sum(each.overlap_ps for each in own) >= EXPLAINS * gaps.gap_ps else gaps
 
@@ -49,9 +62,15 @@ def reading(gaps: IdleTime) -> Activity | None:
     Args:
         gaps: of the launching thread, see `of_launcher`.
     """
-    launches = max((each.occurrences for each in gaps.activities if _LAUNCHES.search(each.name)), default=0)
-    found = next((each for each in gaps.activities if _READS.search(each.name)), None)
+    launches = max((each.occurrences for each in gaps.activities if LAUNCHES.search(each.name)), default=0)
+    found = next((each for each in gaps.activities if READS.search(each.name)), None)
     return found if found is not None and 2 * found.occurrences >= launches > 0 else None
+
+
+def titled(name: str) -> str:
+    """A host event's name for a title: of a long one that the Python tracer gives to a function, the function alone."""
+    found = _FUNCTION.match(name)
+    return short(name) if found is None or short(name) == name else short(name[found.end() :])
 
 
 def main_activity(gaps: IdleTime) -> Activity | None:

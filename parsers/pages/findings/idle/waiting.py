@@ -13,7 +13,7 @@ from tpuprof.parsers.ops.host.activity import Compilation, IdleTime, is_of_progr
 from tpuprof.parsers.pages.findings.budget import IDLE, Budget, Steps
 from tpuprof.parsers.pages.findings.claims import NO_CLAIM, Claim, taken, together
 from tpuprof.parsers.pages.findings.finding import FindingKind, JumpTarget
-from tpuprof.parsers.pages.findings.idle.meanwhile import EXPLAINS, of_launcher, reading, working
+from tpuprof.parsers.pages.findings.idle.meanwhile import EXPLAINS, of_launcher, reading, titled, working
 from tpuprof.parsers.pages.findings.ops.groups import NOTHING, Claimed
 from tpuprof.parsers.pages.findings.when import When, when
 from tpuprof.parsers.steps.accounts.owners import WAITS
@@ -266,10 +266,10 @@ def _gap_title(gaps: IdleTime, everything: float, step: str | None) -> tuple[Fin
     first = next(iter(working(gaps)), None)
     if first is not None and first.overlap_ps >= EXPLAINS * everything:
         kind: FindingKind = "host" if is_of_program(first.name) else "idle"
-        return kind, f"Device idle while the host runs {short(first.name)}", JumpTarget("timeline", step)
+        return kind, f"Device idle while the host runs {titled(first.name)}", JumpTarget("timeline", step)
     result = reading(gaps)
     if result is not None:
-        return "host", f"{_READS}: {short(result.name)}", JumpTarget("timeline", step)
+        return "host", f"{_READS}: {titled(result.name)}", JumpTarget("timeline", step)
     return "idle", _UNEXPLAINED, JumpTarget("timeline", step)
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats
+from tpuprof.parsers.base.intervals import Floats, is_among
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, size
+from tpuprof.parsers.formats.hlo.shapes import element_type
+from tpuprof.parsers.ops.framework_op import pass_of
 from tpuprof.parsers.ops.roofline import BOUNDS, holds_ops
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.budget import Budget
+from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.findings.ops.groups import (
     HBM,
@@ -30,9 +32,7 @@ from tpuprof.parsers.pages.findings.ops.groups import (
     subject,
 )
 from tpuprof.parsers.pages.findings.ops.moving import op_shapes
-
-if TYPE_CHECKING:
-    pass
+from tpuprof.parsers.pages.findings.ops.trips import holds_both_passes, loops_of
 
 LEAST_MEMORY_BOUND = 0.10
 """Ops bound by memory must take this share of the time together; every program has some."""
@@ -64,6 +64,7 @@ def memory_bound(budget: Budget) -> Claimed:
     best = reached(budget, rows, used, op_ps)
     above = op_ps * np.maximum(1 - used / best, 0.0)
     fewer = _halved(table, op_ps * np.minimum(used / best, 1.0), rows.tolist())
+    fewer[is_among(rows, _sums_of_gradients(budget, rows[fewer > 0]))] = 0.0
     moves_fewer = float(fewer.sum()) > float(above.sum())
     claim = budget.take_ops(rows, fewer if moves_fewer else above, moves_fewer)
     worth, halved = claim.worth_ps, float(fewer.sum())
@@ -117,6 +118,36 @@ def _halved(table: OpTable, hbm_ps: Floats, rows: list[int]) -> Floats:
         if everything > 0 and floats >= _FLOATS * everything:
             saved[at] = ps * floats / everything / 2
     return saved
+
+
+def _sums_of_gradients(budget: Budget, rows: Rows) -> Rows:
+    """Which of some ops add to f32 arrays in each trip over micro-batches: sums of gradients, which need their 32 bits.
+
+    They add up what the passes give, in neither of them, and write an array like one that they read.
+    """
+    adds_up = rows[np.array([_adds_up(budget, row) for row in rows.tolist()], np.bool_)]
+    if not len(adds_up):
+        return adds_up
+    inside = [loop.inside for loop in loops_of(budget) if holds_both_passes(budget, loop)]
+    return adds_up[is_among(adds_up, np.concatenate([rows[:0], *inside]))]
+
+
+def _adds_up(budget: Budget, row: int) -> bool:
+    table = budget.evidence.table
+    if pass_of(table.framework_op[row], table.is_rematerialized(row)):
+        return False
+    module = module_of(budget.evidence, row)
+    proto = module.instruction_proto(table.name[row]) if module is not None else None
+    if module is None or proto is None:
+        return False
+    computation = module.wrapped(proto)
+    inside = list(computation.instructions) if computation is not None else [proto]
+    read = {
+        (each.shape.element_type, *each.shape.dimensions) for each in module.operand_protos(proto) if each is not None
+    }
+    written = [part for part in proto.shape.tuple_shapes or [proto.shape] if part.dimensions]
+    keeps = [element_type(part) == "f32" and (part.element_type, *part.dimensions) in read for part in written]
+    return bool(keeps) and all(keeps) and any(each.opcode == b"add" for each in inside)
 
 
 # --- latency -------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, share, short, size, times
 from tpuprof.parsers.formats.hlo.shapes import Shape, shapes_in
 from tpuprof.parsers.ops.device import HOST_TRANSFER
-from tpuprof.parsers.ops.roofline import holds_ops
+from tpuprof.parsers.ops.roofline import holds_ops, is_start
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.budget import Budget
 from tpuprof.parsers.pages.findings.claims import Rows
@@ -204,10 +204,13 @@ def host_offload(budget: Budget, offloaded: Rows) -> Claimed:
 
 
 def _rates(budget: Budget, rows: Rows, times: Floats) -> Iterator[str]:
-    """Sentences on how much each copy of host memory moves, which way and how fast; the longest ones."""
+    """Sentences on how much each copy of host memory moves, which way and how fast; the longest ones.
+
+    The start of one lasts until it is under way, so only its end says how long it takes.
+    """
     table = budget.evidence.table
-    for at in np.argsort(-times, kind="stable")[:_MOST_RATED].tolist():
-        row = int(rows[at])
+    moving = [row for row in rows[np.argsort(-times, kind="stable")].tolist() if not is_start(table, row)]
+    for row in moving[:_MOST_RATED]:
         shape = next(iter(op_shapes(table, row)), None)
         once = float(table.self_ps[row]) / max(int(table.occurrences[row]), 1)
         if shape is None or not shape.padded_bytes or once <= 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from tpuprof.parsers.base.intervals import Floats, is_among
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import multiple, share
 from tpuprof.parsers.formats.hlo.matrix import MatrixWork, matrix_types, matrix_works, mxu_side
+from tpuprof.parsers.formats.hlo.shapes import element_bits, element_type
 from tpuprof.parsers.pages.findings.budget import Budget
 from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
@@ -27,6 +29,9 @@ from tpuprof.parsers.pages.findings.ops.groups import (
     reached,
     subject,
 )
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.formats.proto import hlo_pb2
 
 _LEAST_OP = 2e-4
 """It looks at the shapes of ops from this share of the time on; smaller ones are not worth the parsing."""
@@ -277,3 +282,92 @@ def _sums_products(budget: Budget, row: int) -> bool:
     inside = list(computation.instructions) if computation is not None else [proto]
     opcodes = {instruction.opcode for instruction in inside}
     return {b"reduce", b"multiply", b"broadcast"} <= opcodes
+
+
+# --- random bits ---------------------------------------------------------------------------------------------------
+
+_LEAST_ROUNDS = 8
+"""Generators of random numbers mix the bits of their counters in this many rounds or more (threefry in 20), hashes of
+keys in three or four."""
+
+_SHIFTS = frozenset({b"shift-left", b"shift-right-logical"})
+_WORDS_OF_BITS = frozenset({"u32", "u64"})
+
+_BITS_ADVICE = (
+    "Use the chip's own generator (jax_default_prng_impl: rbg or unsafe_rbg), or draw fewer bits: 8 or 16 an element, "
+    "or one mask for several layers."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mixed:
+    """A fusion that mixes bits: rounds an element, the type of the words, and the bytes that move without that.
+
+    The bits are written once; where something else comes out, they and what else the fusion reads are read to make it.
+    """
+
+    rounds: int
+    words: str
+    bytes: int
+
+
+def random_bits(budget: Budget) -> Claimed:
+    """Random bits that the vector unit makes by mixing counters, where the chip has a generator of its own."""
+    evidence, rows = budget.evidence, budget.rows["vector"]
+    times, peak = budget.op_ps(rows), evidence.peaks.hbm
+    if peak is None:
+        return NOTHING
+    large = rows[times >= _LEAST_OP * budget.whole_ps].tolist()
+    mixed = {row: found for row in large if (found := _mixed(budget, row)) is not None}
+    if not mixed:
+        return NOTHING
+    best = reached(budget, rows, capped(evidence.rates.bandwidth_utilization[rows, HBM]), times)
+    runs = np.maximum(evidence.table.occurrences[rows], 1)
+    once = evidence.table.self_ps[rows] / runs
+    needed = np.array([mixed[row].bytes if row in mixed else math.inf for row in rows.tolist()]) / (peak * best) * 1e12
+    saved = times * np.maximum(1 - needed / np.maximum(once, 1.0), 0.0)
+
+    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
+        first = groups[0]
+        of = mixed[first.first]
+        return budget.finding(
+            "vector-work",
+            f"{subject(evidence.table, first)} mixes random bits on the vector unit",
+            worth,
+            f"Time of these ops above what the bytes of their results take at {share(best)} of HBM's peak.",
+            [
+                f"They take {budget.amount(sum(group.ps for group in groups))} together: {named(groups)}.",
+                f"{budget.described(first.first)} mixes {of.words} in {of.rounds} rounds of shift and xor an element, "
+                "as threefry does for random numbers.",
+            ],
+            JumpTarget("op-profile", evidence.table.name[first.first]),
+            is_estimate=True,
+            advice=_BITS_ADVICE,
+        )
+
+    return op_finding(budget, rows, saved, make, goes_away=True)
+
+
+def _mixed(budget: Budget, row: int) -> _Mixed | None:
+    """What a fusion mixes; None for an op that does not, by the shifts and xors of words that it holds."""
+    module, name = module_of(budget.evidence, row), budget.evidence.table.name[row]
+    proto = module.instruction_proto(name) if module is not None else None
+    computation = module.wrapped(proto) if module is not None and proto is not None else None
+    if proto is None or computation is None:
+        return None
+    words = [each for each in computation.instructions if element_type(each.shape) in _WORDS_OF_BITS]
+    rounds = min(sum(each.opcode == b"xor" for each in words), sum(each.opcode in _SHIFTS for each in words))
+    if rounds < _LEAST_ROUNDS:
+        return None
+    xor = max((each for each in words if each.opcode == b"xor"), key=lambda each: math.prod(each.shape.dimensions))
+    moved = _bytes_of(proto.shape)
+    if not all(element_type(part) in _WORDS_OF_BITS for part in proto.shape.tuple_shapes or [proto.shape]):
+        read = [each.shape for each in computation.instructions if each.opcode == b"parameter"]
+        moved += 2 * _bytes_of(xor.shape)
+        moved += sum(_bytes_of(shape) for shape in read if element_type(shape) not in _WORDS_OF_BITS)
+    return _Mixed(rounds, element_type(xor.shape), moved)
+
+
+def _bytes_of(shape: hlo_pb2.ShapeProto) -> int:
+    """Bytes of an array, or of all of a tuple."""
+    return sum(math.prod(part.dimensions) * element_bits(part) // 8 for part in shape.tuple_shapes or [shape])

@@ -12,7 +12,6 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, share, size
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import element_bits
-from tpuprof.parsers.ops.framework_op import pass_of
 from tpuprof.parsers.pages.findings.budget import Budget
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, OpArrays
@@ -26,7 +25,7 @@ from tpuprof.parsers.pages.findings.ops.groups import (
     reached,
 )
 from tpuprof.parsers.pages.findings.ops.products import Products
-from tpuprof.parsers.pages.findings.ops.trips import LEAST_LOOP, Loop, loops_of
+from tpuprof.parsers.pages.findings.ops.trips import LEAST_LOOP, Loop, holds_both_passes, loops_of
 
 # --- casts
 
@@ -123,7 +122,7 @@ def few_rows(budget: Budget, products: Products, programs: Sequence[ModuleArrays
         programs: what the large ops read and write.
     """
     table = budget.evidence.table
-    loops = [loop for loop in loops_of(budget) if _holds_both_passes(budget, loop)]
+    loops = [loop for loop in loops_of(budget) if holds_both_passes(budget, loop)]
     loops = [one for one in loops if not any(one is not other and other.row in one.inside for other in loops)]
     if not loops:
         return NOTHING
@@ -172,12 +171,6 @@ def few_rows(budget: Budget, products: Products, programs: Sequence[ModuleArrays
         )
 
     return op_finding(budget, products.rows, saved, make, goes_away=True)
-
-
-def _holds_both_passes(budget: Budget, loop: Loop) -> bool:
-    table = budget.evidence.table
-    passes = {pass_of(table.framework_op[row], table.is_rematerialized(row)) for row in loop.inside.tolist()}
-    return {"forward", "backward"} <= passes
 
 
 def _sizes(products: Products, at: int) -> tuple[int, int, int] | None:

@@ -12,6 +12,7 @@ from tpuprof.parsers.base.intervals import median
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.xspace.walk import text
+from tpuprof.parsers.ops.framework_op import pass_of
 from tpuprof.parsers.pages.findings.budget import Budget
 from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.ops.arrays import origin
@@ -65,6 +66,13 @@ def loops_of(budget: Budget) -> Iterator[Loop]:
         trips = float(said[1]) if said else _ratio(budget, [each for each in inside if table.name[each] in own], row)
         if trips > 1:
             yield Loop(row, module, trips, np.array(inside, np.intp), frozenset(varying(module, body)))
+
+
+def holds_both_passes(budget: Budget, loop: Loop) -> bool:
+    """Whether the trips of a loop hold a forward and a backward pass: it goes over micro-batches."""
+    table = budget.evidence.table
+    passes = {pass_of(table.framework_op[row], table.is_rematerialized(row)) for row in loop.inside.tolist()}
+    return {"forward", "backward"} <= passes
 
 
 def _ratio(budget: Budget, rows: Sequence[int], loop: int) -> float:

@@ -64,6 +64,33 @@ def test_an_event_that_those_inside_fill_is_none() -> None:
     assert [(one.name, one.overlap_ps) for one in found] == [("a", 50), ("b", 30)]
 
 
+SAVES = [
+    ("PjitFunction(step)", 0, 10),
+    ("$manager.py:10 wait_until_finished", 20, 90),
+    ("$threading.py:637 wait", 25, 85),
+    ("$_thread.lock acquire", 30, 80),
+]
+
+
+def test_what_the_launching_thread_waits_for_in_pythons_library_is_its_callers_time() -> None:
+    (found,) = activities(host_of(SAVES), gaps_of((15, 95)))
+    assert found == Activity("thread 0", "$manager.py:10 wait_until_finished", 70, 1)
+
+
+def test_a_thread_that_launches_nothing_waits_in_pythons_library() -> None:
+    found = activities(host_of(SAVES[:1], SAVES[1:]), gaps_of((15, 95)))
+    assert [(one.name, one.overlap_ps) for one in found] == [
+        ("$_thread.lock acquire", 50),
+        ("$manager.py:10 wait_until_finished", 10),
+        ("$threading.py:637 wait", 10),
+    ]
+
+
+def test_a_wait_that_nobody_calls_keeps_its_time() -> None:
+    (found,) = activities(host_of([SAVES[0], *SAVES[2:]]), gaps_of((15, 95)))
+    assert found == Activity("thread 0", "$threading.py:637 wait", 60, 1)
+
+
 def test_no_more_than_the_longest_are_kept_and_ties_go_by_thread_and_name() -> None:
     threads = [[(f"{name}{at}", at * 10, at * 10 + 5) for at in range(10)] for name in "ba"]
     found = activities(host_of(*threads), gaps_of((0, 1000)))

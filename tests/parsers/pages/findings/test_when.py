@@ -35,6 +35,13 @@ def at(places: list[int], count: int, amount: float = 50.0) -> list[float]:
         ([3, 7], 12, "in 2 of 12 steps"),  # one distance is no rhythm
         ([1, 5, 9], 20, "in 3 of 20 steps"),  # it ends too early
         ([8, 9], 10, "in 2 of 10 steps"),  # too few to be a beginning
+        ([7, 8, 9, 10], 15, "from step 107 to 110"),
+        ([2, 3, 4], 7, "from step 102 to 104"),
+        ([0, 1, 2, 3], 10, "up to step 103"),
+        ([7, 8], 15, "in 2 of 15 steps"),  # too few to last
+        ([6, 7, 9, 10], 15, ""),  # not in a row
+        ([1, 2, 3], 7, ""),  # one step before it is too few
+        ([2, 3, 4], 6, ""),  # and one after it
         ([1, 2, 3, 4], 5, ""),  # one step before it is too few
         ([3], 4, ""),
         ([], 10, ""),
@@ -51,6 +58,10 @@ def test_what_the_other_steps_have_as_well_is_no_rhythm() -> None:
 
 def test_a_beginning_may_grow() -> None:
     assert said([0, 0, 0, 11, 50, 50, 50, 50]) == "from step 103 on"
+
+
+def test_what_lasts_for_some_steps_may_grow_and_fade() -> None:
+    assert said([0, 0, 0, 11, 50, 50, 12, 0, 0]) == "from step 103 to 106"
 
 
 def test_steps_above_the_least_that_are_far_below_the_others_do_not_count() -> None:

@@ -65,7 +65,18 @@ def one_after_the_other(draw: st.DrawFn, most: int, least: int = 0) -> list[Span
     return out
 
 
-@given(one_after_the_other(5, 1), one_after_the_other(8), st.data(), SPANS, SPANS, SPANS, SPANS, SPANS, st.booleans())
+@given(
+    one_after_the_other(5, 1),
+    one_after_the_other(8),
+    st.data(),
+    SPANS,
+    SPANS,
+    SPANS,
+    SPANS,
+    SPANS,
+    SPANS,
+    st.booleans(),
+)
 @settings(max_examples=2 * EXAMPLES)
 def test_every_moment_has_the_owner_that_the_definitions_give_it(
     steps: list[Span],
@@ -76,6 +87,7 @@ def test_every_moment_has_the_owner_that_the_definitions_give_it(
     barrier: list[Span],
     running: list[Span],
     launched: list[Span],
+    behind: list[Span],
     has_runs: bool,
 ) -> None:
     categories = data.draw(st.lists(st.sampled_from(sorted(OWNER_OF)), min_size=len(ops), max_size=len(ops)))
@@ -86,6 +98,7 @@ def test_every_moment_has_the_owner_that_the_definitions_give_it(
         barrier=intervals(barrier),
         running=intervals(running) if has_runs else None,
         launched=intervals(launched),
+        behind=intervals(behind),
     )
     found = account(steps, events, causes)
     spans = [*steps]
@@ -107,7 +120,9 @@ def test_every_moment_has_the_owner_that_the_definitions_give_it(
                 return name  # type: ignore[return-value]
         if not has_runs or inside(moment, running):
             return "between_ops"
-        return "dispatch" if inside(moment, launched) else "host"
+        if inside(moment, launched):
+            return "dispatch"
+        return "barrier" if inside(moment, behind) else "host"
 
     borders = {border for step in spans for border in step}
     if any(start < border < end for start, end in ops for border in borders):

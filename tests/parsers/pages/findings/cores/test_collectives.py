@@ -45,9 +45,35 @@ def test_less_of_an_asynchronous_collective_counts_which_was_meant_to_be_hidden(
     assert found("collective", evidence(steps, COLLECTIVES[1:])) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "is_told"),
+    [
+        ("all-gather.3", True),
+        ("all-to-all.3", True),
+        ("ragged-all-to-all.3", True),
+        ("collective-permute.3", True),
+        ("all-reduce.3", False),
+        ("reduce-scatter.3", False),
+    ],
+)
+def test_less_of_what_is_there_before_it_is_needed_counts(name: str, is_told: bool) -> None:
+    ops = [Op(name, name.partition(".")[0], 80), Op("all-reduce.1", "all-reduce", 20), COLLECTIVES[2]]
+    assert (found("collective", evidence(grid({"vector": 96, "collective": 4}), ops)) is not None) == is_told
+    assert found("collective", evidence(grid({"vector": 97.2, "collective": 2.8}), ops)) is None
+
+
 def test_one_collective_is_named_in_full() -> None:
     finding = the("collective", evidence(grid({"vector": 80, "collective": 20}), COLLECTIVES[1:]))
     assert finding.title == "all-reduce.1 is not hidden by compute"
+
+
+@pytest.mark.parametrize(
+    ("other", "title"),
+    [(4, "all-gather.3 is not hidden by compute"), (40, "Exposed collectives: all-gather.3, and more")],
+)
+def test_other_collectives_are_more_where_they_take_any_time_to_speak_of(other: float, title: str) -> None:
+    ops = [Op("all-gather.3", "all-gather", 300), Op("all-reduce.1", "all-reduce", other), COLLECTIVES[2]]
+    assert the("collective", evidence(grid({"vector": 80, "collective": 20}), ops)).title == title
 
 
 def test_collectives_of_a_capture_without_steps() -> None:
@@ -96,6 +122,28 @@ def test_uneven_experts_are_told_by_who_waits_in_all_to_alls() -> None:
     assert finding.worth_ps == 15 * US  # three of four cores wait 20 in each step
     assert finding.evidence[1].startswith("The busiest core of a step computes 100 µs, the mean 85.0 µs")
     assert found("collective", experts(20)) is None  # the transfer alone is little
+
+
+def behind(idle: float) -> Evidence:
+    """The same, where one core waits for the busiest behind the end of its program in place of the collective."""
+    busy = np.full((4, 10), 80.0)
+    busy[2] += 20
+    waits = busy.max(axis=0) - busy
+    waits[3] = 0
+    at_end = np.zeros((4, 10))
+    at_end[3] = 20
+    others = np.zeros((4, 10))
+    others[3] = idle - 20
+    classes = {"compute": busy, "collective": waits + 1, "idle": at_end + others}
+    return evidence(grid(classes, cores=4, collectives={"all-to-all.3": waits + 1}, barriers=at_end), [TO_ALL])  # type: ignore[arg-type]
+
+
+def test_cores_that_are_done_before_the_busiest_wait_for_it_too() -> None:
+    finding = the("imbalance", behind(20))
+    assert finding.worth_ps == pytest.approx(15 * US)  # two cores wait 20 in the collective, one behind its end
+    assert "10.0 µs waiting for the last core" in finding.evidence[0]
+    assert finding.evidence[1] == "For 5.00 µs more, cores are done and idle until the busiest is."
+    assert the("imbalance", behind(60)).worth_ps == pytest.approx(15 * US)  # the rest of its idle time is another's
 
 
 def test_even_experts_are_none() -> None:
@@ -190,3 +238,13 @@ def test_collectives_between_slices_are_told_from_callbacks(text: str, scope: st
     op = Op("recv-done.1", "host recv-done", 200, text=text, scope=scope)
     steps = grid({"compute": 90, "host": 10}, host_transfer=10)
     assert [finding.kind for finding in findings(evidence(steps, [op]))] == [kind]
+
+
+def test_an_exchange_with_other_slices_is_told_with_its_rhythm_where_that_is_its_own() -> None:
+    op = Op("recv-done.1", "host recv-done", 600, text=SEND.replace("{}", "xla_megascale_runtime"))
+    now_and_then = np.where(np.arange(12) % 4 == 3, 60.0, 0.0)
+    finding = the("dcn", evidence(grid({"compute": 90, "host": now_and_then}, steps=12), [op]))
+    assert finding.title == "Every 4th step the cores wait for other slices in recv-done.1"
+    assert finding.evidence[1] == "Every 4th step they take longer than elsewhere by 60.0 µs, in the other steps 0."
+    within = grid({"compute": 90, "host": 40, "collective": now_and_then}, steps=12)
+    assert the("dcn", evidence(within, [op, ONLY])).title == "The cores wait for other slices in recv-done.1"

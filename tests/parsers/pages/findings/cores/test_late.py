@@ -258,6 +258,29 @@ def test_a_host_that_pauses_at_a_rhythm_is_one_reason_with_its_whole_worth() -> 
     assert [found(kind, proof) for kind in ("idle", "collective", "slow-step")] == [None] * 3
 
 
+def test_what_a_late_host_does_in_few_of_the_steps_is_not_why_it_is_late() -> None:
+    collects = IdleTime(gap_ps=300 * US, count=3, activities=(Activity("python", "$gc collect", 290 * US, 1),))
+    assert "collect" not in the("host", pausing([2, 6, 10], collects)).title
+
+
+def test_a_late_host_is_as_late_where_all_hosts_pause_as_it_is_elsewhere() -> None:
+    late = np.zeros((8, 12))
+    late[4:] = 10.0
+    late[:, [2, 6, 10]] += 300
+    late[4:, [2, 6, 10]] += 40  # it saves for longer, which is the saving's
+    waits = late.max(axis=0) - late
+    finding = the(
+        "host", evidence(grid({"compute": 100, "idle": late, "collective": waits}, steps=12, cores=8, hosts=2))
+    )
+    assert finding.title == "Host host1 starts its cores later than the others"
+    assert finding.worth_ps == pytest.approx(10 * US)
+    assert finding.evidence[:3] == (
+        "Its cores are idle for 10.0 µs a step, those of the others for 0; so in 9 of 12 steps.",
+        "All hosts pause in 3 more: there it counts as late by no more than in the others.",
+        "Meanwhile the others are 10.0 µs longer in collectives.",
+    )
+
+
 def test_what_another_host_does_says_nothing_of_the_late_one() -> None:
     assert the("host", pausing([2, 6, 10])).title == "Host host1 starts its cores later than the others every 4th step"
 

@@ -110,6 +110,18 @@ def test_steps_that_are_idle_at_another_rhythm_do_not_hide_slow_ones() -> None:
     assert the("slow-step", proof).worth_ps == pytest.approx(10 * US)
 
 
+def test_what_little_a_pause_leaves_of_its_steps_is_no_other_reason() -> None:
+    pause, after = (np.array(slower(extra, 1, 5, 9, count=12)) for extra in (400, 60))
+    few = evidence(grid({"compute": 100 + after, "idle": pause}, steps=12))
+    assert the("idle", few).title.startswith("Every 4th step the device is idle")
+    assert found("slow-step", few) is None
+    finding = the("slow-step", evidence(grid({"compute": 100 + 3 * after, "idle": pause}, steps=12)))
+    assert finding.worth_ps == pytest.approx(45 * US)
+    assert finding.title == "Every 4th step takes 2.80 times the median step"
+    words = "takes longer than the median, without what other findings count, by 180 µs, in the other steps 0."
+    assert f"Every 4th step {words}" in finding.evidence
+
+
 def test_steps_that_are_idle_do_not_make_the_usual_step_longer() -> None:
     """Half of twelve steps are longer: the median of all lies between them and the others."""
     idle = np.array(slower(90, 1, 5, 9, count=12))

@@ -117,6 +117,31 @@ def test_a_step_that_is_idle_longer_than_the_others_is_named() -> None:
     assert finding.place == JumpTarget("timeline", "6")
 
 
+SAVES = "$checkpoint_manager.py:1320 wait_until_finished"
+
+
+@pytest.mark.parametrize(
+    ("thread", "name", "is_told"),
+    [
+        ("main", SAVES, True),
+        ("main", "$multihost_utils.py:88 wait_for_hosts", True),
+        ("saver", SAVES, False),  # parked beside the one that launches
+        ("main", "$threading.py:323 wait", False),
+        ("main", "Condition::Wait", False),
+        ("main", "$array.py:631 block_until_ready", False),  # it reads a result, which is told as that
+    ],
+)
+def test_a_function_in_which_the_launching_thread_waits_is_what_the_host_does(
+    thread: str, name: str, is_told: bool
+) -> None:
+    launches = Activity("main", "PjRtCApiLoadedExecutable::Execute", 20 * US, 10)
+    gaps = replace(GAPS, activities=(Activity(thread, name, 75 * US, 3), launches))
+    proof = with_(evidence(grid({"compute": 90, "idle": 10})), gaps=gaps)
+    titles = [each.title for kind in ("host", "idle") if (each := found(kind, proof)) is not None]
+    function = name.rpartition(" ")[2]  # all that a title has room for
+    assert titles[0].endswith(f"Device idle while the host runs {function}") == is_told
+
+
 def test_a_host_that_only_waits_explains_nothing() -> None:
     waiting = IdleTime(activities=GAPS.activities[:1], gap_ps=100 * US)
     finding = the("idle", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=waiting))

@@ -75,6 +75,16 @@ def test_waiting_for_offloaded_arrays_is_found() -> None:
     assert found("copy", proof) is None  # 1.8 %: the offloaded ones do not count for both
 
 
+def test_the_start_of_a_transfer_says_nothing_of_how_fast_it_is() -> None:
+    to_host = OFFLOADED.replace("S(5)", "").replace("= f32[5,1024]{1,0:T(8,128)}", "= f32[5,1024]{1,0:T(8,128)S(5)}")
+    start = to_host.replace("copy-done", "copy-start").replace("= f32", "= (f32", 1)
+    ops = [Op("copy-done.4", "copy-done", 164, text=to_host), Op("copy-start.4", "copy-start", 36, text=start)]
+    finding = the("host-offload", evidence(grid({"compute": 90, "copy": 10}), ops))
+    (rated,) = [sentence for sentence in finding.evidence if "GB/s" in sentence]
+    assert rated.startswith("copy-done.4 brings 32.8 KB to the host, at most ")
+    assert finding.worth_ps == 10 * US  # its time counts all the same
+
+
 def test_offloading_that_runs_beside_the_computation_is_none() -> None:
     ops = [Op("copy-done.4", "copy-done", 50, text=OFFLOADED), Op("fusion.1", "loop fusion", 1900)]
     assert found("host-offload", evidence(grid({"vector": 97.5, "copy": 2.5}), ops)) is None

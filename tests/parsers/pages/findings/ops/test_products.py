@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, modules, product, the, with_
+from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
 
@@ -117,3 +118,138 @@ def test_matrix_products_are_not_meant() -> None:
 
 def test_nothing_is_memory_bound_without_a_peak() -> None:
     assert found("memory-bound", with_(fusion(30, 0.6), peaks=Peaks())) is None
+
+
+ARRAY = "f32[4096,4096]{1,0}"
+LOOP = f"(s32[], {ARRAY}, {ARRAY})"
+
+
+def adding(
+    inside: str = "add", scope: str = "while/body/tree_map/add", wide: str = ARRAY, second: str = "backward"
+) -> Evidence:
+    """Trips with two passes and a fusion that adds to an f32 array, for a third of the time, at HBM's peak."""
+    passes = {"forward": "jvp(model)/mul", "backward": "transpose(jvp(model))/mul", "model": "model/mul"}
+    text = f"""HloModule jit_step
+%add_of (p: {ARRAY}, q: {wide}) -> {ARRAY} {{
+  %p = {ARRAY} parameter(0)
+  %q = {wide} parameter(1)
+  ROOT %o = {ARRAY} {inside}(%p, %q)
+}}
+%body (s: {LOOP}) -> {LOOP} {{
+  %s = {LOOP} parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %sum = {ARRAY} get-tuple-element(%s), index=1
+  %x = {wide} get-tuple-element(%s), index=2
+  %one = {ARRAY} negate(%sum)
+  %two = {ARRAY} negate(%one)
+  %adds = {ARRAY} fusion(%sum, %x), kind=kLoop, calls=%add_of
+  ROOT %t = {LOOP} tuple(%i, %adds, %two)
+}}
+%condition (s: {LOOP}) -> pred[] {{
+  %s2 = {LOOP} parameter(0)
+  ROOT %less = pred[] constant(true)
+}}
+ENTRY %main (a: {LOOP}) -> {LOOP} {{
+  %a = {LOOP} parameter(0)
+  ROOT %loop = {LOOP} while(%a), condition=%condition, body=%body
+}}
+"""
+    hlo = f"%adds = {ARRAY} fusion({ARRAY} %sum, {wide} %x), kind=kLoop, calls=%add_of"
+    moved = 3 * 4096 * 4096 * 4
+    ops = [
+        Op("loop", "while", 1000, 20),
+        Op("one", "convolution fusion", 3000, 160, flops=10**9, scope=f"while/body/{passes['forward']}"),
+        Op("two", "convolution fusion", 3000, 160, flops=10**9, scope=f"while/body/{passes[second]}"),
+        Op("adds", "loop fusion", 160 * moved / 0.9e6, 160, hbm=moved, text=hlo, scope=scope),
+    ]
+    time = ops[-1].time / 20
+    proof = evidence(grid({"vector": time, "compute": 2 * time}, cores=2), ops)
+    return with_(proof, modules=(modules(read_module_text("jit_step", text.splitlines()).SerializeToString()),))
+
+
+def test_sums_of_gradients_over_micro_batches_need_their_32_bits() -> None:
+    assert found("memory-bound", adding()) is None
+
+
+@pytest.mark.parametrize(
+    "proof",
+    [
+        adding(inside="multiply"),
+        adding(scope="while/body/jvp(model)/add"),  # a residual
+        adding(second="model"),  # the trips have no backward pass: a loop over layers or tokens
+    ],
+    ids=["multiplies", "forward", "no backward"],
+)
+def test_other_f32_arrays_in_loops_could_be_halves(proof: Evidence) -> None:
+    finding = the("memory-bound", proof)
+    assert any("as bf16 it is half the bytes" in sentence for sentence in finding.evidence)
+
+
+# --- random bits ---------------------------------------------------------------------------------------------------
+
+BITS, MASK, DATA = "u32[4096,4096]{1,0}", "pred[4096,4096]{1,0}", "bf16[4096,4096]{1,0}"
+SIZE = 4096 * 4096 * 4
+WRITTEN = SIZE / 1000e9 / 0.75 * 1e6
+"""Microseconds that HBM needs for the bits."""
+
+
+def mixes(rounds: int, us: float = 300, kind: str = BITS, out: str = "", xor: str = "xor") -> Evidence:
+    """A fusion that mixes counters in so many rounds, and ends in them, in a mask, or in data that it masks."""
+    lines = [f"%p = {kind} parameter(0)", f"%x0 = {kind} add(%p, %p)"]
+    for turn in range(rounds):
+        lines.append(f"%l{turn} = {kind} shift-left(%x{turn}, %p)")
+        lines.append(f"%r{turn} = {kind} shift-right-logical(%x{turn}, %p)")
+        lines.append(f"%o{turn} = {kind} or(%l{turn}, %r{turn})")
+        lines.append(f"%x{turn + 1} = {kind} {xor}(%o{turn}, %p)")
+    result, last = kind, f"ROOT %done = {kind} add(%x{rounds}, %p)"
+    if out:
+        lines.append(f"%less = {MASK} compare(%x{rounds}, %p), direction=LT")
+        last = f"ROOT %done = {MASK} not(%less)" if out == MASK else f"ROOT %done = {DATA} select(%less, %d, %d)"
+        result = out
+    reads = f"p: {kind}" + (f", d: {DATA}" if out == DATA else "")
+    lines += [f"%d = {DATA} parameter(1)"] if out == DATA else []
+    more = ", %b" if out == DATA else ""
+    text = [
+        *("HloModule jit_step", f"%mix ({reads}) -> {result} {{", *(f"  {line}" for line in (*lines, last)), "}"),
+        *(f"ENTRY %main (a: {kind}, b: {DATA}) -> {result} {{", f"  %a = {kind} parameter(0)"),
+        *(f"  %b = {DATA} parameter(1)", f"  ROOT %f.1 = {result} fusion(%a{more}), kind=kLoop, calls=%mix", "}"),
+    ]
+    proto = read_module_text("jit_step", text).SerializeToString()
+    ops = [Op("f.1", "loop fusion", us * 20, hbm=2 * SIZE, scope="Dropout_0/_bernoulli/threefry2x32")]
+    return with_(evidence(grid({"vector": us, "compute": 1000}), ops), modules=(modules(proto),))
+
+
+def test_random_bits_that_the_vector_unit_mixes_cost_what_they_take_beyond_writing_them() -> None:
+    finding = the("vector-work", mixes(20))
+    assert finding.title == "_bernoulli/threefry2x32 mixes random bits on the vector unit"
+    assert finding.worth_ps == pytest.approx((300 - WRITTEN) * US, rel=1e-5)
+    assert "mixes u32 in 20 rounds of shift and xor an element, as threefry does" in finding.evidence[1]
+    assert "rbg" in finding.advice and "dot product" not in finding.advice
+
+
+def test_random_bits_near_hbms_peak_are_none_of_memorys_fault() -> None:
+    proof = mixes(20, 140)  # both of its arrays take 134
+    assert the("vector-work", proof).worth_ps == pytest.approx((140 - SIZE / 1000e9 / 0.9 * 1e6) * US, rel=1e-5)
+    assert found("memory-bound", proof) is None
+
+
+@pytest.mark.parametrize(("out", "moved"), [(MASK, 2.25), (DATA, 3.0)])
+def test_what_is_made_of_random_bits_would_read_them(out: str, moved: float) -> None:
+    finding = the("vector-work", mixes(20, 900, out=out))
+    assert finding.worth_ps == pytest.approx((900 - moved * WRITTEN) * US, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "proof",
+    [
+        mixes(4),  # a hash of keys
+        mixes(20, xor="multiply"),
+        mixes(20, kind="s32[4096,4096]{1,0}"),  # packs numbers, as integers of 4 bits are
+        mixes(20, 70),  # it takes no longer than writing the bits
+        with_(mixes(20), peaks=Peaks()),
+        with_(mixes(20), modules=()),
+    ],
+    ids=["hash", "multiplies", "signed", "fast", "no peak", "no program"],
+)
+def test_what_makes_no_random_bits_or_makes_them_fast_is_none(proof: Evidence) -> None:
+    assert found("vector-work", proof) is None
