@@ -31,6 +31,8 @@ from tpuprof.parsers.pages.findings.ops.moving import (
     layout_copies,
     shuffles,
 )
+from tpuprof.parsers.pages.findings.ops.needless.expanded import expanded
+from tpuprof.parsers.pages.findings.ops.needless.repeated import few_rows, repeated_casts
 from tpuprof.parsers.pages.findings.ops.products import (
     Products,
     needless_precision,
@@ -38,7 +40,6 @@ from tpuprof.parsers.pages.findings.ops.products import (
     products_of,
     vector_work,
 )
-from tpuprof.parsers.pages.findings.ops.repeated import few_rows, repeated_casts
 from tpuprof.parsers.pages.findings.ops.unexplained import unexplained
 from tpuprof.parsers.steps.ledger import ledger
 
@@ -89,6 +90,7 @@ def _claiming(
     ahead += [at_barriers, sparse_core_waits, across_slices, exposed_collectives, idle_gaps, debug_prints]
     ahead += [lambda rest: host_offload(rest, offloaded), lambda rest: copy_waits(rest, offloaded)]
     ahead += [tiny_loops, lambda rest: repeated_casts(rest, programs), recomputation]
+    ahead += [lambda rest: expanded(rest, programs)]
     if products is not None:
         ahead.append(lambda rest: scores_in_hbm(rest, products, programs))
         ahead.append(lambda rest: few_rows(rest, products, programs))

@@ -113,6 +113,12 @@ def code_name(table: OpTable, rows: Rows | Sequence[int]) -> str:
     return short("/".join(own[-2:])) if own and "/" in table.framework_op[first] else table.name[first]
 
 
+def place_name(table: OpTable, group: CloneGroup) -> str:
+    """The same of a group; what its ops have in common where the profile has neither."""
+    name = code_name(table, group.rows)
+    return short(group.name) if name == table.name[group.first] else name
+
+
 _CONTROL = frozenset(
     ("while", "body", "cond", "scan", "closed_call", "core_call", "checkpoint", "rematted_computation")
 )
