@@ -32,6 +32,7 @@ from tpuprof.parsers.pages.findings.ops.moving import (
     shuffles,
 )
 from tpuprof.parsers.pages.findings.ops.needless.expanded import expanded
+from tpuprof.parsers.pages.findings.ops.needless.low_rank import low_rank
 from tpuprof.parsers.pages.findings.ops.needless.repeated import few_rows, repeated_casts
 from tpuprof.parsers.pages.findings.ops.products import (
     Products,
@@ -94,6 +95,7 @@ def _claiming(
     if products is not None:
         ahead.append(lambda rest: scores_in_hbm(rest, products, programs))
         ahead.append(lambda rest: few_rows(rest, products, programs))
+        ahead.append(lambda rest: low_rank(rest, products, programs))
         ahead.append(lambda rest: needless_precision(rest, products))
         ahead.append(lambda rest: padded_products(rest, products))
     ahead += [slow_kernels, latency_bound, vector_work, lambda rest: unfused(rest, programs)]

@@ -27,6 +27,7 @@ from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays
 from tpuprof.parsers.pages.findings.ops.groups import REACHED, Claimed
 from tpuprof.parsers.pages.findings.ops.intermediates import scores_in_hbm, unfused
 from tpuprof.parsers.pages.findings.ops.needless.expanded import expanded
+from tpuprof.parsers.pages.findings.ops.needless.low_rank import low_rank
 from tpuprof.parsers.pages.findings.ops.needless.repeated import few_rows, repeated_casts
 from tpuprof.parsers.pages.findings.ops.products import Products
 
@@ -53,7 +54,7 @@ CAUSE_WORDS: Mapping[LossCause, str] = {
     "for the few rows of a micro-batch",
     "intermediates": "ops that pass arrays to each other through HBM, which one op would keep on the chip: scores of "
     "attention, memory-bound ops in a row, several passes over one array, arrays that are unpacked or repeated for the "
-    "products or kernels that read them",
+    "products or kernels that read them, products of a low rank beside larger ones",
     "small_dimensions": "matrix products of which a dimension is smaller than the side of the matrix unit",
     "padding": "matrix products whose dimensions are no multiples of the sides of the matrix unit's tiles",
     "precision": "matrix products in several passes, for a higher precision",
@@ -136,6 +137,7 @@ def _avoidable(
     between = [*unfused(whole, programs), *expanded(whole, programs)]
     if products is not None:
         repeated.append(few_rows(whole, products, programs))
+        between.append(low_rank(whole, products, programs))
         between.append(scores_in_hbm(whole, products, programs))
     found: dict[LossCause, list[Claimed]] = {"repeated": repeated, "intermediates": between}
     return {cause: frozenset(row for _, claim in of for row in claim.rows.tolist()) for cause, of in found.items()}
