@@ -17,7 +17,7 @@ LEAST: dict[tuple[Half, Part], tuple[int, int]] = {
     ("held", "pairs"): (14, 0),
     ("held", "jobs"): (39, 30),
     ("held", "pairs of jobs"): (14, 0),
-    ("tuned", "codebases"): (14, 1),
+    ("tuned", "codebases"): (15, 1),
     ("held", "codebases"): (34, 19),
     ("tuned", "pairs of codebases"): (15, 0),
     ("held", "pairs of codebases"): (3, 0),

@@ -34,6 +34,7 @@ from tpuprof.parsers.pages.findings.ops.moving import (
 from tpuprof.parsers.pages.findings.ops.needless.expanded import expanded
 from tpuprof.parsers.pages.findings.ops.needless.low_rank import low_rank
 from tpuprof.parsers.pages.findings.ops.needless.repeated import few_rows, repeated_casts
+from tpuprof.parsers.pages.findings.ops.needless.rewritten import rewritten
 from tpuprof.parsers.pages.findings.ops.products import (
     Products,
     needless_precision,
@@ -91,7 +92,7 @@ def _claiming(
     ahead += [at_barriers, sparse_core_waits, across_slices, exposed_collectives, idle_gaps, debug_prints]
     ahead += [lambda rest: host_offload(rest, offloaded), lambda rest: copy_waits(rest, offloaded)]
     ahead += [tiny_loops, lambda rest: repeated_casts(rest, programs), recomputation]
-    ahead += [lambda rest: expanded(rest, programs)]
+    ahead += [lambda rest: expanded(rest, programs), lambda rest: rewritten(rest, programs)]
     if products is not None:
         ahead.append(lambda rest: scores_in_hbm(rest, products, programs))
         ahead.append(lambda rest: few_rows(rest, products, programs))
