@@ -130,11 +130,10 @@ def _copies_argument(budget: Budget, row: int) -> bool:
     made = module.instruction_by_id(key[0]) if key is not None else None
     if key is None or made is None or made.opcode != b"parameter" or made.id not in arguments:
         return False
-    index = [] if key[1] < 0 else [key[1]]
-    donated = [*compiled.input_output_alias.entries, *compiled.buffer_donor.entries]
-    return not any(
-        each.parameter_number == arguments[made.id] and list(each.parameter_shape_index) == index for each in donated
-    )
+    alias, donor = compiled.input_output_alias.entries, compiled.buffer_donor.entries
+    donated = {(each.parameter_number, *each.parameter_shape_index) for each in alias}
+    donated |= {(each.parameter_number, *each.parameter_shape_index) for each in donor}
+    return (arguments[made.id], *([] if key[1] < 0 else [key[1]])) not in donated
 
 
 _DONE = re.compile(r"^(copy|slice|dynamic-slice|dynamic-update-slice|async)-done$")

@@ -20,7 +20,7 @@ from tpuprof.parsers.pages.findings.budget import Budget
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, OpArrays
 from tpuprof.parsers.pages.findings.ops.groups import Claimed, CloneGroup, named, op_finding, place_name
-from tpuprof.parsers.pages.findings.ops.needless.uses import Given, Uses, fused, given_to, is_kernel, root_of
+from tpuprof.parsers.pages.findings.ops.needless.uses import Given, Uses, all_fused, given_to, is_kernel, root_of
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
@@ -98,9 +98,10 @@ def _unpacked(budget: Budget, members: _Members, groups: list[CloneGroup], worth
     table, first = budget.evidence.table, groups[0].first
     of = members[first]
     kind, packed = element_type(of.made), element_type(of.source)
+    name, ending = place_name(table, groups)
     return budget.finding(
         "unfused",
-        f"Arrays of {packed} are unpacked to {kind} in HBM: {place_name(table, groups[0])}",
+        f"{name} unpack{ending} {packed} to {kind} in HBM",
         worth,
         _BASIS,
         [
@@ -115,12 +116,24 @@ def _unpacked(budget: Budget, members: _Members, groups: list[CloneGroup], worth
     )
 
 
+_FOR_KERNELS = (
+    "Leave the repetition to the kernel: those for grouped-query attention (splash_attention, ragged paged attention) "
+    "take fewer heads of keys and values than of queries, and a block's index map can give one block to several heads."
+)
+_FOR_PRODUCTS = (
+    "Keep the repetition out of the product: give it a dimension of its own there (an einsum over groups of heads or "
+    "rows), apply what is repeated, such as scales, to the product's result, or use a kernel that repeats it on the "
+    "chip."
+)
+
+
 def _repeated(budget: Budget, members: _Members, groups: list[CloneGroup], worth: float) -> Finding | None:
     table, first = budget.evidence.table, groups[0].first
     of = members[first]
+    name, ending = place_name(table, groups)
     return budget.finding(
         "unfused",
-        f"Arrays are repeated in HBM for their readers: {place_name(table, groups[0])}",
+        f"{name} repeat{ending} arrays in HBM for {_reader_words(of)}",
         worth,
         _BASIS,
         [
@@ -131,9 +144,7 @@ def _repeated(budget: Budget, members: _Members, groups: list[CloneGroup], worth
         ],
         JumpTarget("op-profile", table.name[first]),
         is_estimate=True,
-        advice="Leave the repetition to the reader: kernels for grouped-query attention (splash_attention, ragged "
-        "paged attention) take fewer heads of keys and values than of queries, as jax.nn.dot_product_attention does, "
-        "and an einsum over groups of heads needs no repeated array.",
+        advice=_FOR_KERNELS if all(map(is_kernel, of.readers)) else _FOR_PRODUCTS,
     )
 
 
@@ -159,9 +170,9 @@ def _of_program(program: ModuleArrays) -> Iterator[tuple[_How, int, _Expanded]]:
 
 def _source(module: HloModule, of: OpArrays) -> tuple[_How | None, Given | None]:
     """How an op expands an array, and which; None for both where it does not, or does anything else as well."""
-    inside = fused(module, of.proto)
+    inside = all_fused(module, of.proto)
     opcodes, made = {each.opcode for each in inside}, of.proto.shape
-    if len(of.writes) != 1 or made.tuple_shapes or not opcodes <= _UNPACKS | _REPEATS:
+    if len(of.writes) != 1 or made.tuple_shapes:
         return None, None
     given = [each for each in given_to(module, of.proto) if _count(each.inner.shape) > 1]
     largest = max(given, key=lambda each: _count(each.inner.shape), default=None)
@@ -189,7 +200,7 @@ def _is_packed(source: hlo_pb2.ShapeProto, made: hlo_pb2.ShapeProto, shifts: boo
 
 def _fills_lanes(module: HloModule, of: OpArrays) -> bool:
     """Whether an op repeats an array along the dimension that lies side by side, to fill vector registers."""
-    for each in fused(module, of.proto):
+    for each in all_fused(module, of.proto):
         if each.opcode == b"broadcast" and each.shape.dimensions:
             order = each.shape.layout.minor_to_major
             minor = order[0] if order else len(each.shape.dimensions) - 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from tpuprof.parsers.base.words import share
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.pages.findings.budget import Budget
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
-from tpuprof.parsers.pages.findings.ops.arrays import Key, ModuleArrays, OpArrays, origin
+from tpuprof.parsers.pages.findings.ops.arrays import Key, ModuleArrays, OpArrays
 from tpuprof.parsers.pages.findings.ops.groups import (
     NOTHING,
     Claimed,
@@ -21,7 +22,7 @@ from tpuprof.parsers.pages.findings.ops.groups import (
     place_name,
     reached,
 )
-from tpuprof.parsers.pages.findings.ops.needless.uses import Uses, fused, given_to, is_product
+from tpuprof.parsers.pages.findings.ops.needless.uses import Uses, fused, given_to, hands_on, is_product
 from tpuprof.parsers.pages.findings.ops.products import Products
 
 _LOW = 8
@@ -80,12 +81,13 @@ def low_rank(budget: Budget, products: Products, programs: Sequence[ModuleArrays
 
     def make(groups: list[CloneGroup], worth: float) -> Finding | None:
         table, first = budget.evidence.table, groups[0].first
+        name, ending = place_name(table, groups)
         together = sum(group.ps for group in groups)
         at_peak = sum(own[row] * used[products.at(row)] for group in groups for row in group.rows.tolist()) / together
         lowest, highest = min(ranks.values()), max(ranks.values())
         return budget.finding(
             "unfused",
-            f"Products of rank {highest:,} pass over the activations again: {place_name(table, groups[0])}",
+            f"{name} add{ending} products of rank {highest:,} through HBM",
             worth,
             f"Time of these products above what their multiplications take at {share(best)} of the peak FLOP/s.",
             [
@@ -124,33 +126,34 @@ def _pairs(program: ModuleArrays, sizes: Mapping[int, _Sizes]) -> Iterator[_Pair
         down = next((downs[key[0]] for key in _given(module, up) if key[0] in downs), None)
         if down is None or size is None or size.inner != sizes[down.row].short or _LOW * size.inner > size.short:
             continue
-        larger = _added_to(program, uses, up, size)
-        larger = [of for of in larger if of.row in sizes and sizes[of.row].inner == sizes[down.row].inner]
+        larger = [of for of in _added_to(program, uses, up, size) if of.row in sizes]
+        larger = [of for of in larger if sizes[of.row].inner == sizes[down.row].inner]
         if larger:
-            shared = {array.key for array in down.reads} & {array.key for of in larger for array in of.reads}
+            activations = _given(module, down, sizes[down.row].long * sizes[down.row].inner)
+            shared = activations.intersection(*(_given(module, of) for of in larger))
             yield _Pair((down, up) if shared else (up,), size.inner)
 
 
-def _given(module: HloModule, of: OpArrays) -> set[Key]:
-    """The arrays that an op reads, small ones too."""
-    keys = (origin(module, operand) for operand in of.proto.operand_ids)
-    return {key for key in keys if key is not None}
+def _given(module: HloModule, of: OpArrays, count: int = 0) -> set[Key]:
+    """The arrays that an op is given; of so many elements alone, unless that is 0."""
+    given = (each for each in given_to(module, of.proto) if count in (0, prod(each.inner.shape.dimensions)))
+    return {each.outer for each in given if each.outer is not None}
 
 
 def _added_to(program: ModuleArrays, uses: Uses, up: OpArrays, size: _Sizes) -> list[OpArrays]:
     """The products whose result an op's is added to: by the op itself, by the product, or by one op that reads both."""
-    count = size.short * size.long
+    module, count = program.module, size.short * size.long
 
     def products_read_by(of: OpArrays) -> list[OpArrays]:
-        keys = [array.key for array in of.reads if array.count == count and _adds(program.module, of, array.key)]
-        makers = [program.ops[key[0]] for key in keys if key[0] in program.ops]
-        return [each for each in makers if each is not up and is_product(program.module, each.proto)]
+        keys = [key for key in _given(module, of, count) if key[0] in program.ops and _adds(module, of, key)]
+        makers = [program.ops[key[0]] for key in sorted(keys)]
+        return [each for each in makers if each is not up and is_product(module, each.proto)]
 
     before = [each for each in products_read_by(up) if _readers(program, uses, each) == [up]]
     readers = _readers(program, uses, up)
-    if before or len(readers) != 1 or not any(_adds(program.module, readers[0], array.key) for array in up.writes):
+    if before or len(readers) != 1 or not any(_adds(module, readers[0], array.key) for array in up.writes):
         return before
-    return readers if is_product(program.module, readers[0].proto) else products_read_by(readers[0])
+    return readers if is_product(module, readers[0].proto) else products_read_by(readers[0])
 
 
 def _readers(program: ModuleArrays, uses: Uses, of: OpArrays) -> list[OpArrays]:
@@ -173,6 +176,6 @@ def _adds(module: HloModule, of: OpArrays, key: Key) -> bool:
         scaled = proto.opcode == b"multiply" and all(
             other is not None and other.opcode == b"broadcast" and not other.dimensions for other in others
         )
-        if scaled or proto.opcode in _AS_IT_IS:
+        if scaled or hands_on(module, proto, _AS_IT_IS):
             same.add(proto.id)
     return False

@@ -16,7 +16,7 @@ from tpuprof.parsers.pages.findings.budget import Budget
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, OpArrays
 from tpuprof.parsers.pages.findings.ops.groups import Claimed, CloneGroup, named, op_finding, place_name
-from tpuprof.parsers.pages.findings.ops.needless.uses import Given, Uses, fused, given_to, root_of
+from tpuprof.parsers.pages.findings.ops.needless.uses import Given, Uses, all_fused, given_to, hands_on, root_of
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
@@ -43,7 +43,6 @@ class _Rewrite:
     """An op that writes arrays as a whole; times: how many elements they have for each that changes."""
 
     bytes: int
-    arrays: int
     times: int
 
 
@@ -62,9 +61,10 @@ def rewritten(budget: Budget, programs: Sequence[ModuleArrays]) -> Claimed:
     def make(groups: list[CloneGroup], worth: float) -> Finding | None:
         first = groups[0].first
         of = found[first]
+        name, ending = place_name(table, groups)
         return budget.finding(
             "memory-bound",
-            f"Arrays are written as a whole to change 1 of {of.times:,} elements: {place_name(table, groups[0])}",
+            f"{name} rewrite{ending} {of.times:,} elements to change 1",
             worth,
             "Time of these ops, less the part for the elements that change: the others need not move.",
             [
@@ -90,89 +90,102 @@ def _of_program(program: ModuleArrays) -> Iterator[tuple[int, _Rewrite]]:
 
 def _rewrite(module: HloModule, uses: Uses, of: OpArrays) -> _Rewrite | None:
     """How an op rewrites arrays; None where it does not, or does anything else as well."""
-    inside = fused(module, of.proto)
+    inside = all_fused(module, of.proto)
     if not of.writes or not {each.opcode for each in inside} <= _ELEMENTWISE:
         return None
     given = list(given_to(module, of.proto))
     root = root_of(module, of.proto)
     results = [] if root is None else _operands(module, root) if root.opcode == b"tuple" else [root]
-    changes = [_Change.of(module, result, given) for result in results]
-    kept = {each.state.inner.id for each in changes if each is not None}
-    small = sum(_count(each.inner) for each in given if each.inner.id not in kept)
-    if not changes or len(kept) != len(results):
-        return None
-    times = [change.times for change in changes if change is not None and _is_updated(module, uses, of, change)]
-    if len(times) < len(results) or small * _FEW > sum(map(_count, results)):
-        return None
-    return _Rewrite(sum(array.bytes for array in of.writes), len(results), min(times))
+    changes = [each for result in results if (each := _change(module, result, given)) is not None]
+    times = [each.times for each in changes if _is_of_program(module, uses, of, each)]
+    return (
+        _Rewrite(sum(array.bytes for array in of.writes), min(times)) if times and len(times) == len(results) else None
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """One result of an op: a state, in which a mask says where new values go.
+    """One result of an op: an array that it is given, in which a mask says where new values go.
 
     Attributes:
-        mask: what the mask is computed from.
         times: elements for each that changes.
-        varies: whether the new values differ along all dimensions but one, of several.
     """
 
     state: Given
-    mask: frozenset[int]
     times: int
-    varies: bool
-
-    @classmethod
-    def of(cls, module: HloModule, root: hlo_pb2.HloInstructionProto, given: Sequence[Given]) -> _Change | None:
-        """Reads it from its root: a select between the state and values that are repeated over it."""
-        placed = _plain(module, root)
-        if placed.opcode == b"dynamic-update-slice" and len(placed.operand_ids) > 1:
-            update = module.instruction_by_id(placed.operand_ids[1])
-            placed = placed if update is None else _plain(module, update)
-        operands = _operands(module, placed)
-        if placed.opcode != b"select" or len(operands) != 3:
-            return None
-        for kept, new in ((operands[1], operands[2]), (operands[2], operands[1])):
-            state = next((each for each in given if each.inner.id == _plain(module, kept, _SLICED).id), None)
-            values = _plain(module, new)
-            if (
-                state is None
-                or values.opcode != b"broadcast"
-                or list(state.inner.shape.dimensions) != list(root.shape.dimensions)
-            ):
-                continue
-            source = _operands(module, values)
-            long = {number for number, size in enumerate(values.shape.dimensions) if size > 1}
-            missing = long - set(values.dimensions)
-            if source and len(missing) == 1 and _count(source[0]) > 1:
-                times = _count(values) // _count(source[0])
-                return cls(state, _behind(module, operands[0]), times, len(long) > 2) if times >= _FEW else None
-        return None
 
 
-def _is_updated(module: HloModule, uses: Uses, of: OpArrays, change: _Change) -> bool:
-    """Whether a mask chooses one place, and the state is the program's, which nothing else reads.
+def _change(module: HloModule, root: hlo_pb2.HloInstructionProto, given: Sequence[Given]) -> _Change | None:
+    """Reads a change from its root: a select between old and new values, or a sum with new values times a mask.
 
-    A mask that is compared with positions says so; of one that the program is given, the new values do: each row has
-    its own.
+    The new values are repeated along one dimension, in which the mask chooses a place; None where that is not so.
     """
-    key = change.state.outer
-    made = module.instruction_by_id(key[0]) if key is not None else None
-    if key is None or made is None or made.opcode != b"parameter":
-        return False
-    readers = uses.of(key, of.computation)
-    if readers is None or [each.id for each in readers] != [of.proto.id]:
-        return False
-    mask = [each for number in change.mask if (each := module.instruction_by_id(number)) is not None]
-    outer = [each.outer for each in given_to(module, of.proto) if each.inner.id in change.mask]
+    placed = _plain(module, root)
+    if placed.opcode == b"dynamic-update-slice" and len(placed.operand_ids) > 1:
+        update = module.instruction_by_id(placed.operand_ids[1])
+        placed = placed if update is None else _plain(module, update)
+    operands = _operands(module, placed)
+    if placed.opcode not in (b"select", b"add") or len(operands) != (3 if placed.opcode == b"select" else 2):
+        return None
+    for kept, new in ((operands[-1], operands[-2]), (operands[-2], operands[-1])):
+        old, added = _behind(module, kept), _behind(module, new)
+        if placed.opcode == b"select":
+            old = frozenset((_plain(module, kept, _SLICED).id,))
+        same = [each for each in given if each.inner.shape.dimensions == root.shape.dimensions]
+        state = next((each for each in same if each.inner.id in old - added), None)
+        large = [each for each in given if each.inner.id in added and _FEW * _count(each.inner) > _count(placed)]
+        if state is None or large:
+            continue
+        repeated = [each for number in added if (each := _repeated_once(module, number)) is not None]
+        by_position = [each for each in repeated if _is_place(module, given, _behind(module, each))]
+        values = [each for each in repeated if each not in by_position]
+        times = min((_count(each) // _count(_operands(module, each)[0]) for each in values), default=0)
+        mask = operands[0] if placed.opcode == b"select" else new
+        rows_differ = placed.opcode == b"select" and all(
+            sum(size > 1 for size in each.shape.dimensions) > 2 for each in values
+        )
+        if times >= _FEW and _is_place(module, given, _behind(module, mask), rows_differ):
+            return _Change(state, times)
+    return None
+
+
+def _repeated_once(module: HloModule, number: int) -> hlo_pb2.HloInstructionProto | None:
+    """A broadcast of an array along one dimension alone; None for anything else."""
+    each = module.instruction_by_id(number)
+    if each is None or each.opcode != b"broadcast":
+        return None
+    long = {at for at, size in enumerate(each.shape.dimensions) if size > 1}
+    sources = _operands(module, each)
+    return each if sources and _count(sources[0]) > 1 and len(long - set(each.dimensions)) == 1 else None
+
+
+def _is_place(module: HloModule, given: Sequence[Given], behind: frozenset[int], rows_differ: bool = False) -> bool:
+    """Whether a mask is computed from an index that is compared with positions, here or where it was made.
+
+    Args:
+        behind: what the mask is computed from.
+        rows_differ: whether the new values differ from row to row: then a mask that the program is given serves too.
+    """
+    mask = [each for number in behind if (each := module.instruction_by_id(number)) is not None]
+    outer = [each.outer for each in given if each.inner.id in behind]
     makers = [each for of in outer if of is not None and (each := module.instruction_by_id(of[0])) is not None]
-    makers = [each for each in makers if element_type(each.shape) == "pred"]
-    mask += [each for maker in makers for each in fused(module, maker)]
+    mask += [each for maker in makers for each in all_fused(module, maker)]
     compares = [each for each in mask if each.opcode == b"compare"]
     if compares:
         by_position = any(each.opcode == b"iota" for each in mask)
         return by_position and all(each.comparison_direction == b"EQ" for each in compares)
-    return change.varies and bool(makers) and all(each.opcode == b"parameter" for each in makers)
+    masks = [each for each in makers if element_type(each.shape) == "pred"]
+    return rows_differ and bool(masks) and all(each.opcode == b"parameter" for each in masks)
+
+
+def _is_of_program(module: HloModule, uses: Uses, of: OpArrays, change: _Change) -> bool:
+    """Whether an array is the program's or a loop's, and not given back as it was."""
+    key = change.state.outer
+    made = module.instruction_by_id(key[0]) if key is not None else None
+    if key is None or made is None or made.opcode != b"parameter":
+        return False
+    in_loop = of.computation != module.proto.hlo_module.entry_computation_id
+    return in_loop or uses.of(key, of.computation) is not None
 
 
 _MOST_PASSED = 16
@@ -185,7 +198,7 @@ def _plain(
     """What an instruction has its values from, through what only moves or casts them."""
     for _ in range(_MOST_PASSED):
         operand = module.instruction_by_id(proto.operand_ids[0]) if proto.operand_ids else None
-        if operand is None or proto.opcode not in passed:
+        if operand is None or not hands_on(module, proto, passed):
             break
         proto = operand
     return proto

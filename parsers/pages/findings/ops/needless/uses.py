@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
 
 _KERNEL = b"tpu_custom_call"
-_MOST_PREFETCHED = 4
+_JOINED = b"ConcatBitcast"  # slices of an array that were prefetched one by one
+_BRING = frozenset((b"copy-start", b"slice-start", b"slice-done"))
+_ASYNC = frozenset((b"async-start", b"async-update", b"async-done"))
+_SLICED = frozenset((b"parameter", b"slice", b"bitcast"))
+_MOST_PREFETCHES = 64
+_MOST_PREFETCHED = 4  # times that an array is prefetched in a row
 
 
 class Uses:
@@ -39,7 +44,7 @@ class Uses:
                 reader = self._module.instruction_by_id(number)
                 if number == 0 or reader is None:
                     return None
-                if reader.opcode == b"copy-start" and passed < _MOST_PREFETCHED:
+                if _prefetches(self._module, reader) and passed < _MOST_PREFETCHES:
                     passed += 1
                     waiting.append((reader.id, -1))
                 else:
@@ -64,6 +69,15 @@ class Uses:
         return readers
 
 
+def _prefetches(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> bool:
+    """Whether an instruction brings an array nearer, as a whole or in slices that are joined there."""
+    if proto.opcode == b"custom-call":
+        return bool(proto.custom_call_target == _JOINED)
+    return proto.opcode in _BRING or (
+        proto.opcode in _ASYNC and {each.opcode for each in fused(module, proto)} <= _SLICED
+    )
+
+
 def is_kernel(proto: hlo_pb2.HloInstructionProto) -> bool:
     """Whether an instruction is a kernel that was written by hand."""
     return bool(proto.opcode == b"custom-call" and proto.custom_call_target == _KERNEL)
@@ -80,6 +94,27 @@ def fused(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> list[hlo_pb2
     return [proto] if computation is None else list(computation.instructions)
 
 
+def all_fused(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> list[hlo_pb2.HloInstructionProto]:
+    """The same, with what fusions inside it hold in their place."""
+    found: list[hlo_pb2.HloInstructionProto] = []
+    waiting, entered = fused(module, proto), {proto.id}
+    while waiting:
+        each = waiting.pop()
+        if each.opcode == b"fusion" and each.id not in entered:
+            waiting.extend(fused(module, each))
+        else:
+            found.append(each)
+        entered.add(each.id)
+    return found
+
+
+def hands_on(module: HloModule, proto: hlo_pb2.HloInstructionProto, opcodes: frozenset[bytes]) -> bool:
+    """Whether an instruction has one of these opcodes, or fuses nothing else."""
+    return proto.opcode in opcodes or (
+        proto.opcode == b"fusion" and {each.opcode for each in all_fused(module, proto)} <= opcodes | {b"parameter"}
+    )
+
+
 def root_of(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> hlo_pb2.HloInstructionProto | None:
     """What makes an instruction's result: the root of what it fuses, else itself."""
     computation = module.wrapped(proto)
@@ -92,7 +127,7 @@ class Given:
 
     Attributes:
         inner: the instruction that stands for it inside; of an instruction that fuses nothing, its operand.
-        outer: the array, where the program is known to make it.
+        outer: the array, before it was prefetched; None where the module lacks it.
     """
 
     inner: hlo_pb2.HloInstructionProto
@@ -106,8 +141,18 @@ def given_to(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> Iterator[
         for number in proto.operand_ids:
             operand = module.instruction_by_id(number)
             if operand is not None:
-                yield Given(operand, origin(module, number))
+                yield Given(operand, _before_prefetch(module, number))
         return
     for each in computation.instructions:
         if each.opcode == b"parameter" and 0 <= each.parameter_number < len(proto.operand_ids):
-            yield Given(each, origin(module, proto.operand_ids[each.parameter_number]))
+            yield Given(each, _before_prefetch(module, proto.operand_ids[each.parameter_number]))
+
+
+def _before_prefetch(module: HloModule, number: int) -> Key | None:
+    key = origin(module, number)
+    for _ in range(_MOST_PREFETCHED):
+        made = module.instruction_by_id(key[0]) if key is not None else None
+        if made is None or made.opcode != b"copy-start" or not made.operand_ids:
+            break
+        key = origin(module, made.operand_ids[0])
+    return key

@@ -33,7 +33,7 @@ def step(fused: str, *lines: str, us: float = 100) -> Evidence:
 
 def said(of: Evidence) -> Finding | None:
     """The finding about arrays that are unpacked or repeated."""
-    return next((each for each in findings(of) if "unpacked" in each.title or "repeated" in each.title), None)
+    return next((each for each in findings(of) if "unpack" in each.title or "repeat" in each.title), None)
 
 
 UNPACKING = f"""%unpack (p: {PACKED}, s: bf16[4096]) -> {W} {{
@@ -53,10 +53,21 @@ def test_packed_weights_need_not_be_written_unpacked_ahead_of_a_product() -> Non
     finding = said(step(UNPACKING, *UNPACKED, f"ROOT {PRODUCT}"))
     assert finding is not None
     assert finding.kind == "unfused"
-    assert finding.title == "Arrays of s8 are unpacked to bf16 in HBM: dequantize/mul"
+    assert finding.title == "dequantize/mul unpacks s8 to bf16 in HBM"
     assert finding.worth_ps == pytest.approx(100e6, rel=1e-3)
     assert "reads 16.8 MB and writes 33.6 MB of bf16 that matrix products alone read" in finding.evidence[1]
     assert "multiply by the s8 array as it is" in finding.advice
+
+
+def test_what_it_holds_may_be_fused_in_turn() -> None:
+    copying = (
+        f"%copying (i: {PACKED}) -> {PACKED} {{\n  %i = {PACKED} parameter(0)\n  ROOT %o = {PACKED} copy(%i)\n}}\n"
+    )
+    inner = f"  %near = {PACKED} fusion(%p), kind=kLoop, calls=%copying\n  %c = {W} convert(%near)"
+    nested = copying + UNPACKING.replace(f"  %c = {W} convert(%p)", inner)
+    assert said(step(nested, *UNPACKED, f"ROOT {PRODUCT}")) is not None
+    other = nested.replace("copy(%i)", "negate(%i)")
+    assert said(step(other, *UNPACKED, f"ROOT {PRODUCT}")) is None
 
 
 def test_it_may_be_prefetched_and_read_by_several_products() -> None:
@@ -65,6 +76,17 @@ def test_it_may_be_prefetched_and_read_by_several_products() -> None:
         f"%near = {W.replace('}', ':S(1)}')} copy-done(%started)",
         PRODUCT.replace("%made", "%near"),
         f"ROOT %other = {X} dot(%product, %made), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}",
+    )
+    assert said(step(UNPACKING, *UNPACKED, *prefetched)) is not None
+
+
+def test_it_may_be_prefetched_in_slices() -> None:
+    part, near = "bf16[2048,4096]{1,0:S(1)}", W.replace("}", ":S(1)}")
+    prefetched = (
+        f"%begun = (({W}), {part}, s32[]) slice-start(%made), slice={{[0:2048], [0:4096]}}",
+        f"%part = {part} slice-done(%begun)",
+        f'%near = {near} custom-call(%part, %part), custom_call_target="ConcatBitcast"',
+        PRODUCT.replace("%made", "%near"),
     )
     assert said(step(UNPACKING, *UNPACKED, *prefetched)) is not None
 
@@ -90,6 +112,14 @@ def test_what_is_computed_and_not_unpacked_is_no_packed_array() -> None:
     assert said(step(raised, *UNPACKED, f"ROOT {PRODUCT}")) is None
 
 
+@pytest.mark.parametrize(("narrow", "wide"), [("pred", "bf16"), ("bf16", "f32")])
+def test_masks_and_arrays_of_16_bits_are_not_packed(narrow: str, wide: str) -> None:
+    def typed(line: str) -> str:
+        return line.replace("bf16", wide).replace("s8[", f"{narrow}[")
+
+    assert said(step(typed(UNPACKING), *map(typed, UNPACKED), typed(f"ROOT {PRODUCT}"))) is None
+
+
 def test_numbers_of_four_bits_lie_several_in_one() -> None:
     unpacking = f"""%unpack (p: s32[512,4096], s: s32[8]) -> {W} {{
   %p = s32[512,4096]{{1,0}} parameter(0)
@@ -104,7 +134,7 @@ def test_numbers_of_four_bits_lie_several_in_one() -> None:
     lines = [line.replace(PACKED, "s32[512,4096]{1,0}").replace("bf16[4096]", "s32[8]") for line in UNPACKED]
     finding = said(step(unpacking, *lines, f"ROOT {PRODUCT}"))
     assert finding is not None
-    assert finding.title.startswith("Arrays of s32 are unpacked to bf16")
+    assert finding.title == "dequantize/mul unpacks s32 to bf16 in HBM"
 
 
 REPEATING = f"""%repeat (k: {KEYS}) -> {REPEATED} {{
@@ -121,6 +151,7 @@ def test_keys_need_not_be_written_once_for_each_head() -> None:
     assert finding is not None
     assert finding.kind == "unfused"
     assert finding.worth_ps == pytest.approx(100e6, rel=1e-3)
+    assert finding.title == "dequantize/mul repeats arrays in HBM for kernels"
     assert "reads 16.8 MB and writes each element 4 times, 67.1 MB that kernels alone read" in finding.evidence[1]
     assert "grouped-query attention" in finding.advice
 

@@ -27,11 +27,14 @@ GIVEN = (
 )
 DOWN = f"%down = bf16[{ROWS},{RANK}]{{1,0}} dot(%x, %a0)"
 LARGER = f"%larger = {X} dot(%x, %w)"
+WIDE, LONG = X.replace(f",{WIDTH}", ",8192"), f"bf16[8192,{WIDTH}]{{1,0}}"
+OTHER = f"%larger = {X} dot(%wide, %v)"
+NEAR, THIN = X.replace("}", ":S(1)}"), f"bf16[{ROWS},{RANK}]{{1,0:S(1)}}"
 UP = f"%up = {X} fusion(%down, %b0, %larger), kind=kOutput, calls=%up_and_add"
 
 
-def said(fused: str, *lines: str, rank: int = RANK, bandwidth: float = 1e12) -> Finding | None:
-    """What is said of a step with three products, each at 85 % of its roof."""
+def said(fused: str, *lines: str, rank: int = RANK, reached: float = 0.85) -> Finding | None:
+    """What is said of a step with three products: a larger one at 85 % of its roof, and two at a share of theirs."""
     text = "\n".join(
         (
             "HloModule jit_step",
@@ -50,12 +53,11 @@ def said(fused: str, *lines: str, rank: int = RANK, bandwidth: float = 1e12) -> 
                 each.dot_dimension_numbers.lhs_contracting_dimensions[:] = [1]
                 each.dot_dimension_numbers.rhs_contracting_dimensions[:] = [0]
     whole, ops = 0.0, []
-    for name, inner, arrays in (("larger", WIDTH, 2), ("down", rank, 1), ("up", rank, 2), ("both", 0, 3)):
+    for name, inner, arrays in (("larger", WIDTH, 2), ("down", rank, 1), ("up", rank, 2)):
         flops, moved = 2 * ROWS * WIDTH * inner, 2 * ROWS * WIDTH * arrays
-        us = max(flops / 100e12, moved / bandwidth) / 0.85 * 1e6
-        if name != "both":
-            ops.append(Op(name, "convolution fusion", us * 20, 20, flops, moved, scope=f"mlp/lora/{name}"))
-            whole += us
+        us = max(flops / 100e12, moved / 1e12) / (0.85 if name == "larger" else reached) * 1e6
+        ops.append(Op(name, "convolution fusion", us * 20, 20, flops, moved, scope=f"mlp/lora/{name}"))
+        whole += us
     of = evidence(grid({"compute": whole}), ops)
     found = findings(with_(of, modules=(modules(proto.SerializeToString()),)))
     return next((each for each in found if "of rank" in each.title), None)
@@ -80,14 +82,20 @@ BASE = f"""%multiply_and_add (x2: {X}, w2: {W}, z: {X}) -> {X} {{
             (DOWN, f"%up = {X} dot(%down, %b0)",
              f"ROOT %larger = {X} fusion(%x, %w, %up), kind=kOutput, calls=%multiply_and_add"),
         ),
+        (
+            ADDING,
+            (f"%x0 = ({NEAR}, {X}, u32[]) copy-start(%x)", f"%near = {NEAR} copy-done(%x0)",
+             DOWN.replace("%x", "%near"), f"%t0 = ({THIN}, {THIN}, u32[]) copy-start(%down)",
+             f"%thin = {THIN} copy-done(%t0)", LARGER, f"ROOT {UP}".replace("%down", "%thin")),
+        ),
     ],
-    ids=["added to the larger product's result", "added by the larger product"],
+    ids=["added to the larger product's result", "added by the larger product", "prefetched"],
 )  # fmt: skip
 def test_products_of_a_low_rank_pass_over_the_activations_again(fused: str, lines: tuple[str, ...]) -> None:
     finding = said(fused, *lines)
     assert finding is not None
     assert finding.kind == "unfused"
-    assert finding.title == "Products of rank 16 pass over the activations again: lora/up"
+    assert finding.title == "lora/up and 1 more add products of rank 16 through HBM"
     moving, computing = 3 * 2 * ROWS * WIDTH / 1e12 / 0.85, 2 * 2 * ROWS * WIDTH * RANK / 100e12 / 0.85
     assert finding.worth_ps == pytest.approx((moving - computing) * 1e12, rel=1e-3)
     assert "W + A B" in finding.advice
@@ -107,9 +115,23 @@ def test_a_first_product_of_other_activations_has_to_read_them() -> None:
         (ADDING, (DOWN, LARGER, UP, f"ROOT %t = ({X}, {X}) tuple(%up, %larger)"), RANK),
         (ADDING.replace("add(%d, %y)", "multiply(%d, %y)"), (DOWN, LARGER, f"ROOT {UP}"), RANK),
         (ADDING, (DOWN, f"%larger = {X} negate(%x)", f"ROOT {UP}"), RANK),
+        (ADDING, (f"%wide = {WIDE} parameter(4)", f"%v = {LONG} parameter(5)", DOWN, OTHER, f"ROOT {UP}"), RANK),
         (ADDING, (DOWN, LARGER, f"ROOT {UP}"), 1024),
+        (ADDING, (DOWN, LARGER, f"ROOT {UP}"), 512),
     ],
-    ids=["the larger one's result is read elsewhere", "a gate", "no larger product beside them", "no low rank"],
+    ids=[
+        "the larger one's result is read elsewhere",
+        "a gate",
+        "no larger product beside them",
+        "one of other activations beside them",
+        "no low rank",
+        "their multiplications take as long",
+    ],
 )
 def test_other_products_in_a_row_are_needed(fused: str, lines: tuple[str, ...], rank: int) -> None:
     assert said(fused, *lines, rank=rank) is None
+
+
+def test_what_neither_bytes_nor_multiplications_hold_up_is_another_reason() -> None:
+    lines = DOWN, LARGER, f"ROOT {UP}"
+    assert said(ADDING, *lines, rank=512, reached=0.3) is None
