@@ -31,6 +31,10 @@ from tpuprof.parsers.pages.findings.ops.moving import (
     layout_copies,
     shuffles,
 )
+from tpuprof.parsers.pages.findings.ops.needless.expanded import expanded
+from tpuprof.parsers.pages.findings.ops.needless.low_rank import low_rank
+from tpuprof.parsers.pages.findings.ops.needless.repeated import few_rows, repeated_casts
+from tpuprof.parsers.pages.findings.ops.needless.rewritten import rewritten
 from tpuprof.parsers.pages.findings.ops.products import (
     Products,
     needless_precision,
@@ -39,7 +43,6 @@ from tpuprof.parsers.pages.findings.ops.products import (
     random_bits,
     vector_work,
 )
-from tpuprof.parsers.pages.findings.ops.repeated import few_rows, repeated_casts
 from tpuprof.parsers.pages.findings.ops.unexplained import unexplained
 from tpuprof.parsers.steps.ledger import ledger
 
@@ -90,9 +93,11 @@ def _claiming(
     ahead += [at_barriers, sparse_core_waits, across_slices, exposed_collectives, idle_gaps, debug_prints]
     ahead += [lambda rest: host_offload(rest, offloaded), lambda rest: copy_waits(rest, offloaded)]
     ahead += [tiny_loops, lambda rest: repeated_casts(rest, programs), recomputation]
+    ahead += [lambda rest: expanded(rest, programs), lambda rest: rewritten(rest, programs)]
     if products is not None:
         ahead.append(lambda rest: scores_in_hbm(rest, products, programs))
         ahead.append(lambda rest: few_rows(rest, products, programs))
+        ahead.append(lambda rest: low_rank(rest, products, programs))
         ahead.append(lambda rest: needless_precision(rest, products))
         ahead.append(lambda rest: padded_products(rest, products))
     ahead += [slow_kernels, latency_bound, vector_work, random_bits, lambda rest: unfused(rest, programs)]

@@ -132,6 +132,24 @@ def origin(module: HloModule, number: int) -> Key | None:
     return number, element
 
 
+def readers_of(module: HloModule, computation: hlo_pb2.HloComputationProto) -> dict[Key, set[int]]:
+    """Who reads each array of a computation: ids of instructions; the root's arrays are read by its caller, 0."""
+    readers: dict[Key, set[int]] = {}
+    for proto in computation.instructions:
+        if proto.opcode not in HANDS_ON:
+            for operand in proto.operand_ids:
+                key = origin(module, operand)
+                if key is not None:
+                    readers.setdefault(key, set()).add(proto.id)
+    root = module.instruction_by_id(computation.root_id)
+    results = () if root is None else root.operand_ids if root.opcode == b"tuple" else (root.id,)
+    for number in results:
+        key = origin(module, number)
+        if key is not None:
+            readers.setdefault(key, set()).add(0)
+    return readers
+
+
 def _reads(module: HloModule, proto: hlo_pb2.HloInstructionProto) -> Iterator[Array]:
     known: set[Key] = set()
     for operand in proto.operand_ids:

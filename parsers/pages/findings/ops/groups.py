@@ -113,6 +113,18 @@ def code_name(table: OpTable, rows: Rows | Sequence[int]) -> str:
     return short("/".join(own[-2:])) if own and "/" in table.framework_op[first] else table.name[first]
 
 
+def place_name(table: OpTable, groups: Sequence[CloneGroup]) -> tuple[str, str]:
+    """The same of several groups, and the ending of a verb behind it: ``take (3 ops)`` and ``s``.
+
+    What the first group's ops have in common stands for a function or scope that the profile does not have.
+    """
+    first, count = groups[0], sum(len(group.rows) for group in groups)
+    alike = sum(len(group.rows) for group in groups if group.name == first.name)
+    name = code_name(table, first.rows)
+    name = first.name if name == table.name[first.first] else name
+    return (f"{short(name)} and {count - 1:,} more", "") if alike < count else (_label(name, count), "s")
+
+
 _CONTROL = frozenset(
     ("while", "body", "cond", "scan", "closed_call", "core_call", "checkpoint", "rematted_computation")
 )

@@ -18,7 +18,7 @@ from tpuprof.parsers.ops.roofline import holds_ops
 from tpuprof.parsers.pages.findings.budget import Budget
 from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
-from tpuprof.parsers.pages.findings.ops.arrays import HANDS_ON, LEAST_OP, Array, Key, ModuleArrays, OpArrays, origin
+from tpuprof.parsers.pages.findings.ops.arrays import HANDS_ON, LEAST_OP, Array, Key, ModuleArrays, OpArrays, readers_of
 from tpuprof.parsers.pages.findings.ops.groups import (
     HBM,
     LEAST_WORTH,
@@ -298,29 +298,11 @@ def _chains(program: ModuleArrays) -> Iterator[_Chain]:
             groups = _Groups(program)
             for proto in computation.instructions:
                 groups.take(proto)
-            readers = _read_elsewhere(program, computation)
+            readers = readers_of(program.module, computation)
             for members in groups.members:
                 chain = _chain([program.ops[member] for member in members], readers)
                 if chain is not None:
                     yield chain
-
-
-def _read_elsewhere(program: ModuleArrays, computation: hlo_pb2.HloComputationProto) -> dict[Key, set[int]]:
-    """Who reads each array of a computation: ids of instructions; the root's arrays are read by its caller, 0."""
-    readers: dict[Key, set[int]] = {}
-    for proto in computation.instructions:
-        if proto.opcode not in HANDS_ON:
-            for operand in proto.operand_ids:
-                key = origin(program.module, operand)
-                if key is not None:
-                    readers.setdefault(key, set()).add(proto.id)
-    root = program.module.instruction_by_id(computation.root_id)
-    results = () if root is None else root.operand_ids if root.opcode == b"tuple" else (root.id,)
-    for number in results:
-        key = origin(program.module, number)
-        if key is not None:
-            readers.setdefault(key, set()).add(0)
-    return readers
 
 
 def _chain(ops: Sequence[OpArrays], readers: Mapping[Key, set[int]]) -> _Chain | None:

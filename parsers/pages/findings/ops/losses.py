@@ -26,8 +26,10 @@ from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays
 from tpuprof.parsers.pages.findings.ops.groups import REACHED, Claimed
 from tpuprof.parsers.pages.findings.ops.intermediates import scores_in_hbm, unfused
+from tpuprof.parsers.pages.findings.ops.needless.expanded import expanded
+from tpuprof.parsers.pages.findings.ops.needless.low_rank import low_rank
+from tpuprof.parsers.pages.findings.ops.needless.repeated import few_rows, repeated_casts
 from tpuprof.parsers.pages.findings.ops.products import Products
-from tpuprof.parsers.pages.findings.ops.repeated import few_rows, repeated_casts
 
 LossCause = Literal[
     "loops",
@@ -51,7 +53,8 @@ CAUSE_WORDS: Mapping[LossCause, str] = {
     "repeated": "what every trip of a loop does again: casts of the same weights, and products that read their weights "
     "for the few rows of a micro-batch",
     "intermediates": "ops that pass arrays to each other through HBM, which one op would keep on the chip: scores of "
-    "attention, memory-bound ops in a row, several passes over one array",
+    "attention, memory-bound ops in a row, several passes over one array, arrays that are unpacked or repeated for the "
+    "products or kernels that read them, products of a low rank beside larger ones",
     "small_dimensions": "matrix products of which a dimension is smaller than the side of the matrix unit",
     "padding": "matrix products whose dimensions are no multiples of the sides of the matrix unit's tiles",
     "precision": "matrix products in several passes, for a higher precision",
@@ -130,9 +133,11 @@ def _avoidable(
     whole: Budget, products: Products | None, programs: Sequence[ModuleArrays]
 ) -> dict[LossCause, frozenset[int]]:
     """Rows of the ops that move bytes that need not move, by cause."""
-    repeated, between = [repeated_casts(whole, programs)], [*unfused(whole, programs)]
+    repeated = [repeated_casts(whole, programs)]
+    between = [*unfused(whole, programs), *expanded(whole, programs)]
     if products is not None:
         repeated.append(few_rows(whole, products, programs))
+        between.append(low_rank(whole, products, programs))
         between.append(scores_in_hbm(whole, products, programs))
     found: dict[LossCause, list[Claimed]] = {"repeated": repeated, "intermediates": between}
     return {cause: frozenset(row for _, claim in of for row in claim.rows.tolist()) for cause, of in found.items()}

@@ -18,6 +18,7 @@ from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.budget import Budget
 from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
+from tpuprof.parsers.pages.findings.ops.arrays import origin
 from tpuprof.parsers.pages.findings.ops.groups import (
     NOTHING,
     Claimed,
@@ -75,25 +76,64 @@ def layout_copies(budget: Budget, offloaded: Rows) -> Claimed:
     worth = claim.worth_ps
     if worth < LEAST_COPIES * budget.whole_ps or not len(rows):
         return NOTHING
-    first = int(rows[0])
+    kept = np.array([_keeps_layout(table, row, op_shapes(table, row)) for row in rows[:_MOST_READ].tolist()], np.bool_)
+    kept = np.append(kept, np.zeros(len(rows) - len(kept), np.bool_))
+    kept_ps = float(op_ps[kept].sum())
+    are_kept = 2 * kept_ps >= float(op_ps.sum())
+    at = int(np.flatnonzero(kept == are_kept)[0])
+    first = int(rows[at])
     shapes = op_shapes(table, first)
     factor = _padding(shapes)
-    what = "Copies" if _keeps_layout(table, first, shapes) else "Layout copies"
+    is_argument = are_kept and _copies_argument(budget, first)
     more = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
     padded = "" if factor is None else f" (padded {times(factor)})"
     finding = budget.finding(
         "copy",
-        f"{what}: {short(table.name[first])}{padded}{more}",
+        f"{_copies_title(are_kept, is_argument)}: {short(table.name[first])}{padded}{more}",
         worth,
         "Self time of copies, transposes and data formatting, mean over cores; what is needed of them can't be told.",
         [
             f"Moving data on the device and nothing else takes {budget.amount(worth)}, in {counted(len(rows), 'op')}.",
-            budget.largest(first, float(op_ps[0])),
-            *_shape_words(table, first, shapes),
+            f"{budget.amount(kept_ps)} of it are copies into the same layout." if 0 < kept_ps < op_ps.sum() else "",
+            budget.largest(first, float(op_ps[at]), "The largest" if at == 0 else "The largest of these"),
+            *_shape_words(table, first, shapes, is_argument),
         ],
         JumpTarget("op-profile", table.name[first]),
+        advice=_DONATE if are_kept else "",
     )
     return finding, claim
+
+
+_MOST_READ = 24  # copies whose text is read for layouts
+
+_DONATE = (
+    "Donate the arrays that the program changes (donate_argnums of jax.jit), and use none of them after it was "
+    "changed: the program then updates them in place."
+)
+
+
+def _copies_title(keep_layout: bool, of_argument: bool) -> str:
+    if of_argument:
+        return "Copies of arguments that are not donated"
+    return "Copies that keep the layout" if keep_layout else "Layout copies"
+
+
+def _copies_argument(budget: Budget, row: int) -> bool:
+    """Whether an op copies an argument of the program that is not donated, as far as the profile holds the program."""
+    module = module_of(budget.evidence, row)
+    copied = module.instruction_proto(budget.evidence.table.name[row]) if module is not None else None
+    if module is None or copied is None or not copied.operand_ids:
+        return False
+    key, compiled = origin(module, copied.operand_ids[0]), module.proto.hlo_module
+    entry = module.computation(compiled.entry_computation_id)
+    arguments = {each.id: each.parameter_number for each in entry.instructions} if entry is not None else {}
+    made = module.instruction_by_id(key[0]) if key is not None else None
+    if key is None or made is None or made.opcode != b"parameter" or made.id not in arguments:
+        return False
+    alias, donor = compiled.input_output_alias.entries, compiled.buffer_donor.entries
+    donated = {(each.parameter_number, *each.parameter_shape_index) for each in alias}
+    donated |= {(each.parameter_number, *each.parameter_shape_index) for each in donor}
+    return (arguments[made.id], *([] if key[1] < 0 else [key[1]])) not in donated
 
 
 _DONE = re.compile(r"^(copy|slice|dynamic-slice|dynamic-update-slice|async)-done$")
@@ -134,7 +174,11 @@ def copy_waits(budget: Budget, offloaded: Rows) -> Claimed:
 
 def _keeps_layout(table: OpTable, row: int, shapes: tuple[Shape, ...]) -> bool:
     """Whether a plain copy has a result like its operand: the layout is not the reason for it."""
-    return table.category[row] == "copy" and len(shapes) > 1 and shapes[0] == shapes[1] and shapes[0].layout_known
+    is_copy = table.category[row] == "copy" or _PLAIN_COPY.match(table.expression(row)[:MOST_TEXT])
+    return bool(is_copy) and len(shapes) > 1 and shapes[0] == shapes[1] and shapes[0].layout_known
+
+
+_PLAIN_COPY = re.compile(r"%\S+ = \S+ copy\(")  # its category is "data formatting", as that of a transpose is
 
 
 def _waste(shape: Shape) -> int:
@@ -148,8 +192,10 @@ def _padding(shapes: tuple[Shape, ...]) -> float | None:
     return most if most > PADDED else None
 
 
-def _shape_words(table: OpTable, row: int, shapes: tuple[Shape, ...]) -> Iterator[str]:
-    if _keeps_layout(table, row, shapes):
+def _shape_words(table: OpTable, row: int, shapes: tuple[Shape, ...], is_argument: bool) -> Iterator[str]:
+    if is_argument:
+        yield f"It copies {_text(shapes[0])}, an argument that is not donated, as it is."
+    elif _keeps_layout(table, row, shapes):
         yield f"It copies {_text(shapes[0])} as it is: its buffer can't be reused, for want of donation perhaps."
     elif table.category[row] == "copy" and len(shapes) > 1 and shapes[0].dimensions == shapes[1].dimensions:
         yield f"It makes {_text(shapes[0])} of {_text(shapes[1])}."

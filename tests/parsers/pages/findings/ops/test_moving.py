@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, the
+from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, modules, the, with_
+from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
 
 TRANSPOSED = "%copy.8 = f32[4096,8]{1,0:T(8,128)} copy(f32[4096,8]{0,1:T(8,128)} %p.1)"
@@ -18,9 +19,9 @@ OFFLOADED = (
 PREFETCHED = OFFLOADED.replace("S(5)", "S(1)")
 
 
-def copies(text: str, share: float, *more: Op) -> Evidence:
+def copies(text: str, share: float, *more: Op, category: str = "copy") -> Evidence:
     """A tenth of the copying is no layout copy; two cores, ten steps of 100 microseconds."""
-    ops = [Op("copy.8", "copy", 18 * share, text=text), Op("slice.1", "dynamic-slice", 2 * share), *more]
+    ops = [Op("copy.8", category, 18 * share, text=text), Op("slice.1", "dynamic-slice", 2 * share), *more]
     return evidence(grid({"compute": 100 - share, "copy": share}), ops)
 
 
@@ -38,9 +39,49 @@ def test_layout_copies_are_found_with_their_padding() -> None:
 
 
 def test_a_copy_that_keeps_the_layout_is_not_called_a_layout_copy() -> None:
-    finding = the("copy", copies(SAME, 10))
-    assert finding.title == "Copies: copy.8"
-    assert finding.evidence[-1].startswith("It copies f32[4096,1024]{1,0:T(8,128)} as it is")
+    for category in ("copy", "data formatting"):
+        finding = the("copy", copies(SAME.replace("copy.9", "copy.8"), 10, category=category))
+        assert finding.title == "Copies that keep the layout: copy.8"
+        assert finding.evidence[-1].startswith("It copies f32[4096,1024]{1,0:T(8,128)} as it is")
+        assert "donate_argnums" in finding.advice
+
+
+def test_a_transpose_that_has_the_layout_of_what_it_turns_is_none_of_them() -> None:
+    turned = "%copy.8 = f32[512,512]{1,0:T(8,128)} transpose(f32[512,512]{1,0:T(8,128)} %p.1)"
+    finding = the("copy", copies(turned, 10, category="data formatting"))
+    assert finding.title == "Layout copies: copy.8"
+    assert "agree on a layout" in finding.advice
+
+
+def test_most_of_the_copying_says_which_copies_are_meant() -> None:
+    same = Op("copy.9", "copy", 60, text=SAME)
+    finding = the("copy", copies(TRANSPOSED, 10, same))
+    assert finding.title == "Layout copies: copy.8 (padded 16x) and 1 more"
+    assert "2.31 µs a step (2.3%) of it are copies into the same layout." in finding.evidence
+    many = [Op(f"copy.{number}", "copy", 100, text=SAME.replace("copy.9", f"copy.{number}")) for number in (9, 10)]
+    finding = the("copy", copies(TRANSPOSED, 10, *many))
+    assert finding.title == "Copies that keep the layout: copy.9 and 2 more"
+    assert finding.evidence[2].startswith("The largest of these is copy.9")
+
+
+ARGUMENT = """HloModule jit_step
+ENTRY %main (p: f32[4096,1024]) -> f32[4096,1024] {
+  %p = f32[4096,1024]{1,0} parameter(0)
+  ROOT %copy.8 = f32[4096,1024]{1,0} copy(%p)
+}
+"""
+
+
+@pytest.mark.parametrize("donated", [False, True])
+def test_an_argument_that_is_copied_was_not_donated(donated: bool) -> None:
+    proto = read_module_text("jit_step", ARGUMENT.splitlines())
+    if donated:
+        proto.hlo_module.input_output_alias.entries.add(parameter_number=0)
+    of = with_(copies(SAME.replace("copy.9", "copy.8"), 10), modules=(modules(proto.SerializeToString()),))
+    title = the("copy", of).title
+    assert (
+        title == ("Copies that keep the layout" if donated else "Copies of arguments that are not donated") + ": copy.8"
+    )
 
 
 def test_few_copies_are_none() -> None:
