@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TypeVar
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
@@ -30,23 +29,10 @@ _MEMORY_SHARE = 0.5  # of what is available; the rest is for the merge, and for 
 
 MAXIMUM_THREADS = 4
 
-_Item = TypeVar("_Item")
-_Part = TypeVar("_Part")
-
 
 def decoding_threads() -> int:
     """How many threads decode at once. The compiled core releases the interpreter lock, and numpy mostly does."""
     return max(1, min(MAXIMUM_THREADS, available_cores()))
-
-
-def on_threads(work: Callable[[_Item], _Part], items: Sequence[_Item], threads: int) -> list[_Part]:
-    """Does some work on each item, on `threads` threads at a time; when one fails, those that wait are not begun."""
-    if threads <= 1 or len(items) < 2:
-        return [work(item) for item in items]
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - it brings logging, and one core does without
-
-    with ThreadPoolExecutor(min(threads, len(items))) as pool:
-        return list(pool.map(work, items))
 
 
 def available_cores() -> int:

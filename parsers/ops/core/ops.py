@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, nesting_order, no_ints
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.crew import ALONE, Crew
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.events import Events, StatColumn
 from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_UINT64, MetadataTable
+from tpuprof.parsers.formats.xspace.pieces import line_events
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane
 from tpuprof.parsers.ops.device import CUSTOM_CALL, OFF_DUTY
 from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats, OpSource, is_count
@@ -174,10 +176,10 @@ class _LineOps:
     stat_sums: Mapping[str, Floats]
 
 
-def core_ops(plane: Plane, on_chunk: ChunkDone | None = None) -> CoreOps:
+def core_ops(plane: Plane, on_chunk: ChunkDone | None = None, crew: Crew = ALONE) -> CoreOps:
     """Decodes and sums the op events of one core; a plane without an `XLA Ops` line gives an empty table."""
     stats = event_stats(plane)
-    ops = _join([_line_ops(line, stats, on_chunk) for line in plane.lines if line.name == OPS_LINE])
+    ops = _join([_line_ops(line, stats, on_chunk, crew) for line in plane.lines if line.name == OPS_LINE])
     key, metadata_ids = _dense(ops.metadata_id)
     table = op_table(plane, _totals(key, metadata_ids, ops))
     return CoreOps(
@@ -223,8 +225,8 @@ def _join(lines: Sequence[_LineOps]) -> _LineOps:
     )
 
 
-def _line_ops(line: Line, stats: Sequence[str], on_chunk: ChunkDone | None) -> _LineOps:
-    events = line.events(stats=stats, on_chunk=on_chunk, places=False)
+def _line_ops(line: Line, stats: Sequence[str], on_chunk: ChunkDone | None, crew: Crew) -> _LineOps:
+    events = line_events(line, stats, on_chunk, places=False, crew=crew)
     own_start, own_end = event_spans(line, events)
     start, end = device_spans(events, own_start, own_end)
     ids: Keys = events.metadata_id
