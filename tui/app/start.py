@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 
-from tpuprof.tui.app.loader import find_hlo, open_hlo_session, open_session
+from tpuprof.tui.app.loader import find_hlo, open_hlo_session, opener
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.terminal.detect import settle_terminal
 
@@ -25,8 +25,7 @@ def run_app(path: str, *, options: AppOptions) -> int:
         of_hlo = partial(open_hlo_session, device=options.device)
         app = TpuprofApp(path, options, terminal, find=find_hlo, open_session=of_hlo)
     else:
-        how = options
-        session = partial(open_session, scheduler=how.scheduler, cache=how.cache, cache_bytes=how.cache_bytes)
+        session = opener(options)
         app = TpuprofApp(path, options, terminal, open_session=session)
     return app.show(terminal.mouse)
 
