@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
     from types import TracebackType
 
 _Item = TypeVar("_Item")
@@ -47,6 +47,10 @@ class Crew:
 
             self._started = ThreadPoolExecutor(self.threads)
         return self._started
+
+    def submit(self, work: Callable[[_Item], _Part], item: _Item) -> Future[_Part]:
+        """Does some work on another thread, when one is free."""
+        return self._pool.submit(work, item)
 
     def map(self, work: Callable[[_Item], _Part], items: Sequence[_Item]) -> list[_Part]:
         """Does some work on each item; when one fails, those that wait are not begun."""

@@ -96,14 +96,9 @@ class Line:
         """Every scalar field. It walks over the whole line, since some stand behind the events, without decoding it."""
         return self._head if self.size <= HEAD else self._read_header(self.begin, self.end)
 
-    def tail(self, events: Events) -> LineHeader:
-        """The scalar fields behind the line's events, where writers put its display name and id.
-
-        Args:
-            events: the line's events, with their places.
-        """
-        last = int(events.begin[-1]) + int(events.length[-1]) if len(events.begin) else self.begin
-        return self._read_header(last, self.end)
+    def tail(self, at: int) -> LineHeader:
+        """The scalar fields from an offset in the file on: display name and id stand behind the events."""
+        return self._read_header(at, self.end)
 
     def _read_header(self, begin: int, end: int) -> LineHeader:
         numbers: dict[int, int] = {}
@@ -180,8 +175,11 @@ class Line:
 
     def scan(
         self, wanted: Int64s, room: ColumnRoom, on_chunk: ChunkDone | None, begin: int, end: int
-    ) -> Generator[None, None, tuple[int, bool]]:
-        """Decodes a stretch of the line, from an event to `end` or the first unreadable byte; yields after chunks.
+    ) -> Generator[int, None, tuple[int, bool]]:
+        """Decodes a stretch of the line, from an event to `end` or the first unreadable byte.
+
+        Yields:
+            After each chunk, where it has come.
 
         Returns:
             Where the events end: before `end` where one reaches beyond it. And whether the bytes up to there are sound.
@@ -203,7 +201,7 @@ class Line:
                     room.widen()
             if on_chunk is not None:
                 on_chunk(min(start, len(data)), room.count - before)
-            yield
+            yield offset + start
             if status == MALFORMED or (status == INCOMPLETE and last) or not data:
                 return offset + start, status != MALFORMED and bool(data)
             window = chunk if start else 2 * window  # an event larger than the window

@@ -8,6 +8,7 @@ Events add up by event metadata within a core, and by (program id, symbol id) ac
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,7 +95,19 @@ def line_start(line: Line) -> int:
     return max(-FAR_PS, min(line.timestamp_ns * 1000, FAR_PS))
 
 
-def event_spans(line: Line, events: Events, in_place: bool = False) -> Intervals:
+class EventTimes(Protocol):
+    """Events with the times that the file has, relative to their line's clock: int64[n]."""
+
+    @property
+    def offset_ps(self) -> Int64s:
+        """When each starts."""
+
+    @property
+    def duration_ps(self) -> Int64s:
+        """How long it takes."""
+
+
+def event_spans(line: Line, events: EventTimes, in_place: bool = False) -> Intervals:
     """Start and end of each event on the trace's clock, in picoseconds; `in_place` overwrites the events' columns."""
     shift = line_start(line)
     start = _within(events.offset_ps)
