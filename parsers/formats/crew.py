@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ class Crew:
     def __init__(self, threads: int = 1, piece_bytes: int = PIECE_BYTES) -> None:
         self.threads = max(1, threads)
         self.piece_bytes = piece_bytes
+        self._lock = Lock()
+        self._waiting = self._running = 0  # items of `map`
         self._started: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Crew:
@@ -56,7 +59,25 @@ class Crew:
         """Does some work on each item; when one fails, those that wait are not begun."""
         if self.threads == 1 or len(items) < 2:
             return [work(item) for item in items]
-        return list(self._pool.map(work, items))
+        with self._lock:
+            self._waiting += len(items)
+
+        def counted(item: _Item) -> _Part:
+            with self._lock:
+                self._waiting, self._running = self._waiting - 1, self._running + 1
+            try:
+                return work(item)
+            finally:
+                with self._lock:
+                    self._running -= 1
+
+        return list(self._pool.map(counted, items))
+
+    @property
+    def has_help(self) -> bool:
+        """Whether a thread may be free soon: `map` has fewer items than threads, or the last one has begun."""
+        with self._lock:
+            return self.threads > 1 and (self._waiting == 0 or self._waiting + self._running < self.threads)
 
     def share(self, work: Callable[[], None]) -> None:
         """Calls `work` here, and once on each other thread that has nothing else to do before this call returns.

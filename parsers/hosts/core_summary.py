@@ -117,6 +117,7 @@ def summarise_core(
     )
     if more is not None:
         more.take(plane, steps, sums)
+        sums = replace(sums, traced=None)  # as large as what is made of the sums now
     steps = on_device_clock(steps, times, sums.device_times)
     total = whole_time(plane, sums)
     idle = total - int(sums.table.self_ps.sum())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Intervals, covered, no_ints, overlap, subtract, union
+from tpuprof.parsers.base.intervals import Intervals, no_ints, overlap, subtract, union
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.crew import Crew
@@ -461,7 +461,8 @@ def _in_flight(plane: Plane, gaps: Intervals) -> dict[str, int]:
             continue
         events = line.events()
         start, end = event_spans(line, events)
-        near = np.flatnonzero(covered(end, *gaps) > covered(start, *gaps))
+        gap = np.minimum(np.searchsorted(gaps[1], start, side="right"), len(gaps[1]) - 1)  # the first that ends later
+        near = np.flatnonzero((gaps[0][gap] < end) & (gaps[1][gap] > start) & (end > start))
         rows = plane.event_metadata.rows(events.metadata_id[near].astype(np.int64))
         names = [_op_name(plane, row) for row in rows.tolist()]
         times |= in_flight(names, start[near], end[near], gaps)

@@ -52,8 +52,8 @@ class Hand(Protocol):
 
 
 def is_worth_it(line: Line, crew: Crew) -> bool:
-    """Whether a line is long enough to decode it in pieces on these threads."""
-    return crew.threads > 1 and line.size >= 2 * crew.piece_bytes
+    """Whether a line is long enough to decode it in pieces, and a thread may be free for them."""
+    return line.size >= 2 * crew.piece_bytes and crew.has_help
 
 
 def decode_in_pieces(

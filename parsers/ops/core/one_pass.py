@@ -255,7 +255,7 @@ class _InPieces:
 
     def _outputs(self, extra: Int64s) -> list[list[Int64s]]:
         """The outputs' rows in the line's order; those of `cells` in any."""
-        rows = {hand.number: hand.sums.outputs() for hand in self.hands}
+        rows = {hand.number: hand.sums.hand_over() for hand in self.hands}
         pieces_in_order = [piece for _, piece in sorted(self.done.items())]
         return [
             [*(outputs[0] for outputs in rows.values()), extra],

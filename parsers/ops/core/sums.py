@@ -125,7 +125,7 @@ def core_sums(
         op_events=sums.events,
         span=sums.span,
         own_span=sums.own_span,
-        cells=StepCells(cells[:, 0] >> 32, row_of[cells[:, 0] & 0xFFFFFFFF], cells[:, 1], cells[:, 2]),
+        cells=StepCells(cells.step, row_of[cells.metadata_id], cells.self_ps, cells.count),
         all_reduce_step=sums.reduces[:, 0],
         all_reduce_id=sums.reduces[:, 1],
         all_reduce_ps=sums.reduces[:, 2],

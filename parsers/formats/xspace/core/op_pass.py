@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ _NO_SPANS, _WITHOUT_WORKING, _ALL_SPANS = 0, 1, 2
 _BORDER_SIZE = 10
 _STACK_SELF, _STACK_TRACED = 3, 4
 _TRACED, _TRACED_SELF = 6, 3
+_LOW_BITS = (1 << 32) - 1
 MOST_DURATION = 1 << 56
 """So long a line's events may take together."""
 _LOWEST, _HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -74,6 +76,15 @@ BEFORE_ALL = Before(
 )
 
 
+class Cells(NamedTuple):
+    """Sums by step and op, int64[m] each; a step and op may have several entries, which add up."""
+
+    step: Int64s
+    metadata_id: Int64s
+    self_ps: Int64s
+    count: Int64s
+
+
 @dataclass(frozen=True, slots=True)
 class PassSums:
     """What a pass over a line's op events makes of them.
@@ -85,7 +96,7 @@ class PassSums:
             events.
         has_two_clocks: whether there are two events, and one of all has another start by the device's clock.
         times: int64[n], as given; time_span: int64[n, 4], see `OpPass`.
-        cells: int64[m, 3]: step << 32 | metadata id, self time, events; a step and op may have several rows.
+        cells: sums by step and op.
         busy, working: when an op ran, and when one on duty ran; disjoint, in order.
         off, inside: spans of ops off duty, and of ops on duty that begin while others wait, or just where they begin
             or end.
@@ -105,7 +116,7 @@ class PassSums:
     has_two_clocks: bool
     times: Int64s
     time_span: Int64s
-    cells: Int64s
+    cells: Cells
     busy: Intervals
     working: Intervals
     off: Intervals
@@ -377,10 +388,9 @@ class OpPass:
             outputs: the rows of each, in the line's order, where this pass did not take all of its events; emptied.
         """
         state = self._state.tolist()
-        left = [[rows] for rows in self.outputs()] if outputs is None else outputs
+        left = [[rows] for rows in self.hand_over()] if outputs is None else outputs
         left.reverse()  # from here on each is let go when its columns are made: they are as large
-        self._outputs = []
-        cells, busy, working = _rows(left.pop()), _union(left.pop()), _union(left.pop())
+        cells, busy, working = _cells(left.pop()), _union(left.pop()), _union(left.pop())
         return PassSums(
             occurrences=self.occurrences,
             total_ps=self.total_ps,
@@ -403,9 +413,27 @@ class OpPass:
             within=_runs(left.pop()),
         )
 
-    def outputs(self) -> list[Int64s]:
-        """Rows of columns, each int64[m, k], in the order of the attributes of `PassSums`."""
-        return [rows[:count] for rows, count in zip(self._outputs, self.counts(), strict=True)]
+    def hand_over(self) -> list[Int64s]:
+        """Rows of columns, each int64[m, k], in the order of the attributes of `PassSums`; the pass lets them go."""
+        outputs, self._outputs = self._outputs, []
+        return [rows[:count] for rows, count in zip(outputs, self.counts(), strict=True)]
+
+
+def _cells(parts: list[Int64s]) -> Cells:
+    """The columns of the rows of steps and ops, each part of which is let go when it is copied."""
+    if len(parts) == 1:
+        (rows,) = parts
+        return Cells(rows[:, 0] >> 32, rows[:, 0] & _LOW_BITS, rows[:, 1], rows[:, 2])
+    count = sum(map(len, parts))
+    out, at = Cells(*(np.empty(count, np.int64) for _ in range(4))), 0
+    while parts:
+        rows = parts.pop()
+        to = slice(at, at + len(rows))
+        out.step[to], out.metadata_id[to] = rows[:, 0] >> 32, rows[:, 0] & _LOW_BITS
+        out.self_ps[to], out.count[to] = rows[:, 1], rows[:, 2]
+        at += len(rows)
+        del rows
+    return out
 
 
 def _rows(parts: Sequence[Int64s]) -> Int64s:
