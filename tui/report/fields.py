@@ -270,7 +270,16 @@ def nested(metrics: Sequence[Metric[Any]], *others: tuple[type, Sequence[Metric[
     parts = (*metrics, *(figure for more in by_type.values() for figure in more))
 
     def machine(values: Sequence[Any] | NDArray[Any]) -> list[Any]:
-        return [None if value is None else metric_values(by_type.get(type(value), metrics), value) for value in values]
+        out: list[Any] = [None] * len(values)
+        rows: dict[type, list[int]] = {}
+        for row, value in enumerate(values):
+            if value is not None:
+                rows.setdefault(type(value), []).append(row)
+        for kind, chosen in rows.items():
+            made = metric_objects(by_type.get(kind, metrics), [values[row] for row in chosen])
+            for row, value in zip(chosen, made, strict=True):
+                out[row] = value
+        return out
 
     return Unit("object", machine, lambda value, _: str(value), parts=parts)
 
@@ -324,15 +333,23 @@ def table_records(
 
 def metric_values(metrics: Sequence[Metric[Source]], source: Source) -> dict[str, object]:
     """Figures by key, as JSON holds them, objects within objects by the dots of the keys."""
-    values: dict[str, object] = {}
+    (values,) = metric_objects(metrics, [source])
+    return values
+
+
+def metric_objects(metrics: Sequence[Metric[Source]], sources: Sequence[Source]) -> list[dict[str, object]]:
+    """The same of many objects: each figure is read of all of them at once."""
+    out: list[dict[str, object]] = [{} for _ in sources]
     for figure in metrics:
         *groups, name = figure.key.split(".")
-        inner = values
+        inner = out
         for group in groups:
-            inner = inner.setdefault(group, {})  # type: ignore[assignment]
+            inner = [each.setdefault(group, {}) for each in inner]  # type: ignore[misc]
         if name:
-            inner[name] = figure.unit.machine([figure.read(source)])[0]
-    return values
+            column = figure.unit.machine([figure.read(source) for source in sources])
+            for each, value in zip(inner, column, strict=True):
+                each[name] = value
+    return out
 
 
 def reasons(fields: Iterable[Field[Any]], prefix: str, unknown: Mapping[str, str], rows: str = "") -> dict[str, str]:
