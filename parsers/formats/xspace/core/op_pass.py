@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +75,8 @@ BEFORE_ALL = Before(
 )
 
 
-class Cells(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Cells:
     """Sums by step and op, int64[m] each; a step and op may have several entries, which add up."""
 
     step: Int64s

@@ -102,6 +102,8 @@ def nested(depth: int, each: int) -> list[Event]:
     """Loops in one another around many short ops, an all-reduce among them, and ops behind the loops."""
     out: list[Event] = [(1, number, 10_000 - 2 * number, {}) for number in range(depth)]
     out += [(number % 3 * 5 % 6, depth + 7 * number, 5, {"dma_stall_duration_ps": number}) for number in range(each)]
+    end = 10_001 - depth  # of the innermost loop; ops that end just there are in one another
+    out += [(number % 6, end - 12 + number, 12 - number, {}) for number in range(12)]
     return out + [(0, 20_000 + 3 * number, 2, {}) for number in range(each)]
 
 
