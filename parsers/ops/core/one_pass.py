@@ -42,9 +42,6 @@ _BYTES_AN_EVENT = 32
 _MOST_ROOM = 1 << 22
 """The most rows that the outputs have room for before anything is written."""
 
-_LEAST_EVENT = 16
-"""The fewest bytes of a device's event."""
-
 _MOST_OPEN = 1 << 12
 """A line with more events inside one another is not divided: each piece would begin with all of them."""
 
@@ -271,7 +268,7 @@ class _OpHand:
 
     def __init__(self, whole: _InPieces) -> None:
         task = whole.task
-        self.room = ColumnRoom(len(task.stat_ids), places=False, capacity=whole.crew.piece_bytes // _LEAST_EVENT)
+        self.room = ColumnRoom(len(task.stat_ids), places=False, capacity=whole.crew.piece_bytes // _BYTES_AN_EVENT)
         sums = task.new_pass(whole.crew.threads, whole.time_span)
         assert sums is not None, "there was one before"
         self.sums, self.figures = sums, _Figures(task, is_watched=True)
