@@ -270,16 +270,10 @@ def nested(metrics: Sequence[Metric[Any]], *others: tuple[type, Sequence[Metric[
     parts = (*metrics, *(figure for more in by_type.values() for figure in more))
 
     def machine(values: Sequence[Any] | NDArray[Any]) -> list[Any]:
-        out: list[Any] = [None] * len(values)
-        rows: dict[type, list[int]] = {}
-        for row, value in enumerate(values):
-            if value is not None:
-                rows.setdefault(type(value), []).append(row)
-        for kind, chosen in rows.items():
-            made = metric_objects(by_type.get(kind, metrics), [values[row] for row in chosen])
-            for row, value in zip(chosen, made, strict=True):
-                out[row] = value
-        return out
+        known = [value for value in values if value is not None]
+        of_kind = {kind: [value for value in known if type(value) is kind] for kind in set(map(type, known))}
+        made = {kind: iter(metric_objects(by_type.get(kind, metrics), some)) for kind, some in of_kind.items()}
+        return [None if value is None else next(made[type(value)]) for value in values]
 
     return Unit("object", machine, lambda value, _: str(value), parts=parts)
 
@@ -333,22 +327,19 @@ def table_records(
 
 def metric_values(metrics: Sequence[Metric[Source]], source: Source) -> dict[str, object]:
     """Figures by key, as JSON holds them, objects within objects by the dots of the keys."""
-    (values,) = metric_objects(metrics, [source])
-    return values
+    return metric_objects(metrics, [source])[0]
 
 
 def metric_objects(metrics: Sequence[Metric[Source]], sources: Sequence[Source]) -> list[dict[str, object]]:
     """The same of many objects: each figure is read of all of them at once."""
     out: list[dict[str, object]] = [{} for _ in sources]
     for figure in metrics:
-        *groups, name = figure.key.split(".")
-        inner = out
+        (*groups, name), inner = figure.key.split("."), out
         for group in groups:
             inner = [each.setdefault(group, {}) for each in inner]  # type: ignore[misc]
-        if name:
-            column = figure.unit.machine([figure.read(source) for source in sources])
-            for each, value in zip(inner, column, strict=True):
-                each[name] = value
+        column = figure.unit.machine([figure.read(source) for source in sources]) if name else []
+        for each, value in zip(inner, column, strict=False):
+            each[name] = value
     return out
 
 
