@@ -9,6 +9,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, Intervals, distinct, intersect, no_ints, union
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.crew import ALONE, Crew
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
@@ -98,6 +99,7 @@ def summarise_core(
     modules: HloModules,
     on_chunk: ChunkDone | None = None,
     more: OfCore | None = None,
+    crew: Crew = ALONE,
 ) -> CoreSummary:
     """Decodes one core's events and adds them up.
 
@@ -107,11 +109,15 @@ def summarise_core(
         causes: what is known to keep the core from running ops. Input counts only without infeed ops.
         modules: the compiled programs of the profile.
         more: what else is taken from the pass.
+        crew: the threads that may help.
     """
     times = distinct(np.concatenate([steps.start_ps, steps.end_ps, runs.start_ps, runs.end_ps]))
-    sums = core_sums(plane, (steps.start_ps, steps.end_ps), times, on_chunk, None if more is None else more.coding)
+    sums = core_sums(
+        plane, (steps.start_ps, steps.end_ps), times, on_chunk, None if more is None else more.coding, crew
+    )
     if more is not None:
         more.take(plane, steps, sums)
+        sums = replace(sums, traced=None)  # as large as what is made of the sums now
     steps = on_device_clock(steps, times, sums.device_times)
     total = whole_time(plane, sums)
     idle = total - int(sums.table.self_ps.sum())

@@ -11,8 +11,8 @@ from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import HostFile, only_shown
+from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
-from tpuprof.parsers.hosts.plan import on_threads
 from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.ops.core.ops import MODULES_LINE, OPS_LINE, STEPS_LINE, as_interval, line_spans, time_span
 from tpuprof.parsers.ops.core.sums import OpSums, op_sums
@@ -182,10 +182,11 @@ def _summarise_ops(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDon
     planes = tensor_cores(trace)
 
     def totals(plane: Plane) -> CoreTotals:
-        sums = op_sums(plane, on_chunk)
+        sums = op_sums(plane, on_chunk, crew)
         return CoreTotals(sums.table, sums.op_events, whole_time(plane, sums))
 
-    cores = on_threads(totals, planes, threads)
+    with Crew(threads) as crew:
+        cores = crew.map(totals, planes)
     modules = {name for plane in planes for name in _module_names(plane)}
     streams = _streams(trace, on_chunk) if not planes else ()
     made = op_summary(trace, file.host, list(map(device_info, planes)), cores, modules, streams)

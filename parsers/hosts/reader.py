@@ -42,6 +42,7 @@ class Means:
         executor: reads the hosts where it is given; it must be able to call this package's functions by name.
         scheduler: address of a Dask scheduler whose workers read the hosts; they must see the same paths.
         cache: summaries of files that were read before, and will be again.
+        jobs: how many cores may be busy here; None for what `parsers.hosts.plan` finds.
     """
 
     on_progress: OnProgress = lambda _: None
@@ -49,6 +50,7 @@ class Means:
     executor: Executor | None = None
     scheduler: str | None = None
     cache: HostCache | None = None
+    jobs: int | None = None
 
 
 class HostReader(Generic[Given, Result]):
@@ -122,7 +124,7 @@ class HostReader(Generic[Given, Result]):
     def _outcomes(self, files: Sequence[HostFile], todo: Sequence[int]) -> Iterator[tuple[int, Result | ProfileError]]:
         """Yields each host's index and outcome, in the order in which they are done."""
         chosen = [files[index] for index in todo]
-        workers = worker_count(chosen)
+        workers = worker_count(chosen, self._means.jobs)
         if self._means.executor is None and self._means.scheduler is None and workers < 2:
             meter_here = Meter(files, self._means.on_progress, self._means.is_cancelled)
             for index in todo:
@@ -148,7 +150,7 @@ class HostReader(Generic[Given, Result]):
         elif self._means.executor is not None:
             yield from over_executor(task, self._means.executor, _EXECUTOR_WINDOW * available_cores())
         else:
-            task = replace(task, threads=max(1, min(decoding_threads(), available_cores() // workers)))
+            task = replace(task, threads=max(1, decoding_threads(self._means.jobs) // workers))
             yield from over_processes(
                 task, workers, lambda file: self._read(file, Meter((file,), lambda _: meter.poll(None), lambda: False))
             )
@@ -156,7 +158,7 @@ class HostReader(Generic[Given, Result]):
     def _read(self, file: HostFile, meter: Meter) -> Result | ProfileError:
         """Reads a host in this process."""
         try:
-            return reduce_host(self.reduction, file, self._given(file), meter, decoding_threads())
+            return reduce_host(self.reduction, file, self._given(file), meter, decoding_threads(self._means.jobs))
         except ProfileError as error:
             return error
 

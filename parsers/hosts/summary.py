@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Intervals, covered, no_ints, overlap, subtract, union
+from tpuprof.parsers.base.intervals import Intervals, no_ints, overlap, subtract, union
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import HostFile
+from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.hosts.core_summary import CoreBusy, CoreSummary, OfCore, has_infeed, summarise_core
 from tpuprof.parsers.hosts.op_summary import OPS_OF_HOST, OpSummary, of_core, op_summary
-from tpuprof.parsers.hosts.plan import on_threads
 from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.ops import device as devices
 from tpuprof.parsers.ops.core.ops import ASYNC_OPS_LINE, OPS_LINE, SPARSE_OPS_LINE, STEPS_LINE, event_spans
@@ -165,9 +165,10 @@ def summarise(
         core = cores[index], infos[index], step_lists[index], runs[index]
         others = [*runs[:index], *runs[index + 1 :]]
         of_core = causes_of_core(causes, launched[index], at_barriers[index], shift, others)
-        return summarise_core(*core, shares_chip, waits, of_core, modules, on_chunk, more)
+        return summarise_core(*core, shares_chip, waits, of_core, modules, on_chunk, more, crew)
 
-    summaries = on_threads(work, range(len(cores)), workers)
+    with Crew(workers) as crew:
+        summaries = crew.map(work, range(len(cores)))
     most = max(range(len(cores)), key=lambda index: summaries[index].gap_ps, default=None)
     ops = op_summary(trace, host, infos, summaries, {name for core in runs for name in core.names}, streams)
     names = [core_label(host, devices.device_ordinal(plane)) for plane in cores]
@@ -464,7 +465,8 @@ def _in_flight(plane: Plane, gaps: Intervals) -> dict[str, int]:
             continue
         events = line.events()
         start, end = event_spans(line, events)
-        near = np.flatnonzero(covered(end, *gaps) > covered(start, *gaps))
+        gap = np.minimum(np.searchsorted(gaps[1], start, side="right"), len(gaps[1]) - 1)  # the first that ends later
+        near = np.flatnonzero((gaps[0][gap] < end) & (gaps[1][gap] > start) & (end > start))
         rows = plane.event_metadata.rows(events.metadata_id[near].astype(np.int64))
         names = [_op_name(plane, row) for row in rows.tolist()]
         times |= in_flight(names, start[near], end[near], gaps)

@@ -18,15 +18,16 @@ def open_run(
     scheduler: str | None = None,
     cache: bool = False,
     cache_bytes: int | None = None,
+    jobs: int | None = None,
 ) -> Session:
     """A session of a run.
 
     Args:
-        on_progress, is_cancelled, scheduler: see `Session`.
+        on_progress, is_cancelled, scheduler, jobs: see `Session`.
         cache, cache_bytes: whether what is read is kept for the next time, and how much at most (None: as usual).
     """
     kept = host_cache(cache, cache_bytes)
-    return Session(run, on_progress, is_cancelled, scheduler=scheduler, cache=kept)
+    return Session(run, on_progress, is_cancelled, scheduler=scheduler, cache=kept, jobs=jobs)
 
 
 def host_cache(is_wanted: bool, most_bytes: int | None) -> HostCache | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.parsers.files.places import only_shown
+from tpuprof.parsers.hosts.plan import decoding_threads
 from tpuprof.parsers.hosts.progress import Meter, OnProgress, Progress
 from tpuprof.parsers.hosts.reader import HostReader, Means
 from tpuprof.parsers.hosts.reduction import Given, Reduced, Reduction, Result
@@ -40,6 +41,7 @@ class Session:
         executor, scheduler: where hosts are read, see `parsers.hosts.reader.Means`; without either, this process does
             it, or several where there is enough to do (`parsers.hosts.plan`).
         cache: where what was read of hosts is kept from one session to the next; None to keep none.
+        jobs: how many cores may be busy; None for all that there are (`parsers.hosts.plan`).
 
     Attributes:
         modules: by path, the HLO modules of hosts' files that are open; programs: the ids of those that each file has.
@@ -57,6 +59,7 @@ class Session:
         executor: Executor | None = None,
         scheduler: str | None = None,
         cache: HostCache | None = None,
+        jobs: int | None = None,
     ) -> None:
         self.run = run
         self.modules: dict[str, HloModules] = {}
@@ -64,7 +67,7 @@ class Session:
         self.sources: dict[str, ModuleSource] = {}
         self.timelines: dict[tuple[HostFile, bool], Timeline] = {}
         self.clocks: HostClocks | None = None
-        self._means = Means(on_progress, is_cancelled, executor, scheduler, cache)
+        self._means = Means(on_progress, is_cancelled, executor, scheduler, cache, jobs)
         self._readers: dict[str, HostReader[Any, Any]] = {}
         self._pages: dict[tuple[PageKey[Any], str | None], object] = {}
         self._narrowed: Session | None = None
@@ -83,6 +86,11 @@ class Session:
             one.timelines = self.timelines  # of which only one is kept
             self._narrowed = one
         return self._narrowed
+
+    @property
+    def threads(self) -> int:
+        """How many threads may decode at once."""
+        return decoding_threads(self._means.jobs)
 
     # --- pages
 

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
     from tpuprof.parsers.hosts.progress import Progress
     from tpuprof.parsers.session.session import Session
+    from tpuprof.tui.app.options import AppOptions
 
 PROGRESS_SECONDS = 0.15  # at most one progress message in this time, however fast chunks come
 _ESTIMATE_FROM_SECONDS = 0.5
@@ -98,16 +100,25 @@ def open_session(
     scheduler: str | None = None,
     cache: bool = False,
     cache_bytes: int | None = None,
+    jobs: int | None = None,
 ) -> Session:
     """A session of a run: to be called on a thread, as it imports the parsers.
 
     Args:
         scheduler: a Dask scheduler whose workers read the hosts.
         cache, cache_bytes: whether what is read is kept for the next time, and how much at most.
+        jobs: how many cores reading may keep busy; None for all.
     """
     from tpuprof.parsers.session.opening import open_run  # noqa: PLC0415 - numpy
 
-    return open_run(run, on_progress, is_cancelled, scheduler=scheduler, cache=cache, cache_bytes=cache_bytes)
+    return open_run(
+        run, on_progress, is_cancelled, scheduler=scheduler, cache=cache, cache_bytes=cache_bytes, jobs=jobs
+    )
+
+
+def opener(how: AppOptions) -> Callable[[Run, ProgressCallback, Callable[[], bool]], Session]:
+    """What opens a run as the user wants it read."""
+    return partial(open_session, scheduler=how.scheduler, cache=how.cache, cache_bytes=how.cache_bytes, jobs=how.jobs)
 
 
 def find_hlo(path: str) -> Logdir:

@@ -27,6 +27,7 @@ class AppOptions:
         device: type of the TPU that these are for, where the user said so.
         latest: the newest run is to be opened whenever one comes.
         scheduler: address of a Dask scheduler whose workers read the hosts.
+        jobs: how many cores reading may keep busy, None for all.
         cache, cache_bytes: whether what is read of hosts is kept for the next time, and how much at most, None for as
             much as is usual.
         custom: what the user has changed.
@@ -44,6 +45,7 @@ class AppOptions:
     device: str | None = None
     latest: bool = False
     scheduler: str | None = None
+    jobs: int | None = None
     cache: bool = True
     cache_bytes: int | None = None
     custom: Custom = Custom()

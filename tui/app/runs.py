@@ -15,7 +15,7 @@ from tpuprof.parsers.base.text import counted, printable
 from tpuprof.tui.app.context import AppContext
 from tpuprof.tui.app.current_run import CurrentRun
 from tpuprof.tui.app.listings import host_choices
-from tpuprof.tui.app.loader import open_session
+from tpuprof.tui.app.loader import opener
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages import load_above
 from tpuprof.tui.widgets.choosing import ChoicePopup
@@ -279,8 +279,7 @@ class Comparisons:
         from tpuprof.parsers.session.diff.compare import compare  # noqa: PLC0415 - numpy and protobuf
 
         try:
-            how = self._options
-            reading = partial(open_session, scheduler=how.scheduler, cache=how.cache, cache_bytes=how.cache_bytes)
+            reading = opener(self._options)
             sessions = [reading(run, lambda _: None, job.is_set) for run in (before, after)]
             diff: Diff | ProfileError = compare(sessions[0], sessions[1])
         except ProfileError as error:

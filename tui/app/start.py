@@ -7,7 +7,7 @@ import faulthandler
 import sys
 from functools import partial
 
-from tpuprof.tui.app.loader import find_hlo, open_hlo_session, open_session
+from tpuprof.tui.app.loader import find_hlo, open_hlo_session, opener
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.terminal.detect import settle_terminal
 
@@ -29,8 +29,7 @@ def run_app(path: str, *, options: AppOptions) -> int:
         of_hlo = partial(open_hlo_session, device=options.device)
         app = TpuprofApp(path, options, terminal, find=find_hlo, open_session=of_hlo)
     else:
-        how = options
-        session = partial(open_session, scheduler=how.scheduler, cache=how.cache, cache_bytes=how.cache_bytes)
+        session = opener(options)
         app = TpuprofApp(path, options, terminal, open_session=session)
     return app.show(terminal.mouse)
 

@@ -86,7 +86,7 @@ def session_of(run: Run, args: argparse.Namespace, config: Config, on_progress: 
     from tpuprof.parsers.session.opening import open_run  # noqa: PLC0415 - numpy
 
     how = {"scheduler": args.scheduler, "cache": args.cache and config.cache, "cache_bytes": config.cache_bytes}
-    return open_run(run, on_progress, lambda: False, **how)
+    return open_run(run, on_progress, lambda: False, jobs=args.jobs, **how)
 
 
 def core_of(logdir: Logdir, args: argparse.Namespace) -> str | None:

@@ -270,7 +270,10 @@ def nested(metrics: Sequence[Metric[Any]], *others: tuple[type, Sequence[Metric[
     parts = (*metrics, *(figure for more in by_type.values() for figure in more))
 
     def machine(values: Sequence[Any] | NDArray[Any]) -> list[Any]:
-        return [None if value is None else metric_values(by_type.get(type(value), metrics), value) for value in values]
+        known = [value for value in values if value is not None]
+        of_kind = {kind: [value for value in known if type(value) is kind] for kind in set(map(type, known))}
+        made = {kind: iter(metric_objects(by_type.get(kind, metrics), some)) for kind, some in of_kind.items()}
+        return [None if value is None else next(made[type(value)]) for value in values]
 
     return Unit("object", machine, lambda value, _: str(value), parts=parts)
 
@@ -324,15 +327,20 @@ def table_records(
 
 def metric_values(metrics: Sequence[Metric[Source]], source: Source) -> dict[str, object]:
     """Figures by key, as JSON holds them, objects within objects by the dots of the keys."""
-    values: dict[str, object] = {}
+    return metric_objects(metrics, [source])[0]
+
+
+def metric_objects(metrics: Sequence[Metric[Source]], sources: Sequence[Source]) -> list[dict[str, object]]:
+    """The same of many objects: each figure is read of all of them at once."""
+    out: list[dict[str, object]] = [{} for _ in sources]
     for figure in metrics:
-        *groups, name = figure.key.split(".")
-        inner = values
+        (*groups, name), inner = figure.key.split("."), out
         for group in groups:
-            inner = inner.setdefault(group, {})  # type: ignore[assignment]
-        if name:
-            inner[name] = figure.unit.machine([figure.read(source)])[0]
-    return values
+            inner = [each.setdefault(group, {}) for each in inner]  # type: ignore[misc]
+        column = figure.unit.machine([figure.read(source) for source in sources]) if name else []
+        for each, value in zip(inner, column, strict=False):
+            each[name] = value
+    return out
 
 
 def reasons(fields: Iterable[Field[Any]], prefix: str, unknown: Mapping[str, str], rows: str = "") -> dict[str, str]:

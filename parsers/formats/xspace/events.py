@@ -119,6 +119,18 @@ class Events:
         return xplane_pb2.XEvent.FromString(source.read(int(self.begin[index]), int(self.length[index])))
 
 
+@dataclass(frozen=True, slots=True)
+class LineHeader:
+    """The scalar fields of an XLine, as in the file; text fields empty and numbers 0 where absent."""
+
+    id: int = 0
+    display_id: int = 0
+    name: str = ""
+    display_name: str = ""
+    timestamp_ns: int = 0
+    duration_ps: int = 0
+
+
 class ColumnRoom:
     """Room for the columns of one line, which grows as events come.
 
@@ -151,10 +163,13 @@ class ColumnRoom:
 
     def clear(self) -> None:
         """Holds no events again, for another line; what was made of the last ones is void."""
+        written = slice(self.count + 1)  # the last one perhaps in part
         if self._wide:
             self._wide = False
             self.columns = self._allocate(len(self.columns.flags))
-        self.columns.kind[:] = 0
+        self.columns.kind[:, written] = 0
+        if self.seen & HAS_TEXT:
+            self.columns.stat_length[:, written] = 0
         self.count = self.seen = 0
 
     def widen(self) -> None:
@@ -166,6 +181,25 @@ class ColumnRoom:
         """Makes room for the whole line, of which this share (0-1) is decoded; at least by a quarter."""
         expected = int(self.count / max(done, 1e-6) * 1.02) + 64
         self._move(max(expected, len(self.columns.flags) * 5 // 4))
+
+    def append(self, other: ColumnRoom, done: float) -> None:
+        """Adds the events of another room; with them this share (0-1) of the line is decoded."""
+        first, n = self.count, other.count
+        if other.wide and not self.wide:
+            self.widen()
+        if first + n > len(self.columns.flags):
+            self._move(max(first + n, int((first + n) / max(done, 1e-6) * 1.02) + 64))
+        for name in ("metadata_id", "offset_ps", "duration_ps", "flags", "begin", "length"):
+            getattr(self.columns, name)[first : first + n] = getattr(other.columns, name)[:n]
+        for name in ("kind", "value", "stat_length"):
+            getattr(self.columns, name)[:, first : first + n] = getattr(other.columns, name)[:, :n]
+        self.count += n
+        self.seen |= other.seen
+
+    @property
+    def wide(self) -> bool:
+        """Whether metadata ids take 64 bits."""
+        return self._wide
 
     def _move(self, capacity: int) -> None:
         old, n = self.columns, self.count

@@ -10,7 +10,7 @@ A profile that was cut off at any byte still gives every event before the cut; `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,11 +19,10 @@ import numpy as np
 from tpuprof.parsers.base.budget import Budget
 from tpuprof.parsers.base.errors import Problem, ProfileError
 from tpuprof.parsers.base.intervals import Int64s, no_ints
-from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace import packed
 from tpuprof.parsers.formats.xspace.core.api import core_name, scan_events
 from tpuprof.parsers.formats.xspace.core.types import FULL, INCOMPLETE, MALFORMED, WIDE_ID
-from tpuprof.parsers.formats.xspace.events import EVENTS_FIELD, ColumnRoom, Events, StatColumn
+from tpuprof.parsers.formats.xspace.events import EVENTS_FIELD, ColumnRoom, Events, LineHeader, StatColumn
 from tpuprof.parsers.formats.xspace.metadata import (
     KIND_BYTES,
     KIND_REF,
@@ -68,18 +67,6 @@ def chunk_size() -> int:
     return _CHUNK[core_name()]
 
 
-@dataclass(frozen=True, slots=True)
-class LineHeader:
-    """The scalar fields of an XLine, as in the file; text fields empty and numbers 0 where absent."""
-
-    id: int = 0
-    display_id: int = 0
-    name: str = ""
-    display_name: str = ""
-    timestamp_ns: int = 0
-    duration_ps: int = 0
-
-
 class Line:
     """One line of a plane: a sequence of events on one clock.
 
@@ -109,14 +96,9 @@ class Line:
         """Every scalar field. It walks over the whole line, since some stand behind the events, without decoding it."""
         return self._head if self.size <= HEAD else self._read_header(self.begin, self.end)
 
-    def tail(self, events: Events) -> LineHeader:
-        """The scalar fields behind the line's events, where writers put its display name and id.
-
-        Args:
-            events: the line's events, with their places.
-        """
-        last = int(events.begin[-1]) + int(events.length[-1]) if len(events.begin) else self.begin
-        return self._read_header(last, self.end)
+    def tail(self, at: int) -> LineHeader:
+        """The scalar fields from an offset in the file on: display name and id stand behind the events."""
+        return self._read_header(at, self.end)
 
     def _read_header(self, begin: int, end: int) -> LineHeader:
         numbers: dict[int, int] = {}
@@ -171,7 +153,7 @@ class Line:
         """
         ids = self.plane.stat_ids(stats)
         room = room or ColumnRoom(len(ids), places)
-        for _ in self._scan(ids, room, on_chunk):
+        for _ in self.scan(np.array(list(ids.values()), np.int64), room, on_chunk, self.begin, self.end):
             pass
         return room.events(list(ids))
 
@@ -186,19 +168,27 @@ class Line:
         """
         ids = self.plane.stat_ids(stats)
         room = ColumnRoom(len(ids), places=False, capacity=chunk_size() // _LEAST_EVENT)
-        for _ in self._scan(ids, room, on_chunk):
+        for _ in self.scan(np.array(list(ids.values()), np.int64), room, on_chunk, self.begin, self.end):
             yield room
             room.columns.kind[:, : room.count] = 0
             room.count = 0
 
-    def _scan(self, stat_ids: Mapping[str, int], room: ColumnRoom, on_chunk: ChunkDone | None) -> Iterator[None]:
-        """Decodes the line chunk by chunk, up to its end or to the first unreadable byte; pauses after each chunk."""
-        wanted = np.array(list(stat_ids.values()), np.int64)
-        offset, chunk = self.begin, chunk_size()
+    def scan(
+        self, wanted: Int64s, room: ColumnRoom, on_chunk: ChunkDone | None, begin: int, end: int
+    ) -> Generator[int, None, tuple[int, bool]]:
+        """Decodes a stretch of the line, from an event to `end` or the first unreadable byte.
+
+        Yields:
+            After each chunk, where it has come.
+
+        Returns:
+            Where the events end: before `end` where one reaches beyond it. And whether the bytes up to there are sound.
+        """
+        offset, chunk = begin, chunk_size()
         window = chunk
-        while offset < self.end:
-            data = self.plane.source.read(offset, min(window, self.end - offset))
-            last = offset + len(data) >= self.end
+        while offset < end:
+            data = self.plane.source.read(offset, min(window, end - offset))
+            last = offset + len(data) >= end
             start, before, status = 0, room.count, FULL
             while status in (FULL, WIDE_ID):
                 scan = scan_events(data, offset, start, wanted, room.columns, room.count)
@@ -206,16 +196,17 @@ class Line:
                 room.seen |= scan.seen
                 start, status = scan.next, scan.status
                 if status == FULL:
-                    room.grow((offset + start - self.begin) / self.size)
+                    room.grow((offset + start - begin) / (end - begin))
                 elif status == WIDE_ID:
                     room.widen()
             if on_chunk is not None:
                 on_chunk(min(start, len(data)), room.count - before)
-            yield
+            yield offset + start
             if status == MALFORMED or (status == INCOMPLETE and last) or not data:
-                return
+                return offset + start, status != MALFORMED and bool(data)
             window = chunk if start else 2 * window  # an event larger than the window
             offset += start
+        return offset, True
 
 
 class Plane:

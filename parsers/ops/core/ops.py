@@ -8,15 +8,18 @@ Events add up by event metadata within a core, and by (program id, symbol id) ac
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, nesting_order, no_ints
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.crew import ALONE, Crew
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.events import Events, StatColumn
 from tpuprof.parsers.formats.xspace.metadata import KIND_INT64, KIND_UINT64, MetadataTable
+from tpuprof.parsers.formats.xspace.pieces import line_events
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane
 from tpuprof.parsers.ops.device import CUSTOM_CALL, OFF_DUTY
 from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats, OpSource, is_count
@@ -92,7 +95,19 @@ def line_start(line: Line) -> int:
     return max(-FAR_PS, min(line.timestamp_ns * 1000, FAR_PS))
 
 
-def event_spans(line: Line, events: Events, in_place: bool = False) -> Intervals:
+class EventTimes(Protocol):
+    """Events with the times that the file has, relative to their line's clock: int64[n]."""
+
+    @property
+    def offset_ps(self) -> Int64s:
+        """When each starts."""
+
+    @property
+    def duration_ps(self) -> Int64s:
+        """How long it takes."""
+
+
+def event_spans(line: Line, events: EventTimes, in_place: bool = False) -> Intervals:
     """Start and end of each event on the trace's clock, in picoseconds; `in_place` overwrites the events' columns."""
     shift = line_start(line)
     start = _within(events.offset_ps)
@@ -174,10 +189,10 @@ class _LineOps:
     stat_sums: Mapping[str, Floats]
 
 
-def core_ops(plane: Plane, on_chunk: ChunkDone | None = None) -> CoreOps:
+def core_ops(plane: Plane, on_chunk: ChunkDone | None = None, crew: Crew = ALONE) -> CoreOps:
     """Decodes and sums the op events of one core; a plane without an `XLA Ops` line gives an empty table."""
     stats = event_stats(plane)
-    ops = _join([_line_ops(line, stats, on_chunk) for line in plane.lines if line.name == OPS_LINE])
+    ops = _join([_line_ops(line, stats, on_chunk, crew) for line in plane.lines if line.name == OPS_LINE])
     key, metadata_ids = _dense(ops.metadata_id)
     table = op_table(plane, _totals(key, metadata_ids, ops))
     return CoreOps(
@@ -243,8 +258,8 @@ def _sorted(ops: _LineOps, order: NDArray[np.intp]) -> _LineOps:
     )
 
 
-def _line_ops(line: Line, stats: Sequence[str], on_chunk: ChunkDone | None) -> _LineOps:
-    events = line.events(stats=stats, on_chunk=on_chunk, places=False)
+def _line_ops(line: Line, stats: Sequence[str], on_chunk: ChunkDone | None, crew: Crew) -> _LineOps:
+    events = line_events(line, stats, on_chunk, places=False, crew=crew)
     own_start, own_end = event_spans(line, events)
     start, end = device_spans(events, own_start, own_end)
     ids: Keys = events.metadata_id

@@ -7,35 +7,18 @@ and so does everything where the compiled core is absent. Both give the same sum
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, distinct, is_sorted, no_ints, place, union
+from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, distinct, is_sorted, no_ints, place, union
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.xspace.core.api import op_pass, sum_by_key
-from tpuprof.parsers.formats.xspace.core.types import HAS_OCCURRENCES
-from tpuprof.parsers.formats.xspace.events import ColumnRoom, StatColumn
+from tpuprof.parsers.formats.crew import ALONE, Crew
+from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.ops.core import ops as core_ops
-from tpuprof.parsers.ops.core.traced import Codes, Coding, TracedEvents, traced_events, traced_of_events
-from tpuprof.parsers.ops.device import OFF_DUTY
-from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
+from tpuprof.parsers.ops.core.one_pass import Progress, in_one_pass
+from tpuprof.parsers.ops.core.traced import Coding, TracedEvents, traced_events, traced_of_events
 from tpuprof.parsers.ops.table import OpTable
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.formats.xspace.core.op_pass import OpPass
-
-_MOST_IDS = 1 << 20
-"""The most metadata ids that the pass has sums for; a plane with higher ids goes by columns."""
-
-_BYTES_AN_EVENT = 32
-"""About how many bytes an event takes, for a first guess at how many there are."""
-
-_MOST_ROOM = 1 << 22
-"""The most rows that the outputs have room for before anything is written."""
 
 _DENSE = 4
 """Sums by step and op are dense up to this many cells per event."""
@@ -113,7 +96,12 @@ class CoreSums(OpSums):
 
 
 def core_sums(
-    plane: Plane, steps: Intervals, times: Int64s, on_chunk: ChunkDone | None = None, coding: Coding | None = None
+    plane: Plane,
+    steps: Intervals,
+    times: Int64s,
+    on_chunk: ChunkDone | None = None,
+    coding: Coding | None = None,
+    crew: Crew = ALONE,
 ) -> CoreSums:
     """Decodes the op events of one core and adds them up.
 
@@ -121,183 +109,48 @@ def core_sums(
         steps: where the core's steps begin and end on the trace's clock, in order, not overlapping.
         times: int64[n], ascending; times on the trace's clock whose device times are wanted.
         coding: what ops count as, where the events of some are wanted one by one.
+        crew: the threads that may help; the sums are the same whatever their number.
     """
-    progress = _Progress(on_chunk)
-    done = _in_one_pass(plane, steps, times, progress.chunk, spans=True, coding=coding)
+    progress = Progress(on_chunk)
+    done = in_one_pass(plane, steps, times, progress, True, coding, crew)
     if done is None:
-        return sums_of_events(core_ops.core_ops(plane, progress.again), steps, times, coding)
+        return sums_of_events(core_ops.core_ops(plane, progress.again(), crew), steps, times, coding)
     sums, totals = done
-    cells, busy, working, off, inside, reduces, traced, work, within = sums.outputs()
-    waiting = union(*_columns(off))
+    waiting = union(*sums.off)
     row_of = np.zeros(len(sums.occurrences), np.int64)
     row_of[totals.ids] = np.arange(len(totals.ids))
+    cells = sums.cells
     return CoreSums(
         table=core_ops.op_table(plane, totals),
         op_events=sums.events,
         span=sums.span,
         own_span=sums.own_span,
-        cells=StepCells(cells[:, 0] >> 32, row_of[cells[:, 0] & 0xFFFFFFFF], cells[:, 1], cells[:, 2]),
-        all_reduce_step=reduces[:, 0],
-        all_reduce_id=reduces[:, 1],
-        all_reduce_ps=reduces[:, 2],
-        busy=_columns(busy),
-        working=_columns(working),
+        cells=StepCells(cells.step, row_of[cells.metadata_id], cells.self_ps, cells.count),
+        all_reduce_step=sums.reduces[:, 0],
+        all_reduce_id=sums.reduces[:, 1],
+        all_reduce_ps=sums.reduces[:, 2],
+        busy=sums.busy,
+        working=sums.working,
         waiting=waiting,
-        inside_waits=_begun_inside(*_columns(inside), waiting),
+        inside_waits=_begun_inside(*sums.inside, waiting),
         device_times=_device_times(sums.times, *sums.time_span.T) if sums.has_two_clocks else None,
-        traced=None if coding is None else traced_events(traced, work, within, row_of),
+        traced=None if coding is None else traced_events(sums.traced, sums.work, sums.within, row_of),
     )
 
 
-def op_sums(plane: Plane, on_chunk: ChunkDone | None = None) -> OpSums:
+def op_sums(plane: Plane, on_chunk: ChunkDone | None = None, crew: Crew = ALONE) -> OpSums:
     """The same without steps: only what the pages of ops show."""
-    progress = _Progress(on_chunk)
+    progress = Progress(on_chunk)
     none = no_ints()
-    done = _in_one_pass(plane, (none, none), none, progress.chunk, spans=False)
+    done = in_one_pass(plane, (none, none), none, progress, False, None, crew)
     if done is None:
-        ops = core_ops.core_ops(plane, progress.again)
+        ops = core_ops.core_ops(plane, progress.again(), crew)
         return OpSums(ops.table, len(ops.events.key), _span(ops.events.start_ps, ops.events.end_ps))
     sums, totals = done
     return OpSums(core_ops.op_table(plane, totals), sums.events, sums.span)
 
 
-class _Progress:
-    """Passes progress on; it does not report bytes that are decoded a second time."""
-
-    def __init__(self, on_chunk: ChunkDone | None) -> None:
-        self._on_chunk = on_chunk
-        self._size = self._events = 0
-
-    def chunk(self, size: int, events: int) -> None:
-        """Tells of a chunk; see `ChunkDone`."""
-        self._size += size
-        self._events += events
-        if self._on_chunk is not None:
-            self._on_chunk(size, events)
-
-    def again(self, size: int, events: int) -> None:
-        """Reports a chunk as far as it goes beyond what `chunk` reported."""
-        old_size, old_events = min(self._size, size), min(self._events, events)
-        self._size -= old_size
-        self._events -= old_events
-        if self._on_chunk is not None:
-            self._on_chunk(size - old_size, events - old_events)
-
-
 # --- in one pass ---------------------------------------------------------------------------------------------------
-
-
-def _in_one_pass(
-    plane: Plane,
-    steps: Intervals,
-    times: Int64s,
-    on_chunk: ChunkDone,
-    spans: bool,
-    coding: Coding | None = None,
-) -> tuple[OpPass, core_ops.OpTotals] | None:
-    """The pass over a core's op line, and its sums by op; None where the pass can't make them."""
-    lines = [line for line in plane.lines if line.name == core_ops.OPS_LINE]
-    metadata = plane.event_metadata
-    ids = int(metadata.ids[-1]) + 1 if len(metadata) else 0
-    if len(lines) != 1 or not 0 < ids <= _MOST_IDS or int(metadata.ids[0]) < 0:
-        return None
-    line = lines[0]
-    room = min(line.size // _BYTES_AN_EVENT, _MOST_ROOM) if spans else 0
-    codes = np.zeros(0, np.uint8) if coding is None else _codes(plane, ids, coding)
-    sums = op_pass(_off_duty(plane, ids), codes, *steps, times, room=room, spans=spans)
-    if sums is None:
-        return None
-    names = core_ops.event_stats(plane)
-    known = list(plane.stat_ids(names))
-    offset, duration, reduce = (
-        known.index(name) if name in known else -1 for name in (*core_ops.DEVICE_SPAN, core_ops.ALL_REDUCE_ID)
-    )
-    others = {name: row for row, name in enumerate(known) if row not in (offset, duration, reduce)}
-    stat_sums: dict[str, core_ops.StatSum] = {}
-    normalized = np.zeros(ids, np.float64)
-    shift = core_ops.line_start(line)
-    for block in line.blocks(names, on_chunk):
-        is_taken = sums.take(block.columns, block.count, shift, (offset, duration, reduce))
-        if block.seen & HAS_OCCURRENCES or not is_taken:
-            return None
-        _take_figures(block, others, sums.device_duration, stat_sums, normalized)
-    return (sums, _totals_of(sums, stat_sums, normalized)) if sums.end() else None
-
-
-def _off_duty(plane: Plane, ids: int) -> Bools:
-    """bool[ids]: which metadata ids are ops during which the core waits or moves data for the host."""
-    metadata = plane.event_metadata
-    stats = MetadataStats(OpSource(metadata, plane.stat_metadata), np.arange(len(metadata)), (core_ops.CATEGORY,))
-    out = np.zeros(ids, np.bool_)
-    out[metadata.ids] = stats.is_one_of(core_ops.CATEGORY, OFF_DUTY)
-    return out
-
-
-def _codes(plane: Plane, ids: int, coding: Coding) -> Codes:
-    """uint8[ids]: what each metadata id counts as."""
-    metadata = plane.event_metadata
-    stats = MetadataStats(OpSource(metadata, plane.stat_metadata), np.arange(len(metadata)), (core_ops.CATEGORY,))
-    categories = [category or None for category in stats.texts(core_ops.CATEGORY)]
-    known = {category: coding.of_category(category) for category in set(categories)}
-    codes = np.array([-1 if (code := known[category]) is None else code for category in categories], np.int64)
-    open_ids = metadata.ids[codes < 0]
-    one = np.ones(len(open_ids), np.int64)
-    if len(open_ids):
-        table = core_ops.op_table(plane, core_ops.OpTotals(open_ids, one, one, one, one, None, {}))
-        codes[codes < 0] = coding.of_ops(table)
-    out = np.zeros(ids, np.uint8)
-    out[metadata.ids] = codes
-    return out
-
-
-def _take_figures(
-    room: ColumnRoom,
-    rows: Mapping[str, int],
-    duration: Int64s,
-    stat_sums: dict[str, core_ops.StatSum],
-    normalized: Floats,
-) -> None:
-    """Adds the stats of a block's events that few profiles have, and the compiled core leaves to numpy.
-
-    Args:
-        rows: which rows of the columns hold the stats.
-        duration: how long the events took by the device's clock.
-        stat_sums: sums by metadata id of the stats that some event had; updated.
-        normalized: float64[ids], time at the device's nominal clock, where the plane has that stat; updated.
-    """
-    n, columns = room.count, room.columns
-    ids = columns.metadata_id[:n]
-    nominal: NDArray[np.generic] = duration[:n]
-    for name, row in rows.items():
-        column = StatColumn(columns.kind[row, :n], columns.value[row, :n], np.zeros(0, np.uint32))
-        if column.kind.any() and column.is_number.any():
-            part = core_ops.stat_sum(ids, column.floats(), len(normalized))
-            so_far = stat_sums.get(name)
-            stat_sums[name] = (
-                part if so_far is None else core_ops.StatSum(so_far.count + part.count, so_far.total + part.total)
-            )
-            nominal = core_ops.scaled(duration[:n], column.floats()) if name == core_ops.TIME_SCALE else nominal
-    if core_ops.TIME_SCALE in rows:
-        normalized += np.bincount(ids, nominal, minlength=len(normalized))
-
-
-def _totals_of(sums: OpPass, stat_sums: Mapping[str, core_ops.StatSum], normalized: Floats) -> core_ops.OpTotals:
-    """The sums of the metadata ids that have events."""
-    ids = np.flatnonzero(sums.occurrences).astype(np.int64)
-    return core_ops.OpTotals(
-        ids=ids,
-        occurrences=sums.occurrences[ids],
-        total_ps=sums.total_ps[ids],
-        self_ps=sums.self_ps[ids],
-        minimum_ps=sums.minimum_ps[ids],
-        normalized_ps=normalized[ids] if core_ops.TIME_SCALE in stat_sums else None,
-        stat_sums={name: core_ops.StatSum(figure.count[ids], figure.total[ids]) for name, figure in stat_sums.items()},
-    )
-
-
-def _columns(rows: Int64s) -> Intervals:
-    """The two columns of rows of spans."""
-    return rows[:, 0].copy(), rows[:, 1].copy()
 
 
 def _begun_inside(start: Int64s, end: Int64s, waiting: Intervals) -> Intervals:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.hosts.plan import decoding_threads
 from tpuprof.parsers.session.files import best_first, nothing_to_read, opened
 from tpuprof.parsers.session.pages import OVERVIEW
 from tpuprof.parsers.timeline.hosts.clocks import HostClocks
@@ -35,7 +34,7 @@ def timeline(session: Session, host: str | None, with_steps: bool, on_part: OnPa
                 meter.opened(needed_bytes(trace))
                 session.timelines.clear()  # never two at once
                 made = read_timeline(
-                    trace, file.label, file.path, steps, inferred, meter.chunk, decoding_threads(), on_part
+                    trace, file.label, file.path, steps, inferred, meter.chunk, session.threads, on_part
                 )
         except ProfileError as error:
             failures.append(error)
@@ -66,7 +65,7 @@ def host_timeline(
     show = None if on_part is None else lambda made: on_part(on_axis(made))
     with closing(opened(file)) as trace:
         meter.opened(needed_bytes(trace))
-        read = (trace, file.label, file.path, steps, inferred, meter.chunk, decoding_threads(), show, only_first)
+        read = (trace, file.label, file.path, steps, inferred, meter.chunk, session.threads, show, only_first)
         return on_axis(read_timeline(*read))
 
 

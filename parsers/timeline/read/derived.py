@@ -300,8 +300,11 @@ def _offloads(
         and int32[m], index of each one's name.
     """
     names, of_key, starts = _copies(source)
-    ops = np.flatnonzero(key < len(of_key)) if names else np.zeros(0, np.intp)
-    ops = ops[of_key[key[ops]] >= 0]
+    if not names:
+        return names, KeyedSpans(no_ints(), no_ints(), np.zeros(0, np.int32))
+    is_copy = np.zeros(max(len(of_key), int(key.max(initial=-1)) + 1), np.bool_)
+    is_copy[: len(of_key)] = of_key >= 0
+    ops = np.flatnonzero(is_copy[key])
     # a copy of no time ends where it begins; the op that starts it comes first all the same
     ops = ops[np.lexsort((~starts[key[ops]], start[ops], of_key[key[ops]]))]
     label = of_key[key[ops]]

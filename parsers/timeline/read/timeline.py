@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from threading import Lock, local
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import nesting_order
 from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.formats.xspace.core.api import by_lane, lane_bounds, lanes
 from tpuprof.parsers.formats.xspace.events import ColumnRoom
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
@@ -41,11 +41,15 @@ from tpuprof.parsers.timeline.model import (
     TrackKind,
 )
 from tpuprof.parsers.timeline.read.classes import PlaneKeys, event_names
+from tpuprof.parsers.timeline.read.columns import line_columns
 from tpuprof.parsers.timeline.read.counters import counter_tracks
 from tpuprof.parsers.timeline.read.derived import derived_tracks
 
 _BATCH = 1 << 18
 """How many bytes of short lines a thread decodes in one go."""
+
+_CHUNK_EVENTS = 1 << 15
+"""How many events a chunk of a line has at most, nearly always."""
 
 _MOST_DERIVED = 8
 """How many lines of ops in a plane it derives tracks from; sound profiles have one."""
@@ -96,7 +100,8 @@ class _Read(NamedTuple):
 
     Attributes:
         ids: metadata ids of the events.
-        lane: int32[n], the lanes of the first event, the second, and so on in order of time, the outer first.
+        lane: int32[n], the lanes of the first event, the second, and so on in order of time, the outer first; of ops
+            alone.
         aggregated: how many more events have no place in time.
     """
 
@@ -128,20 +133,21 @@ def read_timeline(
         host, path: the host's name, and the path of its file.
         steps: the overview's steps.
         on_chunk: receives the progress, on any of the threads.
-        threads: how many lines are decoded at once.
+        threads: how many lines, or pieces of long lines, are decoded at once.
         on_part: receives, on the calling thread, what is read so far; after each section but the last.
         only_first: whether to read the first section alone.
     """
-    rooms = local()
-    planes = [_PlaneRead(plane, rooms, on_chunk) for plane in trace.planes if any(line.size for line in plane.lines)]
-    planes.sort(key=lambda read: _SECTIONS.index(read.kind))
-    planes = planes[:1] if only_first else planes
     told = partial(Timeline, host, path, steps=tuple(steps), steps_are_inferred=steps_are_inferred)
     made = partial(told, began_ns=capture_start_ns(trace.plane(ENVIRONMENT_PLANE)))
     sections: list[Section] = []
-    pool = ThreadPoolExecutor(max_workers=max(1, threads))
-    try:
-        work = [[pool.submit(read.take, batch) for batch in read.batches] for read in planes]
+    with Crew(threads) as crew:
+        rooms, with_bytes = local(), (plane for plane in trace.planes if any(line.size for line in plane.lines))
+        planes = sorted(
+            (_PlaneRead(plane, rooms, on_chunk, crew) for plane in with_bytes),
+            key=lambda read: _SECTIONS.index(read.kind),
+        )
+        planes = planes[:1] if only_first else planes
+        work = [[crew.submit(read.take, batch) for batch in read.batches] for read in planes]
         for number, (read, batches) in enumerate(zip(planes, work, strict=True), 1):
             for batch in batches:
                 batch.result()
@@ -151,8 +157,6 @@ def read_timeline(
                     yet = (other.unread() for other in planes[number:])
                     lost = tuple(dict.fromkeys(_losses(trace, 0)))
                     on_part(made((*sections, *yet), *_time_span(sections), lost=lost))
-    finally:
-        pool.shutdown(cancel_futures=True)
     malformed, aggregated = (sum(getattr(read, name) for read in planes) for name in ("malformed", "aggregated"))
     lost = tuple(dict.fromkeys((*_losses(trace, malformed), *_dropped(sections))))
     return made(tuple(sections), *_time_span(sections), lost=lost, warnings=tuple(_remarks(trace, aggregated)))
@@ -168,7 +172,7 @@ class _PlaneRead:
         malformed, aggregated: events with damaged bytes, and those that have no place in time.
     """
 
-    def __init__(self, plane: Plane, rooms: local, on_chunk: ChunkDone | None) -> None:
+    def __init__(self, plane: Plane, rooms: local, on_chunk: ChunkDone | None, crew: Crew) -> None:
         self.kind = _section_kind(plane)
         self.batches = _batches(plane) or [[]]
         self.section: Section | None = None
@@ -176,16 +180,17 @@ class _PlaneRead:
         self._plane = plane
         self._rooms = rooms
         self._on_chunk = on_chunk
+        self._crew = crew
         self._lock = Lock()
         self._lines: dict[int, _Read] = {}
         self._batches_left = len(self.batches)
 
     def take(self, batch: Sequence[int]) -> None:
         """Reads some lines."""
-        # each thread has a room of its own: memory that is new to the process takes longer to write than to decode
+        # each thread has a room of its own for chunks: memory that is new to the process takes longer to write
         if not hasattr(self._rooms, "room"):
-            self._rooms.room = ColumnRoom(0, places=True)
-        lines = {index: _read_line(self._plane, index, self._rooms.room, self._on_chunk) for index in batch}
+            self._rooms.room = ColumnRoom(0, places=True, capacity=_CHUNK_EVENTS)
+        lines = {index: _read_line(self._plane, index, self._rooms.room, self._on_chunk, self._crew) for index in batch}
         with self._lock:
             self._lines |= lines
             self._batches_left -= 1
@@ -227,28 +232,23 @@ def _batches(plane: Plane) -> list[list[int]]:
     return out
 
 
-def _read_line(plane: Plane, index: int, room: ColumnRoom, on_chunk: ChunkDone | None) -> _Read:
+def _read_line(plane: Plane, index: int, room: ColumnRoom, on_chunk: ChunkDone | None, crew: Crew) -> _Read:
     """Decodes a line of a plane and sorts its events into lanes. It leaves nothing in the room."""
     line = plane.lines[index]
-    room.clear()
-    events = line.events((), on_chunk, room=room)
-    tail = line.tail(events)
-    start, end = event_spans(line, events, in_place=True)
-    kept: NDArray[np.intp] | slice = slice(None)
-    if events.num_occurrences is not None:
-        kept = np.flatnonzero(events.num_occurrences == 0)
-        start, end = start[kept], end[kept]
-    order = nesting_order(start, end)
+    events = line_columns(line, room, on_chunk, crew)
+    tail = line.tail(events.end)
+    columns: list[NDArray[Any]] = [*event_spans(line, events, in_place=True), events.ids, events.place, events.length]
+    malformed, aggregated = events.malformed, events.aggregated
+    del events  # each column is let go when it is put into another order
+    order = nesting_order(columns[0], columns[1])
     if order is not None:
-        start, end = start[order], end[order]
-        kept = order if isinstance(kept, slice) else kept[order]
-    place = np.subtract(events.begin, line.begin, out=events.begin)
-    short = place.astype(np.uint32) if line.size < 1 << 32 else place
-    columns: tuple[NDArray[Any], ...] = (start, end, events.metadata_id[kept], short[kept], events.length[kept])
-    lane = lanes(start, end)
+        for number, column in enumerate(columns):
+            columns[number] = column[order]
+    lane = lanes(columns[0], columns[1])
     bounds = lane_bounds(lane)
-    # the room is used again
-    columns = by_lane(lane, bounds, *columns) if len(bounds) > 2 else tuple(column.copy() for column in columns)
+    if len(bounds) > 2:
+        for number in range(len(columns)):
+            columns[number] = by_lane(lane, bounds, columns[number])[0]
     start, end, ids, short, length = columns
     track = Track(
         name=tail.display_name or line.name or f"line {line.id}",
@@ -263,17 +263,20 @@ def _read_line(plane: Plane, index: int, room: ColumnRoom, on_chunk: ChunkDone |
         place=short,
         length=length,
         lost_bytes=line.lost_bytes,
-        malformed=events.malformed,
+        malformed=malformed,
         sort_id=tail.display_id or line.id,
     )
-    return _Read(track, ids, lane, len(events) - len(start))
+    return _Read(track, ids, lane if track.kind == "ops" else _NO_KEYS, aggregated)
 
 
-def _section(plane: Plane, lines: Sequence[_Read]) -> Section:
-    """Makes a plane's tracks, and those that derive from its ops."""
+def _section(plane: Plane, lines: list[_Read]) -> Section:
+    """Makes a plane's tracks, and those that derive from its ops; takes the ids out of the lines."""
     kind = _section_kind(plane)
     plane_keys = PlaneKeys(plane)
-    keys = [plane_keys.of(line.ids) for line in lines]
+    keys = []
+    for index, line in enumerate(lines):
+        keys.append(plane_keys.of(line.ids))
+        lines[index] = line._replace(ids=_NO_KEYS)  # they take as much as the keys
     names = event_names(plane, kind, plane_keys.lost_names())
     tracks: list[Track] = []
     for line, key in zip(lines, keys, strict=True):

@@ -25,7 +25,7 @@ from tpuprof.parsers.files.logdir import HostFile, open_logdir
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts import plan as host_plan
 from tpuprof.parsers.hosts import pool as host_pool
-from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE, worker_count
+from tpuprof.parsers.hosts.plan import JOBS_VARIABLE, MOST_THREADS, WORKERS_VARIABLE, decoding_threads, worker_count
 from tpuprof.parsers.hosts.pool import PoolMeter, Task, over_executor, over_processes
 from tpuprof.parsers.hosts.progress import Meter, Progress, ProgressReceiver
 from tpuprof.parsers.hosts.reduction import reduce_host
@@ -311,6 +311,43 @@ def test_workers_are_as_many_as_cores_and_memory_allow(monkeypatch: pytest.Monke
     assert worker_count([large] * 64) == 8
 
 
+def test_the_user_says_how_many_cores_reading_keeps_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(WORKERS_VARIABLE, raising=False)
+    monkeypatch.setenv(JOBS_VARIABLE, "3")
+    monkeypatch.setattr(host_plan, "available_cores", lambda: 200)
+    monkeypatch.setattr(host_plan, "available_memory", lambda: None)
+    large = host_file(300 * 10**6)
+    assert (decoding_threads(), worker_count([large] * 64)) == (3, 3)
+    assert (decoding_threads(7), worker_count([large] * 64, 7)) == (7, 7)
+    monkeypatch.delenv(JOBS_VARIABLE)
+    assert (decoding_threads(), decoding_threads(10**6)) == (MOST_THREADS, MOST_THREADS)
+
+
+@pytest.mark.parametrize(
+    ("texts", "cores"),
+    [
+        ({"cpu.max": "max 100000"}, 8),
+        ({"cpu.max": "250000 100000"}, 3),
+        ({"cpu.max": "1000 100000"}, 1),
+        ({"cpu.max": "1600000 100000"}, 8),
+        ({"cpu.cfs_quota_us": "200000", "cpu.cfs_period_us": "100000"}, 2),
+        ({"cpu.cfs_quota_us": "-1", "cpu.cfs_period_us": "100000"}, 8),
+        ({"cpu.max": "1 0"}, 8),
+        ({"cpu.max": "what"}, 8),
+        ({}, 8),
+    ],
+)
+def test_cores_are_those_of_the_control_group(
+    texts: dict[str, str], cores: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text + "\n")
+    quotas = (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us"))
+    monkeypatch.setattr(host_plan, "_QUOTAS", [[str(tmp_path / name) for name in names] for names in quotas])
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    assert host_plan.available_cores() == cores
+
+
 @pytest.mark.parametrize(("value", "workers"), [("3", 3), (" 3 ", 3), ("99999", 4), ("9", 4), ("", 1)])
 def test_the_environment_sets_the_number_of_workers(value: str, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(WORKERS_VARIABLE, value)
@@ -318,12 +355,15 @@ def test_the_environment_sets_the_number_of_workers(value: str, workers: int, mo
 
 
 @pytest.mark.parametrize("value", ["0", "000", "-1", "x", "²", "1.5", "2 3", "9" * 5000, "\x1b[2J"])
-def test_a_number_of_workers_that_is_none_is_a_usage_error(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(WORKERS_VARIABLE, value)
+@pytest.mark.parametrize("variable", [WORKERS_VARIABLE, JOBS_VARIABLE])
+def test_a_number_of_workers_that_is_none_is_a_usage_error(
+    value: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
     with pytest.raises(ProfileError) as caught:
-        worker_count([host_file(1)])
-    assert caught.value.exit_code == EXIT_USAGE and caught.value.hint
-    assert caught.value.sentence.startswith(f"{WORKERS_VARIABLE} is ") and caught.value.sentence.isprintable()
+        worker_count([host_file(10**9)] * 2)
+    assert caught.value.exit_code == EXIT_USAGE and variable in str(caught.value) and caught.value.hint
+    assert caught.value.sentence.startswith(f"{variable} is ") and caught.value.sentence.isprintable()
     assert len(caught.value.sentence) < 120
 
 

@@ -130,6 +130,8 @@ def add_reading(
 ) -> None:
     """Who reads the hosts, and whether what was read is kept."""
     parser.add_argument("--scheduler", metavar="ADDRESS", help=workers)
+    cores = "keep at most N cores busy with reading (default: TPUPROF_JOBS, else all that this process may use)"
+    parser.add_argument("--jobs", metavar="N", type=partial(whole_number, least=1), help=cores)
     again = "read the files again, and keep nothing of them in the user's cache folder"
     parser.add_argument("--no-cache", dest="cache", action="store_false", help=again)
 

@@ -45,7 +45,8 @@ def run_app(args: argparse.Namespace) -> int:
         wait_for_run(args.path, on_wait=lambda _: say_so())
     if not args.latest and (ended := _no_profile(args)) is not None:
         return ended
-    return _screen(args, "overview", "the overview", demo=demo, latest=args.latest, scheduler=args.scheduler)
+    how = {"demo": demo, "latest": args.latest, "scheduler": args.scheduler, "jobs": args.jobs}
+    return _screen(args, "overview", "the overview", **how)
 
 
 def run_memory(args: argparse.Namespace) -> int:

@@ -59,7 +59,8 @@ def block_sums(
     block: int,
     /,
 ) -> None: ...
-def op_pass(*arguments: NDArray[np.generic] | int) -> tuple[int, int]: ...  # 30 arrays and 8 numbers, see _core.c
+def op_pass(*arguments: NDArray[np.generic] | int) -> tuple[int, int]: ...  # 31 arrays and 8 numbers, see _core.c
+def op_border(*arguments: NDArray[np.generic] | int) -> int: ...  # 8 arrays and 4 numbers, see _core.c
 def subtract(
     start: _Ints, end: _Ints, less_start: _Ints, less_end: _Ints, out_start: _Ints, out_end: _Ints, /
 ) -> int: ...

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals
-from tpuprof.parsers.formats.xspace.core.op_pass import OpPass
 from tpuprof.parsers.formats.xspace.core.types import (
     Buffer,
     Core,
@@ -29,6 +28,9 @@ from tpuprof.parsers.formats.xspace.core.types import (
     Scan,
     StatFields,
 )
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.formats.xspace.core.op_pass import OpPass
 
 _FEW_LANES = 4
 
@@ -268,12 +270,11 @@ def op_pass(
     times: Int64s,
     room: int,
     spans: bool,
+    time_span: Int64s | None = None,
 ) -> OpPass | None:
     """A pass over the op events of a line, see `OpPass`; None without the compiled core."""
-    if core_name() != "c":
-        return None
-
-    return OpPass(off_duty, code, step_start, step_end, times, room, spans)
+    made = _core()[1].op_pass(off_duty, code, step_start, step_end, times, room, spans, time_span)
+    return cast("OpPass | None", made)
 
 
 def sum_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:

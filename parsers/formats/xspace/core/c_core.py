@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Floats, Int64s, Intervals, union_length
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, union_length
 from tpuprof.parsers.formats.xspace.core import _core, types
+from tpuprof.parsers.formats.xspace.core.op_pass import OpPass
 
 if not hasattr(_core, "hash_packets"):  # an editable installation keeps its module when the source moves on
     raise ImportError("the compiled core is older than this code")
@@ -216,3 +217,17 @@ def min_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
 def hash_packets(data: types.Buffer, state: NDArray[np.uint64]) -> None:
     """See `core.hash_packets`."""
     _core.hash_packets(types.as_bytes(data), state)
+
+
+def op_pass(
+    off_duty: Bools,
+    code: NDArray[np.uint8],
+    step_start: Int64s,
+    step_end: Int64s,
+    times: Int64s,
+    room: int,
+    spans: bool,
+    time_span: Int64s | None,
+) -> OpPass:
+    """See `core.op_pass`."""
+    return OpPass(off_duty, code, step_start, step_end, times, room, spans, time_span)

@@ -30,6 +30,7 @@ __all__ = [
     "lanes",
     "min_by_key",
     "nest",
+    "op_pass",
     "runs",
     "scan_events",
     "self_sums",
@@ -485,3 +486,7 @@ def hash_packets(data: types.Buffer, state: NDArray[np.uint64]) -> None:
         add(v0, product, v0)
         take(v0_bytes, _SHUFFLE, out=shuffled, mode="clip")
         add(v1, product, v1)
+
+
+def op_pass(*_arguments: object) -> None:
+    """See `core.op_pass`."""

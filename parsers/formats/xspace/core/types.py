@@ -240,6 +240,19 @@ class Core(Protocol):
     def work_sums(self, key: NDArray[np.int32], work: Floats, block: int) -> Floats:
         """Work by block."""
 
+    def op_pass(
+        self,
+        off_duty: Bools,
+        code: NDArray[np.uint8],
+        step_start: Int64s,
+        step_end: Int64s,
+        times: Int64s,
+        room: int,
+        spans: bool,
+        time_span: Int64s | None,
+    ) -> object:  # an `OpPass`, which imports these types, or None
+        """A pass over the ops of a line."""
+
     def sum_by_key(self, keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
         """Sums of groups."""
 

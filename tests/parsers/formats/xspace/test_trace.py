@@ -18,7 +18,7 @@ from tests.support.build import PlaneBuilder, trace_of
 from tpuprof.parsers.base.errors import EXIT_UNREADABLE, Cancelled, ProfileError
 from tpuprof.parsers.formats.proto.xplane_pb2 import XPlane, XSpace
 from tpuprof.parsers.formats.xspace import trace as trace_module
-from tpuprof.parsers.formats.xspace.events import StatColumn
+from tpuprof.parsers.formats.xspace.events import LineHeader, StatColumn
 from tpuprof.parsers.formats.xspace.trace import Trace
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -91,7 +91,7 @@ def test_every_field_is_what_protobuf_reads(space: XSpace) -> None:
         check_metadata(plane, expected)
         assert len(plane.lines) == len(expected.lines)
         for line, truth in zip(plane.lines, expected.lines, strict=True):
-            assert line.header == trace_module.LineHeader(
+            assert line.header == LineHeader(
                 id=truth.id,
                 display_id=truth.display_id,
                 name=decoded(truth.name),

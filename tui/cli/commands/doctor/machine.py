@@ -43,7 +43,7 @@ _OTHERS = {"s3fs": (("s3fs",), "buckets of Amazon (s3://)"), "adlfs": (("adlfs",
 
 _VARIABLES = ("TERM", "COLORTERM", "COLORFGBG", "NO_COLOR", "LC_ALL", "LC_CTYPE", "LANG", "TMUX", "STY")
 _SESSIONS = ("TMUX", "STY")  # what these say beyond being set is nobody's business
-_OWN_VARIABLES = ("TPUPROF_CONFIG", "TPUPROF_CACHE_BYTES", "TPUPROF_CORE", "TPUPROF_WORKERS")
+_OWN_VARIABLES = ("TPUPROF_CONFIG", "TPUPROF_CACHE_BYTES", "TPUPROF_CORE", "TPUPROF_JOBS", "TPUPROF_WORKERS")
 _MISSING = "not installed"
 _LEAST_SIZE = (60, 15)
 _MOST_FILES = 10_000

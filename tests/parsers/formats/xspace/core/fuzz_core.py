@@ -285,7 +285,8 @@ def _hash_packets(rng: random.Random, core: ModuleType, data: array[int]) -> Non
 STATE = (
     *(0, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX, INT64_MIN, 0, 0, 0, 0, -1, -1, 0),
     *(INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, 0, 0, 0, 0, 0, 0, *(0,) * 9),
-    *(INT64_MIN,) * 8,
+    *((INT64_MIN,) * 8),
+    0,
 )
 """The state before the first event, see OpPass."""
 
@@ -296,15 +297,16 @@ def _op_pass(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
     span = sorted(rng.randrange(60) for _ in range(2 * steps))
     state = array("q", STATE)
     if rng.random() < 0.1:
-        state[rng.choice((11, 12, 14, *range(25, 43)))] = rng.choice((-1, 1, 3, 1 << 40, *EXTREMES))
+        state[rng.choice((11, 12, 14, *range(25, 44)))] = rng.choice((-1, 1, 3, 1 << 40, *EXTREMES))
     rooms = [rng.choice((0, 1, 2, 40)) for _ in range(9)]
     outputs = [_zeros("q", room * columns) for room, columns in zip(rooms, (3, 2, 2, 2, 2, 3, 5, 3, 3), strict=True)]
     kept = [
         *(state, _zeros("q", rng.choice((0, n)))),
         *(_zeros("q", ids) for _ in range(6)),
         *(_zeros("i", ids), _zeros("q", 5 * rng.choice((0, 1, 8, 40))), *outputs, _zeros("q", 4 * times)),
+        _zeros("q", rng.choice((0, 1, 8))),
     ]
-    for is_end in (0, 0, 1):
+    for behind in (0, rng.choice((0, 2)), rng.choice((1, 1, 2, -1))):
         offset = sorted(rng.randrange(60) for _ in range(n)) if rng.random() < 0.8 else _times(rng, n)
         value = [*(min(at, 1 << 61) + 5 for at in offset), *(rng.randrange(20) for _ in range(n)), *_times(rng, n)]
         core.op_pass(
@@ -317,9 +319,26 @@ def _op_pass(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
             array("B", [rng.choice((0, 1, 2, 2, 255)) for _ in range(rng.choice((0, ids, ids)))]),
             *(array("q", span[0::2]), array("q", span[1::2]), array("q", sorted(_times(rng, times)))),
             *kept,
-            *(rng.choice((0, 0, 3, *EXTREMES)), rng.choice((0, 0, 0, n, n + 1)), n, is_end, rng.randrange(2)),
+            *(rng.choice((0, 0, 3, *EXTREMES)), rng.choice((0, 0, 0, n, n + 1)), n, behind, rng.randrange(3)),
             *(rng.choice((0, 0, -1, k)), rng.choice((1, 1, -1)), rng.choice((2, -1, -2))),
         )
+
+
+def _op_border(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
+    """Some events, in order or not, and now and then rows or counts that lie outside."""
+    n, ids, k = rng.randrange(12), rng.randrange(1, 6), 3
+    core.op_border(
+        array("i", [rng.randrange(ids) if rng.random() < 0.97 else rng.choice((-1, ids)) for _ in range(n)]),
+        array("q", _times(rng, n)),
+        array("q", _times(rng, n)),
+        array("B", [rng.choice((3, 3, 3, 4, 0)) for _ in range(k * n)]),
+        array("q", _times(rng, k * n)),
+        array("B", [rng.randrange(2) for _ in range(ids)]),
+        _zeros("q", 10 if rng.random() < 0.95 else 9),
+        _zeros("q", 3 * rng.choice((0, 1, 8, 40))),
+        *(rng.choice((0, 3, *EXTREMES)), rng.choice((n, n, n, 0, n + 1, -1))),
+        *(rng.choice((0, 0, -1, k)), rng.choice((1, 1, -1, -2))),
+    )
 
 
 def _mistaken(rng: random.Random, core: ModuleType, data: array[int]) -> None:
@@ -373,7 +392,7 @@ def run(core: ModuleType, cases: int, seed: int) -> tuple[int, int]:
     rng = random.Random(seed)
     kinds: list[Callable[[random.Random, ModuleType, array[int]], None]] = [_nest, _lanes, _groups, _subtract]
     kinds += [_hash_packets, _by_lane, _busy, _runs, _self_sums, _block_sums, _mistaken]
-    kinds += [_split, _events, _op_pass] * 2 + [_stats, _scan] * 3
+    kinds += [_split, _events, _op_pass, _op_border] * 2 + [_stats, _scan] * 3
     accepted = refused = 0
     for _ in range(cases):
         data = array("B", list(random_bytes(rng)))

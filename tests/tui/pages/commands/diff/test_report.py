@@ -216,7 +216,9 @@ def test_options_say_how_the_hosts_are_read(tmp_path: Path, monkeypatch: pytest.
     asked: list[tuple[str | None, bool]] = []
     plain = Session.__init__
 
-    def init(self: Session, *arguments: Any, scheduler: str | None = None, cache: HostCache | None = None) -> None:
+    def init(
+        self: Session, *arguments: Any, scheduler: str | None = None, cache: HostCache | None = None, jobs: int | None
+    ) -> None:
         asked.append((scheduler, cache is not None))
         plain(self, *arguments)
 

@@ -1,0 +1,229 @@
+"""A long line's events, decoded in pieces on several threads, and taken in the line's order.
+
+Nothing marks where an event begins, so a piece begins where a chain of fields looks like events, and a thread decodes
+it at once. Its turn comes when the piece before it has had its own: where that one ended elsewhere, the piece is
+decoded again from there. So the events are always those of the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import Condition
+from typing import Protocol
+
+import numpy as np
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.formats.crew import ALONE, Crew
+from tpuprof.parsers.formats.xspace.events import ColumnRoom, Events
+from tpuprof.parsers.formats.xspace.source import ByteSource
+from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line
+
+_LOOK = 1 << 16
+"""How many bytes it looks at for the border of an event."""
+
+_CHAIN = 32
+"""So many fields in a row that look like events: more than an event has stats, which look the same."""
+
+_EVENT_TAG = 0x22
+
+
+class Hand(Protocol):
+    """What one thread does with the pieces that it decodes, one after the other.
+
+    Attributes:
+        room: where the events of a piece are put.
+    """
+
+    room: ColumnRoom
+
+    def look(self) -> None:
+        """Looks at the events of a piece, which may yet turn out to begin elsewhere."""
+
+    def turn(self, done: float) -> bool:
+        """Takes the piece in its turn, while no other thread takes one; returns False to end the decoding.
+
+        Args:
+            done: the share of the line's bytes (0-1) up to the end of the piece.
+        """
+
+    def work(self) -> bool:
+        """Does the rest, while other pieces have their turn; returns False to end the decoding."""
+
+
+def is_worth_it(line: Line, crew: Crew) -> bool:
+    """Whether a line is long enough to decode it in pieces, and a thread may be free for them."""
+    return line.size >= 2 * crew.piece_bytes and crew.has_help
+
+
+def decode_in_pieces(
+    line: Line,
+    stat_ids: Int64s,
+    crew: Crew,
+    make_hand: Callable[[], Hand],
+    on_chunk: ChunkDone | None = None,
+) -> bool:
+    """Decodes a line's events in pieces on the threads of a crew.
+
+    Args:
+        stat_ids: ids of the stats that the hands' rooms have rows for.
+        make_hand: makes what a thread works with; called on each thread once.
+        on_chunk: receives the progress, on any of the threads.
+
+    Returns:
+        False where a hand ended the decoding, or where the line can't be divided; then what the hands took is void.
+
+    Raises:
+        Exception: what the source, a hand or `on_chunk` raised.
+    """
+    work = _Pieces(line, stat_ids, on_chunk, crew.piece_bytes)
+    crew.share(lambda: work.take_part(make_hand))
+    return work.is_whole
+
+
+class _Pieces:
+    """The pieces of a line and whose turn it is.
+
+    Attributes:
+        is_whole: whether all pieces were taken.
+    """
+
+    def __init__(self, line: Line, stat_ids: Int64s, on_chunk: ChunkDone | None, size: int) -> None:
+        self._line, self._stat_ids, self._on_chunk, self._size = line, stat_ids, on_chunk, size
+        self._turn = Condition()
+        self._begun = self._taken = 0  # pieces that a thread decodes or has decoded, and those that had their turn
+        self._next = line.begin  # where the next piece begins that no thread has yet
+        self._at = line.begin  # where the events that had their turn end
+        self._is_over = self._is_void = False
+
+    @property
+    def is_whole(self) -> bool:
+        return self._is_over and not self._is_void
+
+    def take_part(self, make_hand: Callable[[], Hand]) -> None:
+        """Decodes pieces as long as there are any that no other thread has."""
+        try:
+            piece = self._new_piece()
+            hand = make_hand() if piece is not None else None
+            while piece is not None and hand is not None:
+                self._take(hand, *piece)
+                piece = self._new_piece()
+        except BaseException:
+            self._end()
+            raise
+
+    def _end(self) -> None:
+        with self._turn:
+            self._is_void = True
+            self._turn.notify_all()
+
+    def _new_piece(self) -> tuple[int, int, int] | None:
+        """The number, the begin and the end of a piece that no thread has; None when there is none."""
+        with self._turn:
+            begin, end = self._next, self._line.end
+            if begin >= end or self._is_over or self._is_void:
+                return None
+            stop, border = begin + self._size, None
+            while border is None and stop + self._size < end:
+                border = event_border(self._line.plane.source, stop, end)
+                stop += self._size
+            self._next = end if border is None else border
+            self._begun += 1
+            return self._begun - 1, begin, self._next
+
+    def _take(self, hand: Hand, number: int, begin: int, end: int) -> None:
+        room, line = hand.room, self._line
+        room.clear()
+        at, is_over = _decode(line, self._stat_ids, room, begin, end)
+        hand.look()
+        with self._turn:
+            self._turn.wait_for(lambda: self._taken == number or self._is_over or self._is_void)
+            if self._is_over or self._is_void:
+                return
+            if self._at != begin:
+                room.clear()
+                at, is_over = _decode(line, self._stat_ids, room, self._at, end)
+                hand.look()
+            self._is_void = (at == self._at and not is_over) or not hand.turn((at - line.begin) / line.size)
+            if self._on_chunk is not None:
+                self._on_chunk(min(at, line.end) - self._at, room.count)
+            self._at, self._is_over = at, is_over
+            self._taken += 1
+            self._turn.notify_all()
+        if not self._is_void and not hand.work():
+            self._end()
+
+
+def _decode(line: Line, stat_ids: Int64s, room: ColumnRoom, begin: int, end: int) -> tuple[int, bool]:
+    """Decodes a stretch of a line; returns where its events end, and whether those of the line end there."""
+    scan = line.scan(stat_ids, room, None, begin, end)
+    while True:
+        try:
+            next(scan)
+        except StopIteration as over:
+            at, is_sound = over.value
+            return at, not is_sound or end >= line.end
+
+
+def event_border(source: ByteSource, at: int, end: int) -> int | None:
+    """Where an event of a line probably begins, at or behind an offset; None where nothing there looks like events."""
+    data = source.read(at, min(_LOOK, end - at))
+    start = data.find(_EVENT_TAG)
+    while start >= 0:
+        place, fields = start, 0
+        while place + 2 < len(data) and data[place] == _EVENT_TAG:
+            if fields == _CHAIN:
+                return at + place
+            length, second = data[place + 1], data[place + 2]
+            if length < 0x80:
+                place += 2 + length
+            elif second < 0x80:
+                place += 3 + (length & 0x7F | second << 7)
+            else:
+                break
+            fields += 1
+        start = data.find(_EVENT_TAG, start + 1)
+    return None
+
+
+# --- columns -------------------------------------------------------------------------------------------------------
+
+
+def line_events(
+    line: Line,
+    stats: Sequence[str] = (),
+    on_chunk: ChunkDone | None = None,
+    places: bool = True,
+    room: ColumnRoom | None = None,
+    crew: Crew = ALONE,
+) -> Events:
+    """Decodes a line's events as `Line.events` does, on the threads of a crew."""
+    ids = line.plane.stat_ids(stats)
+    room = room or ColumnRoom(len(ids), places)
+    if is_worth_it(line, crew):
+        wanted = np.array(list(ids.values()), np.int64)
+        if decode_in_pieces(line, wanted, crew, lambda: _Copying(room, len(ids), places), on_chunk):
+            return room.events(list(ids))
+        room.clear()
+        on_chunk = None  # it has received the bytes
+    return line.events(stats, on_chunk, places, room)
+
+
+class _Copying:
+    """Puts the events of its pieces into one room; see `Hand`."""
+
+    def __init__(self, to: ColumnRoom, stats: int, places: bool) -> None:
+        self.room = ColumnRoom(stats, places)
+        self._to = to
+
+    def look(self) -> None:
+        """See `Hand`."""
+
+    def turn(self, done: float) -> bool:
+        """See `Hand`."""
+        self._to.append(self.room, done)
+        return True
+
+    def work(self) -> bool:
+        """See `Hand`."""
+        return True
