@@ -10,7 +10,7 @@ import numpy as np
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.files.core_names import core_label
-from tpuprof.parsers.hosts.plan import decoding_threads, on_threads
+from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.hosts.reduction import left_out
 from tpuprof.parsers.ops.core.ops import OPS_LINE
 from tpuprof.parsers.ops.core.runs import OpRuns, ProgramOp, core_runs, joined_runs
@@ -61,11 +61,11 @@ def _runs(session: Session, host: str | None, found: FoundOp) -> tuple[list[OpRu
             meter.opened(sum(line.size for plane in cores for line in plane.lines if line.name == OPS_LINE))
             if not cores:
                 return _of_streams(trace, file, wanted, meter.chunk)
-            return on_threads(
-                lambda plane: core_runs(plane, core_label(file.host, device_ordinal(plane)), wanted, meter.chunk),
-                cores,
-                decoding_threads(),
-            )
+            with Crew(session.threads) as crew:
+                return crew.map(
+                    lambda plane: core_runs(plane, core_label(file.host, device_ordinal(plane)), wanted, meter.chunk),
+                    cores,
+                )
 
     parts, failed = each_host(files, session.meter(files), work)
     return [runs for part in parts for runs in part], failed
