@@ -9,7 +9,17 @@ from dataclasses import field
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, covered, in_nesting_order, no_ints, overlap, union
+from tpuprof.parsers.base.intervals import (
+    Bools,
+    Int64s,
+    Intervals,
+    covered,
+    in_nesting_order,
+    is_among,
+    no_ints,
+    overlap,
+    union,
+)
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import nest, sum_by_key
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread
@@ -144,7 +154,7 @@ def _of_thread(host: HostEvents, thread: HostThread, gaps: Intervals, waits: Int
     alone = in_gaps - sum_by_key(parent[inside], in_gaps[inside], len(chosen))
     ids, key = np.unique(thread.metadata_id[chosen], return_inverse=True)
     if len(waits):
-        alone = sum_by_key(_callers(parent, np.isin(ids, waits)[key]), np.maximum(alone, 0), len(chosen))
+        alone = sum_by_key(_callers(parent, is_among(ids, waits)[key]), np.maximum(alone, 0), len(chosen))
     times = sum_by_key(key, np.maximum(alone, 0), len(ids))
     counts = np.bincount(key, minlength=len(ids))
     longest = [row for row in np.argsort(-times, kind="stable")[:MOST_ACTIVITIES].tolist() if times[row] > 0]

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, medians
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, is_among, medians
 from tpuprof.parsers.collectives.bandwidth import NO_DCN_PEAK, NO_GROUPS, NO_PEAK, NO_SIZE, bus_factor
 from tpuprof.parsers.collectives.model import COUNT, DCN, EXPOSED, HIDDEN, ICI, STALLED, WAITING, Collective
 from tpuprof.parsers.pages.collectives.model import NO_PARTNERS, CollectivesPage, Rows
@@ -48,7 +48,7 @@ def rows_by(page: CollectivesPage, by: By, step: int | None = None) -> Rows:
     rows = _described(page, members)
     rows = replace(
         rows,
-        collectives=np.array([int(np.isin(page.group, of).sum()) for of in of_members], np.int64),
+        collectives=np.array([int(is_among(page.group, of).sum()) for of in of_members], np.int64),
         count=mean[COUNT],
         payload=np.array([payload[of].sum() for of in of_members]),
         sent=np.array([sent[of].sum() for of in of_members]),
@@ -73,7 +73,7 @@ def _shared(each: Collective, by: By) -> tuple[object, ...]:
 
 def single(page: CollectivesPage, members: Sequence[int] | None = None) -> Rows:
     """Collectives one by one, of all groups or of some, means over all steps and cores."""
-    chosen = np.arange(len(page.collectives)) if members is None else np.flatnonzero(np.isin(page.group, members))
+    chosen = np.arange(len(page.collectives)) if members is None else np.flatnonzero(is_among(page.group, members))
     group = page.group[chosen]
     cells = max(1, len(page.cores) * len(page.step_names))
     mean = page.of_collective[:, chosen] / cells
@@ -111,7 +111,7 @@ def single(page: CollectivesPage, members: Sequence[int] | None = None) -> Rows:
 
 def longest(page: CollectivesPage, members: Sequence[int]) -> Collective | None:
     """The collective of some groups with most exposed time, else the one that is under way longest."""
-    chosen = np.flatnonzero(np.isin(page.group, members))
+    chosen = np.flatnonzero(is_among(page.group, members))
     if not len(chosen):
         return None
     exposed = page.of_collective[EXPOSED, chosen]

@@ -11,7 +11,7 @@ import re
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, in_nesting_order, no_ints
+from tpuprof.parsers.base.intervals import Int64s, in_nesting_order, is_among, no_ints, shared
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import nest
 from tpuprof.parsers.ops.host.activity import is_compilation
@@ -61,7 +61,7 @@ def annotated_spans(host: HostEvents) -> tuple[AnnotatedSpans, ...]:
     for thread in host.threads:
         at = np.sort(thread.start_ps[thread.rows_of(launches)])
         if len(at):
-            for number in np.intersect1d(thread.metadata_id, names).tolist():
+            for number in shared(thread.metadata_id.astype(np.int64), names).tolist():
                 start, end = _outermost(thread, number)
                 holding = int((np.searchsorted(at, end) > np.searchsorted(at, start)).sum())
                 parts.setdefault(number, []).append((start, end, holding))
@@ -81,7 +81,7 @@ def _outermost(thread: HostThread, number: int) -> tuple[Int64s, Int64s]:
     rows = thread.rows_of([number])
     for name in ("hlo_op", "step_num", "_r"):
         if len(thread.stat(name).rows):
-            rows = rows[~np.isin(rows, thread.stat(name).rows)]
+            rows = rows[~is_among(rows, thread.stat(name).rows)]
     start, end = in_nesting_order(thread.start_ps[rows], thread.end_ps[rows])
     if not len(start):
         return no_ints(), no_ints()

@@ -89,6 +89,11 @@ def test_a_report_of_ops_imports_nothing_of_other_pages(page: str, modules: dict
     assert page != "ops" or "google.protobuf" not in modules[page].modules
 
 
+@pytest.mark.parametrize("page", ["overview", "findings", "ledger", "hosts", "input"])
+def test_a_report_does_without_masked_arrays(page: str, modules: dict[str, Done]) -> None:
+    assert "numpy.ma" not in modules[page].modules  # they take 8 ms to import
+
+
 def test_the_first_frame_needs_neither_numpy_nor_pages() -> None:
     done = run(program=FIRST_FRAME)
     modules = done.stdout.decode().split()
