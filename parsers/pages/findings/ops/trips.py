@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,7 +28,7 @@ LEAST_LOOP = 0.01
 _TRIPS = re.compile(rb'"known_trip_count"\s*:\s*\{\s*"n"\s*:\s*"?(\d{1,12})')
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Loop:
     """A loop of a program.
 
@@ -36,14 +37,19 @@ class Loop:
         module: the program.
         trips: how often its body runs each time.
         inside: rows of the ops in it, in loops and calls inside it too.
-        varying: ids of the instructions in it whose values may differ from trip to trip.
+        body: what one trip computes.
     """
 
     row: int
     module: HloModule
     trips: float
     inside: Rows
-    varying: frozenset[int]
+    body: hlo_pb2.HloComputationProto
+
+    @cached_property
+    def varying(self) -> frozenset[int]:
+        """Ids of the instructions in it whose values may differ from trip to trip."""
+        return frozenset(varying(self.module, self.body))
 
 
 def loops_of(budget: Budget) -> Iterator[Loop]:
@@ -65,7 +71,7 @@ def loops_of(budget: Budget) -> Iterator[Loop]:
         said = _TRIPS.search(proto.backend_config)
         trips = float(said[1]) if said else _ratio(budget, [each for each in inside if table.name[each] in own], row)
         if trips > 1:
-            yield Loop(row, module, trips, np.array(inside, np.intp), frozenset(varying(module, body)))
+            yield Loop(row, module, trips, np.array(inside, np.intp), body)
 
 
 def holds_both_passes(budget: Budget, loop: Loop) -> bool:

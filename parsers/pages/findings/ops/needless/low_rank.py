@@ -121,7 +121,7 @@ def _pairs(program: ModuleArrays, sizes: Mapping[int, _Sizes]) -> Iterator[_Pair
         for number, of in program.ops.items()
         if of.row in sizes and _LOW * sizes[of.row].short <= min(sizes[of.row].long, sizes[of.row].inner)
     }
-    for up in program.ops.values():
+    for up in program.ops.values() if downs else ():
         size = sizes.get(up.row)
         down = next((downs[key[0]] for key in _given(module, up) if key[0] in downs), None)
         if down is None or size is None or size.inner != sizes[down.row].short or _LOW * size.inner > size.short:
