@@ -154,7 +154,8 @@ def _of_thread(host: HostEvents, thread: HostThread, gaps: Intervals, waits: Int
     alone = in_gaps - sum_by_key(parent[inside], in_gaps[inside], len(chosen))
     ids, key = np.unique(thread.metadata_id[chosen], return_inverse=True)
     if len(waits):
-        alone = sum_by_key(_callers(parent, is_among(ids, waits)[key]), np.maximum(alone, 0), len(chosen))
+        parks = is_among(thread.metadata_id[chosen], waits)
+        alone = sum_by_key(_callers(parent, parks), np.maximum(alone, 0), len(chosen))
     times = sum_by_key(key, np.maximum(alone, 0), len(ids))
     counts = np.bincount(key, minlength=len(ids))
     longest = [row for row in np.argsort(-times, kind="stable")[:MOST_ACTIVITIES].tolist() if times[row] > 0]
