@@ -202,19 +202,29 @@ def line_events(
     room = room or ColumnRoom(len(ids), places)
     if is_worth_it(line, crew):
         wanted = np.array(list(ids.values()), np.int64)
-        if decode_in_pieces(line, wanted, crew, lambda: _Copying(room, len(ids), places), on_chunk):
+        if decode_in_pieces(line, wanted, crew, lambda: Appending(room, ColumnRoom(len(ids), places)), on_chunk):
             return room.events(list(ids))
         room.clear()
         on_chunk = None  # it has received the bytes
     return line.events(stats, on_chunk, places, room)
 
 
-class _Copying:
-    """Puts the events of its pieces into one room; see `Hand`."""
+class Appendable(Protocol):
+    """What takes the events of pieces, in the order of the line."""
 
-    def __init__(self, to: ColumnRoom, stats: int, places: bool) -> None:
-        self.room = ColumnRoom(stats, places)
-        self._to = to
+    def append(self, room: ColumnRoom, done: float, /) -> None:
+        """Takes the events of one piece; `done` is the share of the line (0-1) that is read with it."""
+
+
+class Appending:
+    """A `Hand` that puts the events of its pieces behind those of the pieces before.
+
+    Args:
+        to: what they are put into; room: where one piece's are put.
+    """
+
+    def __init__(self, to: Appendable, room: ColumnRoom) -> None:
+        self.room, self._to = room, to
 
     def look(self) -> None:
         """See `Hand`."""

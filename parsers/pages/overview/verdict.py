@@ -144,15 +144,12 @@ def verdict_of(
     charged = _charged(found)
     for owner_ps in charged.values():
         mean = np.maximum(mean - owner_ps, 0.0)
-    times = {
-        kind: sum(float(mean[owner_index(owner)]) for owner in owners) + float(charged.get(kind, _NOTHING).sum())
-        for kind, owners in _CAUSES.items()
-    }
-    loss, ideal = float(mean[owner_index("loss")]) / whole, float(mean[owner_index("ideal")]) / whole
+    times = {kind: _of(mean, *owners) + float(charged.get(kind, _NOTHING).sum()) for kind, owners in _CAUSES.items()}
+    loss, ideal = _of(mean, "loss") / whole, _of(mean, "ideal") / whole
     kind = max(times, key=lambda kind: times[kind] * (_OF_UNKNOWN if kind == "uncounted" else 1.0))
     fraction = times[kind] / whole
     if fraction < max(LEAST_BOUND, loss):
-        return _of_ops(table, rates, ideal, float(of.mean_ps[owner_index("loss")]) / whole, words)
+        return _of_ops(table, rates, ideal, _of(of.mean_ps, "loss") / whole, words)
     late = waited_for(of)
     by = late if kind == "waiting" else _host_event(idle) if kind in ("host-bound", "idle") else ""
     because = f"{_BECAUSE[kind]} {sentence_name(by)}" if by else ""

@@ -9,7 +9,7 @@ from tpuprof.parsers.base.intervals import Int64s, no_ints
 from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.formats.xspace.core.types import EVENT_MALFORMED, HAS_OCCURRENCES
 from tpuprof.parsers.formats.xspace.events import ColumnRoom
-from tpuprof.parsers.formats.xspace.pieces import decode_in_pieces, is_worth_it
+from tpuprof.parsers.formats.xspace.pieces import Appending, decode_in_pieces, is_worth_it
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line
 from tpuprof.parsers.ops.core.ops import Keys
 
@@ -80,25 +80,6 @@ class LineColumns:
             setattr(self, name, column.copy() if self.count < _SHORT else column)
 
 
-class _Appending:
-    """Puts the events of its pieces into the columns; see `pieces.Hand`."""
-
-    def __init__(self, to: LineColumns, room: ColumnRoom) -> None:
-        self.room, self._to = room, to
-
-    def look(self) -> None:
-        """See `pieces.Hand`."""
-
-    def turn(self, done: float) -> bool:
-        """See `pieces.Hand`."""
-        self._to.append(self.room, done)
-        return True
-
-    def work(self) -> bool:
-        """See `pieces.Hand`."""
-        return True
-
-
 def line_columns(line: Line, room: ColumnRoom, on_chunk: ChunkDone | None, crew: Crew) -> LineColumns:
     """Decodes a line.
 
@@ -108,7 +89,7 @@ def line_columns(line: Line, room: ColumnRoom, on_chunk: ChunkDone | None, crew:
     """
     columns = LineColumns(line)
     if is_worth_it(line, crew):
-        if decode_in_pieces(line, no_ints(), crew, lambda: _Appending(columns, ColumnRoom(0, True)), on_chunk):
+        if decode_in_pieces(line, no_ints(), crew, lambda: Appending(columns, ColumnRoom(0, True)), on_chunk):
             columns.trim()
             return columns
         columns, on_chunk = LineColumns(line), None  # it has received the bytes

@@ -211,6 +211,16 @@ static int expect_args(Py_ssize_t given, Py_ssize_t wanted) {
     return 0;
 }
 
+/* Reads so many numbers; 0 with an error set where one is none. */
+static int read_numbers(PyObject *const *args, int count, Py_ssize_t *number) {
+    for (int i = 0; i < count; i++) {
+        number[i] = PyLong_AsSsize_t(args[i]);
+        if (number[i] == -1 && PyErr_Occurred())
+            return 0;
+    }
+    return 1;
+}
+
 /* ---- split ---- */
 
 typedef struct {
@@ -730,13 +740,8 @@ static PyObject *core_scan(PyObject *module, PyObject *const *args, Py_ssize_t g
     Arrays a;
     Py_ssize_t number[3];
     (void)module;
-    if (!expect_args(given, 14))
+    if (!expect_args(given, 14) || !read_numbers(args + 11, 3, number))
         return NULL;
-    for (int i = 0; i < 3; i++) {
-        number[i] = PyLong_AsSsize_t(args[11 + i]);
-        if (number[i] == -1 && PyErr_Occurred())
-            return NULL;
-    }
     if (!acquire(&a, args, 2, 9))
         return NULL;
     Py_ssize_t capacity = a.view[5].len, k = a.view[1].len / 8, cells = a.view[8].len;
@@ -1655,13 +1660,8 @@ static PyObject *core_op_pass(PyObject *module, PyObject *const *args, Py_ssize_
     Arrays a;
     Py_ssize_t number[NUMBERS];
     (void)module;
-    if (!expect_args(given, INPUTS + OUTPUTS + NUMBERS))
+    if (!expect_args(given, INPUTS + OUTPUTS + NUMBERS) || !read_numbers(args + INPUTS + OUTPUTS, NUMBERS, number))
         return NULL;
-    for (int i = 0; i < NUMBERS; i++) {
-        number[i] = PyLong_AsSsize_t(args[INPUTS + OUTPUTS + i]);
-        if (number[i] == -1 && PyErr_Occurred())
-            return NULL;
-    }
     if (!acquire(&a, args, INPUTS, OUTPUTS))
         return NULL;
     const Py_buffer *v = a.view;
@@ -1792,13 +1792,8 @@ static PyObject *core_op_border(PyObject *module, PyObject *const *args, Py_ssiz
     Py_ssize_t number[NUMBERS];
     int64_t depth;
     (void)module;
-    if (!expect_args(given, INPUTS + OUTPUTS + NUMBERS))
+    if (!expect_args(given, INPUTS + OUTPUTS + NUMBERS) || !read_numbers(args + INPUTS + OUTPUTS, NUMBERS, number))
         return NULL;
-    for (int i = 0; i < NUMBERS; i++) {
-        number[i] = PyLong_AsSsize_t(args[INPUTS + OUTPUTS + i]);
-        if (number[i] == -1 && PyErr_Occurred())
-            return NULL;
-    }
     if (!acquire(&a, args, INPUTS, OUTPUTS))
         return NULL;
     const Py_buffer *v = a.view;
