@@ -228,17 +228,18 @@ def test_who_gives_up_gets_no_further_part(monkeypatch: pytest.MonkeyPatch) -> N
 
     go_on = threading.Event()
     trace = trace_of(space)
-    read_of = Line.events
+    scan, waited = Line.scan, []
 
-    def events(line: Line, *arguments: object, **words: object) -> object:
+    def late(line: Line, *arguments: object) -> object:
         if line.plane.index:
-            go_on.wait(60)  # until the first section is shown
-        return read_of(line, *arguments, **words)  # type: ignore[arg-type]
+            waited.append(go_on.wait(60))  # until the first section is shown
+        return scan(line, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Line, "events", events)
+    monkeypatch.setattr(Line, "scan", late)
     with pytest.raises(Cancelled):
         read_timeline(trace, "host0", "p", on_chunk=on_chunk, on_part=on_part)
     assert [part.unread for part in parts] == [4]
+    assert waited and all(waited)
 
 
 # --- events
