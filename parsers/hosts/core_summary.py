@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, Intervals, distinct, intersect, no_ints, union
+from tpuprof.parsers.base.intervals import Int64s, Intervals, distinct, intersect, no_ints, subtract, union
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.crew import ALONE, Crew
 from tpuprof.parsers.formats.hlo.programs import HloModules
@@ -137,31 +137,27 @@ def summarise_core(
             lambda: (modules,),
         ),
         run_ps=device_durations(runs.start_ps, runs.end_ps, times, sums.device_times),
-        gaps=_long_gaps(_with(sums.busy, causes.behind) if needs_busy or idle >= MUCH_IDLE * total else None, steps),
+        gaps=_long_gaps(sums.busy if needs_busy or idle >= MUCH_IDLE * total else None, causes.behind, steps),
     )
 
 
-def _with(busy: Intervals, behind: Intervals) -> Intervals:
-    """When a core is busy, or the host waits for another one: in neither is anything the matter with this core."""
-    if not len(behind[0]):
-        return busy
-    return union(np.concatenate([busy[0], behind[0]]), np.concatenate([busy[1], behind[1]]))
-
-
-def _long_gaps(busy: Intervals | None, steps: CoreSteps) -> Intervals:
+def _long_gaps(busy: Intervals | None, behind: Intervals, steps: CoreSteps) -> Intervals:
     """The gaps between busy intervals, from the first step to the last where there are steps, that matter.
 
-    The first step's time ahead of all ops is one, too: a program that is compiled first begins so.
+    The first step's time ahead of all ops is one, too: a program that is compiled first begins so. While the host waits
+    for another one (`behind`) nothing is the matter with this core.
     """
     none = no_ints()
     if busy is None or not len(busy[0]):
         return none, none
-    usual = int(np.sort(steps.duration_ps)[len(steps) // 2]) if len(steps) else int(busy[1][-1] - busy[0][0])
+    first, last = int(busy[0][0]), int(busy[1][-1])
+    if len(behind[0]):
+        first, last = min(first, int(behind[0].min())), max(last, int(behind[1].max()))
+    usual = int(np.sort(steps.duration_ps)[len(steps) // 2]) if len(steps) else last - first
     least = max(1, int(_LONG_GAP * usual))
-    if not len(steps):
-        return _long(busy[1][:-1], busy[0][1:], least)
-    start, end = _long(np.append(steps.start_ps[:1], busy[1][:-1]), busy[0], least)
-    return _long(*intersect(start, end, steps.start_ps[:1], steps.end_ps[-1:]), least)
+    start, end = np.append(steps.start_ps[:1] if len(steps) else first, busy[1]), np.append(busy[0], last)
+    gaps = subtract(*_long(start, end, least), *union(*behind))
+    return _long(*(intersect(*gaps, steps.start_ps[:1], steps.end_ps[-1:]) if len(steps) else gaps), least)
 
 
 def _long(start: Int64s, end: Int64s, least: int) -> Intervals:

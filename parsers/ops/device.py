@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from functools import lru_cache
 
 import numpy as np
 
@@ -322,6 +323,7 @@ def depends_on_name(category: str) -> bool:
     return category.startswith("async") or category in ("custom fusion", "loop fusion")
 
 
+@lru_cache(1 << 14)
 def op_class(category: str | None, name: str = "", has_flops: bool = False, framework_type: str = "") -> OpClass:
     """What a core does while an op of this HLO category runs (see `OpClass`).
 

@@ -14,9 +14,9 @@ from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.steps.accounts.core import scaled_down
+from tpuprof.parsers.steps.accounts.cpu import CpuAccount
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
 from tpuprof.parsers.steps.aligned import AlignedSteps
-from tpuprof.parsers.steps.generic.cpu_account import CpuAccount
 from tpuprof.parsers.steps.generic.step_events import GenericStep
 
 LEAST_BETWEEN = 0.05

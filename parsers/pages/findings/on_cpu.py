@@ -17,8 +17,8 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, share, short, time
 from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, FindingKind, JumpTarget, OwnerClaim, told
 from tpuprof.parsers.pages.findings.subject import subject_of_hosts, with_figures
+from tpuprof.parsers.steps.accounts.cpu import CpuAccount, HostFunction
 from tpuprof.parsers.steps.accounts.owners import OWNERS, WAITS, Owner, owner_index
-from tpuprof.parsers.steps.generic.cpu_account import CpuAccount, HostFunction
 from tpuprof.parsers.steps.ledger import Ledger
 
 KINDS_ON_CPU: tuple[FindingKind, ...] = ("input", "compilation", "host", "idle", "straggler", "collective")

@@ -5,9 +5,9 @@ It is made of the time that the finding claims, once for all kinds, so that no k
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
-from secrets import token_hex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -211,7 +211,7 @@ def _figures_of_steps(by_core: Floats, by_step: Floats) -> tuple[Figure, ...]:
 
 # --- figures of sentences
 
-_BEGIN, _END = f"\x02{token_hex(6)}:", "\x03"
+_BEGIN, _END = f"\x02{os.urandom(6).hex()}:", "\x03"
 _FIGURES = re.compile(rf"{_BEGIN}([^{_END}]*){_END}")
 """What stands behind an amount in a sentence while a finding is made: nothing of a profile can write it."""
 

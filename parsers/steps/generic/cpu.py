@@ -21,7 +21,8 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.ops.host.activity import compiling
 from tpuprof.parsers.ops.host.events import HostEvents
 from tpuprof.parsers.ops.streams.devices import CPU, StreamDevice
-from tpuprof.parsers.steps.generic.cpu_account import CpuAccount, cpu_account, runs_after, union_of
+from tpuprof.parsers.steps.accounts.cpu import CpuAccount
+from tpuprof.parsers.steps.generic.cpu_account import cpu_account, runs_after, union_of
 from tpuprof.parsers.steps.generic.step_events import (
     EventType,
     GenericStep,

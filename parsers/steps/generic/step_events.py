@@ -24,7 +24,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.host.activity import is_compilation
 from tpuprof.parsers.ops.host.events import HostEvents
-from tpuprof.parsers.steps.generic.cpu_account import CpuAccount
+from tpuprof.parsers.steps.accounts.cpu import CpuAccount
 from tpuprof.parsers.steps.groups.groups import EventGroups, Root
 from tpuprof.parsers.steps.groups.links import PROCESS
 from tpuprof.parsers.steps.model import GenericBreakdown
