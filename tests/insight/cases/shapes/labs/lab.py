@@ -1,3 +1,5 @@
+"""Jobs of labs and products, in the spelling of their own code bases."""
+
 from __future__ import annotations
 
 from dataclasses import replace

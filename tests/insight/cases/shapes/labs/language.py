@@ -42,9 +42,9 @@ LLAMA = Lab(
         "feed-forward-computed-again": (
             "llama-2-hosts-v4",
             Plant(
-                "recomputation", ("remat", "feed_forward_again"),
+                "recomputation", ("remat",),
                 part=Again(
-                    (Gemms(((0, 0, 11_008),) * 2, "feed_forward/w1/dot_general", "llama_model.py:640", "fusion"),),
+                    (Gemms(((0, 0, 11_008),) * 3, "feed_forward/w1/dot_general", "llama_model.py:640", "fusion"),),
                     scope="transformer/h/rematted_computation", source="llama_model.py:702",
                 ),
                 into="back",
@@ -62,7 +62,7 @@ LLAMA = Lab(
             ),
         ),
     },
-    (("scores-through-hbm", "feed-forward-computed-again"),),
+    (("feed-forward-computed-again", "scores-through-hbm"),),
 )  # fmt: skip
 
 OF_LATENT = Sizes(4096, 5120, 3072, 40)
@@ -96,7 +96,7 @@ MIXTURE = Lab(
             Plant(
                 "precision", ("GateLogit_0", "linears.py:211"),
                 part=Products(
-                    4096, 5120, 512, kind="f32", precision="highest", count=4, base="convolution_fusion",
+                    4096, 5120, 512, kind="f32", precision="highest", count=6, base="convolution_fusion",
                     scope="moe_layers/MoeBlock_0/GateLogit_0/dot_general", source="linears.py:211",
                 ),
                 into="each",
@@ -141,10 +141,10 @@ RECURRENT = Lab(
         ),
         "conv1d-kernel-at-7-percent": (
             "recurrentgemma-v6e",
-            slow_kernel("temporal_conv1d", 0.07, "conv1d_pallas.py:55", 40, scope="recurrent_block/conv_1d"),
+            slow_kernel("temporal_conv1d", 0.07, "conv1d_pallas.py:55", 176, scope="recurrent_block/conv_1d"),
         ),
     },
-    (("recurrence-level-by-level", "conv1d-kernel-at-7-percent"),),
+    (("conv1d-kernel-at-7-percent", "recurrence-level-by-level"),),
 )  # fmt: skip
 
 OF_HEADS = Sizes(8192, 4096, 16_384, 32, 4096)
@@ -167,7 +167,7 @@ HEADS = Lab(
             Plant(
                 "memory-bound", ("apply_rotary_pos_emb", "layers.py:71"), ("precision", "unfused"),
                 Activations(
-                    rows=8192, width=4096, count=6, base="multiply_subtract_fusion", source="layers.py:71",
+                    rows=8192, width=4096, count=11, base="multiply_subtract_fusion", source="layers.py:71",
                     scope="causal_transformer_shard/~/apply_rotary_pos_emb/mul",
                 ),
                 into="each",
@@ -201,7 +201,7 @@ DISTILLED = Lab(
             "gemma-8-cores-v5p",
             Plant(
                 "memory-bound", ("teacher/params", "tree_util.py:361"), ("precision", "unfused"),
-                Casts(rows=131_072, width=4608, scope="teacher/params/convert_element_type", source="tree_util.py:361"),
+                Casts(rows=262_144, width=4608, scope="teacher/params/convert_element_type", source="tree_util.py:361"),
                 into="first",
             ),
         ),
@@ -210,7 +210,7 @@ DISTILLED = Lab(
             Plant(
                 "copy-wait", ("copy-done", "copy-start"),
                 part=Prefetch(
-                    rows=8192, width=2304, count=8, slowness=4, scope="student/layer/prefetch", source="modules.py:310"
+                    rows=8192, width=2304, count=14, slowness=4, scope="student/layer/prefetch", source="modules.py:310"
                 ),
                 into="each",
             ),

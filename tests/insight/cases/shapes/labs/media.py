@@ -37,7 +37,7 @@ PICTURES = Lab(
             "xl-v5e",
             Plant(
                 "debug-print", ("debug_callback", "recv", "scheduling_euler.py"), ("host", "host-offload"),
-                Callback(us=2600, scope="denoise/debug_callback", source="scheduling_euler.py:190"), into="turn",
+                Callback(us=2900, scope="denoise/debug_callback", source="scheduling_euler.py:190"), into="turn",
             ),
         ),
         "upsampling-kernel-at-6-percent": (
@@ -45,7 +45,7 @@ PICTURES = Lab(
             slow_kernel("nearest_upsample", 0.06, "upsample.py:31", 80, into="turn", scope="unet/up_blocks_1/upsample"),
         ),
     },
-    (("skips-concatenated", "progress-printed"),),
+    (("progress-printed", "skips-concatenated"),),
 )  # fmt: skip
 
 NOTEBOOK = Lab(
@@ -71,9 +71,9 @@ NOTEBOOK = Lab(
                 chores=chore("backend_compile_and_load", 55, every=8, offset=5, before=True, inside="$pjit.py:1560 _pjit_call_impl"),
             ),
         ),
-        "images-augmented-in-python-from-step-9": (
+        "images-augmented-in-python-from-step-12": (
             "resnet-v5e",
-            Plant("input", ("input",), ("host",), since=9, loop={"slow_every": 1, "slow_ps": 14 * MS, "slow_since": 8}),
+            Plant("input", ("input",), ("host",), since=12, loop={"slow_every": 1, "slow_ps": 14 * MS, "slow_since": 8}),
         ),
         "images-turned-to-channels-last": (
             "resnet-v5e",
@@ -106,13 +106,13 @@ RANKINGS = Lab(
                 ),
             ),
         ),
-        "click-logs-parsed-too-slowly": ("dcn-v2-2-hosts-v6e", Plant("input", ("input",), loop={"batch_ps": 17 * MS})),
+        "click-logs-parsed-too-slowly": ("dcn-v2-2-hosts-v6e", Plant("input", ("input",), loop={"batch_ps": 26 * MS})),
         "crosses-of-48-columns": (
             "dcn-v2-2-hosts-v6e",
             Plant(
                 "padding", ("LowRankCross", "dlrm_model.py:96"),
                 part=Products(
-                    32_768, 1024, 48, count=16, on_chip=True, scope="DLRMDCNV2/LowRankCross/dot_general",
+                    32_768, 1024, 48, count=20, on_chip=True, scope="DLRMDCNV2/LowRankCross/dot_general",
                     source="dlrm_model.py:96",
                 ),
                 into="each",

@@ -81,7 +81,9 @@ def griffin(tokens: int, width: int, layers: int, **more: Any) -> Stack:
     )  # fmt: skip
     into = Gemms(((0, 0, width),) * 2, "blocks/recurrent_block/linear_x/dot_general", "griffin.py:310")
     out = Gemms(((0, 0, width),), "blocks/recurrent_block/linear_out/dot_general", "griffin.py:355", "add_fusion")
-    wide = Gemms(((0, 0, 3 * width),) * 2 + ((0, 3 * width, 0),), "blocks/mlp_block/ffw_up/dot_general", "griffin.py:92")
+    wide = Gemms(
+        ((0, 0, 3 * width),) * 2 + ((0, 3 * width, 0),), "blocks/mlp_block/ffw_up/dot_general", "griffin.py:92"
+    )
     back = Gemms(
         ((0, 0, 3 * width), (3 * width, tokens, width), (0, 3 * width, 0)) * 2 + ((0, 0, width), (width, tokens, width)) * 3,
         "blocks/mlp_block/ffw_down/dot_general", "griffin.py:92", "convert_reduce_fusion",
@@ -100,7 +102,16 @@ def exchanging(of: Sizes, layers: int, late: bool = False, **more: Any) -> Stack
     norm, into, attends, out, up, down = layer(PARALLEL, of)
     there = Beside("all-to-all", 3 * of.tokens, () if late else (up,), late, "ulysses/all_to_all", source)
     back_there = Beside("all-to-all", of.tokens, () if late else (down,), late, "ulysses/all_to_all", source)
-    each: tuple[Part, ...] = (norm, into, there, *((up,) if late else ()), attends, back_there, *((down,) if late else ()), out)
+    each: tuple[Part, ...] = (
+        norm,
+        into,
+        there,
+        *((up,) if late else ()),
+        attends,
+        back_there,
+        *((down,) if late else ()),
+        out,
+    )
     reduced = Beside("reduce-scatter", of.rows, layer_back(PARALLEL, of), scope="shard_map/psum_scatter", source=source)
     kept = {"once": (head(of, 50_432, "proj/~/linear/dot_general"),), "rows": of.rows * layers // 8, **more}
     return Stack(of.tokens, of.width, layers, each, (reduced,), **{"name": "jit_train_xmap", **kept})
@@ -121,8 +132,14 @@ def distilled(teacher: Sizes, student: Sizes, layers: int, outputs: int, **more:
         ),
     )  # fmt: skip
     logits = Gemms(((teacher.tokens, teacher.width, outputs),), "teacher/embedder/decode/dot_general", "modules.py:45")
-    reduced = Beside("reduce-scatter", student.rows, layer_back(GEMMA, student), scope="grads/psum_scatter", source="distill.py:230")
-    kept = {"first": (*wide * layers, logits), "once": (head(student, outputs, "student/embedder/decode/dot_general"),), **more}
+    reduced = Beside(
+        "reduce-scatter", student.rows, layer_back(GEMMA, student), scope="grads/psum_scatter", source="distill.py:230"
+    )
+    kept = {
+        "first": (*wide * layers, logits),
+        "once": (head(student, outputs, "student/embedder/decode/dot_general"),),
+        **more,
+    }
     kept = {"rows": student.rows * layers // 8, "name": "jit_distill_step", "model": "Distillation", **kept}
     return Stack(student.tokens, student.width, layers, layer(GEMMA, student), (reduced,), **kept)
 
@@ -152,7 +169,9 @@ def serves(batch: int, width: int, hidden: int, layers: int, mib: int, cores: in
 def scores(of: Sizes, layers: int, **more: Any) -> Stack:
     """A forward pass over texts whose likelihood is asked for."""
     kept = {"once": (Gemms(((0, 0, 65_536),), "lm_head/dot_general", "modeling_llama.py:410"),), **more}
-    return Stack(of.tokens, of.width, layers, layer(EASYLM, of), **{"model": "Eval", "name": "jit_forward_loglikelihood", **kept})
+    return Stack(
+        of.tokens, of.width, layers, layer(EASYLM, of), **{"model": "Eval", "name": "jit_forward_loglikelihood", **kept}
+    )
 
 
 def pictures(pixels: int, layers: int, turns: int, **more: Any) -> Stack:

@@ -25,7 +25,7 @@ WEATHER = Lab(
             Plant(
                 "latency-bound", ("segment_sum", "typed_graph_net.py"),
                 part=Taken(
-                    rows=110_000, table=40_960, width=512, adds=True, ns_a_row=48, base="scatter_fusion",
+                    rows=60_000, table=40_960, width=512, adds=True, ns_a_row=48, base="scatter_fusion",
                     scope="mesh_gnn/~/segment_sum/scatter-add", source="typed_graph_net.py:233",
                 ),
                 into="each",
@@ -95,7 +95,7 @@ FLOWS = Lab(
             ),
         ),
     },
-    (("legendre-transforms-in-f32-at-highest", "halos-awaited-ahead-of-the-interior"),),
+    (("derivatives-by-multiply-and-sum", "legendre-transforms-in-f32-at-highest"),),
 )  # fmt: skip
 
 LABS = (WEATHER, FLOWS)

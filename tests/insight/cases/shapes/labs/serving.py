@@ -66,7 +66,7 @@ EVALUATION = Lab(
             "llama-2-hosts-v5e",
             Plant(
                 "host", ("tok_batch_encode",), ("idle", "input", "serving"),
-                chores=chore("$huggingface.py:870 tok_batch_encode", 18, before=True, inside="$api_model.py:640 loglikelihood"),
+                chores=chore("$huggingface.py:870 tok_batch_encode", 25, before=True, inside="$api_model.py:640 loglikelihood"),
             ),
         ),
         "log-softmax-through-f32": (
@@ -77,7 +77,7 @@ EVALUATION = Lab(
             ),
         ),
     },
-    (("log-softmax-through-f32", "requests-tokenized-between-batches"),),
+    (("requests-tokenized-between-batches", "log-softmax-through-f32"),),
 )  # fmt: skip
 
 LABS = (ENGINE, EVALUATION)
