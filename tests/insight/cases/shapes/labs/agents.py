@@ -39,7 +39,8 @@ EPOCHS = Lab(
             "ppo-v4",
             Plant(
                 "latency-bound", ("_shuffle", "train_ppo.py:377"),
-                part=Sort(length=1 << 18, times=3, kind="u32", scope="permutation/_shuffle/sort", source="train_ppo.py:377"),
+                part=Sort(length=1 << 18, times=3, kind="u32", scope="permutation/_shuffle/sort",
+                source="train_ppo.py:377"),
             ),
         ),
     },
@@ -50,7 +51,8 @@ CALLS = Lab(
     "tutorial",
     {
         "dqn-v5e": Scene(
-            tuple(Small(us, f"jit_{name}") for us, name in ((190, "q_values"), (110, "td_error"), (240, "adam_update"))),
+            tuple(Small(us, f"jit_{name}") for us, name in ((190, "q_values"), (110, "td_error"), (240,
+            "adam_update"))),
             V5E, cores=1, seed=842, steps=20, turns=((0, 1, 2) * 3,), marks=False,
             loop=Loop(fetch="", call="", launch_ps=0.03 * MS, annotate=False),
         ),

@@ -88,7 +88,8 @@ STAGES = Lab(
         "last-stage-has-the-logits": (
             "gpt-4-stages-of-2-hosts-v5p",
             Plant(
-                "imbalance", ("lm_head", "embeddings.py", "host-1:1", "host-1", "core 1", "ppermute", "collective-permute"),
+                "imbalance", ("lm_head", "embeddings.py", "host-1:1", "host-1", "core 1", "ppermute",
+                "collective-permute"),
                 ("straggler", "pipeline"),
                 Uneven((0.0, 0.0, 0.0, 4.0), Gemms(((0, 0, 6144),), "lm_head/dot_general", "embeddings.py:88")),
                 into="forward",

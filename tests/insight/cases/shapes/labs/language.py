@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tests.insight.cases.scenes import chore
+from tests.insight.cases.shapes.codebases.parts import Losses
 from tests.insight.cases.shapes.dialects.models import Sizes
 from tests.insight.cases.shapes.labs.lab import Lab
 from tests.insight.cases.shapes.labs.models import EASYLM, distilled, exchanging, fully_sharded, griffin, latent
 from tests.insight.cases.shapes.labs.parts import Associative
-from tests.insight.cases.shapes.codebases.parts import Losses
 from tests.insight.cases.shapes.rhythms import PAUSES
 from tests.insight.cases.shapes.shape import Plant, slow_kernel
 from tests.insight.simulator.code import V4, V5P, V6E
@@ -72,7 +70,8 @@ MIXTURE = Lab(
         "maxtext-4-hosts-v5p": Scene(
             (latent(OF_LATENT, 12_288, 3, model="Transformer/decoder", scanned=True),), V5P, hosts=4, cores=2, seed=802,
             steps=12, marks=False,
-            loop=Loop(fetch="$multihost_dataloading.py:130 get_next_batch_sharded", call="", ahead=0, launch_ps=0.1 * MS),
+            loop=Loop(fetch="$multihost_dataloading.py:130 get_next_batch_sharded", call="", ahead=0,
+            launch_ps=0.1 * MS),
         ),
     },
     {
@@ -127,7 +126,8 @@ RECURRENT = Lab(
             Plant(
                 "tiny-loop", ("linear_scan", "scan.py:210"),
                 part=TinyLoop(
-                    trips=2048, width=2560, us=1.3, scope="recurrent_block/rg_lru/linear_scan/while", source="scan.py:210"
+                    trips=2048, width=2560, us=1.3, scope="recurrent_block/rg_lru/linear_scan/while",
+                    source="scan.py:210"
                 ),
                 into="each",
             ),
@@ -141,7 +141,7 @@ RECURRENT = Lab(
         ),
         "conv1d-kernel-at-7-percent": (
             "recurrentgemma-v6e",
-            slow_kernel("temporal_conv1d", 0.07, "conv1d_pallas.py:55", 176, scope="recurrent_block/conv_1d"),
+            slow_kernel("temporal_conv1d", 0.07, "conv1d_pallas.py:55", 224, scope="recurrent_block/conv_1d"),
         ),
     },
     (("conv1d-kernel-at-7-percent", "recurrence-level-by-level"),),
@@ -186,7 +186,7 @@ DISTILLED = Lab(
         "gemma-8-cores-v5p": Scene(
             (distilled(Sizes(4096, 4608, 18_432, 32), Sizes(4096, 2304, 9216, 8), 3, 32_768),), V5P, cores=8, seed=805,
             steps=8, loop=Loop(fetch="$distill_input.py:77 __next__", call="", put_ps=0.4 * MS),
-            chips=replace(NOISY, ahead_ps=40_000_000),
+            chips=NOISY,
         ),
     },
     {

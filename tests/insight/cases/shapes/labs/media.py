@@ -68,12 +68,14 @@ NOTEBOOK = Lab(
             "resnet-v5e",
             Plant(
                 "compilation", ("ompil",), every=8,
-                chores=chore("backend_compile_and_load", 55, every=8, offset=5, before=True, inside="$pjit.py:1560 _pjit_call_impl"),
+                chores=chore("backend_compile_and_load", 55, every=8, offset=5, before=True,
+                inside="$pjit.py:1560 _pjit_call_impl"),
             ),
         ),
         "images-augmented-in-python-from-step-12": (
             "resnet-v5e",
-            Plant("input", ("input",), ("host",), since=12, loop={"slow_every": 1, "slow_ps": 14 * MS, "slow_since": 8}),
+            Plant("input", ("input",), ("host",), since=12, loop={"slow_every": 1, "slow_ps": 14 * MS,
+            "slow_since": 8}),
         ),
         "images-turned-to-channels-last": (
             "resnet-v5e",

@@ -16,13 +16,15 @@ EASYLM = Style(
     "transformer/h/attention_norm/mul", "llama_model.py", "flash_attention_tpu", ("fusion", "multiply_fusion"),
 )  # fmt: skip
 LATENT = Style(
-    "moe_layers/self_attention/wq_a/dot_general", "moe_layers/self_attention", "moe_layers/self_attention/out/dot_general",
+    "moe_layers/self_attention/wq_a/dot_general", "moe_layers/self_attention",
+    "moe_layers/self_attention/out/dot_general",
     "moe_layers/shared_experts/wi_0/dot_general", "moe_layers/shared_experts/wo/dot_general",
     "moe_layers/pre_self_attention_layer_norm/mul", "attention_mla.py", "mla_splash_fwd",
     ("convolution_convert_fusion", "add_fusion"),
 )  # fmt: skip
 AXLEARN = Style(
-    "decoder/transformer/repeat/layer/self_attention/i_proj/dot_general", "decoder/transformer/repeat/layer/self_attention",
+    "decoder/transformer/repeat/layer/self_attention/i_proj/dot_general",
+    "decoder/transformer/repeat/layer/self_attention",
     "decoder/transformer/repeat/layer/self_attention/o_proj/dot_general",
     "decoder/transformer/repeat/layer/feed_forward/linear1_0/dot_general",
     "decoder/transformer/repeat/layer/feed_forward/linear2/dot_general",
@@ -30,7 +32,8 @@ AXLEARN = Style(
     ("fusion", "convert_bitcast_fusion"),
 )  # fmt: skip
 PARALLEL = Style(
-    "causal_transformer_shard/~/q_proj/dot_general", "causal_transformer_shard/~", "causal_transformer_shard/~/o/dot_general",
+    "causal_transformer_shard/~/q_proj/dot_general", "causal_transformer_shard/~",
+    "causal_transformer_shard/~/o/dot_general",
     "causal_transformer_shard/~/dense_proj/dot_general", "causal_transformer_shard/~/dense_proj_o/dot_general",
     "causal_transformer_shard/~/norm/mul", "layers.py", "attn_forward", ("convolution_fusion", "fusion"),
 )  # fmt: skip
@@ -85,7 +88,8 @@ def griffin(tokens: int, width: int, layers: int, **more: Any) -> Stack:
         ((0, 0, 3 * width),) * 2 + ((0, 3 * width, 0),), "blocks/mlp_block/ffw_up/dot_general", "griffin.py:92"
     )
     back = Gemms(
-        ((0, 0, 3 * width), (3 * width, tokens, width), (0, 3 * width, 0)) * 2 + ((0, 0, width), (width, tokens, width)) * 3,
+        ((0, 0, 3 * width), (3 * width, tokens, width), (0, 3 * width, 0)) * 2 + ((0, 0, width), (width, tokens,
+        width)) * 3,
         "blocks/mlp_block/ffw_down/dot_general", "griffin.py:92", "convert_reduce_fusion",
     )  # fmt: skip
     reduced = Beside("all-reduce", 12 * width, (back, scan), scope="psum", source="train_lm.py:71")
@@ -124,7 +128,8 @@ def distilled(teacher: Sizes, student: Sizes, layers: int, outputs: int, **more:
             bad=False, rows=teacher.tokens, width=teacher.width, count=1, scope="teacher/layer/pre_attention_norm/mul",
             source="modules.py:60",
         ),
-        Gemms(((teacher.tokens, teacher.width, teacher.width),) * 4, "teacher/layer/attn/q_einsum/dot_general", "modules.py:140"),
+        Gemms(((teacher.tokens, teacher.width, teacher.width),) * 4, "teacher/layer/attn/q_einsum/dot_general",
+        "modules.py:140"),
         attention(GEMMA, teacher),
         Gemms(
             ((teacher.tokens, teacher.width, teacher.hidden),) * 2 + ((teacher.tokens, teacher.hidden, teacher.width),),
@@ -156,7 +161,8 @@ def serves(batch: int, width: int, hidden: int, layers: int, mib: int, cores: in
         reads,
         Gemms(((0, width // cores, 0),), "model.layers/self_attn/o_proj/dot_general", "linear.py:180", "add_fusion"),
         Beside(
-            "all-reduce", batch, (Gemms(((0, 0, 2 * own),), "model.layers/mlp/gate_up_proj/dot_general", "linear.py:180"),),
+            "all-reduce", batch, (Gemms(((0, 0, 2 * own),), "model.layers/mlp/gate_up_proj/dot_general",
+            "linear.py:180"),),
             scope="model.layers/self_attn/o_proj/psum", source="linear.py:201",
         ),
         Gemms(((0, own, 0),), "model.layers/mlp/down_proj/dot_general", "linear.py:180", "convolution_add_fusion"),
@@ -190,10 +196,12 @@ def pictures(pixels: int, layers: int, turns: int, **more: Any) -> Stack:
         Gemms(((pixels, 5760, 640), (pixels, 5760, 640), (pixels // 4, 11_520, 1280)), scope, source),
         Gemms(((pixels, 640, 640),) * 4, "unet/down_blocks_1/attentions_0/to_q/dot_general", "attention_flax.py:201"),
         attends,
-        Gemms(((pixels, 640, 5120), (pixels, 2560, 640)), "unet/down_blocks_1/ff/net_0/dot_general", "attention_flax.py:480"),
+        Gemms(((pixels, 640, 5120), (pixels, 2560, 640)), "unet/down_blocks_1/ff/net_0/dot_general",
+        "attention_flax.py:480"),
     )  # fmt: skip
     decoder = Gemms(
-        ((16 * pixels, 4608, 512), (16 * pixels, 2304, 256)), "vae/decoder/up_blocks/conv_general_dilated", "vae_flax.py:702"
+        ((16 * pixels, 4608, 512), (16 * pixels, 2304, 256)), "vae/decoder/up_blocks/conv_general_dilated",
+        "vae_flax.py:702"
     )  # fmt: skip
     kept = {"micro": turns, "over": "denoise/while", "once": (decoder,), "name": "jit_run_inference", **more}
     return Stack(pixels, 640, layers, parts, **{"model": "UNet2DConditionModel", "source": "unet_2d.py:301", **kept})
@@ -208,7 +216,8 @@ def residual(images: int, layers: int, **more: Any) -> Stack:
         source="normalization.py:310",
     )  # fmt: skip
     back = Gemms(
-        (*((m, n, k) for m, k, n in sizes), *((k, m, n) for m, k, n in sizes)), "ResNetBlock_0/Conv_0/conv_general_dilated",
+        (*((m, n, k) for m, k, n in sizes), *((k, m, n) for m, k, n in sizes)),
+        "ResNetBlock_0/Conv_0/conv_general_dilated",
         "<ipython-input-9>:14", "convert_bitcast_fusion",
     )  # fmt: skip
     forward = Gemms(sizes, "ResNetBlock_0/Conv_0/conv_general_dilated", "<ipython-input-9>:14")
@@ -271,7 +280,8 @@ def flows(cells: int, width: int, layers: int, late: bool = False, **more: Any) 
 def acts(environments: int, width: int, turns: int, **more: Any) -> Stack:
     """Turns of environments with their policy, and then the policy's training."""
     physics = Activations(
-        bad=False, rows=environments, width=width, count=3, base="multiply_select_fusion", scope="env/step/pipeline/mul",
+        bad=False, rows=environments, width=width, count=3, base="multiply_select_fusion",
+        scope="env/step/pipeline/mul",
         source="pipeline.py:88",
     )  # fmt: skip
     policy = Gemms(((0, 0, 0),) * 3, "policy/MLP_0/hidden_0/dot_general", "networks.py:45")

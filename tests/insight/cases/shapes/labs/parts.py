@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import log2
 
 from tests.demo.profile.hlo_cost import Traffic
-from tests.insight.simulator.blocks import finish, hbm_ps, kernel, permute, pointwise
+from tests.insight.simulator.blocks import finish, hbm_ps, kernel, permute
 from tests.insight.simulator.code import OVERHEAD_PS, Code, Value, array, dims_of, size_of
 from tests.insight.simulator.parts import Part
 from tests.insight.simulator.stack import emit_all
@@ -86,11 +86,35 @@ class Associative:
                 with code.at("pallas_call", self.source):
                     kernel(code, [decays, inputs], "linear_scan", hbm_ps(code, size, 0.8), 2 * size // 12, size)
                 return x
+            decays, inputs = (code.param("f32", self.rows, self.width) for _ in range(2))
+            pairs = [(decays, inputs)]
             for level in range(1, self.levels + 1):
-                both = [code.param("f32", self.rows >> level, self.width) for _ in range(2)]
-                pointwise(code, both, ("multiply",), "slice_multiply_fusion")
-                pointwise(code, both, ("multiply", "add"), "slice_multiply_add_fusion")
+                rows = self.rows >> level
+                both = pairs[-1]
+                pairs.append((self._joined(code, rows, both[:1]), self._joined(code, rows, both)))
+            states = pairs[-1][1]
             for level in range(self.levels - 1, -1, -1):
-                both = [code.param("f32", self.rows >> level, self.width) for _ in range(2)]
-                pointwise(code, both, ("multiply", "add"), "pad_multiply_add_fusion")
+                states = self._spread(code, states, pairs[level])
         return x
+
+    def _joined(self, code: Code, rows: int, values: tuple[Value, ...]) -> Value:
+        """Products of every other row with the next one, and their sums with the last of `values`."""
+        half = array("f32", rows, self.width)
+        with code.fused(values) as inside:
+            even, odd = (code.emit("slice", half, [inside[0]]) for _ in range(2))
+            root = code.emit("multiply", half, [even, odd])
+            if len(values) > 1:
+                root = code.emit("add", half, [root, code.emit("slice", half, [inside[1]])])
+        base = "slice_multiply_add_fusion" if len(values) > 1 else "slice_multiply_fusion"
+        made = code.fusion(root, values, "kLoop", base)
+        return code.run(made, hbm_ps(code, size_of(*values, made)) + OVERHEAD_PS)
+
+    def _spread(self, code: Code, states: Value, both: tuple[Value, Value]) -> Value:
+        """States of all rows from those of every other one."""
+        operands = (states, *both)
+        whole = both[0].shape
+        with code.fused(operands) as inside:
+            wide = code.emit("pad", whole, [inside[0], code.emit("constant", array("f32"))])
+            root = code.emit("add", whole, [code.emit("multiply", whole, [inside[1], wide]), inside[2]])
+        made = code.fusion(root, operands, "kLoop", "pad_multiply_add_fusion")
+        return code.run(made, hbm_ps(code, size_of(*operands, made)) + OVERHEAD_PS)

@@ -16,7 +16,8 @@ WEATHER = Lab(
     {
         "graphcast-v5p": Scene(
             (forecasts(40_960, 327_680, 512, 3),), V5P, seed=831, steps=8, chips=Chips(jitter=0.01),
-            loop=Loop(fetch="$data_utils.py:350 extract_inputs_targets_forcings", call="", batch_ps=6 * MS, put_ps=1 * MS),
+            loop=Loop(fetch="$data_utils.py:350 extract_inputs_targets_forcings", call="", batch_ps=6 * MS,
+            put_ps=1 * MS),
         ),
     },
     {

@@ -19,7 +19,8 @@ ENGINE = Lab(
     {
         "qwen3-4-cores-v7x": Scene(
             (serves(256, 8192, 28_672, 6, 384, 4),), V7X, seed=811, steps=24, marks=False, chips=Chips(jitter=0.006),
-            loop=Loop(fetch="", call="", annotate=False, launch_ps=0.09 * MS, reading="$tpu_runner.py:1420 _device_get"),
+            loop=Loop(fetch="", call="", annotate=False, launch_ps=0.09 * MS,
+            reading="$tpu_runner.py:1420 _device_get"),
         ),
     },
     {
@@ -66,7 +67,8 @@ EVALUATION = Lab(
             "llama-2-hosts-v5e",
             Plant(
                 "host", ("tok_batch_encode",), ("idle", "input", "serving"),
-                chores=chore("$huggingface.py:870 tok_batch_encode", 25, before=True, inside="$api_model.py:640 loglikelihood"),
+                chores=chore("$huggingface.py:870 tok_batch_encode", 25, before=True,
+                inside="$api_model.py:640 loglikelihood"),
             ),
         ),
         "log-softmax-through-f32": (
