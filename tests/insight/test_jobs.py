@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.insight.cases.all import CASES, HALF_OF, SHOWN
-from tests.insight.cases.case import CODEBASES, JOBS
+from tests.insight.cases.case import CODEBASES, JOBS, LABS
 from tests.insight.cases.shapes.codebases.parts import (
     Frozen,
     LazyGraph,
@@ -19,6 +19,7 @@ from tests.insight.cases.shapes.codebases.parts import (
     Selected,
     Streamed,
 )
+from tests.insight.cases.shapes.labs.parts import Associative, Fourier, Halo
 from tests.insight.simulator.code import DCN_BYTES, DCN_LATENCY_PS, PCIE_BYTES, V4, V5E, V5P, V6E, V7X
 from tests.insight.simulator.parts import Part
 from tests.insight.simulator.play import MS, Chips, Launch, Loop, Played
@@ -29,6 +30,7 @@ from tests.insight.simulator.tensors import Kept, RandomBits, RunningSum, Sort, 
 
 CASES_OF_JOBS = [case for case in CASES if case.later == JOBS]
 CASES_OF_CODEBASES = [case for case in CASES if case.later == CODEBASES]
+CASES_OF_LABS = [case for case in CASES if case.later == LABS]
 MULTIPLIES = Gemms(((0, 0, 0),) * 2, "dot_general")
 QUIET = Chips(jitter=0)
 
@@ -66,6 +68,20 @@ def test_codebases_are_many_of_all_chips_and_held_back_until_they_are_shown() ->
     assert counts[0] >= 18
     assert {HALF_OF[case.name] for case in CASES_OF_CODEBASES if case.name not in SHOWN} == {"held"}
     assert {case.scene.device for case in CASES_OF_CODEBASES} == {V4, V5E, V5P, V6E, V7X}
+
+
+def test_labs_are_many_of_all_chips_and_held_back_until_they_are_shown() -> None:
+    counts = Counter(len(case.planted) for case in CASES_OF_LABS)
+    assert counts[1] >= 49
+    assert counts[2] >= 16
+    assert counts[0] >= 17
+    assert {HALF_OF[case.name] for case in CASES_OF_LABS if case.name not in SHOWN} == {"held"}
+    assert {case.scene.device for case in CASES_OF_LABS} == {V4, V5E, V5P, V6E, V7X}
+
+
+def test_problems_of_labs_are_worth_4_to_60_percent_of_a_step() -> None:
+    worths = {f"{case.name} {each.kind}": each.truth.fraction for case in CASES_OF_LABS for each in case.planted}
+    assert not {name: worth for name, worth in worths.items() if not 0.04 <= worth <= 0.6}
 
 
 def test_stages_work_on_each_microbatch_forward_and_backward_once() -> None:
@@ -199,3 +215,26 @@ def test_a_loop_launches_under_the_name_that_it_gives() -> None:
     for launcher, name in (("PjitFunction({})", "PjitFunction(step)"), ("Client::Execute", "Client::Execute")):
         (events,) = play(Scene((stack,), steps=3, loop=Loop(call="", launcher=launcher))).events
         assert sum(event.name == name for event in events) == 3
+
+
+def test_halos_cost_nothing_beside_the_interior_and_their_way_ahead_of_it() -> None:
+    on_the_way = 2 * 8192 * 4096 * 2 / (2 * V5P.link_bytes) * 1e12
+    beside, ahead = (_costs(Halo(8192, (MULTIPLIES,), bad=bad)) for bad in (False, True))
+    assert beside - _costs(MULTIPLIES) <= 0.01 * on_the_way
+    assert ahead - beside == pytest.approx(on_the_way, rel=0.02)
+
+
+def test_a_transform_moves_its_complex_array_in_and_out() -> None:
+    moved = 2 * 8192 * 2048 * 8 / V5P.hbm_bytes * 1e12
+    assert moved < _costs(Fourier(8192, 2048)) < 1.5 * moved
+
+
+def test_a_recurrence_by_levels_reads_what_the_level_before_wrote() -> None:
+    by_levels = Associative(rows=8192, width=2048, levels=3)
+    assert _costs(by_levels) > 3 * _costs(replace(by_levels, bad=False))
+    (program,) = compiled(Scene((Stack(8192, 2048, 1, (by_levels,)),)))
+    ops = [timed.op.instruction for timed in program.ops]
+    assert len(ops) == 3 * 3
+    for level in range(1, 3):
+        assert {value.id for value in ops[2 * level - 2 : 2 * level]} == set(ops[2 * level + 1].operand_ids)
+    assert ops[-1].operand_ids[0] == ops[-2].id

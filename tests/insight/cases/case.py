@@ -7,19 +7,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from tests.insight.simulator.play import Played
 from tests.insight.simulator.scene import Scene, compiled, play
 
 Half = Literal["tuned", "held"]
 HALVES: tuple[Half, ...] = ("tuned", "held")
-Part = Literal["single", "shapes", "pairs", "jobs", "pairs of jobs", "codebases", "pairs of codebases"]
-PARTS: tuple[Part, ...] = ("single", "shapes", "pairs", "jobs", "pairs of jobs", "codebases", "pairs of codebases")
+Part = Literal[
+    "single", "shapes", "pairs", "jobs", "pairs of jobs", "codebases", "pairs of codebases", "labs", "pairs of labs"
+]
+PARTS: tuple[Part, ...] = get_args(Part)
 """What is scored by itself: problems of well-known programs, those of other shapes, and two problems at once; then
-those of `shapes/jobs`, and those of `shapes/codebases`, which came last."""
+those of `shapes/jobs`, those of `shapes/codebases`, and those of `shapes/labs`, which came last."""
 
-JOBS, CODEBASES = "jobs", "codebases"
+JOBS, CODEBASES, LABS = "jobs", "codebases", "labs"
 
 
 WORTHLESS = ("memory-full", "no-device", "uncounted")
@@ -68,6 +70,8 @@ class Case:
             return "pairs of jobs" if is_pair else "jobs"
         if self.later == CODEBASES:
             return "pairs of codebases" if is_pair else "codebases"
+        if self.later == LABS:
+            return "pairs of labs" if is_pair else "labs"
         return "pairs" if is_pair else "shapes" if self.shape else "single"
 
     @property
