@@ -15,8 +15,9 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, covered, distinct, numbered, place
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.xspace.core.api import sum_by_key
-from tpuprof.parsers.ops.core.sums import CoreSums, StepCells
+from tpuprof.parsers.formats.xspace.core.api import cell_sums, sum_by_key
+from tpuprof.parsers.formats.xspace.core.types import StepCells
+from tpuprof.parsers.ops.core.sums import CoreSums
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import WORK_COUNT, feeds, work_of
 from tpuprof.parsers.ops.table import OpTable
@@ -126,19 +127,26 @@ def core_step_times(
     owners = op_owners(table, peaks or Peaks(), modules)
     collectives, column = _collectives(table, classes == OP_CLASSES.index("collective"))
     kind = numbered(parts, classes, owners.owner, column)
-    by_kind = np.ascontiguousarray(cells.by_kind(kind, int(kind.max(initial=0)) + 1, len(steps)).T)
+    # where most ops run in most steps, work is a product of matrices instead of a pass over all cells for each column
+    is_dense = len(steps) * len(table) <= _DENSE * len(cells.step)
+    by_step = cell_sums(cells, kind, int(kind.max(initial=0)) + 1, owners.ideal, len(steps), is_dense)
+    by_kind = np.ascontiguousarray(by_step.by_kind.T)
     class_ps = _together(by_kind, kind, classes, len(OP_CLASSES))
     class_ps[:, OP_CLASSES.index("idle")] = np.maximum(steps.duration_ps - class_ps.sum(axis=1), 0)
     work = work_of(table)
     both = work_by_step(
-        cells, table, np.concatenate([work, np.where(feeds(table)[:, None], work, np.nan)], 1), len(steps)
+        cells,
+        by_step.by_op,
+        table,
+        np.concatenate([work, np.where(feeds(table)[:, None], work, np.nan)], 1),
+        len(steps),
     )
     return CoreStepTimes(
         steps=steps,
         part_ps=_with_sparse_core_wait(_together(by_kind, kind, parts, PART_COUNT + 1)),
         class_ps=class_ps,
         input_ps=np.minimum(_idle_within(steps, waits, sums.busy), class_ps[:, OP_CLASSES.index("idle")]),
-        op_count=sum_by_key(cells.step, cells.count, len(steps)),
+        op_count=by_step.events,
         work=both[:, :WORK_COUNT],
         feed_work=both[:, WORK_COUNT:],
         all_reduce_step=sums.all_reduce_step,
@@ -148,7 +156,11 @@ def core_step_times(
         collective_ps=_together(by_kind, kind, column, len(collectives)),
         slow_ops=_slow_ops(steps, sums),
         account=core_account(
-            steps, sums, owners, _together(by_kind, kind, owners.owner, len(OWNERS)), causes or IdleCauses()
+            steps,
+            sums.busy,
+            _together(by_kind, kind, owners.owner, len(OWNERS)),
+            by_step.weighted,
+            causes or IdleCauses(),
         ),
     )
 
@@ -252,19 +264,17 @@ def _op_times(sums: CoreSums, step: int) -> Int64s:
     return sum_by_key(sums.cells.row[inside], sums.cells.self_ps[inside], len(sums.table))
 
 
-def work_by_step(cells: StepCells, table: OpTable, work: Floats, steps: int) -> Floats:
+def work_by_step(cells: StepCells, count: Floats | None, table: OpTable, work: Floats, steps: int) -> Floats:
     """float64[steps, k]: work of the ops that start in each step; NaN where none of them has a count.
 
     Args:
+        count: float64[steps, ops], the events of the cells; None where there would be too many.
         work: float64[ops, k], work of all occurrences of each op. Each occurrence counts with their mean.
     """
     known = np.isfinite(work)
     once = np.where(known, work, 0.0) / np.maximum(table.occurrences, 1)[:, None]
     columns, out = np.flatnonzero(known.any(axis=0)), np.full((steps, work.shape[1]), np.nan)
-    if steps * len(table) <= _DENSE * len(cells.step):
-        # a product of matrices instead of a pass over all cells for each column
-        place_of_cell = cells.step * len(table) + cells.row
-        count = np.bincount(place_of_cell, cells.count, steps * len(table)).reshape(steps, len(table))
+    if count is not None:
         out[:, columns] = np.where(count @ known[:, columns] > 0, count @ once[:, columns], np.nan)
         return out
     for column in columns.tolist():

@@ -14,6 +14,7 @@ from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, distinct, i
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.crew import ALONE, Crew
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
+from tpuprof.parsers.formats.xspace.core.types import StepCells
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.ops.core import ops as core_ops
 from tpuprof.parsers.ops.core.one_pass import Progress, in_one_pass
@@ -22,32 +23,6 @@ from tpuprof.parsers.ops.table import OpTable
 
 _DENSE = 4
 """Sums by step and op are dense up to this many cells per event."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepCells:
-    """Sums by step and op; a step and op may have several entries, which add up.
-
-    Attributes:
-        step: int64[m]; the step in which an op's events start. Events outside of steps are in no cell.
-        row: int64[m]; the op's row in the table.
-        self_ps: int64[m]; their self time.
-        count: int64[m]; how many events these are.
-    """
-
-    step: Int64s
-    row: Int64s
-    self_ps: Int64s
-    count: Int64s
-
-    def by_kind(self, kind: Int64s, kinds: int, steps: int) -> Int64s:
-        """int64[steps, kinds]: self time by step and by the kind of each op.
-
-        Args:
-            kind: int64[ops].
-        """
-        key = self.step * kinds + kind[self.row]
-        return sum_by_key(key, self.self_ps, steps * kinds).reshape(steps, kinds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, Intervals, covered, distinct, place
+from tpuprof.parsers.base.intervals import Floats, Int64s, Intervals, covered, distinct, place
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
-from tpuprof.parsers.ops.core.sums import CoreSums
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
-from tpuprof.parsers.steps.accounts.owners import OWNERS, OpOwners, owner_index
+from tpuprof.parsers.steps.accounts.owners import OWNERS, owner_index
 from tpuprof.parsers.steps.spans.markers import CoreSteps
 
 
@@ -32,28 +31,25 @@ class CoreAccount:
 
 
 def core_account(
-    steps: CoreSteps, sums: CoreSums, owners: OpOwners, by_owner: Int64s, causes: IdleCauses
+    steps: CoreSteps, busy: Intervals, by_owner: Int64s, at_roof: Floats, causes: IdleCauses
 ) -> CoreAccount:
     """Divides the time of a core's steps, and the time between them.
 
     Args:
-        sums: the core's ops, with cells of these steps.
-        owners: of the core's ops.
-        by_owner: int64[steps, len(OWNERS)], the self time of the ops that start in each step.
+        busy: when an op ran, on the trace's clock.
+        by_owner: int64[steps, len(OWNERS)], the self time of the ops that start in each step, none of it `ideal`.
+        at_roof: float64[steps], the part of that which these ops would take at their roof.
     """
-    cells, count = sums.cells, len(steps)
-    at_roof = np.bincount(cells.step, cells.self_ps * owners.ideal[cells.row], minlength=count)
+    count = len(steps)
     of_ops, loss, ideal = by_owner.copy(), owner_index("loss"), owner_index("ideal")
     of_ops[:, ideal] = np.minimum(np.rint(at_roof).astype(np.int64), of_ops[:, loss])
     of_ops[:, loss] -= of_ops[:, ideal]
     between = np.append(steps.start_ps[1:] - steps.end_ps[:-1], np.zeros(min(count, 1), np.int64))
     between = np.maximum(between, 0)
     owner_ps = within_steps(of_ops, np.maximum(steps.duration_ps, 0), between)
-    ran = np.diff(covered(np.stack([steps.end_ps, steps.end_ps + between], axis=1).ravel(), *sums.busy))[::2]
+    ran = np.diff(covered(np.stack([steps.end_ps, steps.end_ps + between], axis=1).ravel(), *busy))[::2]
     spans = _interleaved(steps.start_ps, steps.end_ps), _interleaved(steps.end_ps, steps.end_ps + between)
-    idle_ps = idle_by_owner(
-        spans, _interleaved(steps.duration_ps - owner_ps.sum(axis=1), between - ran), sums.busy, causes
-    )
+    idle_ps = idle_by_owner(spans, _interleaved(steps.duration_ps - owner_ps.sum(axis=1), between - ran), busy, causes)
     owner_ps += idle_ps[::2]
     between_ps = idle_ps[1::2]
     between_ps[:, owner_index("uncounted")] += ran

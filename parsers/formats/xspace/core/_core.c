@@ -1347,6 +1347,55 @@ static PyObject *core_block_sums(PyObject *module, PyObject *const *args, Py_ssi
     Py_RETURN_NONE;
 }
 
+/* Adds up the cells of steps and ops. Returns how many it took. */
+static int64_t cell_loop(int64_t n, int64_t steps, int64_t ops, int64_t kinds, const int64_t *step, const int64_t *row,
+                         const int64_t *self, const int64_t *count, const int64_t *kind, const double *weight,
+                         int64_t *by_kind, double *weighted, int64_t *events, double *by_op) {
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = step[i], op = row[i];
+        if (UNLIKELY(at < 0 || at >= steps || op < 0 || op >= ops || kind[op] < 0 || kind[op] >= kinds))
+            return i;
+        int64_t *sum = by_kind + at * kinds + kind[op];
+        *sum = (int64_t)((uint64_t)*sum + (uint64_t)self[i]);
+        weighted[at] += (double)self[i] * weight[op];
+        events[at] = (int64_t)((uint64_t)events[at] + (uint64_t)count[i]);
+        if (by_op)
+            by_op[at * ops + op] += (double)count[i];
+    }
+    return n;
+}
+
+/* cell_sums(step, row, self_ps, count, kind, weight, by_kind, weighted, events, by_op) -> None; adds to what the last
+ * four hold: int64[steps, kinds], float64[steps], int64[steps], and float64[steps, ops] or nothing. */
+static PyObject *core_cell_sums(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    Arrays a;
+    int64_t done;
+    (void)module;
+    if (!expect_args(given, 10) || !acquire(&a, args, 6, 4))
+        return NULL;
+    const Py_buffer *v = a.view;
+    Py_ssize_t n = v[0].len / 8, ops = v[4].len / 8, steps = v[8].len / 8, kinds = steps ? v[6].len / 8 / steps : 0;
+    int fits = holds(&a, 4, ops, 8) && holds(&a, 5, ops, 8) && holds(&a, 6, steps * kinds, 8) &&
+               holds(&a, 7, steps, 8) && holds(&a, 8, steps, 8) &&
+               (v[9].len == 0 || (ops > 0 && v[9].len / 8 / ops == steps && holds(&a, 9, steps * ops, 8)));
+    for (int i = 0; i < 4; i++)
+        fits = fits && holds(&a, i, n, 8);
+    if (!fits) {
+        refuse(&a, "arrays of different lengths, or not aligned");
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    done = cell_loop(n, steps, ops, kinds, v[0].buf, v[1].buf, v[2].buf, v[3].buf, v[4].buf, v[5].buf, v[6].buf, v[7].buf,
+                     v[8].buf, v[9].len ? v[9].buf : NULL);
+    Py_END_ALLOW_THREADS
+    if (done != n) {
+        refuse(&a, "a step, row or kind lies outside");
+        return NULL;
+    }
+    release(&a);
+    Py_RETURN_NONE;
+}
+
 /* ---- the ops of a line in one pass ---- */
 
 /* Places in the state of a pass, all int64. The state holds what one block of events leaves for the next. */
@@ -1887,7 +1936,7 @@ static PyMethodDef functions[] = {
     FUNCTION(split), FUNCTION(events),     FUNCTION(stats),      FUNCTION(scan), FUNCTION(nest),
     FUNCTION(lanes), FUNCTION(sum_by_key), FUNCTION(min_by_key), FUNCTION(op_pass), FUNCTION(op_border), FUNCTION(subtract),
     FUNCTION(by_lane), FUNCTION(busy), FUNCTION(runs), FUNCTION(self_sums), FUNCTION(block_sums),
-    FUNCTION(hash_packets), {NULL, NULL, 0, NULL},
+    FUNCTION(cell_sums), FUNCTION(hash_packets), {NULL, NULL, 0, NULL},
 };
 
 static PyModuleDef_Slot slots[] = {{0, NULL}};

@@ -59,6 +59,7 @@ def block_sums(
     block: int,
     /,
 ) -> None: ...
+def cell_sums(*arguments: NDArray[np.generic]) -> None: ...  # 10 arrays, see _core.c
 def op_pass(*arguments: NDArray[np.generic] | int) -> tuple[int, int]: ...  # 31 arrays and 8 numbers, see _core.c
 def op_border(*arguments: NDArray[np.generic] | int) -> int: ...  # 8 arrays and 4 numbers, see _core.c
 def subtract(

@@ -17,6 +17,7 @@ from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals
 from tpuprof.parsers.formats.xspace.core.types import (
     Buffer,
+    CellSums,
     Core,
     EventColumns,
     EventFields,
@@ -27,6 +28,7 @@ from tpuprof.parsers.formats.xspace.core.types import (
     Runs,
     Scan,
     StatFields,
+    StepCells,
 )
 
 if TYPE_CHECKING:
@@ -251,6 +253,20 @@ def work_sums(key: NDArray[np.int32], work: Floats, block: int) -> Floats:
         ValueError: a key outside.
     """
     return _core()[1].work_sums(key, work, block)
+
+
+def cell_sums(cells: StepCells, kind: Int64s, kinds: int, weight: Floats, steps: int, by_op: bool) -> CellSums:
+    """Sums by step of what is known by step and op, in one pass over the cells.
+
+    Args:
+        kind: int64[ops], in [0, kinds).
+        weight: float64[ops].
+        by_op: whether the events are wanted by op too.
+
+    Raises:
+        ValueError: a step, op or kind outside, or lengths that differ.
+    """
+    return _core()[1].cell_sums(cells, kind, kinds, weight, steps, by_op)
 
 
 def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -> Intervals:

@@ -11,7 +11,7 @@ from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, uni
 from tpuprof.parsers.formats.xspace.core import _core, types
 from tpuprof.parsers.formats.xspace.core.op_pass import OpPass
 
-if not hasattr(_core, "hash_packets"):  # an editable installation keeps its module when the source moves on
+if not hasattr(_core, "cell_sums"):  # an editable installation keeps its module when the source moves on
     raise ImportError("the compiled core is older than this code")
 
 _FULL = 3
@@ -184,6 +184,17 @@ def work_sums(key: NDArray[np.int32], work: Floats, block: int) -> Floats:
     if len(key):
         _core.block_sums(none, none, key, np.zeros(0, np.uint8), work, out, block)
     return out
+
+
+def cell_sums(
+    cells: types.StepCells, kind: Int64s, kinds: int, weight: Floats, steps: int, by_op: bool
+) -> types.CellSums:
+    """See `core.cell_sums`."""
+    columns = [types.as_int64(column, name) for name, column in zip(cells._fields, cells, strict=True)]
+    by_kind, weighted, events = np.zeros((steps, kinds), np.int64), np.zeros(steps), np.zeros(steps, np.int64)
+    counts = np.zeros((steps, len(kind)) if by_op else (0, 0))
+    _core.cell_sums(*columns, types.as_int64(kind, "kind"), weight, by_kind, weighted, events, counts)
+    return types.CellSums(by_kind, weighted, events, counts if by_op else None)
 
 
 def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -> Intervals:

@@ -23,6 +23,7 @@ from tpuprof.parsers.formats.xspace.core.words import FAULT, FIXED64, LEN, VARIN
 __all__ = [
     "busy",
     "by_lane",
+    "cell_sums",
     "decode_events",
     "duration_sums",
     "hash_packets",
@@ -436,6 +437,20 @@ def _sum_blocks(n: int, block: int) -> Iterator[tuple[int, slice]]:
     """Yields the number of a block and the events of it and some more, few enough that arrays on the way stay small."""
     for first in range(0, n, _CHUNK_BLOCKS * block):
         yield first // block, slice(first, first + _CHUNK_BLOCKS * block)
+
+
+def cell_sums(
+    cells: types.StepCells, kind: Int64s, kinds: int, weight: Floats, steps: int, by_op: bool
+) -> types.CellSums:
+    """See `core.cell_sums`."""
+    step, row, ops = cells.step, cells.row, len(kind)
+    _check_keys(row, step, ops)
+    of_cell, place = kind[row], step * ops + row
+    check_keys(of_cell, kinds)
+    by_kind = sum_by_key(step * kinds + of_cell, cells.self_ps, steps * kinds).reshape(steps, kinds)
+    weighted = np.bincount(step, cells.self_ps * weight[row], steps)
+    counts = np.bincount(place, cells.count, steps * ops).reshape(steps, ops) if by_op else None
+    return types.CellSums(by_kind, weighted, sum_by_key(step, cells.count, steps), counts)
 
 
 def sum_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:

@@ -196,6 +196,36 @@ class Runs(NamedTuple):
     apart: Bools
 
 
+class StepCells(NamedTuple):
+    """Sums by step and op; a step and op may have several entries, which add up.
+
+    Attributes:
+        step, row: int64[n]; which step, and which op.
+        self_ps, count: int64[n]; the self time of the op's events that start in the step, and how many they are.
+    """
+
+    step: Int64s
+    row: Int64s
+    self_ps: Int64s
+    count: Int64s
+
+
+class CellSums(NamedTuple):
+    """What cells add up to by step.
+
+    Attributes:
+        by_kind: int64[steps, kinds], self time by the kind of each op; it wraps around where int64 ends.
+        weighted: float64[steps], self time multiplied by each op's weight, added up in the order of the cells.
+        events: int64[steps].
+        by_op: float64[steps, ops], the events of each op; None where nobody asked for them.
+    """
+
+    by_kind: Int64s
+    weighted: Floats
+    events: Int64s
+    by_op: Floats | None
+
+
 class Core(Protocol):
     """The functions of a core; see `tpuprof.parsers.formats.xspace.core.api` for what they do."""
 
@@ -239,6 +269,11 @@ class Core(Protocol):
 
     def work_sums(self, key: NDArray[np.int32], work: Floats, block: int) -> Floats:
         """Work by block."""
+
+    def cell_sums(
+        self, cells: StepCells, kind: Int64s, kinds: int, weight: Floats, steps: int, by_op: bool
+    ) -> CellSums:
+        """Sums by step of what is known by step and op."""
 
     def op_pass(
         self,

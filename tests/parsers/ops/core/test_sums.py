@@ -16,10 +16,11 @@ from tpuprof.parsers.base.intervals import Intervals
 from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.core.api import core_name, op_pass
+from tpuprof.parsers.formats.xspace.core.types import StepCells
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.ops.core import one_pass as module
 from tpuprof.parsers.ops.core.ops import CoreOps, core_ops
-from tpuprof.parsers.ops.core.sums import CoreSums, StepCells, core_sums, op_sums, sums_of_events
+from tpuprof.parsers.ops.core.sums import CoreSums, core_sums, op_sums, sums_of_events
 from tpuprof.parsers.ops.core.traced import OTHER, TRACED, WORK, Codes, Coding, TracedEvents
 from tpuprof.parsers.ops.table import OpTable
 

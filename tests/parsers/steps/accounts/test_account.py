@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests import EXAMPLES
 from tests.parsers.steps.test_times import Op, ops_of, steps_of, sums_of
 from tpuprof.parsers.base.intervals import Int64s, Intervals, union
+from tpuprof.parsers.formats.xspace.core.api import cell_sums
 from tpuprof.parsers.ops.core.sums import CoreSums
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.steps.accounts.causes import IdleCauses
@@ -45,7 +46,8 @@ def account(steps: Sequence[Span], ops: Sequence[Op], causes: IdleCauses, peaks:
 
 def account_of(steps: CoreSteps, sums: CoreSums, peaks: Peaks, causes: IdleCauses) -> CoreAccount:
     owners = op_owners(sums.table, peaks)
-    return core_account(steps, sums, owners, sums.cells.by_kind(owners.owner, len(OWNERS), len(steps)), causes)
+    found = cell_sums(sums.cells, owners.owner, len(OWNERS), owners.ideal, len(steps), by_op=False)
+    return core_account(steps, sums.busy, found.by_kind, found.weighted, causes)
 
 
 def times(row: Int64s) -> dict[str, int]:

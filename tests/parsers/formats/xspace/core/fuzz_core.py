@@ -267,6 +267,22 @@ def _block_sums(rng: random.Random, core: ModuleType, _data: array[int]) -> None
         core.block_sums(start, end, key, class_of, array("d", []), _zeros("q", blocks * classes), block)
 
 
+def _cell_sums(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
+    n, steps, ops, kinds = rng.randrange(20), rng.randrange(4), rng.randrange(4), rng.randrange(4)
+
+    def numbers(below: int) -> array[int]:
+        return array(
+            "q", [rng.choice(EXTREMES) if rng.random() < 0.03 else rng.randrange(max(below, 1)) for _ in range(n)]
+        )
+
+    kind = array("q", [rng.randrange(max(kinds, 1)) for _ in range(ops)])
+    by_op = _zeros("d", rng.choice((0, steps * ops, steps * ops + (rng.random() < 0.05))))
+    core.cell_sums(
+        *(numbers(steps), numbers(ops), numbers(2**40), numbers(9), kind, _zeros("d", ops)),
+        *(_zeros("q", steps * kinds), _zeros("d", steps), _zeros("q", steps + (rng.random() < 0.05)), by_op),
+    )
+
+
 def _subtract(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
     sides = []
     for _ in range(2):
@@ -391,7 +407,7 @@ def run(core: ModuleType, cases: int, seed: int) -> tuple[int, int]:
     """Runs the cases; how many were accepted and how many refused with ValueError."""
     rng = random.Random(seed)
     kinds: list[Callable[[random.Random, ModuleType, array[int]], None]] = [_nest, _lanes, _groups, _subtract]
-    kinds += [_hash_packets, _by_lane, _busy, _runs, _self_sums, _block_sums, _mistaken]
+    kinds += [_hash_packets, _by_lane, _busy, _runs, _self_sums, _block_sums, _cell_sums, _mistaken]
     kinds += [_split, _events, _op_pass, _op_border] * 2 + [_stats, _scan] * 3
     accepted = refused = 0
     for _ in range(cases):

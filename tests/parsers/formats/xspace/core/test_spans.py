@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests import EXAMPLES
-from tpuprof.parsers.formats.xspace.core.types import Core, KeyedSpans, LanedEvents
+from tpuprof.parsers.formats.xspace.core.types import Core, KeyedSpans, LanedEvents, StepCells
 
 Spans = list[tuple[int, int]]
 
@@ -186,6 +186,40 @@ def test_sums_by_block_and_class(core: Core, block: int) -> None:
     none = np.zeros(0, np.int32)
     assert core.work_sums(none, np.zeros(0), block).shape == (0,)
     assert core.duration_sums(KeyedSpans(start[:0], start[:0], none), classes, 3, block).shape == (0, 3)
+
+
+CELLS = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(-9, 2**62), st.integers(0, 2**40)), max_size=40
+)
+
+
+@given(CELLS, st.booleans())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_sums_of_cells_are_those_of_each_cell(core: Core, of: list[tuple[int, int, int, int]], by_op: bool) -> None:
+    kind, weight = np.array([1, 0, 2, 1, 0]), np.array([0.5, 0.0, 1.0, 0.25, 0.1])
+    cells = StepCells(*np.array(of, np.int64).reshape(-1, 4).T)
+    by_kind, weighted, events = [[0] * 3 for _ in range(4)], [0.0] * 4, [0] * 4
+    each = [[0.0] * 5 for _ in range(4)]
+    for step, row, self_ps, count in of:
+        by_kind[step][kind[row]] += self_ps
+        weighted[step] += self_ps * float(weight[row])
+        events[step] += count
+        each[step][row] += count
+    found = core.cell_sums(cells, kind, 3, weight, 4, by_op)
+    assert found.by_kind.tolist() == [[(sum_ + 2**63) % 2**64 - 2**63 for sum_ in of_step] for of_step in by_kind]
+    assert (found.weighted.tolist(), found.events.tolist()) == (weighted, events)
+    assert (found.by_op is None) == (not by_op) and (found.by_op is None or found.by_op.tolist() == each)
+
+
+def test_cells_that_do_not_fit_are_refused(core: Core) -> None:
+    one = np.zeros(1, np.int64)
+    kind, weight = np.array([0, 1]), np.zeros(2)
+    for step, row, kinds in ((4, 0, 2), (-1, 0, 2), (0, 2, 2), (0, -1, 2), (0, 1, 1)):
+        with pytest.raises(ValueError, match=r"key|outside"):
+            core.cell_sums(StepCells(one + step, one + row, one, one), kind, kinds, weight, 4, True)
+    with pytest.raises(ValueError, match="outside"):
+        core.cell_sums(StepCells(one, one, one, one), kind, 2, weight, 0, True)
+    assert core.cell_sums(StepCells(*[one[:0]] * 4), kind, 2, weight, 0, True).by_kind.shape == (0, 2)
 
 
 def test_what_does_not_fit_is_refused(core: Core) -> None:
