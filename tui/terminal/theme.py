@@ -18,19 +18,36 @@ from rich.style import Style
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE
-from tpuprof.tui.draw.spans import Fill, Pair, StyleKey
+from tpuprof.tui.draw.spans import Fill, Ink, Pair, StyleKey
 from tpuprof.tui.terminal.custom import Theme
 from tpuprof.tui.terminal.detect import ColorMode
 
 BarKey = Literal["bar", "bar.dim", "bar.strong", "bar.key"]  # the header line and the footer; the run's name is strong
 TabKey = Literal["tab", "tab.key", "tab.active"]  # the names of tabs
 PanelText = Literal["panel", "panel.dim", "panel.strong", "panel.key", "panel.warn"]
-PanelKey = Literal[PanelText, "panel.title", "panel.frame", "panel.cursor"]  # lists and help above the screen
+PanelColour = Literal[
+    "panel.good",
+    "panel.bad",
+    "panel.busy",
+    "panel.class.compute",
+    "panel.class.vector",
+    "panel.class.copy",
+    "panel.class.collective",
+    "panel.class.host",
+    "panel.class.idle",
+    "panel.class.unknown",
+]
+PanelKey = Literal[
+    PanelText, PanelColour, "panel.title", "panel.frame", "panel.cursor"
+]  # lists and help above the screen
 ChromeKey = Literal[BarKey, TabKey, PanelKey, "input"]
 """Styles of what surrounds a page; drawing functions know nothing of them."""
 
 AnyKey = StyleKey | ChromeKey
-AnySpan = tuple[str, AnyKey | Pair]
+PanelPair = tuple[Ink | Literal["panel"], Fill | Literal["panel"]]
+"""Ink and ground of a cell on a panel, which has the place of the page."""
+
+AnySpan = tuple[str, AnyKey | Pair | PanelPair]
 AnyLine = tuple[AnySpan, ...]
 
 KEYS: tuple[AnyKey, ...] = (*get_args(StyleKey), *get_args(ChromeKey))
@@ -41,7 +58,7 @@ _Shades = Mapping[str, tuple[_Shade, _Shade]]  # each colour by its name, on a d
 _SHADES: _Shades = {
     "page": (("#13161b", 233), ("#fbfaf7", 231)),
     "bar": (("#22272f", 235), ("#e9e6df", 254)),
-    "panel": (("#1c2027", 234), ("#f3f1ec", 255)),
+    "panel": (("#181c22", 234), ("#f8f7f3", 231)),
     "cursor": (("#363e4b", 237), ("#d6dfec", 189)),
     "text": (("#cdd2da", 252), ("#2b2f36", 236)),
     "dim": (("#8a919e", 246), ("#5d626b", 240)),
@@ -58,10 +75,12 @@ _SHADES: _Shades = {
     "collective": (("#cc79a7", 175), ("#a8457c", 125)),
     "host": (("#d55e00", 166), ("#b84f00", 130)),
     "idle": (("#7d8594", 244), ("#727272", 243)),
-    "unknown": (("#999999", 246), ("#5f5f5f", 240)),
+    "unknown": (("#999999", 247), ("#5f5f5f", 240)),
     "step": (("#39465a", 238), ("#c3cddd", 252)),
     "module": (("#566274", 241), ("#a3b0c4", 248)),
     "match": (("#ff5fff", 207), ("#c000c0", 127)),
+    "host.panel": (("#d9620a", 202), ("#b84f00", 130)),  # of a class as words on a panel, which is nearer to it
+    "idle.panel": (("#818998", 245), ("#707070", 243)),
 }
 
 _HIGH_CONTRAST: _Shades = {
@@ -100,6 +119,9 @@ _COLOUR_BLIND: _Shades = {
     "host": (("#d75f00", 166), ("#af0087", 126)),
     "idle": (("#808080", 244), ("#6c6c6c", 242)),
     "unknown": (("#e4e4e4", 254), ("#303030", 236)),
+    "vector.panel": (("#5fff87", 84), ("#005f00", 22)),
+    "host.panel": (("#ff5f00", 202), ("#af0087", 126)),
+    "idle.panel": (("#8a8a8a", 245), ("#6c6c6c", 242)),
 }
 """Chosen among the 240 fixed colours so that the two classes nearest to each other are far apart to everybody."""
 
@@ -147,6 +169,9 @@ _STYLES: dict[AnyKey, tuple[str, str, str, _Poor]] = {
     "panel.frame": ("rule", "panel", "", _DIM),
     "panel.key": ("accent", "panel", "bold", _KEY),
     "panel.warn": ("warn", "panel", "", _WARN),
+    "panel.good": ("good", "panel", "", ("green", "green", "")),
+    "panel.bad": ("bad", "panel", "bold", ("bold red", "bold red", "bold")),
+    "panel.busy": ("compute", "panel", "", ("cyan", "blue", "")),
     "panel.cursor": ("strong", "cursor", "bold", _REVERSE),
     "input": ("strong", "bar", "bold", _BOLD),
     "on.step": ("strong", "step", "", (_ON_DARK, _ON_LIGHT, "")),
@@ -190,9 +215,9 @@ class Palette:
     light: bool
     theme: Theme
     styles: Mapping[AnyKey, Style]
-    _pairs: dict[Pair, Style] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _pairs: dict[Pair | PanelPair, Style] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def style(self, key: AnyKey | Pair) -> Style:
+    def style(self, key: AnyKey | Pair | PanelPair) -> Style:
         """The style of a key, or of two fills that share a cell."""
         if isinstance(key, str):
             return self.styles[key]
@@ -200,16 +225,16 @@ class Palette:
             self._pairs[key] = self._pair(*key)
         return self._pairs[key]
 
-    def _pair(self, ink: str, ground: Fill) -> Style:
+    def _pair(self, ink: str, ground: Fill | Literal["panel"]) -> Style:
         """A fill's colour on another's, or words on a fill."""
         area = self.styles[_area_key(ground)]
         if self.color == "mono":
             return _mono_pair(self.styles, ink, ground)
         if ink.startswith("words"):
             return area
-        if ink == "page":
+        if ink in ("page", "panel"):
             # the page may be the terminal's own background, which has no number: paint the ground, and cut the sign out
-            over, under = (area.bgcolor, self.styles["text"].bgcolor) if ground != "page" else (None, None)
+            over, under = (area.bgcolor, self.styles[_area_key(ink)].bgcolor) if ground != ink else (None, None)  # type: ignore[arg-type]
             return Style(color=over, bgcolor=under, reverse=True) if over is not None else area
         color = self.styles[_area_key(ink)].bgcolor  # type: ignore[arg-type]
         return Style(color=color, bgcolor=area.bgcolor, underline=area.underline)
@@ -232,25 +257,33 @@ def palette(color: ColorMode, light: bool = False, theme: Theme = "auto") -> Pal
         styles[key] = Style(color=front, bgcolor=back, bold="bold" in attributes, underline="underline" in attributes)
 
     for key, style in _STYLES.items():
-        put(key, *style[:3], (*named[key], "") if key in named else style[3])
+        few = named.get(key.removeprefix("panel."))
+        put(key, *style[:3], style[3] if few is None else (*few, ""))
     for name in OP_CLASSES:
         on = [f"{'bright_white' if own in _DARK_16 else 'black'} on {own}" for own in named[name]]
         put(CLASS_STYLE[name], name, "page", "", (*named[name], ""))
+        put(f"panel.{CLASS_STYLE[name]}", _on_panel(name, theme), "panel", "", (*named[name], ""))
         put(ON_CLASS_STYLE[name], "ink", name, "", (on[0], on[1], "reverse"))
     return Palette(color, light, theme, styles)
 
 
-def _area_key(fill: Fill) -> StyleKey:
+def _on_panel(name: str, theme: Theme) -> str:
+    """The shade of a class for words on a panel, which may be one of its own in the theme that decides the class's."""
+    own = _OTHERS.get(theme, {})
+    return f"{name}.panel" if f"{name}.panel" in (own if name in own else _SHADES) else name
+
+
+def _area_key(fill: Fill | Literal["panel"]) -> AnyKey:
     """The style of words on a fill; its background is the fill's colour."""
-    return "text" if fill == "page" else f"on.{fill}"  # type: ignore[return-value]
+    return "text" if fill == "page" else "panel" if fill == "panel" else f"on.{fill}"  # type: ignore[return-value]
 
 
-def _mono_pair(styles: Mapping[AnyKey, Style], ink: str, ground: Fill) -> Style:
+def _mono_pair(styles: Mapping[AnyKey, Style], ink: str, ground: Fill | Literal["panel"]) -> Style:
     """Letters stand for colours; what is selected or found is painted, and so is the space beside a slice's edge."""
     if ink in ("selected", "match"):
         return styles["on.selected" if ink == "selected" else "on.match"]
     if ground in ("selected", "match", "view"):
         return styles[_area_key(ground)]
-    if ink == "page":
-        return styles["text" if ground == "page" else "cursor"]
+    if ink in ("page", "panel"):
+        return styles["text" if ground == ink else "cursor"]
     return styles["on.view" if ink == "words.odd" else "text"]

@@ -11,10 +11,11 @@ from typing import ClassVar
 
 from textual.geometry import Region, Size
 
+from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE
 from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
+from tpuprof.tui.draw.spans import Fill, Ink, Line
+from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan, PanelPair
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow, act_of, key_lines
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
 
@@ -23,16 +24,21 @@ HELP = KeyRow("?", "help")
 CLOSE = KeyRow("Esc", "close", "Close (`q` does too)")
 BACK = KeyRow("Esc", "back", "Back")
 
+_ON_COLOURS: tuple[AnyKey, ...] = ("badge", "on.step", "on.module", "on.selected", "on.match", "on.view")
 _ON_PANEL: dict[str, AnyKey] = {
     "dim": "panel.dim",
     "strong": "panel.strong",
     "title": "panel.title",
     "rule": "panel.frame",
     "warn": "panel.warn",
-    "bad": "panel.warn",
+    "good": "panel.good",
+    "bad": "panel.bad",
+    "busy": "panel.busy",
     "key": "panel.key",
     "cursor": "panel.cursor",
     "mark": "panel.key",
+    **{key: key for key in (*ON_CLASS_STYLE.values(), *_ON_COLOURS)},
+    **{key: f"panel.{key}" for key in CLASS_STYLE.values()},  # type: ignore[misc]
 }
 
 
@@ -43,7 +49,13 @@ def centred_top(cursor: int, total: int, room: int) -> int:
 
 def on_panel(line: Line) -> AnyLine:
     """A line of a page, in the styles of a panel."""
-    return tuple((text, _ON_PANEL.get(key, "panel") if isinstance(key, str) else "panel") for text, key in line)
+    return tuple(
+        (text, _ON_PANEL.get(key, "panel") if isinstance(key, str) else _pair_on_panel(*key)) for text, key in line
+    )
+
+
+def _pair_on_panel(ink: Ink, ground: Fill) -> PanelPair:
+    return "panel" if ink == "page" else ink, "panel" if ground == "page" else ground
 
 
 def meanings(*rows: tuple[str, str], cells: int = 13) -> Lines:

@@ -12,9 +12,11 @@ from rich.style import Style
 
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE
+from tpuprof.tui.draw.spans import Key
 from tpuprof.tui.terminal.custom import THEMES, Theme
 from tpuprof.tui.terminal.detect import ColorMode
 from tpuprof.tui.terminal.theme import KEYS, palette
+from tpuprof.tui.widgets.popup import on_panel
 
 Floats = NDArray[np.float64]
 
@@ -109,3 +111,27 @@ def test_few_colours_are_the_terminals_own(theme: Theme, color: ColorMode, light
 def test_dark_and_light_are_no_colours_of_their_own() -> None:
     usual = [palette("truecolor", theme=theme).styles == palette("truecolor").styles for theme in THEMES]
     assert usual == [True] * 3 + [False] * 2
+
+
+@pytest.mark.parametrize(("theme", "color", "light"), list(product(LEAST, ("truecolor", "256", "16"), (False, True))))
+def test_a_popup_has_the_colours_of_its_page(theme: Theme, color: ColorMode, light: bool) -> None:
+    of = palette(color, light, theme)
+    kept: list[Key] = [*CLASS_STYLE.values(), *ON_CLASS_STYLE.values(), "good", "bad", "busy", "badge"]
+    kept += [(OP_CLASSES[0], OP_CLASSES[1]), ("words", OP_CLASSES[0])]
+    for key in kept:
+        ((text, shown),) = on_panel((("x", key),))
+        page, popup = of.style(key), of.style(shown)
+        assert text == "x" and page.bold == popup.bold
+        if color == "16" or f"{key}".partition(".")[0] != "class":
+            assert page.color == popup.color
+        else:  # perhaps a shade of it
+            shown_as = lab(linear(popup, ground=False))
+            away = {
+                other: float(np.linalg.norm(lab(linear(of.style(other), ground=False)) - shown_as))
+                for other in CLASS_STYLE.values()
+            }
+            assert min(away, key=lambda other: away[other]) == key
+    for ink, ground in ((OP_CLASSES[0], "page"), ("page", OP_CLASSES[0])):
+        ((_, shown),) = on_panel((("x", (ink, ground)),))  # type: ignore[arg-type]
+        style, plain = of.style(shown), of.style("panel")
+        assert plain.bgcolor in (style.bgcolor, style.color) and of.style((ink, ground)) != of.style("text")  # type: ignore[arg-type]
