@@ -46,6 +46,15 @@ def device_of(summaries: Sequence[OpSummary]) -> DeviceInfo | None:
     return merge_devices([summary.device for summary in summaries if summary.device is not None])[0]
 
 
+Damage = Literal["cut off", "damaged"]
+
+
+def damage_of(summary: OpSummary) -> Damage | None:
+    """What is wrong with a host's file, where a part of it could not be read."""
+    codes = {problem.code for problem in summary.problems}
+    return "cut off" if "truncated" in codes else "damaged" if "damaged" in codes else None
+
+
 def complaints(summary: OpSummary) -> list[str]:
     """Sentences on what is wrong with a host's file, and on what its profiler reported."""
     sentences = [problem.sentence for problem in summary.problems]

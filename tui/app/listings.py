@@ -23,7 +23,7 @@ from tpuprof.tui.widgets.chrome import APP_NAME, KeyRow, key_lines, pad
 if TYPE_CHECKING:
     from tpuprof.parsers.base.errors import Problem
     from tpuprof.parsers.files.logdir import Logdir, Run
-    from tpuprof.parsers.pages.overview.model import Overview
+    from tpuprof.parsers.pages.overview.model import Environment, Overview
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,17 @@ def heading(
         facts.append(_host_words(run, host, page))
     if page is not None and page.environment.device_type:
         facts.append(page.environment.device_type)
-    badge = "SIMULATED TIMES" if page is not None and page.environment.simulated else ""
-    return Heading(run.name, tuple(facts), badge)
+    return Heading(run.name, tuple(facts), "" if page is None else _warning(page.environment))
+
+
+def _warning(environment: Environment) -> str:
+    """What the reader of any tab must know: the times are not measured, or a part of the profile is missing."""
+    words = ["SIMULATED TIMES"] if environment.simulated else []
+    for damage in dict.fromkeys(environment.damage):
+        hosts = environment.damage.count(damage)
+        which = "FILE" if environment.host_count == 1 else counted(hosts, "FILE", "FILES")
+        words.append(f"{which} {damage.upper()}")
+    return ", ".join(words)
 
 
 def _core_words(core: str, page: Overview | None) -> str:

@@ -18,7 +18,7 @@ from tpuprof.parsers.base.text import counted, examples, natural_key
 from tpuprof.parsers.base.words import percent_of, share, time
 from tpuprof.parsers.files.folder_search import host_name
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.pages.common import NO_DEVICE, complaints, warnings_of, why_no_ops
+from tpuprof.parsers.pages.common import NO_DEVICE, complaints, damage_of, warnings_of, why_no_ops
 from tpuprof.parsers.pages.hosts.cores import LEAST_COST, WAIT, core_rows, judged_cores, part_percent, parts_of
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, LeftOut, SharedSteps, StepPartName, Verdict
 from tpuprof.parsers.pages.steps import common_steps, step_time
@@ -107,9 +107,9 @@ def _shortcomings(summaries: Sequence[HostSummary]) -> list[str]:
     usual = max(set(having), key=lambda cores: (having.count(cores) if cores else 0, cores))
     reasons: list[str] = []
     for summary, cores in zip(summaries, having, strict=True):
-        why, codes = "", {problem.code for problem in summary.problems}
-        if codes & {"truncated", "damaged"}:
-            why = "its file is cut off" if "truncated" in codes else "its file is damaged"
+        why, damage = "", damage_of(summary)
+        if damage is not None:
+            why = f"its file is {damage}"
         elif 0 < cores < usual:
             of = f"of its {summary.core_count:,} cores" if cores < summary.core_count else f"core{'s' * (cores > 1)}"
             why = f"only {cores:,} {of} {'has' if cores == 1 else 'have'} steps, and {usual:,} of other hosts"

@@ -18,7 +18,7 @@ from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
 from tpuprof.parsers.ops.host.ops import merge_host_ops
 from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.table import OpTable, framework_groups, merge_tables, most_frequent
-from tpuprof.parsers.pages.common import NO_DEVICE, warnings_of
+from tpuprof.parsers.pages.common import NO_DEVICE, damage_of, warnings_of
 from tpuprof.parsers.pages.findings.finding import KINDS
 from tpuprof.parsers.pages.findings.on_cpu import KINDS_ON_CPU
 from tpuprof.parsers.pages.inference import InferencePage, inference
@@ -106,6 +106,7 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
             profile_duration_ps=max(durations) if durations else None,
             simulated=any(summary.simulated for summary in summaries),
             profile_start_ns=first_start(summaries, unknown),
+            damage=tuple(damage for damage in map(damage_of, summaries) if damage is not None),
         ),
         performance=_performance(summaries, generic, table, steps, unknown, why_no_steps),
         shares=shares_of(table, summaries),

@@ -16,6 +16,7 @@ from tpuprof.parsers.steps.model import GenericBreakdown, SparseCoreTime, StepTi
 from tpuprof.parsers.steps.xprof_view import XprofBreakdown
 
 if TYPE_CHECKING:  # for types only: an overview starts sooner without them
+    from tpuprof.parsers.pages.common import Damage
     from tpuprof.parsers.pages.findings.finding import Finding
     from tpuprof.parsers.pages.inference import InferencePage
     from tpuprof.parsers.pages.overview.ledger import StepAccount
@@ -34,6 +35,7 @@ class Environment:
         profile_duration_ps: profile stop minus start as the profiler recorded it, else the hull of all device events.
         simulated: the profile says of itself that its times were composed, not measured.
         profile_start_ns: when the first host's profiler began, in nanoseconds since 1970; `None` where none says so.
+        damage: what is wrong with the file of each host of which a part could not be read.
     """
 
     host_count: int
@@ -44,6 +46,7 @@ class Environment:
     profile_duration_ps: int | None
     simulated: bool
     profile_start_ns: int | None = None
+    damage: tuple[Damage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
 from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.table import OpTable, merge_tables
-from tpuprof.parsers.pages.common import NO_DEVICE, device_of, warnings_of, why_no_ops
+from tpuprof.parsers.pages.common import NO_DEVICE, damage_of, device_of, warnings_of, why_no_ops
 from tpuprof.parsers.pages.findings.budget import Budget, budget
 from tpuprof.parsers.pages.findings.capture import why_no_device
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding
@@ -189,6 +189,7 @@ def _environment(summaries: Sequence[HostSummary], table: OpTable, unknown: dict
         profile_duration_ps=max(durations) if durations else None,
         simulated=any(summary.simulated for summary in summaries),
         profile_start_ns=first_start(summaries, unknown),
+        damage=tuple(damage for damage in map(damage_of, summaries) if damage is not None),
     )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.support.made.runs import RUNS
 from tests.tui.report.test_reports import PAGES
 from tpuprof.parsers.files.logdir import Logdir
 from tpuprof.parsers.hosts.progress import HostAtWork, Progress
+from tpuprof.parsers.pages.common import Damage
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.app.listings import changed_run_sentence, heading
 from tpuprof.tui.draw.pen import Pen
@@ -46,3 +49,21 @@ def test_what_a_changed_run_is_said_to_have() -> None:
     run = RUNS[0]
     assert changed_run_sentence(run, 1) == f"{run.name} has {len(run.hosts)} hosts now: r reads it again"
     assert changed_run_sentence(run, len(run.hosts)) == f"{run.name} has changed: r reads it again"
+
+
+@pytest.mark.parametrize(
+    ("hosts", "damage", "simulated", "badge"),
+    [
+        (1, (), False, ""),
+        (1, ("cut off",), False, "FILE CUT OFF"),
+        (1, ("damaged",), True, "SIMULATED TIMES, FILE DAMAGED"),
+        (4, ("cut off", "damaged", "cut off"), False, "2 FILES CUT OFF, 1 FILE DAMAGED"),
+    ],
+)
+def test_the_badge_of_a_profile_that_lacks_something(
+    hosts: int, damage: tuple[Damage, ...], simulated: bool, badge: str
+) -> None:
+    page = PAGES["training"]()
+    assert isinstance(page, Overview)
+    environment = replace(page.environment, host_count=hosts, damage=damage, simulated=simulated)
+    assert heading("~", None, RUNS[0], None, replace(page, environment=environment)).badge == badge
