@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.source_lines import SourceExcerpt
 from tpuprof.parsers.ops.roofline import AT_THE_PEAK, Rates, above_peak
@@ -20,9 +21,10 @@ from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, intensi
 from tpuprof.tui.draw.layout import cut_middle, label_span
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
-from tpuprof.tui.pages.ops.fields.common import bandwidth_style, flops_style, short_program
+from tpuprof.tui.pages.ops.fields.common import roof_style, short_program
 from tpuprof.tui.pages.ops.fields.common import used as used_words
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
+from tpuprof.tui.pages.ops.tree import class_of
 from tpuprof.tui.report.fields import row_words
 from tpuprof.tui.report.units import GFLOPS
 
@@ -80,7 +82,7 @@ def op_card(
     card.entry("time", f"{time}, {share(fraction)} of all" if math.isfinite(fraction) else time)
     if total != own:
         card.entry("", f"{duration(total)} with the ops inside it")
-    _resources(card, page.rates, row, page.peaks)
+    _resources(card, page.rates, row, page.peaks, kind)
     _verdict(card, page, row)
     _units(card, uses)
     if any(note.shape.memory_space == HOST_MEMORY for note in details.shapes):
@@ -116,7 +118,7 @@ def group_card(page: OpProfilePage, tree: OpTree, node: int, pen: Pen) -> list[L
         summed = f"summed over {counted(page.ops.core_count, place)}, gaps between steps included"
         card.entry("idle", f"no op ran on {'any' if place == 'host thread' else 'a'} {place}; {summed}")
         return card.lines
-    _resources(card, tree.rates, node, page.ops.peaks)
+    _resources(card, tree.rates, node, page.ops.peaks, class_of(page, tree, node))
     if float(np.nan_to_num(tree.rates.efficiency[node])) > 1:
         _above(card, most_above(page.ops, tree.ops_under(node)))
     wasted = share(float(tree.wasted_fraction[node]))
@@ -173,7 +175,7 @@ def framework_card(page: FrameworkOpsPage, ops: OpsPage, row: int, pen: Pen, op_
         card.entry("type", f"of {count(op_count)} framework ops, added up; Enter shows them")
     if page.is_host[row]:
         return card.lines
-    _resources(card, page.rates, row, ops.peaks)
+    _resources(card, page.rates, row, ops.peaks, page.op_class[row])
     if op_count == 1:
         _above(card, above_peak_of_ops(page, ops, np.array([row]))[0])
     main = int(page.main_op[row])
@@ -222,11 +224,11 @@ def _units(card: Card, uses: Sequence[KernelRow]) -> None:
 # --- parts ---------------------------------------------------------------------------------------------------------
 
 
-def _resources(card: Card, rates: Rates, row: int, peaks: Peaks) -> None:
+def _resources(card: Card, rates: Rates, row: int, peaks: Peaks, kind: OpClass | None) -> None:
     """FLOP/s, HBM and on-chip bandwidth against their peaks, a bar each."""
     flops, top = (GFLOPS.words(rate, False) for rate in (float(rates.flops_per_second[row]), peaks.flops_per_second))
     used = float(rates.flops_utilization[row])
-    card.lines.append(_meter(card, "FLOP/s", f"{flops:>6} of {top}", used, flops_style(used)))
+    card.lines.append(_meter(card, "FLOP/s", f"{flops:>6} of {top}", used, roof_style(rates, row, "compute", kind)))
     memories = (("HBM", peaks.hbm), ("chip rd", peaks.on_chip_read), ("chip wr", peaks.on_chip_write))
     for index, (label, peak) in enumerate(memories):  # as the first columns of `TRAFFIC`
         moved, used = float(rates.bandwidth[row, index]), float(rates.bandwidth_utilization[row, index])
@@ -234,7 +236,8 @@ def _resources(card: Card, rates: Rates, row: int, peaks: Peaks) -> None:
             rate = byte_rate(moved)
             unit = "B/s" if rate[-1:].isalpha() and rate != UNKNOWN else ""
             words = f"{rate:>6}{unit} of {byte_rate(peak)}"
-            card.lines.append(_meter(card, label, words, used, bandwidth_style(used)))
+            key = roof_style(rates, row, "HBM", kind) if index == 0 else "text"
+            card.lines.append(_meter(card, label, words, used, key))
 
 
 def _meter(card: Card, label: str, words: str, used: float, key: StyleKey) -> Line:

@@ -6,15 +6,16 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import Instruction
-from tpuprof.parsers.pages.ops.op_profile import OpProfilePage, OpTree, SortBy
+from tpuprof.parsers.pages.ops.op_profile import NodeKind, OpProfilePage, OpTree, SortBy
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
 from tpuprof.tui.draw.format import count, duration, share
 from tpuprof.tui.draw.layout import cut, cut_begin, cut_middle
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Line, Span, StyleKey, line_width
-from tpuprof.tui.pages.ops.fields.common import bandwidth_style, flops_style, short_program, used
+from tpuprof.tui.pages.ops.fields.common import roof_style, short_program, used
 
 BAR_WIDTH = 8
 WIDE = 86  # cells from which on the tree shows average time and occurrences
@@ -182,7 +183,8 @@ def _row_line(page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, c
     ending: list[Span] = [(f"  {op:<{cells}}", beside)] if op else []  # without one the name may be longer
     fraction = float(tree.time_fraction[node])
     filled, _ = small_bar(fraction if math.isfinite(fraction) else 0.0, BAR_WIDTH, pen.glyphs)
-    letter, bar_style = _sign(page, tree, node)
+    kind = class_of(page, tree, node)
+    letter, bar_style = _sign(kind, tree.kind[node])
     spans: list[Span] = [mark, (letter, bar_style), (" ", "text"), (f"{share(fraction):>{_SHARE}} ", under)]
     spans += [(f"{filled:<{BAR_WIDTH + 1}}", bar_style)] if columns.has_bar else []
     spans.append((f"{share(float(tree.wasted_fraction[node])):>{_SHARE + 1}} ", under))
@@ -190,8 +192,10 @@ def _row_line(page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, c
     if tree.kind[node] == "idle":
         spans.append((" " * (2 * _SHARE + 2), under))
     else:
-        spans.append((f"{used(flops):>{_SHARE}} ", "cursor" if selected else flops_style(flops)))
-        spans.append((f"{used(hbm):>{_SHARE}} ", "cursor" if selected else bandwidth_style(hbm)))
+        spans.append(
+            (f"{used(flops):>{_SHARE}} ", "cursor" if selected else roof_style(tree.rates, node, "compute", kind))
+        )
+        spans.append((f"{used(hbm):>{_SHARE}} ", "cursor" if selected else roof_style(tree.rates, node, "HBM", kind)))
     if columns.has_counts:
         number = int(tree.occurrences[node]) if tree.kind[node] in ("op", "duplicates") else None
         average = duration(int(tree.time_ps[node]) / number, pen.glyphs.is_ascii) if number else ""
@@ -202,18 +206,22 @@ def _row_line(page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, c
     return pen.fit([*spans, (f"{shorten(name, room, pen.glyphs):<{room}}", key), *ending])
 
 
-def _sign(page: OpProfilePage, tree: OpTree, node: int) -> tuple[str, StyleKey]:
-    """The letter and the colour of a node: its op's class, else that of its longest op."""
-    if tree.kind[node] == "idle":
-        return CLASS_LETTER["idle"], "class.idle"
+def class_of(page: OpProfilePage, tree: OpTree, node: int) -> OpClass | None:
+    """The class of a node's longest op; None where no op is known."""
     index = node
     while int(tree.row[index]) < 0 and tree.child_count(index):
         index = int(tree.order[tree.begin[index]])
     row = int(tree.row[index])
     if row < 0:
-        return CLASS_LETTER["idle"] if tree.kind[index] == "idle" else " ", "class.idle"
-    kind = page.ops.op_class[row]
-    return CLASS_LETTER[kind] if tree.kind[node] in ("op", "duplicates", "category", "line") else " ", CLASS_STYLE[kind]
+        return "idle" if tree.kind[index] == "idle" else None
+    return page.ops.op_class[row]
+
+
+def _sign(kind: OpClass | None, of: NodeKind) -> tuple[str, StyleKey]:
+    """The letter and the colour of a node by its class."""
+    if kind is None or kind == "idle":
+        return " " if kind is None else CLASS_LETTER["idle"], "class.idle"
+    return CLASS_LETTER[kind] if of in ("op", "duplicates", "category", "line") else " ", CLASS_STYLE[kind]
 
 
 def tree_lines(

@@ -57,7 +57,7 @@ NO_CATEGORY = "the profile has no HLO category for these ops"
 _MOVED = "bandwidth_gigabytes_per_second"
 _ABOVE_1 = "above 1 where work and time do not belong together (above_peak_why says why)"
 ABOVE_NOTE = ">100%! is more than the device can do: the card says why."
-_HELD_UP = f"Red from 67% on: memory holds it up. {ABOVE_NOTE}"
+_COLOURS = f"Coloured where it bounds the op: green from 67% on, red below 33%. {ABOVE_NOTE}"
 
 HBM = TRAFFIC.index("hbm")
 BAR_WIDTH = 6
@@ -71,18 +71,19 @@ def used(utilization: float, _: bool = False) -> str:
     return ">100%!" if utilization > AT_THE_PEAK else share(utilization)
 
 
-def flops_style(utilization: float) -> StyleKey:
-    """Green from half of the peak on, red below a fifth: XProf's meaning (a busy matrix unit is good)."""
-    if not math.isfinite(utilization) or utilization > AT_THE_PEAK:
-        return "dim"
-    return "good" if utilization >= 0.5 else "bad" if utilization < 0.2 else "warn"
+def roof_style(rates: Rates, row: int, bound: str, kind: OpClass | None) -> StyleKey:
+    """The colour of an op's use of one resource: by how near the op is to its roof where that resource bounds it.
 
-
-def bandwidth_style(utilization: float) -> StyleKey:
-    """Red from two thirds of the peak on, green below a third: XProf's meaning (busy memory holds an op up)."""
-    if not math.isfinite(utilization) or utilization > AT_THE_PEAK:
+    Green from two thirds of the roof on, red below a third. What does not bind the op says nothing about what there is
+    to do, so it has no colour: a copy that uses no FLOPS is as it should be, and so is a collective that hardly uses
+    HBM. (XProf colours each resource by itself.)
+    """
+    used = float(rates.efficiency[row])
+    if not math.isfinite(used) or used > AT_THE_PEAK:
         return "dim"
-    return "bad" if utilization >= 2 / 3 else "good" if utilization < 1 / 3 else "warn"
+    if int(rates.bound_by[row]) != BOUNDS.index(bound) or kind in ("collective", "host"):
+        return "text"
+    return "good" if used >= 2 / 3 else "bad" if used < 1 / 3 else "warn"
 
 
 def short_program(name: str, glyphs: Glyphs) -> str:
@@ -140,10 +141,8 @@ _LOOKS: dict[str, ColumnSpec[Any]] = {
     "self_time_percent": ColumnSpec("self", "time", 6, fixed=True),
     "cumulative_percent": ColumnSpec("cumulative", "cumul.", 6),
     "gflops_per_second": ColumnSpec("flops_rate", "FLOP/s", 7),
-    "flops_utilization": ColumnSpec(
-        "flops", "FLOPS", 6, flops_style, used, note=f"Green from 50%, red below 20%. {ABOVE_NOTE}"
-    ),
-    "hbm_bandwidth_utilization": ColumnSpec("hbm", "HBM", 6, bandwidth_style, used, note=_HELD_UP),
+    "flops_utilization": ColumnSpec("flops", "FLOPS", 6, words=used, note=_COLOURS),
+    "hbm_bandwidth_utilization": ColumnSpec("hbm", "HBM", 6, words=used, note=_COLOURS),
     "operational_intensity": ColumnSpec("intensity", "FLOP/B", 7),
     "roofline_efficiency": ColumnSpec("roof", "of roof", 7, words=used, note=ABOVE_NOTE),
     "model_gflops_per_second": ColumnSpec("model_rate", "model/s", 7),
@@ -283,14 +282,34 @@ def _bound_cells(rates: Callable[[Any], Rates]) -> Callable[[Any, Glyphs], Cells
     return cells
 
 
-def rate_fields(where: str) -> tuple[Field[Any], ...]:
-    """Rates at a dotted name: how fast work is done, against the device's peaks (see `parsers.ops.roofline`)."""
+KindOf = Callable[[Any, int], OpClass | None]
+
+
+def _use_cells(rates: Callable[[Any], Rates], bound: str, kind: KindOf) -> Callable[[Any, Glyphs], Cells]:
+    def cells(source: object, _: Glyphs) -> Cells:
+        of = rates(source)
+        use = of.flops_utilization if bound == "compute" else of.bandwidth_utilization[:, HBM]
+        return each(lambda row: (used(float(use[row])), roof_style(of, row, bound, kind(source, row))))
+
+    return cells
+
+
+def rate_fields(where: str, kind: KindOf = lambda *_: None) -> tuple[Field[Any], ...]:
+    """Rates at a dotted name: how fast work is done, against the device's peaks (see `parsers.ops.roofline`).
+
+    Args:
+        kind: the class of the ops of a row, where it is known.
+    """
     rates: Callable[[Any], Rates] = attrgetter(where)
     no_flop_rate, no_byte_rate = f"{NO_FLOPS}, or they took no time", f"{NO_BYTES}, or they took no time"
 
     def bound_names(source: object, rows: Rows) -> list[str | None]:
         bounds: list[int] = rates(source).bound_by[rows].tolist()
         return [None if bound == UNKNOWN_BOUND else BOUNDS[bound] for bound in bounds]
+
+    def use(key: str, bound: str, name: str, null: str, heading: str, index: int | None = None) -> Field[Any]:
+        field = rate(key, SHARE, name, null, heading, index)
+        return replace(field, screen=replace(_LOOKS[key], cells=_use_cells(rates, bound, kind)))
 
     def rate(key: str, unit: Unit, name: str, null: str, heading: str = "", index: int | None = None) -> Field[Any]:
         return _field(key, unit, column(f"{where}.{name}", index), null, heading)
@@ -305,8 +324,8 @@ def rate_fields(where: str) -> tuple[Field[Any], ...]:
     no_bytes_moved = {name: f"{NO_BREAKDOWN}, or they took no time" for name in MEMORIES} | {"hbm": no_byte_rate}
     return (
         rate("gflops_per_second", GFLOPS, "flops_per_second", no_flop_rate, "FLOP/s"),
-        rate("flops_utilization", SHARE, "flops_utilization", f"{NO_FLOPS}, or the peak is unknown", "FLOPS"),
-        rate("hbm_bandwidth_utilization", SHARE, "bandwidth_utilization", NO_BANDWIDTH, "HBM", HBM),
+        use("flops_utilization", "compute", "flops_utilization", f"{NO_FLOPS}, or the peak is unknown", "FLOPS"),
+        use("hbm_bandwidth_utilization", "HBM", "bandwidth_utilization", NO_BANDWIDTH, "HBM", HBM),
         rate("operational_intensity", INTENSITY, "operational_intensity", NO_INTENSITY, "FLOP/B"),
         rate("hbm_intensity", INTENSITY, "hbm_intensity", "no FLOPs are counted for these ops, or no HBM bytes"),
         bound_by,

@@ -73,7 +73,7 @@ _SIDE = _field("side", TEXT, _sides, _WHERE, sort=attrgetter("page.is_host"))
 _OWN: tuple[Field[FrameworkOps], ...] = (
     _field("type", TEXT, "page.type", _TYPE_MEANING, _NO_TYPE, "type", filter=("category",)),
     _SIDE,
-    *rate_fields("page.rates"),
+    *rate_fields("page.rates", lambda source, row: source.page.op_class[row]),
     _field("above_peak_why", TEXT, _above, _WHY, "no utilization of these ops is above 1"),
     _field("main_op", TEXT, _main_ops, "the longest HLO op that stems from it", _NO_HLO_OP, "longest HLO op"),
     _field("main_op_program", TEXT, _main_programs, "the HLO module of that op", _NO_MODULE),

@@ -123,7 +123,7 @@ HLO_FIELDS: tuple[Field[OpsPage], ...] = (
     _work("model_flops", "FLOPs that the model asks for, over all occurrences", common.NO_FLOPS),
     _work("bytes_accessed", "bytes read and written in all memories, over all occurrences", common.NO_BYTES),
     _work("hbm_bytes", "bytes read from and written to HBM, over all occurrences", common.NO_HBM_BYTES),
-    *common.rate_fields("rates"),
+    *common.rate_fields("rates", lambda page, row: page.op_class[row]),
     _field("above_peak_why", TEXT, _above_peak, _WHY, "no utilization of these ops is above 1"),
     _field("remat", FLAG, of_each_row("table.is_rematerialized"), _REMAT, filter=("remat",)),
     _field("outside_compilation", FLAG, of_each_row("table.is_outside_compilation"), _OUTSIDE),

@@ -94,7 +94,7 @@ _FIELDS: tuple[Field[SourcesPage], ...] = (
     common.work_field("flops", "flops", "FLOPs over all occurrences", common.NO_FLOPS),
     common.work_field("bytes_accessed", "bytes_accessed", "bytes read and written in all memories", common.NO_BYTES),
     common.work_field("hbm_bytes", "hbm", "bytes read from and written to HBM", common.NO_HBM_BYTES),
-    *(replace(quantity, filter=()) for quantity in common.rate_fields("rates")),
+    *(replace(quantity, filter=()) for quantity in common.rate_fields("rates", _kind)),
     _field("longest_op", TEXT, _longest, "its op with most self time", heading="longest op"),
     _field("called_from", TEXT, "caller", _CALLED, _NOT_CALLED),
     _field("stack", TEXT, _LONGEST_STACK, "the calls that led to most of its time, outermost first", _NO_STACK),
