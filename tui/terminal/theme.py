@@ -262,7 +262,7 @@ def palette(color: ColorMode, light: bool = False, theme: Theme = "auto") -> Pal
     for name in OP_CLASSES:
         on = [f"{'bright_white' if own in _DARK_16 else 'black'} on {own}" for own in named[name]]
         put(CLASS_STYLE[name], name, "page", "", (*named[name], ""))
-        put(f"panel.{CLASS_STYLE[name]}", _on_panel(name, theme), "panel", "", (*named[name], ""))
+        put(f"panel.{CLASS_STYLE[name]}", _on_panel(name, theme), "panel", "", (*named[name], ""))  # type: ignore[arg-type]
         put(ON_CLASS_STYLE[name], "ink", name, "", (on[0], on[1], "reverse"))
     return Palette(color, light, theme, styles)
 

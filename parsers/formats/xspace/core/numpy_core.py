@@ -448,8 +448,10 @@ def cell_sums(
     of_cell, place = kind[row], step * ops + row
     check_keys(of_cell, kinds)
     by_kind = sum_by_key(step * kinds + of_cell, cells.self_ps, steps * kinds).reshape(steps, kinds)
-    weighted = np.bincount(step, cells.self_ps * weight[row], steps)
-    counts = np.bincount(place, cells.count, steps * ops).reshape(steps, ops) if by_op else None
+    weighted: Floats = np.bincount(step, cells.self_ps * weight[row], steps).astype(np.float64)
+    counts: Floats | None = None
+    if by_op:
+        counts = np.bincount(place, cells.count, steps * ops).reshape(steps, ops).astype(np.float64)
     return types.CellSums(by_kind, weighted, sum_by_key(step, cells.count, steps), counts)
 
 

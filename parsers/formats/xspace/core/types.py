@@ -196,7 +196,8 @@ class Runs(NamedTuple):
     apart: Bools
 
 
-class StepCells(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class StepCells:
     """Sums by step and op; a step and op may have several entries, which add up.
 
     Attributes:
