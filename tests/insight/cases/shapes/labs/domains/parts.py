@@ -131,9 +131,8 @@ class Rotations:
         with code.at(self.scope, self.source):
             if not self.bad:
                 for _ in range(self.products):
-                    product(
-                        code, *(code.param("bf16", self.side, self.side) for _ in range(2)), "multiply_subtract_fusion"
-                    )
+                    left, right = (code.param("bf16", self.side, self.side) for _ in range(2))
+                    product(code, left, right, "multiply_subtract_fusion")
                 return x
             matrix = code.param("f32", 8, self.side)
             with (
