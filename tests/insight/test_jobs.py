@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.insight.cases.all import CASES, HALF_OF, SHOWN
-from tests.insight.cases.case import CODEBASES, JOBS, LABS
+from tests.insight.cases.case import CODEBASES, DOMAINS, JOBS, LABS
 from tests.insight.cases.shapes.codebases.parts import (
     Frozen,
     LazyGraph,
@@ -19,8 +19,29 @@ from tests.insight.cases.shapes.codebases.parts import (
     Selected,
     Streamed,
 )
+from tests.insight.cases.shapes.labs.domains.parts import (
+    BetweenSpaceAndTime,
+    Edges,
+    OnAxis,
+    OneByOne,
+    Rotations,
+    Rounded,
+    ShiftedByOne,
+    axis_groups,
+)
 from tests.insight.cases.shapes.labs.parts import Associative, Fourier, Halo
-from tests.insight.simulator.code import DCN_BYTES, DCN_LATENCY_PS, PCIE_BYTES, V4, V5E, V5P, V6E, V7X
+from tests.insight.simulator.code import (
+    DCN_BYTES,
+    DCN_LATENCY_PS,
+    LINK_LATENCY_PS,
+    PCIE_BYTES,
+    US,
+    V4,
+    V5E,
+    V5P,
+    V6E,
+    V7X,
+)
 from tests.insight.simulator.parts import Part
 from tests.insight.simulator.play import MS, Chips, Launch, Loop, Played
 from tests.insight.simulator.scene import Scene, compiled, play
@@ -31,6 +52,7 @@ from tests.insight.simulator.tensors import Kept, RandomBits, RunningSum, Sort, 
 CASES_OF_JOBS = [case for case in CASES if case.later == JOBS]
 CASES_OF_CODEBASES = [case for case in CASES if case.later == CODEBASES]
 CASES_OF_LABS = [case for case in CASES if case.later == LABS]
+CASES_OF_DOMAINS = [case for case in CASES if case.later == DOMAINS]
 MULTIPLIES = Gemms(((0, 0, 0),) * 2, "dot_general")
 QUIET = Chips(jitter=0)
 
@@ -79,8 +101,19 @@ def test_labs_are_many_of_all_chips_and_held_back_until_they_are_shown() -> None
     assert {case.scene.device for case in CASES_OF_LABS} == {V4, V5E, V5P, V6E, V7X}
 
 
-def test_problems_of_labs_are_worth_4_to_60_percent_of_a_step() -> None:
-    worths = {f"{case.name} {each.kind}": each.truth.fraction for case in CASES_OF_LABS for each in case.planted}
+def test_domains_are_many_of_all_chips_and_held_back_until_they_are_shown() -> None:
+    counts = Counter(len(case.planted) for case in CASES_OF_DOMAINS)
+    assert counts[1] >= 38
+    assert counts[2] >= 12
+    assert counts[0] >= 16
+    assert {HALF_OF[case.name] for case in CASES_OF_DOMAINS if case.name not in SHOWN} == {"held"}
+    assert {case.scene.device for case in CASES_OF_DOMAINS} == {V4, V5E, V5P, V6E, V7X}
+    assert len({case.kind for case in CASES_OF_DOMAINS if not case.is_healthy}) >= 25
+
+
+def test_problems_of_labs_and_domains_are_worth_4_to_60_percent_of_a_step() -> None:
+    chosen = (*CASES_OF_LABS, *CASES_OF_DOMAINS)
+    worths = {f"{case.name} {each.kind}": each.truth.fraction for case in chosen for each in case.planted}
     assert not {name: worth for name, worth in worths.items() if not 0.04 <= worth <= 0.6}
 
 
@@ -238,3 +271,61 @@ def test_a_recurrence_by_levels_reads_what_the_level_before_wrote() -> None:
     for level in range(1, 3):
         assert {value.id for value in ops[2 * level - 2 : 2 * level]} == set(ops[2 * level + 1].operand_ids)
     assert ops[-1].operand_ids[0] == ops[-2].id
+
+
+def test_axes_of_a_mesh_are_its_rows_and_its_columns() -> None:
+    assert axis_groups(6, 3, along_rows=True) == ((0, 1, 2), (3, 4, 5))
+    assert axis_groups(6, 3, along_rows=False) == ((0, 3), (1, 4), (2, 5))
+
+
+def test_a_core_waits_only_for_those_of_its_axis() -> None:
+    slow = Chips(jitter=0, speed=((3, 1.5),))
+    for along_rows, others in ((True, [2]), (False, [1])):
+        played = _played(OnAxis("all-reduce", 64, 2, along_rows, bad=True), chips=slow)
+        ends = played.launches[0].end - played.launches[0].begin
+        waiting = [core for core in range(3) if ends[core] > 1.2 * ends.min()]
+        assert waiting == others
+
+
+def test_a_collective_of_an_axis_beside_enough_work_costs_nothing() -> None:
+    beside = OnAxis("all-gather", 2048, 2, parts=(MULTIPLIES,))
+    on_the_way = 2048 * 4096 * 2 / (2 * V5P.link_bytes) * 1e12
+    assert _costs(beside) - _costs(MULTIPLIES) <= 0.01 * on_the_way
+    assert _costs(replace(beside, bad=True)) - _costs(beside) == pytest.approx(on_the_way, rel=0.1)
+
+
+def test_each_core_gives_its_edges_to_four_neighbours() -> None:
+    launch = _played(Edges(64, 2, (MULTIPLIES,))).launches[0]
+    starts = [op for op in launch.ops.tolist() if "permute-start" in _name(launch, op)]
+    routes = [launch.program.ops[op].route for op in starts]
+    assert len(routes) == 4
+    for route in routes:
+        assert sorted(target for _, target in route) == [0, 1, 2, 3]
+    assert _costs(Edges(64, 2, (MULTIPLIES,))) == pytest.approx(_costs(MULTIPLIES), rel=0.01)
+
+
+def test_collectives_one_by_one_take_the_latency_of_each() -> None:
+    many = OneByOne(50, parts=(MULTIPLIES,))
+    each = 8 * 4096 * 4 * 2 * 3 / 4 / (2 * V5P.link_bytes) * 1e12 + 4 * LINK_LATENCY_PS
+    assert _costs(many) - _costs(replace(many, bad=False)) == pytest.approx(50 * each, rel=0.02)
+
+
+def test_rotations_are_a_loop_within_a_loop() -> None:
+    rotations = Rotations(sweeps=3, pairs=20, us=2)
+    launch = _played(rotations).launches[0]
+    assert len(_of(launch, "inverse_root")) == 1 + 3 + 3 * 20 * 3
+    assert 3 * 20 * 3 * 2 * US < _costs(rotations) < 1.1 * 3 * 20 * 3 * 2 * US
+
+
+@pytest.mark.parametrize(
+    ("part", "size"),
+    [
+        (Rounded(rows=8192, width=2048, count=1), 2 * 3 * 2 * 8192 * 2048),
+        (ShiftedByOne(rows=8192, width=2048, count=1), 2 * 2 * 2 * 8192 * 2048),
+        (BetweenSpaceAndTime(frames=8, patches=512, width=2048, count=1), 2 * 2 * 8 * 512 * 2048),
+    ],
+    ids=lambda given: type(given).__name__,
+)
+def test_passes_that_need_not_be_cost_what_they_move(part: Part, size: int) -> None:
+    moved = size / V5P.hbm_bytes * 1e12
+    assert moved < _costs(part) - _costs(replace(part, bad=False)) < 2 * moved  # type: ignore[type-var]

@@ -15,13 +15,23 @@ from tests.insight.simulator.scene import Scene, compiled, play
 Half = Literal["tuned", "held"]
 HALVES: tuple[Half, ...] = ("tuned", "held")
 Part = Literal[
-    "single", "shapes", "pairs", "jobs", "pairs of jobs", "codebases", "pairs of codebases", "labs", "pairs of labs"
+    "single",
+    "shapes",
+    "pairs",
+    "jobs",
+    "pairs of jobs",
+    "codebases",
+    "pairs of codebases",
+    "labs",
+    "pairs of labs",
+    "domains",
+    "pairs of domains",
 ]
 PARTS: tuple[Part, ...] = get_args(Part)
 """What is scored by itself: problems of well-known programs, those of other shapes, and two problems at once; then
-those of `shapes/jobs`, those of `shapes/codebases`, and those of `shapes/labs`, which came last."""
+those of `shapes/jobs`, of `shapes/codebases`, of `shapes/labs`, and of `shapes/labs/domains`, which came last."""
 
-JOBS, CODEBASES, LABS = "jobs", "codebases", "labs"
+JOBS, CODEBASES, LABS, DOMAINS = "jobs", "codebases", "labs", "domains"
 
 
 WORTHLESS = ("memory-full", "no-device", "uncounted")
@@ -72,6 +82,8 @@ class Case:
             return "pairs of codebases" if is_pair else "codebases"
         if self.later == LABS:
             return "pairs of labs" if is_pair else "labs"
+        if self.later == DOMAINS:
+            return "pairs of domains" if is_pair else "domains"
         return "pairs" if is_pair else "shapes" if self.shape else "single"
 
     @property

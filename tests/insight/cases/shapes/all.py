@@ -7,7 +7,8 @@ from tests.insight.cases.shapes.codebases import all as codebases
 from tests.insight.cases.shapes.dialects import all as dialects
 from tests.insight.cases.shapes.jobs import all as jobs
 from tests.insight.cases.shapes.labs import all as labs
+from tests.insight.cases.shapes.labs.domains import all as domains
 
 OLDER = (*trains.SHAPES, *others.SHAPES, *rhythms.SHAPES, *fleets.SHAPES, *dialects.SHAPES)
-SHAPES = (*OLDER, *jobs.JOBS, *codebases.CODEBASES, *labs.LABS)
+SHAPES = (*OLDER, *jobs.JOBS, *codebases.CODEBASES, *labs.LABS, *domains.DOMAINS)
 CASES = tuple(case for shape in SHAPES for case in shape.cases())
