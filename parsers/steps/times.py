@@ -124,7 +124,7 @@ def core_step_times(
     parts = np.array([_PARTS.get(category or "", COMPUTE) for category in table.category], np.int64)
     classes = np.array([OP_CLASSES.index(name) for name in table.classes()], np.int64)
     owners = op_owners(table, peaks or Peaks(), modules)
-    collectives, column = _collectives(table, classes == OP_CLASSES.index("collective"))
+    collectives, column = _collectives(table, owners.are("collective_transfer"))
     kind = numbered(parts, classes, owners.owner, column)
     by_kind = np.ascontiguousarray(cells.by_kind(kind, int(kind.max(initial=0)) + 1, len(steps)).T)
     class_ps = _together(by_kind, kind, classes, len(OP_CLASSES))

@@ -74,6 +74,6 @@ def titled(name: str) -> str:
 
 
 def main_activity(gaps: IdleTime) -> Activity | None:
-    """What the host did in most of the gaps' time; None where its events do not say."""
-    first = next(iter(working(gaps)), None)
+    """What the host did in most of the gaps' time; None where its events do not say, as a step's annotation does not."""
+    first = next((each for each in working(gaps) if not each.marks_step), None)
     return first if first is not None and first.overlap_ps >= EXPLAINS * gaps.gap_ps else None

@@ -263,6 +263,13 @@ def test_what_a_late_host_does_in_few_of_the_steps_is_not_why_it_is_late() -> No
     assert "collect" not in the("host", pausing([2, 6, 10], collects)).title
 
 
+def test_the_annotation_of_a_step_is_not_what_a_late_host_is_in() -> None:
+    marks = IdleTime(gap_ps=300 * US, count=3, activities=(Activity("python", "train", 290 * US, 3, marks_step=True),))
+    finding = the("host", pausing([2, 6, 10], marks))
+    assert finding.title == "Host host1 starts its cores later than the others every 4th step"
+    assert not any("train" in sentence for sentence in finding.evidence)
+
+
 def test_a_late_host_is_as_late_where_all_hosts_pause_as_it_is_elsewhere() -> None:
     late = np.zeros((8, 12))
     late[4:] = 10.0
