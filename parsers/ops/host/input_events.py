@@ -27,8 +27,9 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR
 from tpuprof.parsers.ops.framework_op import parse_framework_op
-from tpuprof.parsers.ops.host.activity import is_compilation
+from tpuprof.parsers.ops.host.activity import LAUNCHES, READS, is_compilation, is_of_program, waits_for_python
 from tpuprof.parsers.ops.host.events import Ends, HostEvents, HostThread
+from tpuprof.parsers.ops.host.handed_over import handed_over
 from tpuprof.parsers.ops.host.ops import INFEED_ENQUEUE, STAGE_ID, STAGE_TYPE
 
 XprofCategory = Literal["Enqueue", "Demanded file read", "Advanced file read", "Preprocessing", "Unknown"]
@@ -246,13 +247,24 @@ def _feeding(host: HostEvents) -> Iterator[_Fed]:
         stages, is_linked = _stages(thread, producers)
         category[stages] = np.where(is_linked | (not holds_up), _PRODUCE, _WAIT)
         category[role == _GET_NEXT] = _WAIT
-        category[_transfers(thread, role, of_weights)] = _TRANSFERS
+        sent = _transfers(thread, role, of_weights)
+        if is_driver and len(sent) and not (category == _WAIT).any():
+            others = [each for each, drives_too in zip(host.threads, drives, strict=True) if not drives_too]
+            category[handed_over(thread, sent, others, lambda number: _may_hand_over(host.name(number)))] = _WAIT
+        category[sent] = _TRANSFERS
         rows = np.flatnonzero(category >= 0)
         if len(rows):
             known = known_id[position[rows]]
             if has_stage_ops:
                 known |= thread.stat(STAGE_ID).integers_at(rows)[1]
             yield _Fed(thread, rows, category[rows], known)
+
+
+def _may_hand_over(name: str) -> bool:
+    """Whether an event is a function of the program that may get a batch, or make one."""
+    is_known = any(pattern.search(name, 0, _LONGEST_NAME) for pattern in (READS, LAUNCHES, _OF_WEIGHTS))
+    is_known |= is_compilation(name) or waits_for_python(name)
+    return name.startswith("$") and is_of_program(name) and not is_known
 
 
 def _role(name: str) -> int:
