@@ -145,9 +145,9 @@ def argument_of(module: HloModule, number: int) -> tuple[int, ...] | None:
 
 def donated(module: HloModule) -> set[tuple[int, ...]]:
     """The arguments whose memory the program may use for its results."""
-    compiled = module.proto.hlo_module
-    entries = (*compiled.input_output_alias.entries, *compiled.buffer_donor.entries)
-    return {(each.parameter_number, *each.parameter_shape_index) for each in entries}
+    alias, donor = module.proto.hlo_module.input_output_alias, module.proto.hlo_module.buffer_donor
+    taken_over = {(each.parameter_number, *each.parameter_shape_index) for each in alias.entries}
+    return taken_over | {(each.parameter_number, *each.parameter_shape_index) for each in donor.entries}
 
 
 def readers_of(module: HloModule, computation: hlo_pb2.HloComputationProto) -> dict[Key, set[int]]:
