@@ -304,11 +304,12 @@ def _chains(program: ModuleArrays, small: Sequence[str]) -> Iterator[_Chain]:
     wanted: dict[int, int] = {}
     for of in program.ops.values():
         wanted[of.computation] = wanted.get(of.computation, 0) + 1
+    protos = [program.module.instruction_proto(name) for name in small]
+    ids = {proto.id for proto in protos if proto is not None}
     for number, count in wanted.items():
         computation = program.module.computation(number)
         if count > 1 and computation is not None:
-            protos = [program.module.instruction_proto(name) for name in small]
-            groups = _Groups(program, {proto.id for proto in protos if proto is not None})
+            groups = _Groups(program, ids)
             for proto in computation.instructions:
                 groups.take(proto)
             readers = readers_of(program.module, computation)

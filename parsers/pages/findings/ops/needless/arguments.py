@@ -12,7 +12,7 @@ from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import element_type
 from tpuprof.parsers.pages.findings.budget import Budget
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
-from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, OpArrays, argument_of, donated
+from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, OpArrays, donated
 from tpuprof.parsers.pages.findings.ops.groups import NOTHING, Claimed, CloneGroup, code_name, named, op_finding
 from tpuprof.parsers.pages.findings.ops.needless.repeated import MOVING, is_cast
 
@@ -43,13 +43,14 @@ def cast_arguments(budget: Budget, programs: Sequence[ModuleArrays]) -> Claimed:
     table = budget.evidence.table
     rows, times = budget.ops(*MOVING)
     own = dict(zip(rows.tolist(), times.tolist(), strict=True))
-    parts = [program.of(own.keys()) for program in programs]
-    cast = {of.row: (part.module, of) for part in parts for of in part.ops.values() if is_cast(part.module, of)}
-    if sum(own[row] for row in cast) < LEAST_CASTS * budget.whole_ps:
-        return NOTHING
     given_back = {kind for program in programs for kind in _results(program.module)}
-    steady = {row for row, (module, of) in cast.items() if _is_steady(module, of, given_back)}
-    saved = np.array([own[row] if row in steady else 0.0 for row in rows.tolist()])
+    cast = {
+        of.row: (program.module, of)
+        for program in programs
+        for of in _of_arguments(program.of(own.keys()), given_back)
+        if is_cast(program.module, of)
+    }
+    saved = np.array([own[row] if row in cast else 0.0 for row in rows.tolist()])
     if float(saved.sum()) < LEAST_CASTS * budget.whole_ps:
         return NOTHING
 
@@ -75,20 +76,28 @@ def cast_arguments(budget: Budget, programs: Sequence[ModuleArrays]) -> Claimed:
     return op_finding(budget, rows, saved, make, goes_away=True)
 
 
-def _is_steady(module: HloModule, of: OpArrays, given_back: set[_Kind]) -> bool:
-    """Whether all that a cast reads are arguments that no program writes; `given_back`: what programs return."""
-    if of.computation != module.proto.hlo_module.entry_computation_id:
-        return False
-    taken = donated(module)
-    for array in of.reads:
-        number, element = array.key
-        argument, made = argument_of(module, number), module.instruction_by_id(number)
-        if argument is None or made is None:
-            return False
-        kinds = [_kind(shape) for shape in made.shape.tuple_shapes[element : element + 1] or [made.shape]]
-        if (*argument, *([element] if element >= 0 else [])) in taken or not given_back.isdisjoint(kinds):
-            return False
-    return True
+def _of_arguments(program: ModuleArrays, given_back: set[_Kind]) -> Iterator[OpArrays]:
+    """The ops of a program that read nothing large but arguments that no program changes.
+
+    Args:
+        given_back: what the programs of the profile return.
+    """
+    module, taken = program.module, donated(program.module)
+    entry = module.computation(module.proto.hlo_module.entry_computation_id)
+    made = {each.id: each for each in entry.instructions if each.opcode == b"parameter"} if entry is not None else {}
+    for of in program.ops.values():
+        keys = [array.key for array in of.reads]
+        if not all(number in made and (made[number].parameter_number, *_index(at)) not in taken for number, at in keys):
+            continue
+        shapes = [
+            (made[number].shape.tuple_shapes[at : at + 1] if at >= 0 else [made[number].shape]) for number, at in keys
+        ]
+        if given_back.isdisjoint(_kind(shape) for each in shapes for shape in each):
+            yield of
+
+
+def _index(element: int) -> tuple[int, ...]:
+    return () if element < 0 else (element,)
 
 
 def _results(module: HloModule) -> Iterator[_Kind]:
