@@ -365,7 +365,9 @@ def across_slices(budget: Budget) -> Claimed:
             "Mean time in sends to and receives from other slices on the cores' line of ops"
             + (f"; {time(waited_ps)} of waiting that other findings count is left out." if waited_ps >= 1 else "."),
             [
-                f"Collectives over the data centre's network (DCN) take {budget.amount(worth)}: {named(groups)}.",
+                f"Collectives over the data centre's network (DCN) take {budget.amount(worth + waited_ps)}"
+                + (f", {time(waited_ps)} of it waiting for late cores" if waited_ps >= 1 else "")
+                + f": {named(groups)}.",
                 timing.sentence("they take longer than elsewhere by") if timing is not None and is_it else "",
                 f"They are part of {sentence_name(module.name)}." if module is not None and module.name else "",
                 budget.largest(first.first, float(times[rows == first.first][0])),

@@ -265,6 +265,7 @@ def test_what_other_slices_wait_for_a_late_core_is_the_late_cores() -> None:
     exchange = the("dcn", proof)
     assert exchange.worth_ps == pytest.approx(30 * US)
     assert exchange.basis.endswith("; 10.5 µs of waiting that other findings count is left out.")
+    assert "(DCN) take 40.5 µs a step (28.5%), 10.5 µs of it waiting for late cores: " in exchange.evidence[0]
 
 
 def test_late_cores_leave_an_exchange_what_only_waits_within_the_slice_explain() -> None:
