@@ -251,7 +251,9 @@ def _feeding(host: HostEvents) -> Iterator[_Fed]:
         sent = _transfers(thread, role, of_weights)
         if is_driver and len(sent) and not (category == _WAIT).any():
             others = [each for each, drives_too in zip(host.threads, drives, strict=True) if not drives_too]
-            category[_handed_over(thread, sent, others, lambda number: _may_hand_over(host.name(number)))] = _WAIT
+            gets = _handed_over(thread, sent, others, lambda number: _may_hand_over(host.name(number)))
+            if not _holds_any(thread, gets, np.flatnonzero(role == _DRIVES)):
+                category[gets] = _WAIT
         category[sent] = _TRANSFERS
         rows = np.flatnonzero(category >= 0)
         if len(rows):
@@ -339,6 +341,11 @@ def _waits_for(
     filled = other.end_ps[last] - np.maximum(other.start_ps[last], start)
     out: Bools = (at >= 0) & (end - other.end_ps[last] <= _JUST * (end - start)) & (filled >= _WAITS * (end - start))
     return out
+
+
+def _holds_any(thread: HostThread, rows: Int64s, inner: NDArray[np.intp]) -> bool:
+    """Whether any event of `inner` begins in one of the others: what launches a program does not get a batch alone."""
+    return bool((place(thread.start_ps[inner], *union(thread.start_ps[rows], thread.end_ps[rows])) >= 0).any())
 
 
 def _may_hand_over(name: str) -> bool:

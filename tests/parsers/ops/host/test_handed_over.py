@@ -57,6 +57,7 @@ def test_a_function_that_waits_for_a_thread_and_comes_right_before_each_batch_is
         (loop("$sync.py:12 load_state_dict"), maker()),  # weights are none
         (loop("decode"), maker()),  # an annotation may hold anything
         (loop()[:8], maker()),  # twice may be chance
+        ([*loop(), ("TfrtTpuLoadedExecutable::Execute", 1050, 1090)], maker()),  # it launches programs too
         ([*loop(), ("$data_loader.py:5 __next__", 4700, 4800)], maker()),  # there is a loader of a known name
     ],
 )
