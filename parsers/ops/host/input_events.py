@@ -344,8 +344,10 @@ def _waits_for(
 
 
 def _holds_any(thread: HostThread, rows: Int64s, inner: NDArray[np.intp]) -> bool:
-    """Whether any event of `inner` begins in one of the others: what launches a program does not get a batch alone."""
-    return bool((place(thread.start_ps[inner], *union(thread.start_ps[rows], thread.end_ps[rows])) >= 0).any())
+    """Whether any event of `inner` lies in one of the others: what launches a program does not get a batch alone."""
+    spans = union(thread.start_ps[rows], thread.end_ps[rows])
+    span = place(thread.start_ps[inner], *spans)
+    return bool((thread.end_ps[inner[span >= 0]] <= spans[1][span[span >= 0]]).any())
 
 
 def _may_hand_over(name: str) -> bool:

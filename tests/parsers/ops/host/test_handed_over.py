@@ -42,6 +42,8 @@ def waited(*threads: Sequence[Event]) -> int:
 
 def test_a_function_that_waits_for_a_thread_and_comes_right_before_each_batch_is_sent_waits_for_input() -> None:
     assert waited(loop(), maker()) == 5 * 400
+    steps = [("train", begin, begin + 900) for begin in range(0, 5000, 1000)]
+    assert waited([*steps, *loop()], maker()) == 5 * 400
 
 
 @pytest.mark.parametrize(
