@@ -125,7 +125,7 @@ def core_step_times(
     parts = np.array([_PARTS.get(category or "", COMPUTE) for category in table.category], np.int64)
     classes = np.array([OP_CLASSES.index(name) for name in table.classes()], np.int64)
     owners = op_owners(table, peaks or Peaks(), modules)
-    collectives, column = _collectives(table, classes == OP_CLASSES.index("collective"))
+    collectives, column = _collectives(table, owners.are("collective_transfer"))
     kind = numbered(parts, classes, owners.owner, column)
     # where most ops run in most steps, work is a product of matrices instead of a pass over all cells for each column
     is_dense = len(steps) * len(table) <= _DENSE * len(cells.step)

@@ -15,18 +15,24 @@ LEAST: dict[tuple[Half, Part], tuple[int, int]] = {
     ("held", "shapes"): (63, 66),
     ("tuned", "pairs"): (39, 0),
     ("held", "pairs"): (14, 0),
-    ("held", "jobs"): (40, 30),
-    ("held", "pairs of jobs"): (15, 0),
+    ("held", "jobs"): (43, 30),
+    ("held", "pairs of jobs"): (16, 0),
     ("tuned", "codebases"): (20, 2),
     ("held", "codebases"): (34, 19),
     ("tuned", "pairs of codebases"): (24, 0),
     ("held", "pairs of codebases"): (3, 0),
-    ("held", "labs"): (43, 17),
+    ("tuned", "labs"): (12, 4),
+    ("held", "labs"): (36, 13),
+    ("tuned", "pairs of labs"): (5, 0),
     ("held", "pairs of labs"): (11, 0),
     ("held", "domains"): (0, 0),  # not asked yet: the figures of the first asking go here
     ("held", "pairs of domains"): (0, 0),  # likewise
 }
-"""Problems found correctly and healthy programs left alone, by half and part. Raise them with the program's."""
+"""Problems found correctly and healthy programs left alone, by half and part. Raise them with the program's.
+
+Those of `labs` are written by someone who had not read the findings, and got 43 of 49, 11 of 16 and 17 of 17 when these
+were first asked. What was missed then is among the tuned ones, as is what was looked at with it.
+"""
 
 
 def test_all_cases_count() -> None:

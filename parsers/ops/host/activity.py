@@ -76,12 +76,16 @@ def is_of_program(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What one thread did during some intervals: time in events of this name, without the events inside them."""
+    """What one thread did during some intervals: time in events of this name, without the events inside them.
+
+    `marks_step` says whether these are annotations that number steps: they hold whatever the loop does.
+    """
 
     thread: str
     name: str
     overlap_ps: int
     occurrences: int
+    marks_step: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +163,11 @@ def _of_thread(host: HostEvents, thread: HostThread, gaps: Intervals, waits: Int
     times = sum_by_key(key, np.maximum(alone, 0), len(ids))
     counts = np.bincount(key, minlength=len(ids))
     longest = [row for row in np.argsort(-times, kind="stable")[:MOST_ACTIVITIES].tolist() if times[row] > 0]
-    name = thread.line.name
-    return [Activity(name, host.name(int(ids[row])), int(times[row]), int(counts[row])) for row in longest]
+    name, marks = thread.line.name, set(thread.metadata_id[thread.stat("step_num").rows].tolist())
+    return [
+        Activity(name, host.name(int(ids[row])), int(times[row]), int(counts[row]), int(ids[row]) in marks)
+        for row in longest
+    ]
 
 
 def _callers(parent: Int64s, waits: Bools) -> Int64s:

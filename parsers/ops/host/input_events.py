@@ -6,7 +6,9 @@ input: framework ops of tf.data and of pipelines that name their stages (see `pa
 sorts those.
 
 A plain JAX or PyTorch/XLA program has neither, but its profile shows the same by other names: the runtime's transfers,
-Grain's iterators, and with the Python tracer on the loader's ``__next__``. This module recognises them by name.
+Grain's iterators, and with the Python tracer on the loader's ``__next__``. This module recognises them by name; where a
+thread that drives the device has none of these, a function that returns right before each batch is sent, with what
+another thread has just made, is what gets it.
 
 A thread that fetches ahead is always inside some iterator, so iterators and stages hold a step up only on a thread that
 drives the device (launches programs or marks steps), as long as the profile shows such a thread.
@@ -15,7 +17,7 @@ drives the device (launches programs or marks steps), as long as the profile sho
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import add
 from typing import Literal, get_args
 
@@ -27,7 +29,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR
 from tpuprof.parsers.ops.framework_op import parse_framework_op
-from tpuprof.parsers.ops.host.activity import is_compilation
+from tpuprof.parsers.ops.host.activity import LAUNCHES, READS, is_compilation, is_of_program, waits_for_python
 from tpuprof.parsers.ops.host.events import Ends, HostEvents, HostThread
 from tpuprof.parsers.ops.host.ops import INFEED_ENQUEUE, STAGE_ID, STAGE_TYPE
 
@@ -246,13 +248,113 @@ def _feeding(host: HostEvents) -> Iterator[_Fed]:
         stages, is_linked = _stages(thread, producers)
         category[stages] = np.where(is_linked | (not holds_up), _PRODUCE, _WAIT)
         category[role == _GET_NEXT] = _WAIT
-        category[_transfers(thread, role, of_weights)] = _TRANSFERS
+        sent = _transfers(thread, role, of_weights)
+        if is_driver and len(sent) and not (category == _WAIT).any():
+            others = [each for each, drives_too in zip(host.threads, drives, strict=True) if not drives_too]
+            gets = _handed_over(thread, sent, others, lambda number: _may_hand_over(host.name(number)))
+            if not _holds_any(thread, gets, np.flatnonzero(role == _DRIVES)):
+                category[gets] = _WAIT
+        category[sent] = _TRANSFERS
         rows = np.flatnonzero(category >= 0)
         if len(rows):
             known = known_id[position[rows]]
             if has_stage_ops:
                 known |= thread.stat(STAGE_ID).integers_at(rows)[1]
             yield _Fed(thread, rows, category[rows], known)
+
+
+# --- batches of loaders without a name ---------------------------------------------------------------------------
+
+_LEAST_SENT = 3
+"""Fewer batches show no habit."""
+
+_LONG = 100
+"""Events that take less than one part in so many of the time between batches are not looked at."""
+
+_MOSTLY = 2 / 3
+"""A function hands batches over if it comes right before at least this share of them."""
+
+_WAITS = 0.5
+"""It waits for another thread if this makes the batch for at least this share of its time."""
+
+_JUST = 0.1
+"""The other thread has just ended its work where no more than this share of the function's time is left."""
+
+
+def _handed_over(
+    thread: HostThread, sent: Int64s, others: Iterable[HostThread], is_function: Callable[[int], bool]
+) -> Int64s:
+    """int64[k], ascending: the events in which a thread waits for what it sends to the device next.
+
+    Args:
+        thread: the one that drives the device.
+        sent: rows of the events in which it sends something.
+        others: the other threads.
+        is_function: whether the event of a metadata id is a function of the program.
+    """
+    start, end = np.sort(thread.start_ps[sent]), np.sort(thread.end_ps[sent])
+    if len(sent) < _LEAST_SENT:
+        return no_ints()
+    least = max(1, int(start[-1] - start[0]) // (len(sent) - 1) // _LONG)
+    rows = _lasting(thread, least)
+    rows = rows[~np.isin(rows, sent)]
+    # of events that end together the outermost comes last
+    rows = rows[np.lexsort((-thread.start_ps[rows], thread.end_ps[rows]))]
+    at = np.searchsorted(thread.end_ps[rows], start, "right") - 1
+    chosen = rows[at[at >= 0]]
+    before = np.append(np.iinfo(np.int64).min, end[:-1])[at >= 0]
+    took = thread.end_ps[chosen] - thread.start_ps[chosen]
+    is_next = (thread.start_ps[chosen] >= before) & (start[at >= 0] - thread.end_ps[chosen] <= took)
+    chosen = chosen[is_next]
+    if len(chosen) < _LEAST_SENT:
+        return no_ints()
+    ids, counts = np.unique(thread.metadata_id[chosen], return_counts=True)
+    most = int(ids[counts.argmax()])
+    if counts.max() < _MOSTLY * len(chosen) or not is_function(most):
+        return no_ints()
+    chosen = np.unique(chosen[thread.metadata_id[chosen] == most]).astype(np.int64)
+    took = thread.end_ps[chosen] - thread.start_ps[chosen]
+    waits = max(
+        (float(took[_waits_for(thread, chosen, other, least, is_function)].sum()) for other in others), default=0.0
+    )
+    return chosen if waits >= _WAITS * float(took.sum()) else no_ints()
+
+
+def _lasting(thread: HostThread, least: int) -> Int64s:
+    return np.flatnonzero(thread.end_ps - thread.start_ps >= least).astype(np.int64)
+
+
+def _waits_for(
+    thread: HostThread, rows: Int64s, other: HostThread, least: int, is_function: Callable[[int], bool]
+) -> Bools:
+    """bool[rows]: which of some events end just after an event of another thread has, that filled most of them."""
+    made = _lasting(other, least)
+    made = made[
+        np.isin(other.metadata_id[made], [of for of in np.unique(other.metadata_id[made]) if is_function(int(of))])
+    ]
+    made = made[np.argsort(other.end_ps[made], kind="stable")]
+    if not len(made):
+        return np.zeros(len(rows), np.bool_)
+    start, end = thread.start_ps[rows], thread.end_ps[rows]
+    at = np.searchsorted(other.end_ps[made], end, "right") - 1
+    last = made[np.maximum(at, 0)]
+    filled = other.end_ps[last] - np.maximum(other.start_ps[last], start)
+    out: Bools = (at >= 0) & (end - other.end_ps[last] <= _JUST * (end - start)) & (filled >= _WAITS * (end - start))
+    return out
+
+
+def _holds_any(thread: HostThread, rows: Int64s, inner: NDArray[np.intp]) -> bool:
+    """Whether any event of `inner` lies in one of the others: what launches a program does not get a batch alone."""
+    spans = union(thread.start_ps[rows], thread.end_ps[rows])
+    span = place(thread.start_ps[inner], *spans)
+    return bool((thread.end_ps[inner[span >= 0]] <= spans[1][span[span >= 0]]).any())
+
+
+def _may_hand_over(name: str) -> bool:
+    """Whether an event is a function of the program that may get a batch, or make one."""
+    is_known = any(pattern.search(name, 0, _LONGEST_NAME) for pattern in (READS, LAUNCHES, _OF_WEIGHTS))
+    is_known |= is_compilation(name) or waits_for_python(name)
+    return name.startswith("$") and is_of_program(name) and not is_known
 
 
 def _role(name: str) -> int:

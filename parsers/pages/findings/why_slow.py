@@ -31,6 +31,7 @@ from tpuprof.parsers.pages.findings.ops.moving import (
     layout_copies,
     shuffles,
 )
+from tpuprof.parsers.pages.findings.ops.needless.arguments import cast_arguments
 from tpuprof.parsers.pages.findings.ops.needless.expanded import expanded
 from tpuprof.parsers.pages.findings.ops.needless.low_rank import low_rank
 from tpuprof.parsers.pages.findings.ops.needless.repeated import few_rows, repeated_casts
@@ -93,6 +94,7 @@ def _claiming(
     ahead += [at_barriers, sparse_core_waits, across_slices, exposed_collectives, idle_gaps, debug_prints]
     ahead += [lambda rest: host_offload(rest, offloaded), lambda rest: copy_waits(rest, offloaded)]
     ahead += [tiny_loops, lambda rest: repeated_casts(rest, programs), recomputation]
+    ahead += [lambda rest: cast_arguments(rest, programs)]
     ahead += [lambda rest: expanded(rest, programs), lambda rest: rewritten(rest, programs)]
     if products is not None:
         ahead.append(lambda rest: scores_in_hbm(rest, products, programs))

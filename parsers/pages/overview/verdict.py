@@ -159,7 +159,7 @@ def verdict_of(
         statement += f" For {time(waits)} of that, other cores wait for {late or 'those that are late'}."
     longer = times[kind] - _of(of.mean_ps, *WAITS) if kind == "waiting" else 0.0
     if longer >= _LEAST_CHARGED * times[kind]:
-        statement += f" {time(longer)} of that is what late cores take longer themselves."
+        statement += f" {time(longer)} of that is the extra time of the late cores."
     return Verdict(kind, fraction, by, statement, _NEXT_STEP[kind])
 
 

@@ -61,9 +61,10 @@ OWNER_WORDS: Mapping[Owner, str] = {
     "dispatch": "no program ran, although the host had launched the next one",
     "barrier": "no op ran while the core waited for other cores: at a barrier, because its step was over before "
     "theirs, or because the host waited for a result while another of its cores was still at work",
-    "collective_wait": "in collectives, beyond the time that the same collective takes on the core that waits least",
-    "collective_transfer": "in collectives on the line of ops, as long as on the core that waits least, and sends to "
-    "other slices and receives from them; nothing hides it",
+    "collective_wait": "in collectives, and in receives from other slices, beyond the time that the same op takes on "
+    "the core that waits least",
+    "collective_transfer": "in collectives, sends to other slices and receives from them on the line of ops, as long "
+    "as on the core that waits least; nothing hides it",
     "host_transfer": "outfeed, sends to the host, receives from it, and copies to or from host memory",
     "copy": "moving data within the device: copies, slices, reshapes, and waiting for asynchronous copies",
     "loss": "the part of the computing ops' time that exceeds the ideal",

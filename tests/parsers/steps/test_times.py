@@ -333,3 +333,14 @@ def test_classes_of_ops_are_the_pages() -> None:
     times = core_step_times(steps_of((0, 40)), ops_of(ops))
     found = {name: int(times.class_ps[0, OP_CLASSES.index(kind)]) for name, kind in wanted.items()}
     assert found == {"convolution": 5, "copy": 6, "infeed": 7, "all-reduce": 8}
+
+
+def test_receives_from_other_slices_are_kept_by_step_as_collectives_are() -> None:
+    text = '%{} = bf16[8] recv-done(%recv), frontend_attributes={{_xla_host_transfer_handler_name="{}"}}'
+    slices, host = text.format("recv-done.1", "xla_megascale_runtime"), text.format("recv-done.2", "host")
+    core = ops_of(
+        [(slices, "host recv-done", 10, 40), (host, "host recv-done", 50, 60), (slices, "host recv-done", 110, 120)]
+    )
+    found = core_step_times(steps_of((0, 100), (100, 200)), core)
+    assert found.collective_names == (slices,)
+    assert found.collective_ps.tolist() == [[30], [10]]

@@ -34,7 +34,8 @@ from tpuprof.parsers.pages.findings.ops.groups import (
 )
 from tpuprof.parsers.pages.findings.ops.kernels import uncounted_kernels
 from tpuprof.parsers.pages.findings.when import When, when
-from tpuprof.parsers.steps.ledger import collective_waits
+from tpuprof.parsers.steps.accounts.owners import owner_index
+from tpuprof.parsers.steps.ledger import collective_waits, waits_by_collective
 
 LEAST_COLLECTIVE = 0.05
 """Every program waits a little for other cores; less than this share is rarely worth hiding. It is of the
@@ -346,6 +347,8 @@ def across_slices(budget: Budget) -> Claimed:
     sent = budget.rows["host"].tolist()
     rows = np.array([row for row in sent if known.table.is_across_slices(row, lambda: known.modules)], np.intp)
     times, timing = budget.op_ps(rows), _when_exposed(budget)
+    explained = _explained(budget, rows, float(times.sum()))
+    waited_ps = explained * float(times.sum())
 
     def make(groups: list[CloneGroup], worth: float) -> Finding | None:
         first = groups[0]
@@ -359,9 +362,12 @@ def across_slices(budget: Budget) -> Claimed:
             f"{which} cores wait for other slices in {short(known.table.name[first.first])}"
             + (f" and {count - 1} more" if count > 1 else ""),
             worth,
-            "Mean time in sends to and receives from other slices on the cores' line of ops.",
+            "Mean time in sends to and receives from other slices on the cores' line of ops"
+            + (f"; {time(waited_ps)} of waiting that other findings count is left out." if waited_ps >= 1 else "."),
             [
-                f"Collectives over the data centre's network (DCN) take {budget.amount(worth)}: {named(groups)}.",
+                f"Collectives over the data centre's network (DCN) take {budget.amount(worth + waited_ps)}"
+                + (f", {time(waited_ps)} of it waiting for late cores" if waited_ps >= 1 else "")
+                + f": {named(groups)}.",
                 timing.sentence("they take longer than elsewhere by") if timing is not None and is_it else "",
                 f"They are part of {sentence_name(module.name)}." if module is not None and module.name else "",
                 budget.largest(first.first, float(times[rows == first.first][0])),
@@ -370,7 +376,28 @@ def across_slices(budget: Budget) -> Claimed:
             JumpTarget("timeline", known.table.name[first.first]),
         )
 
-    return op_finding(budget, rows, times, make)
+    return op_finding(budget, rows, times * (1 - explained), make)
+
+
+def _explained(budget: Budget, rows: Rows, ps: float) -> float:
+    """The part (0-1) of some collectives' time that findings about late cores have: of what these explain of all
+    waiting in collectives, in each step on each core as much as these collectives have of it.
+
+    Args:
+        ps: the time of these collectives.
+    """
+    steps, at = budget.steps, [owner_index("collective_wait")]
+    if steps is None or ps <= 0:
+        return 0.0
+    claimed = (budget.whole_cells - budget.cells)[:, :, at].sum(axis=2)
+    if not claimed.any():
+        return 0.0
+    mine = {budget.evidence.table.name[row] for row in rows.tolist()}
+    columns = [column for column, name in enumerate(steps.grid.collective_names) if name in mine]
+    waits = waits_by_collective(steps.grid.collective_ps)
+    of_all = waits.sum(axis=2)
+    part = np.divide(waits[:, :, columns].sum(axis=2), of_all, out=np.zeros(of_all.shape), where=of_all > 0)
+    return min(1.0, float((claimed * part).mean()) / ps)
 
 
 # --- SparseCores ---------------------------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ from tpuprof.parsers.pages.findings.budget import IDLE, Budget, Steps
 from tpuprof.parsers.pages.findings.claims import COLLECTIVE, NO_CLAIM, Claim, Rows, filled
 from tpuprof.parsers.pages.findings.cores.same_ops import BUSY_OWNERS, SLOWER, SlowerCore, slower_core
 from tpuprof.parsers.pages.findings.finding import JumpTarget
-from tpuprof.parsers.pages.findings.idle.meanwhile import main_activity, titled
+from tpuprof.parsers.pages.findings.idle.meanwhile import behind_one_pool, main_activity, titled
+from tpuprof.parsers.pages.findings.idle.waiting import idle_gaps
 from tpuprof.parsers.pages.findings.ops.groups import NOTHING, Claimed
 from tpuprof.parsers.pages.findings.when import When, when
 from tpuprof.parsers.steps.accounts.owners import WAITS, Owner
@@ -44,6 +45,9 @@ LEAST_LATE = 0.02
 
 _UNLIKE = 2.0
 """All hosts pause in a step in which they are idle for more than this multiple of the median step's idle time."""
+
+_SHARED = 0.25
+"""Hosts have one cause to be late where the others are idle for at least this share of the time of the latest one."""
 
 _FEW = 4
 """One core in this many may be a straggler; where more are late, the work is divided unevenly on purpose."""
@@ -229,7 +233,10 @@ def _claim(budget: Budget, late: _Late, owners: Sequence[Owner]) -> Claim:
 
 
 def late_host(budget: Budget) -> Claimed:
-    """A host whose cores get their work later than those of the others, which wait for them in collectives."""
+    """A host whose cores get their work later than those of the others, which wait for them in collectives.
+
+    Where all hosts wait for the same kind of work, none is the late one: then it is what all cores are idle for.
+    """
     steps = budget.steps
     if steps is None or len(steps) < _LEAST_STEPS or len(distinct(steps.account.hosts)) < 2:
         return NOTHING
@@ -237,6 +244,9 @@ def late_host(budget: Budget) -> Claimed:
     if late is None or late.worth_ps < LEAST_LATE * budget.whole_ps or late.collective_ps < late.idle_ps:
         return NOTHING
     late, pauses = _but_for_pauses_of_all(late)
+    is_shared = float(late.others_ps[late.late].mean()) >= _SHARED * float(late.own_ps[late.late].mean())
+    if is_shared and behind_one_pool(_gaps_of_hosts(budget, steps)):
+        return idle_gaps(budget, for_the_last=True)
     claim = _claim(budget, late, IDLE)
     if claim.worth_ps < LEAST_LATE * budget.whole_ps:
         return NOTHING
@@ -276,6 +286,12 @@ def late_host(budget: Budget) -> Claimed:
         late.step(steps),
     )
     return finding, claim
+
+
+def _gaps_of_hosts(budget: Budget, steps: Steps) -> list[IdleTime]:
+    """What each host did while its cores were idle."""
+    hosts = dict.fromkeys(name.rpartition(":")[0] for name in steps.account.core_names)
+    return [budget.evidence.host_gaps.get(host, IdleTime()) for host in hosts]
 
 
 def _but_for_pauses_of_all(late: _Late) -> tuple[_Late, Bools]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tpuprof.parsers.base.words import short
@@ -67,6 +67,24 @@ def reading(gaps: IdleTime) -> Activity | None:
     return found if found is not None and 2 * found.occurrences >= launches > 0 else None
 
 
+def behind_one_pool(gaps: Iterable[IdleTime]) -> bool:
+    """Whether the same work of a thread that launches nothing fills most of the gaps of each of several hosts.
+
+    Such a thread works ahead, as a loader does. Hosts in lock step that both wait for theirs are as late as the slowest
+    of them by chance, now one and now another: one that was faster would have caught up while it waited.
+    """
+    names = [
+        {
+            each.name
+            for each in of.activities
+            if each.thread != _launcher(of) is not None and each.overlap_ps >= EXPLAINS * of.gap_ps > 0
+            if not each.marks_step and not _WAITING.search(each.name)
+        }
+        for of in gaps
+    ]
+    return len(names) > 1 and bool(set.intersection(*names))
+
+
 def titled(name: str) -> str:
     """A host event's name for a title: of a long one that the Python tracer gives to a function, the function alone."""
     found = _FUNCTION.match(name)
@@ -74,6 +92,6 @@ def titled(name: str) -> str:
 
 
 def main_activity(gaps: IdleTime) -> Activity | None:
-    """What the host did in most of the gaps' time; None where its events do not say."""
-    first = next(iter(working(gaps)), None)
+    """What the host did in most of the gaps' time; None where its events do not say: a step's annotation does not."""
+    first = next((each for each in working(gaps) if not each.marks_step), None)
     return first if first is not None and first.overlap_ps >= EXPLAINS * gaps.gap_ps else None

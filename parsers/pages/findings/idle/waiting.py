@@ -156,8 +156,12 @@ def _infeed_of_capture(budget: Budget) -> Claimed:
     return finding, claim
 
 
-def idle_gaps(budget: Budget) -> Claimed:
-    """Gaps between ops in which a core waits neither for input nor for other cores."""
+def idle_gaps(budget: Budget, for_the_last: bool = False) -> Claimed:
+    """Gaps between ops in which a core waits neither for input nor for other cores.
+
+    Args:
+        for_the_last: whether what cores wait for the one that is idle longest is part of it.
+    """
     steps, gaps = budget.steps, budget.evidence.gaps or IdleTime()
     claim, claimed_ps = budget.take_all(*IDLE, "compile"), budget.claimed(*IDLE, "compile")
     inside = claim.worth_ps + claimed_ps
@@ -173,9 +177,12 @@ def idle_gaps(budget: Budget) -> Claimed:
         gaps = IdleTime()  # what the long gaps outside of the steps are for says nothing here
     gaps = of_launcher(gaps)
     kind, title, place = _gap_title(gaps, everything, step)
-    result = reading(gaps) if title.startswith(_READS) else None
+    result = reading(gaps)
+    if result is not None and result.overlap_ps < _HARDLY * everything and not title.startswith(_READS):
+        result = None  # it is there when the host asks for it
     late = NO_CLAIM if result is None or steps is None else _sent_late(budget, steps)
-    claim = together(claim, late)
+    others = _for_the_last(budget, steps.of(*IDLE)) if steps is not None and for_the_last else NO_CLAIM
+    own_ps, claim = claim.worth_ps, together(claim, late, others)
     worth = claim.worth_ps
     if worth < LEAST_IDLE * budget.whole_ps:
         return NOTHING
@@ -198,7 +205,8 @@ def idle_gaps(budget: Budget) -> Claimed:
         worth,
         f"{means} of time without any op, waits for input and for other cores aside{other}.",
         [
-            f"Between its ops the device is idle for {budget.amount(worth - late.worth_ps)}, other than for input.",
+            f"Between its ops the device is idle for {budget.amount(own_ps)}, other than for input.",
+            f"For {time(others.worth_ps)} more cores wait for the one that is idle longest." if others.worth_ps else "",
             f"For {time(late.worth_ps)} more the host sends input, which it could do ahead." if late.worth_ps else "",
             ""
             if result is None
@@ -213,7 +221,7 @@ def idle_gaps(budget: Budget) -> Claimed:
             *([_phases(serves)] if serves else []),
         ],
         place,
-        advice=_READ_LATER if result is not None else "",
+        advice=_READ_LATER if title.startswith(_READS) else "",
     )
     return finding, claim
 

@@ -132,6 +132,24 @@ def origin(module: HloModule, number: int) -> Key | None:
     return number, element
 
 
+def argument_of(module: HloModule, number: int) -> tuple[int, ...] | None:
+    """The program's argument that an operand is: its number, and its element of a tuple; None where it is none."""
+    key, entry = origin(module, number), module.computation(module.proto.hlo_module.entry_computation_id)
+    made = module.instruction_by_id(key[0]) if key is not None else None
+    if key is None or entry is None or made is None or made.opcode != b"parameter":
+        return None
+    if all(each.id != made.id for each in entry.instructions):
+        return None
+    return (made.parameter_number, *([] if key[1] < 0 else [key[1]]))
+
+
+def donated(module: HloModule) -> set[tuple[int, ...]]:
+    """The arguments whose memory the program may use for its results."""
+    alias, donor = module.proto.hlo_module.input_output_alias, module.proto.hlo_module.buffer_donor
+    taken_over = {(each.parameter_number, *each.parameter_shape_index) for each in alias.entries}
+    return taken_over | {(each.parameter_number, *each.parameter_shape_index) for each in donor.entries}
+
+
 def readers_of(module: HloModule, computation: hlo_pb2.HloComputationProto) -> dict[Key, set[int]]:
     """Who reads each array of a computation: ids of instructions; the root's arrays are read by its caller, 0."""
     readers: dict[Key, set[int]] = {}

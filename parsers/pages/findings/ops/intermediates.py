@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -204,14 +204,22 @@ def unfused(budget: Budget, programs: Sequence[ModuleArrays]) -> list[Claimed]:
     table, rates, rows = budget.evidence.table, budget.evidence.rates, budget.rows["vector"]
     times = budget.op_ps(rows)
     used = np.nan_to_num(capped(rates.bandwidth_utilization[rows, HBM]))
-    chosen = (used >= _LEAST_MOVED) & (times >= LEAST_OP * budget.whole_ps) & ~holds_ops(table)[rows]
-    chosen[chosen] = [not _NOT_FUSED.search(table.category[row] or "custom") for row in rows[chosen].tolist()]
+    large = times >= LEAST_OP * budget.whole_ps
+    chosen = (used >= _LEAST_MOVED) & large & ~holds_ops(table)[rows]
+    fuses = {category: not _NOT_FUSED.search(category or "custom") for category in set(table.category)}
+    chosen[chosen] = [fuses[table.category[row]] for row in rows[chosen].tolist()]
     if not programs or times[chosen].sum() < LEAST_WORTH * budget.whole_ps or chosen.sum() < 2:
         return []
     own = dict(zip(rows[chosen].tolist(), times[chosen].tolist(), strict=True))
+    small: dict[int, list[str]] = {}
+    for row in rows[~large].tolist():
+        if fuses[table.category[row]]:
+            small.setdefault(int(table.program_id[row]), []).append(table.name[row])
     of_place: dict[str, list[_Chain]] = {}
     for program in programs:
-        for chain in _chains(program.of(own.keys())):
+        first = next(iter(program.ops.values()), None)
+        names = [] if first is None else small.get(int(table.program_id[first.row]), [])
+        for chain in _chains(program.of(own.keys()), names):
             place = _NUMBER.sub("#", code_name(table, [of.row for of in chain.ops]))
             of_place.setdefault(place, []).append(chain)
     found: list[Claimed] = []
@@ -287,27 +295,37 @@ def _between_words(budget: Budget, chain: _Chain) -> str:
     return f"{counted(len(readers), 'op')} read the same {size(array.bytes)}, {budget.described(readers[0].row)} first."
 
 
-def _chains(program: ModuleArrays) -> Iterator[_Chain]:
-    """The chains of a program, computation by computation."""
+def _chains(program: ModuleArrays, small: Sequence[str]) -> Iterator[_Chain]:
+    """The chains of a program, computation by computation.
+
+    Args:
+        small: names of its ops that the compiler could fuse, and that take hardly any time.
+    """
     wanted: dict[int, int] = {}
     for of in program.ops.values():
         wanted[of.computation] = wanted.get(of.computation, 0) + 1
+    protos = [program.module.instruction_proto(name) for name in small]
+    ids = {proto.id for proto in protos if proto is not None}
     for number, count in wanted.items():
         computation = program.module.computation(number)
         if count > 1 and computation is not None:
-            groups = _Groups(program)
+            groups = _Groups(program, ids)
             for proto in computation.instructions:
                 groups.take(proto)
             readers = readers_of(program.module, computation)
-            for members in groups.members:
-                chain = _chain([program.ops[member] for member in members], readers)
+            for group, members in enumerate(groups.members):
+                chain = _chain([program.ops[member] for member in members], readers, groups.small.get(group, set()))
                 if chain is not None:
                     yield chain
 
 
-def _chain(ops: Sequence[OpArrays], readers: Mapping[Key, set[int]]) -> _Chain | None:
-    """What a group of ops would save as one; None for a single op, or where they would save nothing."""
-    ids = {of.proto.id for of in ops}
+def _chain(ops: Sequence[OpArrays], readers: Mapping[Key, set[int]], small: set[int]) -> _Chain | None:
+    """What a group of ops would save as one; None for a single op, or where they would save nothing.
+
+    Args:
+        small: ids of what else is in the group.
+    """
+    ids = {of.proto.id for of in ops} | small
     made = {array.key: of for of in ops for array in of.writes}
     saved = {of.row: 0 for of in ops}
     between: list[tuple[Array, OpArrays]] = []
@@ -338,12 +356,17 @@ class _Groups:
 
     An op joins a group that makes or reads one of its arrays, unless it depends on that group by way of another op,
     because then the two can't be one. Of each instruction it is known, as bits, on which groups it depends, and on
-    which of them by way of something outside.
+    which of them by way of something outside. An op that takes hardly any time belongs to the last group on which it
+    depends, such as the shortest levels of a scan by halves, between the way there and the way back.
+
+    Args:
+        small: ids of such ops.
     """
 
-    def __init__(self, program: ModuleArrays) -> None:
+    def __init__(self, program: ModuleArrays, small: Collection[int]) -> None:
         self.members: list[list[int]] = []
-        self._program = program
+        self.small: dict[int, set[int]] = {}
+        self._program, self._small = program, small
         self._depends: dict[int, int] = {}
         self._beyond: dict[int, int] = {}
         self._touched: dict[Key, list[int]] = {}
@@ -361,6 +384,10 @@ class _Groups:
             beyond |= depends & ~own
             depends |= own
             beyond |= own if _ends(self._program.module, proto) else 0
+        elif proto.id in self._small and depends & ~beyond:
+            group = (depends & ~beyond).bit_length() - 1
+            self.small.setdefault(group, set()).add(proto.id)
+            beyond |= depends if _ends(self._program.module, proto) else depends & ~(1 << group)
         elif proto.opcode not in HANDS_ON:
             beyond |= depends
         self._depends[proto.id], self._beyond[proto.id] = depends, beyond

@@ -18,7 +18,7 @@ from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.budget import Budget
 from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
-from tpuprof.parsers.pages.findings.ops.arrays import origin
+from tpuprof.parsers.pages.findings.ops.arrays import argument_of, donated
 from tpuprof.parsers.pages.findings.ops.groups import (
     NOTHING,
     Claimed,
@@ -124,16 +124,8 @@ def _copies_argument(budget: Budget, row: int) -> bool:
     copied = module.instruction_proto(budget.evidence.table.name[row]) if module is not None else None
     if module is None or copied is None or not copied.operand_ids:
         return False
-    key, compiled = origin(module, copied.operand_ids[0]), module.proto.hlo_module
-    entry = module.computation(compiled.entry_computation_id)
-    arguments = {each.id: each.parameter_number for each in entry.instructions} if entry is not None else {}
-    made = module.instruction_by_id(key[0]) if key is not None else None
-    if key is None or made is None or made.opcode != b"parameter" or made.id not in arguments:
-        return False
-    alias, donor = compiled.input_output_alias.entries, compiled.buffer_donor.entries
-    donated = {(each.parameter_number, *each.parameter_shape_index) for each in alias}
-    donated |= {(each.parameter_number, *each.parameter_shape_index) for each in donor}
-    return (arguments[made.id], *([] if key[1] < 0 else [key[1]])) not in donated
+    argument = argument_of(module, copied.operand_ids[0])
+    return argument is not None and argument not in donated(module)
 
 
 _DONE = re.compile(r"^(copy|slice|dynamic-slice|dynamic-update-slice|async)-done$")

@@ -53,6 +53,15 @@ def test_time_in_gaps_is_that_of_the_innermost_event() -> None:
     )
 
 
+def test_annotations_that_number_steps_are_marked() -> None:
+    plane = PlaneBuilder.alone("/host:CPU")
+    line = plane.line("python")
+    plane.event(line, plane.event_id("train"), 0, 100, step_num=7)
+    plane.event(line, plane.event_id("load"), 20, 30)
+    found = activities(present(read_host(trace_of(plane.space), ("step_num",))), gaps_of((0, 100)))
+    assert found == (Activity("python", "train", 70, 1, marks_step=True), Activity("python", "load", 30, 1))
+
+
 def test_events_add_up_by_name_and_thread_and_only_those_in_gaps_count() -> None:
     first = [("wait", 0, 10), ("wait", 20, 30), ("work", 30, 40), ("wait", 90, 95)]
     found = activities(host_of(first, [("wait", 5, 25)], [("far", 200, 300)]), gaps_of((8, 22)))

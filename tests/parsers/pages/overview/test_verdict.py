@@ -63,7 +63,7 @@ def test_what_a_slow_core_takes_longer_is_charged_to_waiting_for_it() -> None:
     found = asked(of, claiming("slow-core", loss=100.0, collective_wait=100.0))
     assert (found.kind, found.by) == ("waiting", "host-0:0")
     assert found.fraction == pytest.approx(0.2)
-    assert "they wait for host-0:0. 100 ps of that is what late cores take longer themselves." in found.statement
+    assert "they wait for host-0:0. 100 ps of that is the extra time of the late cores." in found.statement
 
 
 def test_a_slow_core_does_not_make_its_waits_the_hosts() -> None:

@@ -37,7 +37,8 @@ _CASTS = frozenset(
 )
 """What a fusion that only casts an array holds."""
 
-_MOVING: tuple[OpClass, ...] = ("vector", "copy")
+MOVING: tuple[OpClass, ...] = ("vector", "copy")
+"""The classes of ops that may do nothing but cast."""
 
 _CAST_ADVICE = (
     "Cast the weights once, outside of the loop (before lax.scan over micro-batches), or keep a copy in the narrow "
@@ -52,10 +53,10 @@ def repeated_casts(budget: Budget, programs: Sequence[ModuleArrays]) -> Claimed:
         programs: what the large ops read and write.
     """
     table = budget.evidence.table
-    rows, times = budget.ops(*_MOVING)
+    rows, times = budget.ops(*MOVING)
     own = dict(zip(rows.tolist(), times.tolist(), strict=True))
     parts = [program.of(own.keys()) for program in programs]
-    cast = {of.row: of for part in parts for of in part.ops.values() if _is_cast(part.module, of)}
+    cast = {of.row: of for part in parts for of in part.ops.values() if is_cast(part.module, of)}
     if sum(own[row] for row in cast) < LEAST_LOOP * budget.whole_ps:
         return NOTHING
     trips = dict.fromkeys(cast, 1.0)
@@ -88,7 +89,7 @@ def repeated_casts(budget: Budget, programs: Sequence[ModuleArrays]) -> Claimed:
     return op_finding(budget, rows, saved, make, goes_away=True)
 
 
-def _is_cast(module: HloModule, of: OpArrays) -> bool:
+def is_cast(module: HloModule, of: OpArrays) -> bool:
     """Whether an op does nothing but cast a large array to a narrower type, and move it perhaps."""
     computation = module.wrapped(of.proto)
     inside = [of.proto] if computation is None else list(computation.instructions)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.parsers.pages.findings.build import US, Op, evidence, found, grid, the, with_
+from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.ops.core.times import CoreOpTimes
 from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
 from tpuprof.parsers.pages.findings.why_slow import findings
@@ -223,7 +224,10 @@ def test_a_group_of_collectives_is_named_by_kind_and_pass() -> None:
     assert finding.title == "10 reduce-scatters of the backward pass are not hidden by compute"
 
 
+_HOST = OP_CLASSES.index("host")
 SEND = '%recv-done.1 = bf16[8] recv-done(%recv), frontend_attributes={_xla_host_transfer_handler_name="{}"}'
+
+MEGASCALE = SEND.replace("{}", "xla_megascale_runtime")
 
 
 @pytest.mark.parametrize(
@@ -248,3 +252,35 @@ def test_an_exchange_with_other_slices_is_told_with_its_rhythm_where_that_is_its
     assert finding.evidence[1] == "Every 4th step they take longer than elsewhere by 60.0 µs, in the other steps 0."
     within = grid({"compute": 90, "host": 40, "collective": now_and_then}, steps=12)
     assert the("dcn", evidence(within, [op, ONLY])).title == "The cores wait for other slices in recv-done.1"
+
+
+def test_what_other_slices_wait_for_a_late_core_is_the_late_cores() -> None:
+    ops = [Op("fusion.1", "loop fusion", 8120), Op("recv-done.1", "host recv-done", 3240, text=MEGASCALE)]
+    busy = np.full((8, 10), 100.0)
+    busy[3] += 12
+    steps = grid({"vector": busy, "host": 142 - busy}, cores=8)
+    steps = replace(steps, collective_names=("recv-done.1",), collective_ps=steps.class_ps[:, :, [_HOST]])
+    proof = evidence(steps, ops, cores=8)
+    assert the("straggler", proof).worth_ps == pytest.approx(12 * US)
+    exchange = the("dcn", proof)
+    assert exchange.worth_ps == pytest.approx(30 * US)
+    assert exchange.basis.endswith("; 10.5 µs of waiting that other findings count is left out.")
+    assert "(DCN) take 40.5 µs a step (28.5%), 10.5 µs of it waiting for late cores: " in exchange.evidence[0]
+
+
+def test_late_cores_leave_an_exchange_what_only_waits_within_the_slice_explain() -> None:
+    reduce = Op("all-reduce.1", "all-reduce fusion", 840)
+    ops = [Op("fusion.1", "loop fusion", 8120), reduce, Op("recv-done.1", "host recv-done", 2400, text=MEGASCALE)]
+    busy = np.full((8, 10), 100.0)
+    busy[3] += 12
+    steps = grid(
+        {"vector": busy, "collective": 112 - busy, "host": 30}, cores=8, collectives={"all-reduce.1": 112 - busy}
+    )
+    steps = replace(
+        steps,
+        collective_names=("all-reduce.1", "recv-done.1"),
+        collective_ps=np.stack([steps.collective_ps[:, :, 0], steps.class_ps[:, :, _HOST]], axis=2),
+    )
+    exchange = the("dcn", evidence(steps, ops, cores=8))
+    assert exchange.worth_ps == pytest.approx(30 * US)
+    assert exchange.basis == "Mean time in sends to and receives from other slices on the cores' line of ops."

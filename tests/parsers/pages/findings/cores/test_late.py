@@ -238,6 +238,30 @@ def test_a_host_that_starts_late_explains_its_idle_time_and_the_collectives_of_t
     assert found("idle", proof) is None and found("collective", proof) is None
 
 
+LAUNCHES, MAKES = "TfrtTpuLoadedExecutable::Execute", "$rows.py:3 make"
+
+
+def made_by(thread: str) -> IdleTime:
+    """A host's gaps, in which a thread makes something."""
+    made = Activity(thread, MAKES, 90 * US, 10), Activity("main", LAUNCHES, 20 * US, 10)
+    return IdleTime(gap_ps=100 * US, count=10, activities=made)
+
+
+@pytest.mark.parametrize(
+    ("first", "others", "hosts"), [("pool", 5.0, 0), ("main", 5.0, 1), ("pool", 1.0, 1), ("other", 5.0, 1)]
+)
+def test_hosts_that_all_wait_for_the_same_work_of_a_pool_are_one_reason(first: str, others: float, hosts: int) -> None:
+    late = np.full((8, 10), others)
+    late[4:] = 10.0
+    proof = evidence(grid({"compute": 100, "idle": late, "collective": 12 - late}, cores=8, hosts=2))
+    gaps = {"host0": IdleTime() if first == "other" else made_by(first), "host1": made_by("pool")}
+    finding = the("host", with_(proof, host_gaps=gaps, gaps=made_by("pool")))
+    assert finding.title.startswith("Host host1 starts its cores late") == bool(hosts)
+    if not hosts:
+        assert finding.worth_ps == pytest.approx(10 * US)  # 7.5 on average, and 2.5 that others wait for the last
+        assert "For 2.50 µs more cores wait for the one that is idle longest." in finding.evidence
+
+
 def pausing(places: list[int], busy: IdleTime | None = None) -> Evidence:
     """Two hosts, of which the second gives its cores nothing to do for 100 microseconds in some steps."""
     late = np.zeros((8, 12))
@@ -261,6 +285,13 @@ def test_a_host_that_pauses_at_a_rhythm_is_one_reason_with_its_whole_worth() -> 
 def test_what_a_late_host_does_in_few_of_the_steps_is_not_why_it_is_late() -> None:
     collects = IdleTime(gap_ps=300 * US, count=3, activities=(Activity("python", "$gc collect", 290 * US, 1),))
     assert "collect" not in the("host", pausing([2, 6, 10], collects)).title
+
+
+def test_the_annotation_of_a_step_is_not_what_a_late_host_is_in() -> None:
+    marks = IdleTime(gap_ps=300 * US, count=3, activities=(Activity("python", "train", 290 * US, 3, marks_step=True),))
+    finding = the("host", pausing([2, 6, 10], marks))
+    assert finding.title == "Host host1 starts its cores later than the others every 4th step"
+    assert not any("train" in sentence for sentence in finding.evidence)
 
 
 def test_a_late_host_is_as_late_where_all_hosts_pause_as_it_is_elsewhere() -> None:

@@ -259,6 +259,22 @@ def test_input_that_such_a_host_sends_late_is_part_of_it() -> None:
     assert the("host", alone).worth_ps == 10 * US
 
 
+def test_input_is_sent_late_too_by_a_host_that_reads_a_result_and_does_more_work_before_it_launches() -> None:
+    proof = evidence(grid({"compute": 90, "idle": 12}, waits=2, input_source="host"))
+    reads = ("main", "np.asarray(jax.Array)", 8, 10)
+    finding = the("host", with_(proof, gaps=launching(("main", "$bar.py:3 update", 60, 10), LAUNCH, reads)))
+    assert finding.title == "Device idle while the host runs $bar.py:3 update"
+    assert finding.worth_ps == 12 * US
+    assert finding.evidence[1:3] == (
+        "For 2.00 µs more the host sends input, which it could do ahead.",
+        "It launches a step only after np.asarray(jax.Array), 10 times.",
+    )
+    # a result that is there when the host asks for it holds nothing up
+    at_once = ("main", "np.asarray(jax.Array)", 2, 10)
+    early = the("host", with_(proof, gaps=launching(("main", "$bar.py:3 update", 60, 10), LAUNCH, at_once)))
+    assert early.worth_ps == 10 * US and "asarray" not in "".join(early.evidence[:2])
+
+
 def test_without_a_thread_that_launches_any_thread_may_be_the_reason() -> None:
     finding = the("host", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=launching(LOADER)))
     assert finding.title == "Device idle while the host runs $dataset.py:7 make_batch"

@@ -37,13 +37,13 @@ def program(*lines: str) -> bytes:
     return read_module_text("jit_step", text.splitlines()).SerializeToString()
 
 
-def of(proto: bytes, *ops: tuple[str, int], scopes: Sequence[str] = ("loss/log_softmax",)) -> Evidence:
+def of(proto: bytes, *ops: tuple[str, float], scopes: Sequence[str] = ("loss/log_softmax",)) -> Evidence:
     """A step of a millisecond in which ops move so many arrays each, at 80 % of HBM's peak."""
     made = []
     for number, (name, arrays) in enumerate(ops):
         us = arrays * BYTES / 1000e9 / 0.8 * 1e6
         scope = scopes[number % len(scopes)]
-        made.append(Op(name, "loop fusion", us * 20, 20, hbm=arrays * BYTES, scope=f"{scope}/{name}"))
+        made.append(Op(name, "loop fusion", us * 20, 20, hbm=round(arrays * BYTES), scope=f"{scope}/{name}"))
     time = sum(op.time for op in made) / 20
     return with_(evidence(grid({"vector": time, "compute": 1000}), made), modules=(modules(proto),))
 
@@ -90,3 +90,21 @@ def test_chains_of_different_functions_are_different_reasons() -> None:
     )
     titles = [finding.title for finding in findings(proof) if finding.kind == "unfused"]
     assert titles == [f"2 memory-bound ops in a row are not fused: {place}" for place in ("a/rope", "b/gelu")]
+
+
+def test_ops_of_hardly_any_time_between_the_way_there_and_back_are_part_of_the_row() -> None:
+    lines = (
+        f"%there = {X} negate(%x)",
+        f"%tiny = {ROW} fusion(%there), kind=kLoop, calls=%rows",
+        f"%back = {X} subtract(%there, %tiny)",
+        f"ROOT %out = {X} add(%back, %x)",
+    )
+    proof = of(program(*lines), ("there", 2), ("tiny", 0.0005), ("back", 2), ("out", 3))
+    finding = the("unfused", proof)
+    assert finding.title == "3 memory-bound ops in a row are not fused: loss/log_softmax"
+    # neither of two arrays is written or read, and %x is read once
+    assert finding.worth_ps == pytest.approx(5 * BYTES / 1000e9 / 0.8 * 1e12, rel=1e-3)
+    # what the compiler fuses with nothing keeps them apart, however short it is
+    apart = program(lines[0], f'%tiny = {ROW} custom-call(%there), custom_call_target="sum"', *lines[2:])
+    left = the("unfused", of(apart, ("there", 2), ("back", 2), ("out", 3)))
+    assert left.title == "2 memory-bound ops in a row are not fused: loss/log_softmax"
