@@ -113,6 +113,11 @@ class Profile:
         self._opened = opened  # of other runs, for pages that compare them
 
     @property
+    def run(self) -> Run:
+        """What it is of."""
+        return self._session.run
+
+    @property
     def name(self) -> str:
         """The run's name."""
         return self._session.run.name
@@ -279,12 +284,24 @@ class Profile:
         Raises:
             ProfileError: no track has such a name, or the file can't be read.
         """
-        interval = {
-            "from_ps": 0 if from_ms is None else round(from_ms * _PS_PER_MS),
-            "to_ps": None if to_ms is None else round(to_ms * _PS_PER_MS),
-            "track": track or None,
-        }
-        return self._main("timeline", interval, limit)
+        begin, end = (None if ms is None else round(ms * _PS_PER_MS) for ms in (from_ms, to_ms))
+        return self.events_between(begin, end, track, limit)
+
+    def events_between(self, from_ps: int | None, to_ps: int | None, track: str = "", limit: int = 10_000) -> Table:
+        """The same of an interval in picoseconds.
+
+        Raises:
+            ProfileError: as of `events`.
+        """
+        interval = {"from_ps": from_ps or 0, "to_ps": to_ps, "track": track or None}
+        record = _page("timeline")
+        request, reader = self._request(record, interval, limit), record.load_report()
+        content = reader.read(request)
+        assert reader.sections is not None, "the timeline has tables"
+        listed = reader.sections(content, request)[0]
+        shown = listed.table.length(listed.source)
+        left_out = len(content.selection) - shown
+        return as_table(listed, range(shown), listed.table.json, left_out, reader.warnings(content))
 
     def report(self, page: str, *, limit: int = 0, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - see `table`
         """What ``tpuprof-tui report PAGE --format json`` prints.
@@ -304,19 +321,13 @@ class Profile:
         document: dict[str, Any] = json.loads(made if isinstance(made, str) else "".join(made))
         return document
 
-    def _main(self, page: str, options: Mapping[str, Any], limit: int) -> Table:
-        """The main table of a page, whose reader bounds its rows itself."""
-        read = self._read(page, options, limit)
-        listed = read.tables[0]
-        return as_table(listed, range(listed.table.length(listed.source)), listed.table.json, 0, read.warnings)
-
-    def _read(self, page: str, options: Mapping[str, Any], limit: int = 0) -> _Read:
+    def _read(self, page: str, options: Mapping[str, Any]) -> _Read:
         record = _page(page)
         reader = record.load_report()
         if reader.sections is None:
             raise ProfileError("usage", f"The page {page} has no tables.", f"report({page!r})", EXIT_USAGE)
-        request = self._request(record, options, limit)
-        reader.check(request.options, request.form, limit)
+        request = self._request(record, options, 0)
+        reader.check(request.options, request.form, request.limit)
         content = reader.read(request)
         return _Read(tuple(reader.sections(content, request)), tuple(reader.warnings(content)))
 

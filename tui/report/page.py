@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from tpuprof.tui.report.fields import Metric, Rows, Table
     from tpuprof.tui.report.output import Produce
 
-Format = Literal["text", "json", "csv", "md", "perfetto", "dot", "hlo", "proto"]
+Format = Literal["text", "json", "csv", "md", "perfetto", "dot", "hlo", "proto", "parquet"]
 FORMATS: tuple[Format, ...] = ("text", "json", "csv", "md")  # formats that every page has
-OF_SOME_PAGES: tuple[Format, ...] = ("perfetto", "dot", "hlo", "proto")
-"""Formats that a page may have besides (`Page.formats` in the registry)."""
+OF_SOME_PAGES: tuple[Format, ...] = ("perfetto", "dot", "hlo", "proto", "parquet")
+"""Formats that a page may have besides (`Page.formats` in the registry); Parquet is written of any page's table."""
 
 WITHOUT_WARNINGS: tuple[Format, ...] = ("csv", *OF_SOME_PAGES)
 """Formats that hold rows, events or a graph alone; what there is to warn of goes to standard error."""

@@ -14,6 +14,7 @@ import pytest
 import tpuprof
 from tests.support.imports import ROOT
 from tests.tui.readme.commands import read
+from tpuprof.tui.cli.main import main
 
 LOADED = """
 import json, sys
@@ -64,3 +65,16 @@ def test_the_section_of_the_readme_is_true() -> None:
     found = doctest.DocTestRunner()
     found.run(doctest.DocTestParser().get_doctest(text, {}, "README", "README.md", 0))
     assert found.tries > 10 and not found.failures
+
+
+def test_what_the_readme_does_with_csv_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", "ops", "demo", "--format", "csv", "--output", "ops.csv"]) == 0
+    lines = read().block("py").splitlines()
+    packages = {name: importlib.import_module(name) for name in ("pandas", "polars", "duckdb")}
+    longest = tpuprof.open("demo").table("ops", sort="self_time_ps", limit=5)["name"].tolist()
+    assert len(lines) == 3
+    for line in lines:
+        made = eval(line, packages)
+        names = [row[0] for row in made.fetchall()] if hasattr(made, "fetchall") else list(made["name"])
+        assert sorted(names) == sorted(longest), line

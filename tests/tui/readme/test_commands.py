@@ -82,7 +82,7 @@ SEEN = {
 }
 """What a command has to show; of others it is enough that they end well."""
 
-PRINTS = ("report", "doctor", "config", "completion", "man")
+PRINTS = ("report", "query", "doctor", "config", "completion", "man")
 OF_SHELL = re.compile(r"[|<>&*$]")
 
 
