@@ -47,6 +47,7 @@ COMMANDS = {
     "trend": Command("report:trend_parser", "report:run_report"),
     "oom": Command("oom:oom_parser", "oom:run_oom"),
     "diff": Command("diff:diff_parser", "diff.command:run_diff"),
+    "verify": Command("diff:verify_parser", "diff.verify:run_verify"),
     "capture": Command("capture:capture_parser", "capture.command:run_capture"),
     "live": Command("live:live_parser", "live:run_live"),
     "doctor": Command("itself:doctor_parser", "doctor.command:run_doctor"),
