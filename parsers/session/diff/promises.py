@@ -1,7 +1,7 @@
 """Whether the promise of a finding was kept: what it was worth before, what came of it, and what came instead.
 
 A finding promises the time that it costs in a mean step. It is kept where its cause costs less after, and the mean step
-takes less by as much as was promised, but for the noise of the mean step.
+takes less by as much as was promised, but for the noise of the mean step or a twentieth of the promise.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ from tpuprof.parsers.session.diff.model import UNKNOWN_CHANGE, Change, Diff, Own
 
 Outcome = Literal["kept", "partly", "moved", "not kept", "unknown"]
 """`moved`: the cause costs less, but the step takes no less: something came instead."""
+
+NEARLY_ALL = 0.95
+"""What of a promise has to come to be called kept, where that is less than the promise without the noise: findings say
+what can be won at most."""
 
 _FELL, _ROSE = ("less", "gone"), ("more", "new")
 
@@ -56,8 +60,8 @@ class Verified:
         outcome: of the claims together.
         promised_ps: what they were worth in a mean step, together; None where nothing is claimed.
         step: the mean step; unknown without steps in both.
-        instead: causes that cost more than before, or are new; owners: those with more time than before. Both are
-            beyond the noise, the largest first.
+        instead: causes that cost more than before, or are new, beyond their noise; owners: those whose time grew by
+            more than the noise of the mean step. The largest first.
         why: why the outcome is unknown; empty where it is known.
     """
 
@@ -104,7 +108,8 @@ def verify(diff: Diff, before: Overview, after: Overview, claims: Sequence[str] 
     promised = sum(cause.cost.before or 0.0 for cause in claimed) if claimed else None
     why = _why_unknown(diff, step, claimed, promised, bool(promising))
     instead = sorted((of for of in marked if of.cost.mark in _ROSE), key=lambda of: -(of.cost.delta or 0.0))
-    owners = sorted((of for of in diff.owners if of.mean.mark in _ROSE), key=lambda of: -(of.mean.delta or 0.0))
+    grown = (of for of in diff.owners if of.mean.mark in _ROSE and (of.mean.delta or 0.0) > (step.noise or 0.0))
+    owners = sorted(grown, key=lambda of: -(of.mean.delta or 0.0))
     outcome: Outcome = "unknown" if why else _outcome(step, claimed, promised)
     return Verified(diff, marked, outcome, promised, step, tuple(instead), tuple(owners), why)
 
@@ -162,7 +167,8 @@ def _outcome(step: Change, claimed: Sequence[Cause], promised: float | None) -> 
         return "not kept"
     if step.mark != "less":
         return "moved"
-    return "kept" if -(step.delta or 0.0) >= promised - (step.noise or 0.0) else "partly"
+    wanted = min(promised - (step.noise or 0.0), NEARLY_ALL * promised)
+    return "kept" if -(step.delta or 0.0) >= wanted else "partly"
 
 
 def _no_promise(claim: str, before: Overview, promising: Sequence[Cause]) -> ProfileError:

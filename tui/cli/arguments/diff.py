@@ -23,7 +23,7 @@ _OF_VERIFY = f"""A is before the change, B after it, each as {PROGRAM} diff take
 
 exit codes:
   0  kept, or kept in part: a step takes less, beyond the noise
-  6  not kept: the cause costs as much as before, or the step takes no less although it does not
+  6  not kept: the cause costs no less than before, or it does but the step takes no less
   4  nothing can be said: no steps, other programs, or a promise smaller than the noise
 """
 

@@ -53,7 +53,7 @@ INSTEAD: Table[Sequence[Cause]] = object_table("instead", _CAUSE)
 OWNERS: Table[Sequence[OwnerChange]] = object_table(
     "owners_instead",
     (
-        attribute("owner", VERBATIM, "who has more of the mean step than before, beyond the noise"),
+        attribute("owner", VERBATIM, "whose time in the mean step grew by more than its noise"),
         *fields.of_change("mean", "time"),
     ),
 )
@@ -82,11 +82,13 @@ def sentence(made: Verified, ascii_only: bool) -> str:
     head = f"{names} promised {promised} a step"
     if made.outcome == "not kept":
         costs = ", ".join(_costs(cause, ascii_only) for cause in made.claims)
-        return f"{head}, and costs as much as before ({costs}); {_of_step(step, ascii_only)}."
+        return f"{head}, and costs no less ({costs}); {_of_step(step, ascii_only)}."
     if made.outcome == "moved":
         costs = ", ".join(_costs(cause, ascii_only) for cause in made.claims)
         return f"{head}, and costs less ({costs}), but {_of_step(step, ascii_only)}."
-    part = "" if made.outcome == "kept" else f": {share((made.got_ps or 0.0) / (made.promised_ps or 1.0))} of it"
+    got, wanted = made.got_ps or 0.0, made.promised_ps or 1.0
+    part = "" if made.outcome == "kept" else f": {share(got / wanted)} of it"
+    part = "; more than that, so that other changes count too" if got > wanted + (step.noise or 0.0) else part
     return f"{head}, and {_of_step(step, ascii_only)}{part}."
 
 
