@@ -15,7 +15,7 @@ from tpuprof.tui.api.sql.tables import TABLES
 from tpuprof.tui.draw.format import UNKNOWN
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span
-from tpuprof.tui.draw.table import Column, first_rows
+from tpuprof.tui.draw.table import Column, chosen_columns, first_rows
 from tpuprof.tui.report import csv, json, markdown
 from tpuprof.tui.report.page import TextLook
 from tpuprof.tui.report.text import heading, page_text
@@ -89,8 +89,14 @@ def _text(made: Answered, look: TextLook) -> str:
     def lines(pen: Pen) -> list[Line]:
         title = heading(made.extent, made.run.name if made.run is not None else "", pen)
         drawn = [_column(made, number, pen) for number in range(len(answer.names))]
-        rows = first_rows(drawn, range(len(answer.rows)), 0, pen) if answer.rows else [pen.fit([(" no row", "dim")])]
-        return [title, *rows, *pen.notes(answer.warnings, ())]
+        if not answer.rows:
+            return [title, pen.fit([(" no row", "dim")]), *pen.notes(answer.warnings, ())]
+        rows, hidden = (
+            first_rows(drawn, range(len(answer.rows)), 0, pen),
+            len(drawn) - len(chosen_columns(drawn, pen.width)),
+        )
+        wide = [f"{counted(hidden, 'column')} did not fit: --width CELLS, or --format csv"] if hidden else []
+        return [title, *rows, *pen.notes([*wide, *answer.warnings], ())]
 
     return page_text(lines, look)
 

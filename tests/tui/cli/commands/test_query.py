@@ -191,6 +191,20 @@ def test_a_limit_is_said_in_every_format(call: Call) -> None:
     assert not whole["has_more"] and whole["row_count"] == 490 and whole["more"] == ""
 
 
+def test_columns_that_do_not_fit_are_said(call: Call) -> None:
+    assert "columns did not fit: --width" in call("query", "demo", "FROM ops", "--width", "80").out
+    assert "did not fit" not in call("query", "demo", "SELECT name FROM ops", "--width", "80").out
+    assert "no row" in call("query", "demo", "SELECT name FROM ops WHERE false").out
+
+
+def test_names_of_a_profile_are_no_sql(tmp_path: Path, call: Call) -> None:
+    evil = b"';DROP--"
+    logdir = write_run(tmp_path, host0=host_bytes().replace(b"fusion.1", evil))
+    for table in ("ops", "events"):
+        rows = call.json("query", str(logdir), f"SELECT name FROM {table}", "--limit", "0", "--format", "json")["rows"]
+        assert any(row["name"] == evil.decode() for row in rows), (table, rows)
+
+
 def test_values_of_every_kind(call: Call) -> None:
     sql = "SELECT 1.50::DECIMAL(5, 2) AS a, DATE '2026-01-02' AS b, [1, NULL] AS c, {'x': 1} AS d, NULL AS e, "
     sql += "'n' AS name, 'm' AS name"
