@@ -32,6 +32,9 @@ _LOCKED = {
     "temp_directory": "",
 }
 _READS = ("SELECT", "EXPLAIN")
+_PRAGMA = re.compile(r"\s*pragma\b", re.IGNORECASE)
+"""What some versions of DuckDB count among the statements that read."""
+
 _NO_TABLE = re.compile(r"Table with name (\S+) does not exist")
 _NO_COLUMN = re.compile(r'[Cc]olumn (?:named )?"([^"]+)"')
 _MIB = 1 << 20
@@ -132,7 +135,8 @@ def _fill(connection: Any, names: Sequence[str], opened: Callable[[], Profile], 
 
 def _only_statement(connection: Any, sql: str) -> Any:  # noqa: ANN401 - DuckDB's
     statements = connection.extract_statements(sql)
-    if len(statements) != 1 or statements[0].type.name not in _READS:
+    is_read = len(statements) == 1 and statements[0].type.name in _READS
+    if not is_read or _PRAGMA.match(sql):
         what = "several statements" if len(statements) > 1 else "none" if not statements else "another statement"
         raise ProfileError("usage", f"A query is one SELECT, and this is {what}.", "SELECT name FROM ops", EXIT_USAGE)
     return statements[0]
