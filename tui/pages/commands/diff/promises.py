@@ -33,6 +33,16 @@ _HEADLINES: dict[str, tuple[str, StyleKey]] = {
 }
 
 
+def _change_of_cost(of: Metric[Any]) -> Metric[Any]:
+    """A figure of the change of a cost, which is unknown where a run has no finding of the kind: little may be left."""
+
+    def read(cause: Cause) -> Any:  # noqa: ANN401 - a figure
+        is_known = cause.cost.before is not None and cause.cost.after is not None
+        return of.read(cause) if is_known else None
+
+    return Metric(of.key, of.unit, read, of.meaning, of.null) if of.key.startswith("change_") else of
+
+
 def _with_reasons(metrics: Sequence[Metric[Any]], why: str) -> tuple[Metric[Any], ...]:
     return tuple(
         Metric(of.key, of.unit, of.read, of.meaning, _NO_NOISE if "noise" in of.key else why if of.null else "")
@@ -45,7 +55,7 @@ _CAUSE: tuple[Metric[Cause], ...] = (
     attribute("title", VERBATIM, "of the one that is worth most, in A where it is there"),
     attribute("is_claim", FLAG, "whether its promise is looked at"),
     attribute("is_estimate", FLAG, "whether a model gives what it is worth; else it is measured"),
-    *_with_reasons(fields.of_change("cost", "time"), _NONE_FOUND),
+    *_with_reasons(tuple(map(_change_of_cost, fields.of_change("cost", "time"))), _NONE_FOUND),
     *_with_reasons(fields.of_change("time", "time", "time."), _A_PART),
 )
 CAUSES: Table[Sequence[Cause]] = object_table("causes", _CAUSE)
@@ -144,7 +154,8 @@ def _cells(made: Verified, ascii_only: bool) -> list[tuple[str, ...]]:
             for value in (cost.before, cost.after)
         )
         estimate = "~" if cause.is_estimate and cost.before is not None else ""
-        delta = UNKNOWN if cause.unknown else signed(cost.delta, "time", ascii_only)
+        is_known = cost.before is not None and cost.after is not None
+        delta = UNKNOWN if cause.unknown else signed(cost.delta, "time", ascii_only) if is_known else "-"
         noise = noise_time(cost, ascii_only)
         rows.append((cause.kind, f"{estimate}{before}", after, delta, noise, MARKS[cost.mark].word))
     return rows
