@@ -12,7 +12,9 @@ import tpuprof
 from tests.support.build import host_bytes, write_run
 from tests.support.gpus import cpu_profile, gpu_profile
 from tests.support.made.serving import five_requests, serving_profile
+from tests.support.servers.profiler_server import FakeProfiler, free_port
 from tests.tui.cli.calls import Call
+from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED
 
 PAGES = (
     *("ops", "overview", "findings", "ledger", "hosts", "cores", "input", "inference", "framework-ops", "sources"),
@@ -139,3 +141,13 @@ def test_findings_are_those_of_the_overview() -> None:
     findings = tpuprof.findings("demo")
     assert findings == tpuprof.open("demo").overview().findings and findings[0].kind == "collective"
     assert [op.name for op in findings[1].subject.ops][:2] == ["fusion.416", "fusion.349"]
+
+
+def test_a_capture_is_an_open_profile(tmp_path: Path) -> None:
+    with FakeProfiler() as server:
+        profile = tpuprof.capture(server.address, tmp_path, ms=20)
+        assert profile.hosts == ("worker-0",) and profile.path.startswith(str(tmp_path))
+        assert server.requests[0].duration_ms == 20
+    with pytest.raises(tpuprof.ProfileError, match="No profiler server listens") as raised:
+        tpuprof.capture(f"127.0.0.1:{free_port()}", tmp_path, ms=20)
+    assert raised.value.exit_code == EXIT_CAPTURE_FAILED

@@ -13,6 +13,7 @@ from tests.insight.simulator.scene import Scene, play
 from tests.insight.simulator.space import spaces
 from tests.insight.simulator.workloads import Train
 from tests.support.build import write_run
+from tests.support.documents import nulls
 from tests.tui.cli.calls import Call, Printed
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE
 from tpuprof.parsers.files.logdir import open_logdir
@@ -56,6 +57,7 @@ def test_a_promise_that_is_kept(runs: dict[str, str], call: Call) -> None:
     diff = call.json("diff", runs["exposed"], runs["hidden"], "--format", "json")["steps"]["mean"]
     assert document["step"] == diff and document["got_ms"] == -diff["change_ms"]
     assert abs(document["got_ms"] - worth) <= 0.05 * worth
+    assert {*nulls({**document, "unknown": {}})} == {*document["unknown"]}
     assert document["instead"] == [] and document["causes"][0]["time"]["mark"] == "less"
     loud = call("verify", "demo", runs["hidden"], "--claim", "collective")
     assert "other changes count too" in words_of(loud)
