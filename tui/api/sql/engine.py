@@ -130,7 +130,7 @@ def _fill(connection: Any, names: Sequence[str], opened: Callable[[], Profile], 
         rows = table.read(table, profile, asked)
         insert(connection, table.name, table.columns, rows.values)
         warnings |= dict.fromkeys(rows.warnings)
-    return tuple(warnings)
+    return tuple(each for each in warnings if not any(each != other and each in other for other in warnings))
 
 
 def _only_statement(connection: Any, sql: str) -> Any:  # noqa: ANN401 - DuckDB's
