@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.programs import HloModules
     from tpuprof.parsers.hosts.cache import HostCache, Slot
     from tpuprof.parsers.pages.memory import ModuleSource
-    from tpuprof.parsers.pages.ops.one_op import OpPage
+    from tpuprof.parsers.pages.ops.one_op import FoundRuns, OpPage
     from tpuprof.parsers.pages.overview.model import Overview
     from tpuprof.parsers.session.partials import OnPartial
     from tpuprof.parsers.timeline.hosts.clocks import HostClocks
@@ -143,6 +143,11 @@ class Session:
         """
         made: OpPage = maker("ops.one_op:one_op")(self, host, name, module)
         return made
+
+    def op_runs(self, name: str | None, host: str | None = None, module: str | None = None) -> FoundRuns:
+        """The single runs of one op or kernel, device by device; arguments and errors as of `op`."""
+        found: FoundRuns = maker("ops.one_op:op_runs")(self, host, name, module)
+        return found
 
     def host_timeline(
         self,

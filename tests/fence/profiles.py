@@ -7,7 +7,20 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from tests.fence.reports import LOOKS, OF_LOGS, OF_ONE_RUN, OF_TWO_RUNS, PAGES, TABLES, Call, copied, reports, stamped
+from tests.fence.reports import (
+    LOOKS,
+    OF_LOGS,
+    OF_ONE_RUN,
+    OF_PROMISES,
+    OF_QUERIES,
+    OF_TWO_RUNS,
+    PAGES,
+    TABLES,
+    Call,
+    copied,
+    reports,
+    stamped,
+)
 from tests.insight.cases.scenes import ALONE, SMALL
 from tests.insight.simulator.code import V5E, V6E
 from tests.insight.simulator.parts import Prefetch
@@ -81,9 +94,9 @@ def simulated(scene: Scene) -> list[bytes]:
 
 
 def demo(root: Path) -> Sequence[Call]:
-    """Every page of the bundled profile."""
+    """Every page of the bundled profile, and queries."""
     copied(Path(demo_path()), root / "demo-run" / Path(demo_path()).name)
-    return reports("demo-run")
+    return [*reports("demo-run"), *(("query", "demo-run", *query) for query in OF_QUERIES)]
 
 
 def modules(root: Path) -> Sequence[Call]:
@@ -136,11 +149,12 @@ def two_slices(root: Path) -> Sequence[Call]:
 
 
 def two_runs(root: Path) -> Sequence[Call]:
-    """Two runs compared: of one program, and of two different ones."""
+    """Two runs compared, of one program and of two different ones, and promises of findings."""
     for name, scene in (("slow", TRAIN), ("fast", FASTER), ("decode", DECODE)):
         write(root, name, *simulated(scene))
     pairs = (("slow", "fast"), ("slow", "decode"))
-    return [("diff", before, after, *options) for before, after in pairs for options in OF_TWO_RUNS]
+    promises = [("verify", before, after, *options) for before, after in pairs for options in OF_PROMISES]
+    return [*(("diff", before, after, *options) for before, after in pairs for options in OF_TWO_RUNS), *promises]
 
 
 def logs(root: Path) -> Sequence[Call]:

@@ -107,6 +107,15 @@ EXTRA = (
 OF_ONE_RUN = [*((page, *look) for page in PAGES for look in (*LOOKS, *TABLES)), *EXTRA]
 OF_LOGS = [*LOOKS[:2], ("--format", "json"), ("--format", "md"), ("--width", "60", "--limit", "2")]
 OF_TWO_RUNS = [*LOOKS, *TABLES]
+OF_PROMISES = [LOOKS[0], LOOKS[1], TABLES[0], TABLES[4]]
+QUERIES = (
+    "SELECT name, self_time_ps, roofline_efficiency FROM ops ORDER BY 2 DESC, 1 LIMIT 20",
+    "SELECT track, count(*) AS events, sum(duration_ps) AS ps FROM events GROUP BY track ORDER BY track",
+    "SELECT module, category, sum(size_bytes) AS bytes FROM buffers GROUP BY ALL ORDER BY ALL",
+    "FROM steps",
+    "SELECT nam FROM ops",
+)
+OF_QUERIES = [(sql, *look) for sql in QUERIES for look in (LOOKS[0], TABLES[0], TABLES[3], TABLES[4])]
 
 MOST_NAMED = 20
 """Reports that a failure names."""

@@ -123,6 +123,7 @@ class CommandPage:
 
 COMMAND_PAGES: tuple[CommandPage, ...] = (
     CommandPage("diff", "commands.diff.report", "commands.diff.screen"),
+    CommandPage("verify", "commands.diff.promises", "commands.diff.screen"),
     CommandPage("oom", "commands.oom.report", "commands.oom.app"),
     CommandPage("live", "commands.live.report", "commands.live.app"),
     CommandPage("live-arrays", "commands.live_arrays.diff_report", "commands.live_arrays.screen"),

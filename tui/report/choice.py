@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
@@ -19,11 +19,11 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Column, first_rows
 from tpuprof.tui.report import json, markdown
 from tpuprof.tui.report.csv import table_csv
-from tpuprof.tui.report.fields import Field, Rows, Table, columns, filter_texts, markdown_rows, reasons, table_records
+from tpuprof.tui.report.fields import Field, Table, columns, filter_texts, markdown_rows, reasons, table_records
 from tpuprof.tui.report.text import heading, page_text
 
 if TYPE_CHECKING:
-    from tpuprof.tui.report.page import Choice, Head, ReportRequest, TextLook
+    from tpuprof.tui.report.page import Choice, Head, Listed, ReportRequest, TextLook
 
 TIMES = ("self_time_ps", "self_time_percent")
 """Keys of the fields that a filter by time and share looks at, where the view has no others."""
@@ -38,30 +38,6 @@ PIPE_BYTES = 18_000
 _BESIDE = len(', "unknown": {}') - len("    ,")  # of a line in a stream, less what stands around a row
 _MOST_ROWS = 2_000
 _WIDEST = 60  # cells of a column of text
-
-
-class Listed(Protocol):
-    """A table, and all its rows on a page; see `declared.Section`."""
-
-    @property
-    def table(self) -> Table[Any]:
-        """What the rows are of."""
-        ...
-
-    @property
-    def source(self) -> Any:  # noqa: ANN401 - what the table's fields read
-        """What its fields read."""
-        ...
-
-    @property
-    def rows(self) -> Rows | None:
-        """Those of the page, in order; None for all that the table has."""
-        ...
-
-    @property
-    def keys(self) -> Sequence[str]:
-        """Keys of the fields that CSV and Markdown show, where they are not the table's."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -123,8 +99,13 @@ def _known(table: Table[Any], key: str, option: str) -> Field[Any]:
     """The field with a key."""
     if key in table.by_key:
         return table.by_key[key]
-    near = get_close_matches(key, table.by_key, n=3, cutoff=0.4) or list(table.by_key)[:3]
-    raise ProfileError("usage", f"There is no column {key}.", f"{option} {' or '.join(near)}", EXIT_USAGE)
+    near = " or ".join(nearest(key, list(table.by_key)))
+    raise ProfileError("usage", f"There is no column {key}.", f"{option} {near}", EXIT_USAGE)
+
+
+def nearest(name: str, known: Sequence[str]) -> Sequence[str]:
+    """The names that come nearest to one that is not known; the first ones where none is like it."""
+    return get_close_matches(name, known, n=3, cutoff=0.4) or known[:3]
 
 
 def _filtered(table: Table[Any], source: object, rows: list[int], text: str) -> list[int]:

@@ -188,15 +188,28 @@ def declared(
 
     def choose(content: Content, asked: ReportRequest, choice: Choice) -> str:
         page = declare(content, replace(asked, limit=None))  # its rows are counted before a limit
-        make = page.csv.table if isinstance(page.csv, Block) else None
-        table = page.csv if isinstance(page.csv, Section) else make() if make is not None else None
+        table = _main_table(page)
         if table is None:
             raise no_rows(name)
         from tpuprof.tui.report.choice import report_of  # noqa: PLC0415 - for those who choose rows alone
 
         return report_of(name, page.head, table, choice, asked)
 
-    return Report(read, writers, tables, metrics, warnings, csv_table or tables[0], check, exit_code, choose)
+    def sections(content: Content, asked: ReportRequest) -> Sequence[Section[Any]]:
+        page = declare(content, asked)
+        main, parts = _main_table(page), [part for part in page.parts if isinstance(part, Section)]
+        rows = {part.table.key: part for part in parts}  # in the order of JSON
+        return list(rows.values() if main is None else {main.table.key: main, **rows}.values())
+
+    main = csv_table or tables[0]
+    return Report(read, writers, tables, metrics, warnings, main, check, exit_code, choose, sections)
+
+
+def _main_table(page: Declared) -> Section[Any] | None:
+    """The table that CSV has; None where CSV is no table."""
+    if isinstance(page.csv, Section):
+        return page.csv
+    return None if page.csv.table is None else page.csv.table()
 
 
 def _json(name: str, page: Declared) -> str:

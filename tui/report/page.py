@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
     from tpuprof.parsers.session.pages import PageKey
     from tpuprof.parsers.session.session import Session
-    from tpuprof.tui.report.fields import Metric, Table
+    from tpuprof.tui.report.fields import Metric, Rows, Table
     from tpuprof.tui.report.output import Produce
 
-Format = Literal["text", "json", "csv", "md", "perfetto", "dot", "hlo", "proto"]
+Format = Literal["text", "json", "csv", "md", "perfetto", "dot", "hlo", "proto", "parquet"]
 FORMATS: tuple[Format, ...] = ("text", "json", "csv", "md")  # formats that every page has
-OF_SOME_PAGES: tuple[Format, ...] = ("perfetto", "dot", "hlo", "proto")
-"""Formats that a page may have besides (`Page.formats` in the registry)."""
+OF_SOME_PAGES: tuple[Format, ...] = ("perfetto", "dot", "hlo", "proto", "parquet")
+"""Formats that a page may have besides (`Page.formats` in the registry); Parquet is written of any page's table."""
 
 WITHOUT_WARNINGS: tuple[Format, ...] = ("csv", *OF_SOME_PAGES)
 """Formats that hold rows, events or a graph alone; what there is to warn of goes to standard error."""
@@ -74,6 +74,30 @@ class Head:
         """The title, the hosts, facts and warnings."""
         hosts = self.hosts if self.lists_hosts else ()
         return markdown.page_head(self.title, hosts, self.simulated, self.warnings, self.facts)
+
+
+class Listed(Protocol):
+    """A table, and all its rows on a page; see `declared.Section`."""
+
+    @property
+    def table(self) -> Table[Any]:
+        """What the rows are of."""
+        ...
+
+    @property
+    def source(self) -> Any:  # noqa: ANN401 - what the table's fields read
+        """What its fields read."""
+        ...
+
+    @property
+    def rows(self) -> Rows | None:
+        """Those of the page, in order; None for all that the table has."""
+        ...
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """Keys of the fields that CSV and Markdown show, where they are not the table's."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -179,6 +203,7 @@ class Report(Generic[Content]):
             `ProfileError`.
         exit_code: of the command, once the page is printed.
         choose: prints the rows and columns of its table that a call asks for; None where it has no such table.
+        sections: the page's tables with their rows, the main one first; None where they can't be had one by one.
     """
 
     read: Callable[[ReportRequest], Content]
@@ -190,6 +215,7 @@ class Report(Generic[Content]):
     check: Callable[[Mapping[str, Any], Format, int | None], None] = lambda _, __, ___: None
     exit_code: Callable[[Content], int] = lambda _: EXIT_OK
     choose: Callable[[Content, ReportRequest, Choice], str] | None = None
+    sections: Callable[[Content, ReportRequest], Sequence[Listed]] | None = None
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,22 @@ class FoundOp:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundRuns:
+    """The single runs of an op.
+
+    Attributes:
+        found: which op it is.
+        runs: of each device; () where `why_none` says why they can't be known.
+        failed: hosts that can't be read any more.
+    """
+
+    found: FoundOp
+    runs: Sequence[OpRuns]
+    failed: Sequence[ProfileError] = ()
+    why_none: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Spread:
     """How long runs took; None where there are none.
 

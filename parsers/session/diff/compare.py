@@ -19,11 +19,12 @@ from tpuprof.parsers.pages.common import why_no_ops
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.session.diff import model, noise
+from tpuprof.parsers.session.diff.beside.memory import modules_memory
+from tpuprof.parsers.session.diff.beside.settings import about_settings, setting_changes, settings_of
 from tpuprof.parsers.session.diff.cautions import cautions, different_programs
 from tpuprof.parsers.session.diff.groups import categories, classes, kinds, op_changes, op_groups, owner_changes
 from tpuprof.parsers.session.diff.match import matched
 from tpuprof.parsers.session.diff.measure import STEPS_OF_HOST, BatchedTimes, StepsSummary, measure_steps, measure_whole
-from tpuprof.parsers.session.diff.memory import modules_memory
 from tpuprof.parsers.session.diff.model import (
     UNKNOWN_CHANGE,
     Basis,
@@ -34,7 +35,6 @@ from tpuprof.parsers.session.diff.model import (
 )
 from tpuprof.parsers.session.diff.noise import Bounds, typical_bounds, within
 from tpuprof.parsers.session.diff.phases import PhaseSide, phases
-from tpuprof.parsers.session.diff.settings import about_settings, setting_changes, settings_of
 from tpuprof.parsers.session.pages import MEMORY, OPS, OVERVIEW
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.session.software import NOT_RECORDED

@@ -17,6 +17,8 @@ from tpuprof.parsers.pages.overview.ledger import StepAccount
 from tpuprof.parsers.session.diff.match import OpPair
 from tpuprof.parsers.session.diff.measure import BatchedTimes, Op
 from tpuprof.parsers.session.diff.model import (
+    UNKNOWN_CHANGE,
+    Change,
     KindChange,
     KindOf,
     NamedChange,
@@ -28,7 +30,7 @@ from tpuprof.parsers.session.diff.model import (
     plain_change,
 )
 from tpuprof.parsers.session.diff.noise import EVERY_STEP, Bounds, estimate_steps, within
-from tpuprof.parsers.steps.accounts.owners import OWNERS, WITHOUT_OPS, has_input_ops
+from tpuprof.parsers.steps.accounts.owners import OWNERS, WITHOUT_OPS, Owner, has_input_ops
 
 _OPCODE = re.compile(r" ([a-z][a-z0-9_\-]*)\(")
 _TARGET = re.compile(r'custom_call_target="([^"]+)"')
@@ -192,6 +194,18 @@ def owner_changes(
             by_host = owner == "input" and not any(map(has_input_ops, tables))
             changes.append(OwnerChange(owner, mean, of_typical, not by_host and owner not in WITHOUT_OPS))
     return tuple(changes)
+
+
+def owners_together(before: StepAccount | None, after: StepAccount | None, owners: Sequence[Owner]) -> Change:
+    """The change of what some owners have of the mean step together; unknown where either run has no account."""
+    if before is None or after is None or not owners:
+        return UNKNOWN_CHANGE
+    columns = [OWNERS.index(owner) for owner in owners]
+    old, new = (
+        estimate_steps(np.array([step.owner_ps for step in account.steps])[:, columns].sum(axis=1))
+        for account in (before, after)
+    )
+    return change_of(old, new)
 
 
 def kinds(before: BatchedTimes, after: BatchedTimes, tables: tuple[OpTable, OpTable]) -> tuple[KindChange, ...]:

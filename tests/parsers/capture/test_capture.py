@@ -298,7 +298,7 @@ def test_no_proxy_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_grpc_is_imported_for_a_call_only() -> None:
     code = (
-        "import sys, tpuprof.tui.cli.commands.capture, tpuprof.parsers.capture.session; "
+        "import sys, tpuprof.tui.cli.commands.capture.command, tpuprof.parsers.capture.session; "
         "sys.exit(any(name.split('.')[0] in ('grpc', 'textual', 'rich') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

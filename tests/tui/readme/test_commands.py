@@ -26,6 +26,8 @@ NAMES = {"PAGE": "overview", "PATH": "logs", "LOG": "train.log", "A": f"logs/*/*
 """What stands for words that the README leaves to the reader."""
 
 INSTEAD = {
+    "tpuprof-tui verify A B": ("tpuprof-tui verify --help", "the runs are the same, so that no promise is kept"),
+    "tpuprof-tui verify A B --claim collective --format json": ("tpuprof-tui verify --help", "likewise"),
     "python -m tests.insight": ("python -m tests.insight --help", "it simulates for minutes"),
     "python -m tests.fuzz --minutes 60 --asan": ("python -m tests.fuzz --help", "it takes an hour"),
     "tpuprof-tui live --format json": ("tpuprof-tui live --format json --count 1", "it has no end"),
@@ -82,7 +84,7 @@ SEEN = {
 }
 """What a command has to show; of others it is enough that they end well."""
 
-PRINTS = ("report", "doctor", "config", "completion", "man")
+PRINTS = ("report", "query", "doctor", "config", "completion", "man")
 OF_SHELL = re.compile(r"[|<>&*$]")
 
 

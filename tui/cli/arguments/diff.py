@@ -18,11 +18,18 @@ exit codes of --fail-on-regression:
   4  step times, or their noise, are unknown, or the programs are different: nothing can be said
 """
 
+_OF_VERIFY = f"""A is before the change, B after it, each as {PROGRAM} diff takes them:
+  {PROGRAM} verify before/ after/ --claim collective
 
-def diff_parser() -> UsageParser:
-    """The command's options."""
-    what = "Compares two runs, a step and core: step time, ops, classes of ops, memory; says what is noise."
-    parser = options.new_parser("diff", what, _EPILOG)
+exit codes:
+  0  kept, or kept in part: a step takes less, beyond the noise
+  6  not kept: the cause costs no less than before, or it does but the step takes no less
+  4  nothing can be said: no steps, other programs, or a promise smaller than the noise
+"""
+
+
+def _add_runs(parser: UsageParser) -> None:
+    """Which two runs."""
     parser.add_argument("before", metavar="A", help="logdir, run, file or glob: the run before")
     parser.add_argument("after", nargs="?", metavar="B", help="the run after (default: another run of A)")
     parser.add_argument("--run-a", metavar="RUN", help="name of A's run, or its beginning (default: the newest)")
@@ -30,6 +37,29 @@ def diff_parser() -> UsageParser:
     parser.add_argument("--host", metavar="HOST", help="one host of both only (default: all merged)")
     options.add_core(parser)
     options.add_reading(parser)
+
+
+def verify_parser() -> UsageParser:
+    """The options of the command `verify`."""
+    what = "Says whether the promise of a finding was kept: what it was worth a step in A, how much less a step takes "
+    what += "in B, and what came instead."
+    parser = options.new_parser("verify", what, _OF_VERIFY)
+    _add_runs(parser)
+    claim = "the kind of a finding of A, such as collective; may be given again (default: those that cost less in B)"
+    parser.add_argument("--claim", action="append", default=[], metavar="FINDING", help=claim)
+    parser.add_argument("--format", choices=("text", "json", "md"), default="text", help="default: text")
+    parser.add_argument("--output", metavar="FILE", help="write to FILE instead of standard output")
+    options.add_width(parser)
+    options.add_look(parser)
+    options.add_debug(parser)
+    return parser
+
+
+def diff_parser() -> UsageParser:
+    """The command's options."""
+    what = "Compares two runs, a step and core: step time, ops, classes of ops, memory; says what is noise."
+    parser = options.new_parser("diff", what, _EPILOG)
+    _add_runs(parser)
     options.add_report(parser, parser, FORMATS)
     rows = "ops in the report; 0: all that changed, in json and csv all (default: 20 in md, else 0)"
     parser.add_argument("--limit", type=options.whole_number, default=0, metavar="N", help=rows)

@@ -17,8 +17,9 @@ PROGRAM = "tpuprof-tui"
 DEMO = "demo"  # the path that stands for the bundled demo profile
 STREAM = "-"  # the file name that stands for standard input or output
 MOST_WIDTH = 10_000  # cells of the widest text report
+_MILLISECONDS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})")
 _PERCENT = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,9})?) ?%?")
-_HERE = "."  # where profiles are looked for if no path is given
+HERE = "."  # where profiles are looked for if no path is given
 
 
 class UsageParser(argparse.ArgumentParser):
@@ -99,9 +100,9 @@ class _Path(argparse.Action):
         values: str | Sequence[object] | None,
         _: str | None = None,
     ) -> None:
-        if values == _HERE:
+        if values == HERE:
             return
-        if namespace.path != _HERE:
+        if namespace.path != HERE:
             parser.error(f"two paths were given: {namespace.path} and {values}")
         namespace.path = values
 
@@ -110,8 +111,8 @@ def add_choice_of_profile(
     parser: argparse.ArgumentParser, where: str = "logdir, any folder above it, run, file or glob (default: .)"
 ) -> None:
     """Which profile, and of which run and host."""
-    parser.add_argument("path", nargs="?", default=_HERE, metavar="PATH", action=_Path, help=where)
-    parser.add_argument("--logdir", dest="path", metavar="DIR", default=_HERE, action=_Path, help="the same as PATH")
+    parser.add_argument("path", nargs="?", default=HERE, metavar="PATH", action=_Path, help=where)
+    parser.add_argument("--logdir", dest="path", metavar="DIR", default=HERE, action=_Path, help="the same as PATH")
     parser.add_argument("--run", metavar="RUN", help="name of a run, or its beginning (default: the newest)")
     parser.add_argument("--host", metavar="HOST", help="one host only (default: all merged; of the timeline the first)")
     add_core(parser)
@@ -134,6 +135,22 @@ def add_reading(
     parser.add_argument("--jobs", metavar="N", type=partial(whole_number, least=1), help=cores)
     again = "read the files again, and keep nothing of them in the user's cache folder"
     parser.add_argument("--no-cache", dest="cache", action="store_false", help=again)
+
+
+def add_interval(group: argparse._ArgumentGroup) -> None:
+    """Which part of the timeline."""
+    begin = "from this instant on, milliseconds on the trace's clock"
+    group.add_argument("--from", dest="from_ps", type=_milliseconds, metavar="MS", help=begin)
+    group.add_argument("--to", dest="to_ps", type=_milliseconds, metavar="MS", help="up to this instant")
+    group.add_argument("--track", metavar="NAME", help="of tracks with NAME in their section / name")
+
+
+def _milliseconds(text: str) -> int:
+    """Milliseconds as picoseconds, exactly; what is finer is cut."""
+    if not _MILLISECONDS.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of milliseconds from 0 on, such as 12.5")
+    whole, _, part = text.partition(".")
+    return int(whole or "0") * 10**9 + int(part[:9].ljust(9, "0"))
 
 
 def whole_number(text: str, least: int = 0, most: int | None = None) -> int:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import re
-
 from tpuprof.tui.cli.arguments import options
 from tpuprof.tui.cli.arguments.options import UsageParser
 from tpuprof.tui.pages import PAGE_NAMES
@@ -21,8 +18,6 @@ DIVIDED_BY = ("step", "core", "host", "module", "scope", "op")
 
 OWNER_GROUPS = ("input", "host", "collective", "transfer", "copy", "loss", "waiting", "idle")
 """Groups of owners, `parsers.steps.accounts.owners.OWNER_GROUPS`."""
-
-_MILLISECONDS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})")
 
 
 def _add_requests(parser: UsageParser) -> None:
@@ -51,7 +46,8 @@ def _with_options(parser: UsageParser) -> UsageParser:
     options.add_choice_of_profile(parser)
     options.add_reading(parser)
     formats = "default: text; perfetto: Chrome trace JSON of the timeline, compressed where FILE ends in .gz; "
-    formats += "dot, hlo, proto: of the graph, for Graphviz, as HLO text, as an HloProto"
+    formats += "dot, hlo, proto: of the graph, for Graphviz, as HLO text, as an HloProto; "
+    formats += "parquet: the main table, to a FILE (pip install 'tpuprof-tui[sql]')"
     parser.add_argument("--format", choices=(*FORMATS, *OF_SOME_PAGES), default="text", help=formats)
     rows = "rows of the main table; 0: all (default: all; of the timeline's events the first 10,000)"
     parser.add_argument("--limit", type=options.whole_number, metavar="N", help=rows)
@@ -82,11 +78,7 @@ def _with_options(parser: UsageParser) -> UsageParser:
     by = f"of the page ledger: a row for each {', '.join(DIVIDED_BY)} (scope: of framework ops, such as a layer); "
     by += f"of the page live-arrays what is put together: {', '.join(GROUPED_BY)} (default: source)"
     parser.add_argument("--by", choices=(*DIVIDED_BY, *GROUPED_BY), metavar="BY", help=by)
-    timeline = parser.add_argument_group("timeline", "Its events instead of its tracks:")
-    begin = "from this instant on, milliseconds on the trace's clock"
-    timeline.add_argument("--from", dest="from_ps", type=_milliseconds, metavar="MS", help=begin)
-    timeline.add_argument("--to", dest="to_ps", type=_milliseconds, metavar="MS", help="up to this instant")
-    timeline.add_argument("--track", metavar="NAME", help="of tracks with NAME in their section / name")
+    options.add_interval(parser.add_argument_group("timeline", "Its events instead of its tracks:"))
     graph = parser.add_argument_group("op, graph", "Of which op, in which module, how far around it:")
     op = "name of an HLO op, a kernel or a framework op (default: the one that takes most time)"
     graph.add_argument("--op", metavar="NAME", help=op)
@@ -99,11 +91,3 @@ def _with_options(parser: UsageParser) -> UsageParser:
     memory.add_argument("--space", choices=SPACES, metavar="SPACE", help=f"{', '.join(SPACES)} (default: hbm)")
     memory.add_argument("--fit", action="store_true", help=options.FIT_HELP)
     return parser
-
-
-def _milliseconds(text: str) -> int:
-    """Milliseconds as picoseconds, exactly; what is finer is cut."""
-    if not _MILLISECONDS.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of milliseconds from 0 on, such as 12.5")
-    whole, _, part = text.partition(".")
-    return int(whole or "0") * 10**9 + int(part[:9].ljust(9, "0"))

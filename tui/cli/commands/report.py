@@ -16,6 +16,7 @@ from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.progress import decoding_shown
 from tpuprof.tui.pages import PAGE_NAMES, PAGES, Page, page_named
+from tpuprof.tui.report.declared import drawn_by
 from tpuprof.tui.report.describe import describe_json, describe_text
 from tpuprof.tui.report.output import Produce
 from tpuprof.tui.report.page import FORMATS, WITHOUT_WARNINGS, Report, ReportRequest, chosen_of, no_rows
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from tpuprof.parsers.session.session import Session
 
 HELP = f"{PROGRAM} report --help"
+PARQUET = "parquet"
+_parquet = drawn_by("tpuprof.tui.report.shared.parquet:report_parquet")
+"""Imported when it is called: few ask for it."""
 
 
 def run_report(args: argparse.Namespace) -> int:
@@ -60,7 +64,7 @@ def _describe(args: argparse.Namespace, page: Page) -> int:
 
 def _check_options(args: argparse.Namespace, page: Page) -> None:
     """Sees, before any work, that the options go with the page."""
-    if args.format not in (*FORMATS, *page.formats):
+    if args.format not in (*FORMATS, *page.formats, PARQUET):
         its_page = next(one.name for one in PAGES if args.format in one.formats)
         sentence = f"--format {args.format} is for the page {its_page}, not {args.page}."
         raise ProfileError("usage", sentence, HELP, EXIT_USAGE)
@@ -79,6 +83,8 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
     if args.format == "proto" and printing.output_file(args) is None:
         sentence = "A protocol buffer is nothing to print."
         raise ProfileError("usage", sentence, "--output module.hlo_proto.pb", EXIT_USAGE)
+    if args.format == PARQUET and printing.output_file(args) is None:
+        raise ProfileError("usage", "A Parquet file is nothing to print.", "--output table.parquet", EXIT_USAGE)
     for name in ("host", "core"):
         if page.without_host and getattr(args, name) is not None:
             raise ProfileError("usage", page.without_host, f"leave --{name} out", EXIT_USAGE)
@@ -90,7 +96,7 @@ def _check_choice(args: argparse.Namespace, page: Page, report: Report[Any]) -> 
         return
     if report.choose is None:
         raise no_rows(page.name)
-    if args.format not in FORMATS:
+    if args.format not in (*FORMATS, PARQUET):
         raise ProfileError("usage", f"--format {args.format} has no rows to choose.", "--format csv", EXIT_USAGE)
 
 
@@ -138,8 +144,10 @@ def _printed(
             logdir, args.run, args.host, session, args.format, look, args.limit, options, only_hlo, core
         )
         content, choice = report.read(asked), chosen_of(vars(args))
-        if choice is not None and report.choose is not None:
-            made: str | Iterable[str] | Produce = report.choose(content, asked, choice)
+        if args.format == PARQUET:
+            made: str | Iterable[str] | Produce = _parquet(report, content, asked, choice)
+        elif choice is not None and report.choose is not None:
+            made = report.choose(content, asked, choice)
         else:
             made = report.writers[args.format](content, asked)
     if args.format in WITHOUT_WARNINGS:

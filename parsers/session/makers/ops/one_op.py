@@ -18,7 +18,7 @@ from tpuprof.parsers.ops.device import device_ordinal, tensor_cores
 from tpuprof.parsers.ops.host.events import read_threads
 from tpuprof.parsers.ops.streams import devices
 from tpuprof.parsers.ops.streams.attribution import OP_STATS
-from tpuprof.parsers.pages.ops.one_op import SPARSE, FoundOp, OpPage, find_op, op_page
+from tpuprof.parsers.pages.ops.one_op import SPARSE, FoundOp, FoundRuns, OpPage, find_op, op_page
 from tpuprof.parsers.pages.ops.ops import with_offloaded
 from tpuprof.parsers.pages.steps import common_steps
 from tpuprof.parsers.session.files import each_host, opened
@@ -34,15 +34,22 @@ if TYPE_CHECKING:
 NO_STEPS_OF_STREAMS = "steps are divided by TPU cores alone"
 
 
-def one_op(session: Session, host: str | None, name: str | None, module: str | None) -> OpPage:
-    """See `Session.op`."""
+def op_runs(session: Session, host: str | None, name: str | None, module: str | None) -> FoundRuns:
+    """See `Session.op_runs`."""
     page = session.page(OPS, host)
     found = find_op(with_offloaded(page), name, module)
     if found.main >= len(page):
-        return op_page(found, (), None, SPARSE, SPARSE)
-    summaries = read(session, host).summaries
-    steps = common_steps(summaries)
-    runs, failed = _runs(session, host, found)
+        return FoundRuns(found, (), why_none=SPARSE)
+    return FoundRuns(found, *_runs(session, host, found))
+
+
+def one_op(session: Session, host: str | None, name: str | None, module: str | None) -> OpPage:
+    """See `Session.op`."""
+    those = op_runs(session, host, name, module)
+    found, runs, failed, page = those.found, those.runs, those.failed, those.found.page
+    if those.why_none:
+        return op_page(found, (), None, those.why_none, those.why_none)
+    steps = common_steps(read(session, host).summaries)
     warned = replace(found.page, warnings=(*found.page.warnings, *left_out(failed)))
     grid = steps.grid if page.runs_on == "core" else None
     why = "" if grid is not None else steps.note if page.runs_on == "core" else NO_STEPS_OF_STREAMS

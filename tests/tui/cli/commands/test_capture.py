@@ -19,13 +19,13 @@ from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, Captu
 from tpuprof.parsers.capture.written import WrittenFile
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli.arguments.capture import capture_parser
-from tpuprof.tui.cli.commands.capture import CountDown, countdown, outcome, run_capture
+from tpuprof.tui.cli.commands.capture.command import CountDown, countdown, outcome, run_capture
 
 START = """
 import sys
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.tui.cli.arguments.capture import capture_parser
-from tpuprof.tui.cli.commands.capture import run_capture
+from tpuprof.tui.cli.commands.capture.command import run_capture
 try:
     sys.exit(run_capture(capture_parser().parse_args(sys.argv[1:])))
 except Cancelled:
@@ -92,7 +92,7 @@ def test_patience_bounds_the_first_call_too(tmp_path: Path, monkeypatch: pytest.
         asked.append(options)
         return CaptureResult(str(tmp_path), (), 1, 0.0)
 
-    monkeypatch.setattr("tpuprof.tui.cli.commands.capture.capture", capture)
+    monkeypatch.setattr("tpuprof.tui.cli.commands.capture.command.capture", capture)
     for wait in ("2", "300"):
         run("a:1", "--wait", wait, "--no-open")
     assert [(options.connect_seconds, options.grace_seconds) for options in asked] == [(2, 2), (10, 300)]

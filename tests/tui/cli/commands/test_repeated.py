@@ -18,7 +18,7 @@ from tpuprof.parsers.capture.model import CaptureResult, HostCapture
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.tui.cli import main as cli
 from tpuprof.tui.cli.arguments.capture import Condition, condition_of, seconds_of
-from tpuprof.tui.cli.commands.repeated import repeated, step_time, tried
+from tpuprof.tui.cli.commands.capture.repeated import repeated, step_time, tried
 
 MS = 10**9
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable
+from typing import TypeVar
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
@@ -12,6 +14,7 @@ from tpuprof.parsers.session.diff.compare import compare
 from tpuprof.parsers.session.diff.model import Diff
 from tpuprof.parsers.session.diff.regression import Regression, regression
 from tpuprof.parsers.session.files import narrowed
+from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.common import existing, note, session_of
@@ -19,6 +22,8 @@ from tpuprof.tui.cli.progress import decoding_shown
 from tpuprof.tui.pages import command_named
 from tpuprof.tui.report.page import WITHOUT_WARNINGS
 from tpuprof.tui.terminal.custom import Config
+
+Made = TypeVar("Made")
 
 
 def compare_runs(args: argparse.Namespace, config: Config) -> int:
@@ -79,11 +84,23 @@ def _chosen(args: argparse.Namespace, first: Logdir, second: Logdir) -> tuple[Ru
 
 
 def _compared(args: argparse.Namespace, config: Config, before: Run, after: Run) -> Diff:
+    return _over_sessions(args, config, (before, after), lambda old, new: compare(old, new, args.host))
+
+
+def over_both(args: argparse.Namespace, config: Config, work: Callable[[Session, Session], Made]) -> Made:
+    """What is made of the sessions of both runs; raises as `run_diff`."""
+    return _over_sessions(args, config, _runs(args), work)
+
+
+def _over_sessions(
+    args: argparse.Namespace, config: Config, runs: tuple[Run, Run], work: Callable[[Session, Session], Made]
+) -> Made:
+    before, after = runs
     if args.core is not None:
         before, after = (narrowed(run, args.core, args.host) for run in (before, after))
     with decoding_shown() as on_progress:
         sessions = [session_of(run, args, config, on_progress) for run in (before, after)]
-        return compare(sessions[0], sessions[1], args.host)
+        return work(sessions[0], sessions[1])
 
 
 # --- writing

@@ -35,6 +35,8 @@ EXTRAS = {
     "gcs": (("gcsfs",), "buckets of Google Cloud (gs://)"),
     "riegeli": ((*_ZSTD, "cramjam"), ".xplane.riegeli in Zstd and Snappy"),
     "dask": (("distributed",), "hosts read by a cluster (--scheduler)"),
+    "frames": (("pandas", "polars", "pyarrow"), "data frames of the Python API"),
+    "sql": (("duckdb",), "SQL over a profile (query), Parquet"),
 }
 """Names of extras: the packages that each brings, and what it is for."""
 

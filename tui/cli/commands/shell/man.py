@@ -18,7 +18,7 @@ _EXIT_CODES = {
     errors.EXIT_NOT_FOUND: "nothing was found at that path",
     errors.EXIT_UNREADABLE: "what was found is unreadable or corrupt",
     errors.EXIT_NO_TERMINAL: "--latest or --mouse without a terminal",
-    errors.EXIT_REGRESSION: "slower than --fail-on-regression allows",
+    errors.EXIT_REGRESSION: "slower than --fail-on-regression allows; of verify a promise that was not kept",
     errors.EXIT_CAPTURE_FAILED: "nothing was captured",
     errors.EXIT_INTERRUPTED: "interrupted; 128 and the number of any other signal that ended it",
 }

@@ -67,7 +67,7 @@ _WHY: dict[QuantityKind, tuple[str, str, str, str]] = {
 """Why a figure of one run, the change, its fraction and the noise may be unknown."""
 
 
-def _change(name: str, kind: QuantityKind, prefix: str = "") -> tuple[Metric[Any], ...]:
+def of_change(name: str, kind: QuantityKind, prefix: str = "") -> tuple[Metric[Any], ...]:
     """What JSON has of a change that its source holds under a dotted name."""
     suffix, unit = _UNITS[kind]
     side, delta, fraction, noise = _WHY[kind]
@@ -88,15 +88,15 @@ def _change(name: str, kind: QuantityKind, prefix: str = "") -> tuple[Metric[Any
 _OF_CLASSES = (
     attribute("name", VERBATIM, "its name"),
     attribute("class", VERBATIM, "the class of its ops", name="op_class"),
-    *_change("time", "time"),
+    *of_change("time", "time"),
 )
 OWNER_CHANGES: Table[Any] = object_table(
     "owners",
     (
         attribute("owner", VERBATIM, "; ".join(f"{owner}: {OWNER_WORDS[owner]}" for owner in OWNERS)),
         Metric("title", VERBATIM, lambda of: OWNER_TITLES[of.owner], "what the account of a step calls it"),
-        *_change("mean", "time"),
-        *_change("typical", "time", "typical."),
+        *of_change("mean", "time"),
+        *of_change("typical", "time", "typical."),
     ),
 )
 CLASSES: Table[Any] = object_table("classes", _OF_CLASSES)
@@ -109,7 +109,7 @@ KINDS: Table[Any] = object_table(
         attribute("class", VERBATIM, "the class of the op with the most time", name="op_class"),
         attribute("op_count", COUNT, "how many ops are of it"),
         attribute("example", VERBATIM, "the op with the most time"),
-        *_change("time", "time"),
+        *of_change("time", "time"),
     ),
 )
 _NOT_TOLD = "the profile does not tell it"
@@ -128,13 +128,13 @@ MODULES: Table[Any] = object_table(
     (
         attribute("name", VERBATIM, "the HLO module"),
         attribute("problem", VERBATIM, "why its memory is unknown"),
-        *_change("peak", "bytes", "peak."),
-        *_change("arguments", "bytes", "arguments."),
-        *_change("temporaries", "bytes", "temporaries."),
+        *of_change("peak", "bytes", "peak."),
+        *of_change("arguments", "bytes", "arguments."),
+        *of_change("temporaries", "bytes", "temporaries."),
     ),
 )
 KEY_METRICS: Table[Any] = object_table(
-    "figures", (attribute("key", VERBATIM, "its key on the overview"), *_change("change", "percent"))
+    "figures", (attribute("key", VERBATIM, "its key on the overview"), *of_change("change", "percent"))
 )
 
 _OLD_NAME = "the op has the same name in both, or is in one run only"
@@ -151,7 +151,7 @@ _OP_METRICS = (
     attribute("hlo_changed", FLAG, "whether its HLO text differs by more than numbers in names", name="text_changed"),
     attribute("occurrences.before", NUMBER, "how often it runs in A", null=ONE_SIDED, name="count.before"),
     attribute("occurrences.after", NUMBER, "how often it runs in B", null=ONE_SIDED, name="count.after"),
-    *_change("time", "time"),
+    *of_change("time", "time"),
 )
 OPS: Table[Sequence[OpChange]] = object_table(
     "ops",
@@ -175,7 +175,7 @@ GROUPS: Table[Any] = object_table(
         attribute(
             "framework_op", TEXT, "the framework op of that op", null=_NO_FRAMEWORK_OP, name="change.framework_op"
         ),
-        *_change("change.time", "time"),
+        *of_change("change.time", "time"),
     ),
 )
 
@@ -187,7 +187,7 @@ PHASES: Table[Any] = object_table(
         attribute(
             "old_name", VERBATIM, "its name in A where that is another one", null=_OLD_NAME.replace("op", "module")
         ),
-        *_change("time", "time"),
+        *of_change("time", "time"),
         attribute("run_count.before", NUMBER, "its runs in A", null=ONE_SIDED, name="runs.before"),
         attribute("run_count.after", NUMBER, "its runs in B", null=ONE_SIDED, name="runs.after"),
         attribute("share.before_percent", NUMBER, "of the time of all ops of A", null=ONE_SIDED, name="share.before"),
@@ -222,7 +222,7 @@ def _change_metrics(of: str, meaning: str) -> tuple[Metric[Diff], ...]:
 
     return tuple(
         replace(figure, read=known(figure.read), meaning=f"{meaning}: {figure.meaning}")
-        for figure in _change(of, "time", f"{of}.")
+        for figure in of_change(of, "time", f"{of}.")
     )
 
 

@@ -37,7 +37,7 @@ from tpuprof.tui.pages.timeline.report import fields
 from tpuprof.tui.pages.timeline.report.read import instants, interval_of, read
 from tpuprof.tui.report.csv import row_texts
 from tpuprof.tui.report.csv import table as csv_table
-from tpuprof.tui.report.declared import Metrics, Section
+from tpuprof.tui.report.declared import Metrics, Section, drawn_by
 from tpuprof.tui.report.fields import Source, Table, columns, markdown_rows, screen_columns, table_records
 from tpuprof.tui.report.json import document, head, laid_out, safe
 from tpuprof.tui.report.markdown import fields_table, joined, not_shown, page_head
@@ -316,6 +316,9 @@ def _either(
     )
 
 
+_sections = drawn_by("tpuprof.tui.pages.timeline.report.event_columns:sections")
+"""Imported when it is called: no format prints it."""
+
 REPORT = Report(
     read=read,
     writers={
@@ -330,4 +333,5 @@ REPORT = Report(
     csv_table=fields.TRACKS,
     warnings=lambda content: content.warnings,
     check=check,
+    sections=_sections,
 )

@@ -52,6 +52,7 @@ def test_bash_offers_what_goes_there(tmp_path: Path) -> None:
         "dot",
         "hlo",
         "proto",
+        "parquet",
     ]
     assert asked(tmp_path, "diff", "--fail") == ["--fail-on-regression"]
     assert asked(tmp_path, "--color", "2") == ["256"]

@@ -22,7 +22,7 @@ from tpuprof.tui.app import start
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import common
 from tpuprof.tui.cli.arguments.options import PROGRAM
-from tpuprof.tui.cli.commands import repeated
+from tpuprof.tui.cli.commands.capture import repeated
 from tpuprof.tui.cli.progress import RedrawnLine
 from tpuprof.tui.report.output import write_stdout
 

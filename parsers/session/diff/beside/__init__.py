@@ -1,0 +1,1 @@
+"""What two runs are compared by besides times: memory, versions and flags."""

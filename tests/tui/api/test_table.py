@@ -1,0 +1,93 @@
+"""Tables as columns: which kind of array each becomes, what is unknown in it, and how a notebook shows it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.documents import EVIL
+from tpuprof import Column, ProfileError, Table
+from tpuprof.tui.report.shared.arrays import as_array
+
+
+def table(**values: Any) -> Table:
+    return Table("rows", [Column(key, "count", f"what {key} is") for key in values], values)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1, 2], "i"),
+        ([1.5, 2], "f"),
+        ([1, None], "f"),
+        ([True, False], "b"),
+        ([True, None], "O"),
+        (["a", None], "O"),
+        ([None, None], "O"),
+        ([[1, 2], [3, 4]], "O"),
+        ([2**60, None], "O"),
+        ([2**63], "O"),
+        ([], "O"),
+    ],
+)
+def test_an_array_loses_nothing(values: list[object], kind: str) -> None:
+    array = as_array(values)
+    back = [None if isinstance(value, float) and np.isnan(value) else value for value in array.tolist()]
+    assert array.dtype.kind == kind and array.shape == (len(values),) and back == values
+
+
+def test_a_table_is_read_by_key() -> None:
+    rows = table(name=["a", "b"], time=[1, None])
+    assert len(rows) == 2 and list(rows) == ["name", "time"] and "time" in rows and "times" not in rows
+    assert rows["time"] is rows["time"] and rows.values("time") == [1, None]
+    with pytest.raises(ProfileError) as raised:
+        rows["tine"]
+    assert raised.value.hint == "one of: time, name"
+    assert len(table()) == 0
+
+
+def test_keys_with_dots_are_objects_in_rows() -> None:
+    assert table(**{"a.b": [1], "a.c": [2]}).to_dicts() == [{"a": {"b": 1, "c": 2}}]
+
+
+MIXED: dict[str, Any] = {
+    "name": ["a", None],
+    "time": [1, None],
+    "share": [0.5, 2],
+    "list": [["x"], []],
+    "flag": [True, None],
+}
+
+
+def test_data_frames_have_the_same_values() -> None:
+    rows = table(**MIXED)
+    assert rows.to_polars().to_dict(as_series=False) == MIXED
+    assert rows.to_arrow().to_pydict() == MIXED
+    frame = rows.to_pandas()
+    assert list(frame.columns) == list(MIXED) and frame["share"].tolist() == [0.5, 2.0]
+    assert frame["time"].isna().tolist() == [False, True]
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars", "pyarrow"])
+def test_a_package_that_is_missing_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    convert = {"pandas": Table.to_pandas, "polars": Table.to_polars, "pyarrow": Table.to_arrow}[name]
+    with pytest.raises(ProfileError, match="which is not installed here") as raised:
+        convert(table(name=["a"]))
+    assert raised.value.hint == f"pip install {name}"
+
+
+def test_names_of_a_profile_are_no_markup_in_a_notebook() -> None:
+    evil = f'{EVIL}<script>alert("1")</script>'
+    html = Table(evil, [Column("<b>", '"x"', "<i>")], {"<b>": [evil, 3, None, 1234.5]}, left_out=2)._repr_html_()
+    assert "<script" not in html and "<b>" not in html and "<i>" not in html and "\x1b" not in html
+    assert "&lt;script&gt;" in html and "<td align=right>1,234.5</td>" in html and "<td>n/a</td>" in html
+    assert "2 more rows not shown" in html
+
+
+def test_a_notebook_gets_the_first_rows_alone() -> None:
+    html = table(number=list(range(1000)))._repr_html_()
+    assert html.count("<tr>") == 51 and "1,000 rows, 950 more rows not shown" in html

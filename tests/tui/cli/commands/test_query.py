@@ -1,0 +1,281 @@
+"""SQL over a profile: the figures of reports, nothing written, nothing opened, and within its limits."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tests.support.build import host_bytes, write_run
+from tests.support.documents import EVIL
+from tests.support.gpus import gpu_profile
+from tests.support.made.serving import five_requests, serving_profile
+from tests.tui.cli.calls import Call
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE
+from tpuprof.tui.api.sql import tables
+from tpuprof.tui.api.sql.engine import Answer
+from tpuprof.tui.api.sql.printing import ANSWERS, Answered, plain
+from tpuprof.tui.api.sql.tables import TABLES
+from tpuprof.tui.report.page import FORMATS, TextLook
+
+SAME = {
+    "ops": ("ops", "ops"),
+    "cores": ("cores", "cores"),
+    "hosts": ("hosts", "hosts"),
+    "modules": ("inference", "modules"),
+    "collectives": ("collectives", "collectives"),
+    "findings": ("findings", "findings"),
+}
+"""Tables that are one of a page, and the key of that in JSON."""
+
+
+@pytest.fixture(name="logdirs", scope="module")
+def made_logdirs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    root = tmp_path_factory.mktemp("logs")
+    return {
+        "demo": "demo",
+        "gpus": str(write_run(root / "gpus", host0=gpu_profile())),
+        "serving": str(write_run(root / "serving", host0=serving_profile(five_requests()))),
+        "hosts": str(write_run(root / "hosts", host0=host_bytes(), host1=host_bytes(200))),
+    }
+
+
+def flat(row: dict[str, object]) -> dict[str, object]:
+    """A row of JSON with the names of SQL for what is in objects."""
+    made: dict[str, object] = {}
+    for key, value in row.items():
+        made |= {f"{key}_{name}": item for name, item in value.items()} if isinstance(value, dict) else {key: value}
+    return made
+
+
+@pytest.mark.parametrize("name", ["demo", "gpus", "serving", "hosts"])
+def test_tables_have_the_figures_of_pages(name: str, logdirs: dict[str, str], call: Call) -> None:
+    for table, (page, key) in SAME.items():
+        document = call.json("report", page, logdirs[name], "--limit", "0", "--format", "json")
+        answer = call.json("query", logdirs[name], f"FROM {table}", "--limit", "0", "--format", "json")
+        assert len(answer["rows"]) == len(document[key]), table
+        for row, expected in zip(answer["rows"], map(flat, document[key]), strict=True):
+            assert row == {column: expected.get(column) for column in row}, table
+    assert call.json("query", logdirs[name], "FROM steps", "--format", "json")["tables"] == ["steps"]
+
+
+def test_steps_have_their_owners(call: Call) -> None:
+    rows = call.json("query", "demo", "FROM steps", "--format", "json")["rows"]
+    ledger = call.json("report", "ledger", "demo", "--by", "step", "--format", "json")["accounts"]
+    assert [row["duration_ms"] for row in rows] == [
+        step["duration_ms"] for step in call.json("report", "hosts", "demo", "--format", "json")["steps"]
+    ]
+    by_name = {step["name"]: step for step in ledger}
+    assert all(row["host_ms"] == by_name[row["name"]]["host_ms"] for row in rows) and len(rows) == 20
+
+
+def test_buffers_are_those_of_every_module(call: Call) -> None:
+    sql = "SELECT module, count(*) AS n, sum(size_bytes) AS size FROM buffers GROUP BY module"
+    for row in call.json("query", "demo", sql, "--format", "json")["rows"]:
+        buffers = call.json("report", "memory", "demo", "--module", row["module"], "--format", "json")["buffers"]
+        assert (row["n"], row["size"]) == (len(buffers), sum(buffer["size_bytes"] for buffer in buffers))
+
+
+def test_events_are_those_of_the_interval(call: Call) -> None:
+    interval = ("--from", "300", "--to", "352.5")
+    document = call.json("report", "timeline", "demo", *interval, "--limit", "0", "--format", "json")
+    sql = "SELECT track, count(*) AS n, sum(duration_ps) AS ps FROM events GROUP BY track"
+    expected: dict[str, list[int]] = {}
+    for event in document["events"]:
+        expected.setdefault(event["track"], []).append(event["duration_ps"])
+    rows = call.json("query", "demo", sql, *interval, "--format", "json")["rows"]
+    assert {row["track"]: (row["n"], row["ps"]) for row in rows} == {
+        track: (len(times), sum(times)) for track, times in expected.items()
+    }
+    narrowed = call.json(
+        "query", "demo", "SELECT DISTINCT core FROM events", *interval, "--core", "2", "--format", "json"
+    )
+    assert {row["core"] for row in narrowed["rows"]} <= {"demo:2", None}
+
+
+def test_too_many_events_are_none(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "MOST_EVENTS", 1000)
+    sentence, hint = call.error(EXIT_USAGE, "query", "demo", "SELECT count(*) FROM events")
+    assert sentence == "That are 69,007 events, more than the 1,000 that a query reads." and "--from" in hint
+
+
+def test_only_tables_that_are_named_are_read(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = call.json("query", "demo", "SELECT 'events' AS word, count(*) AS n FROM ops", "--format", "json")
+    assert answer["tables"] == ["ops"] and answer["rows"] == [{"word": "events", "n": 490}]
+    assert call.json("query", "nowhere", "SELECT 1 AS one", "--format", "json")["rows"] == [{"one": 1}]
+    call("query", "nowhere", "SELECT name FROM ops", code=EXIT_NOT_FOUND)
+
+
+@pytest.mark.parametrize(
+    ("sql", "sentence", "hint"),
+    [
+        ("SELECT * FROM opss", "There is no table opss.", "try: one of: ops"),
+        ("SELECT nam FROM ops", 'Referenced column "nam" not found', "try: one of: name"),
+        ("SELECT o.nam FROM ops o", 'does not have a column named "nam"', "try: one of: name"),
+        ("SELEC 1", "syntax error", "try: tpuprof-tui query --schema"),
+        ("SELECT 1; SELECT 2", "this is several statements", "try: SELECT"),
+        ("", "No query is given", "try: tpuprof-tui query demo"),
+        ("-- nothing", "this is none", "try: SELECT"),
+    ],
+)
+def test_what_is_wrong_is_a_sentence(sql: str, sentence: str, hint: str, call: Call) -> None:
+    said, tried = call.error(EXIT_USAGE, "query", "demo", sql or ".")
+    assert sentence in said and tried.startswith(hint)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_text('{file}')",
+        "SELECT * FROM '{file}'",
+        "SELECT * FROM read_csv('https://example.com/a.csv')",
+        "SELECT * FROM glob('{file}')",
+        "COPY (SELECT 1) TO '{file}.csv'",
+        "ATTACH '{file}.db'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET memory_limit = '100GB'",
+        "SET enable_external_access = true",
+        "CREATE TABLE mine AS SELECT 1",
+        "INSERT INTO ops (name) VALUES ('a')",
+        "DROP TABLE ops",
+        "WITH new AS (INSERT INTO ops (name) VALUES ('a') RETURNING name) SELECT * FROM new",
+        "SELECT * FROM query('COPY ops TO ''{file}.csv''')",
+        "EXPORT DATABASE '{file}.d'",
+        "PRAGMA database_list",
+        "SELECT secret FROM hidden",
+    ],
+)
+def test_nothing_is_written_or_opened(sql: str, tmp_path: Path, call: Call) -> None:
+    file = tmp_path / "secret.txt"
+    file.write_text("nobody's business")
+    hidden = {"secret": [1]}
+    printed = call("query", "demo", sql.format(file=file), code=EXIT_USAGE)
+    assert hidden and "nobody" not in printed.out + printed.err and [*tmp_path.iterdir()] == [file]
+
+
+LONG = "WITH RECURSIVE t AS (SELECT 1 AS a UNION ALL SELECT a + 1 FROM t) SELECT max(a) FROM t"
+
+
+def test_a_query_without_end_is_stopped(call: Call) -> None:
+    sentence, hint = call.error(EXIT_USAGE, "query", "demo", LONG, "--time-limit", "1")
+    assert sentence == "The query was stopped after 1 second." and "--time-limit" in hint
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system bounds the memory of a process there")
+@pytest.mark.parametrize(
+    "sql",
+    ["SELECT list_sum(range(400000000))", "SELECT list(range) FROM range(200000000)", "SELECT repeat('x', 2000000000)"],
+)
+def test_a_query_that_is_too_large_is_stopped(sql: str, call: Call) -> None:
+    sentence, hint = call.error(EXIT_USAGE, "query", "demo", sql, "--memory-limit", "256")
+    assert sentence == "The query needs more memory than the 256 MiB that it may take." and "--memory-limit" in hint
+
+
+def test_a_limit_is_said_in_every_format(call: Call) -> None:
+    sql = "SELECT name FROM ops"
+    said = "the first 3 rows, and there are more: --limit 0 has all rows"
+    for form in FORMATS:
+        printed = call("query", "demo", sql, "--limit", "3", "--format", form)
+        if form == "json":
+            document = json.loads(printed.out)
+            assert document["has_more"] and document["row_count"] == 3 and "--limit 0" in document["more"]
+        else:
+            assert said in (printed.err if form == "csv" else printed.out.replace("\\", "")), form
+    whole = call.json("query", "demo", sql, "--limit", "490", "--format", "json")
+    assert not whole["has_more"] and whole["row_count"] == 490 and whole["more"] == ""
+
+
+def test_columns_that_do_not_fit_are_said(call: Call) -> None:
+    assert "columns did not fit: --width" in call("query", "demo", "FROM ops", "--width", "80").out
+    assert "did not fit" not in call("query", "demo", "SELECT name FROM ops", "--width", "80").out
+    assert "no row" in call("query", "demo", "SELECT name FROM ops WHERE false").out
+
+
+def test_names_of_a_profile_are_no_sql(tmp_path: Path, call: Call) -> None:
+    evil = b"';DROP--"
+    logdir = write_run(tmp_path, host0=host_bytes().replace(b"fusion.1", evil))
+    for table in ("ops", "events"):
+        rows = call.json("query", str(logdir), f"SELECT name FROM {table}", "--limit", "0", "--format", "json")["rows"]
+        assert any(row["name"] == evil.decode() for row in rows), (table, rows)
+
+
+def test_values_of_every_kind(call: Call) -> None:
+    sql = "SELECT 1.50::DECIMAL(5, 2) AS a, DATE '2026-01-02' AS b, [1, NULL] AS c, {'x': 1} AS d, NULL AS e, "
+    sql += "'n' AS name, 'm' AS name"
+    document = call.json("query", "demo", sql, "--format", "json")
+    assert document["rows"] == [
+        {"a": 1.5, "b": "2026-01-02", "c": [1, None], "d": {"x": 1}, "e": None, "name": "n", "name_1": "m"}
+    ]
+    assert set(document["unknown"]) == {"rows[].c[]", "rows[].e"}
+    assert plain(float("inf")) == float("inf")  # which the writer of JSON makes null, with the reason
+
+
+def test_hostile_values_are_harmless() -> None:
+    answer = Answer((EVIL,), ("VARCHAR",), [(EVIL,), (f"=1+1{EVIL}",), (None,)], False, ())
+    for form in FORMATS:
+        text = ANSWERS[form](Answered(EVIL, answer, None), TextLook(80, True, False))
+        assert "\x1b" not in text and (form != "md" or "<b>" not in text.replace("\\<b\\>", ""))
+    rows = list(csv.reader(io.StringIO(ANSWERS["csv"](Answered("", answer, None), TextLook(80, True, False)))))
+    assert rows[2][0].startswith("'=1+1")
+
+
+def test_the_schema_has_every_column(call: Call) -> None:
+    document = call.json("query", "--schema", "--format", "json")
+    assert [table["name"] for table in document["tables"]] == [table.name for table in TABLES]
+    for table in document["tables"]:
+        names = call.json("query", "demo", f"FROM {table['name']}", "--to", "300", "--limit", "1", "--format", "json")[
+            "columns"
+        ]
+        assert [(column["name"], column["type"]) for column in table["columns"]] == [
+            (of["name"], of["type"]) for of in names
+        ]
+        assert all(column["unit"] and column["meaning"] for column in table["columns"])
+    for form in ("text", "md", "csv"):
+        assert "roofline_efficiency" in call("query", "--schema", "--format", form).out
+
+
+def test_without_duckdb_it_says_how_to_get_it(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    sentence, hint = call.error(EXIT_USAGE, "query", "demo", "SELECT name FROM ops")
+    assert "DuckDB, which is not installed" in sentence and hint == "try: pip install 'tpuprof-tui[sql]'"
+    call("report", "ops", "demo", "--format", "parquet", "--output", str(tmp_path / "a.parquet"), code=EXIT_USAGE)
+    assert not [*tmp_path.iterdir()]
+    assert call("query", "--schema").out
+
+
+def read_parquet(file: Path) -> list[dict[str, object]]:
+    with duckdb.connect() as connection:
+        rows = connection.execute(f"FROM '{file}'").fetchall()
+        return [dict(zip([str(each[0]) for each in connection.description or ()], row, strict=True)) for row in rows]
+
+
+def test_parquet_has_the_rows_of_csv(call: Call, tmp_path: Path) -> None:
+    for page in ("ops", "findings", "inference", "timeline", "hosts", "op-profile"):
+        file, compared = tmp_path / f"{page}.parquet", 0
+        call("report", page, "demo", "--format", "parquet", "--output", str(file))
+        rows = read_parquet(file)
+        lines = list(csv.DictReader(io.StringIO(call("report", page, "demo", "--format", "csv", "--limit", "0").out)))
+        assert len(rows) == len(lines), page
+        for key in (
+            {"occurrences", "self_time_ps", "worth_ms", "total_ms", "events", "cost_ms"} & {*rows[0]} & {*lines[0]}
+        ):
+            assert [row[key] for row in rows] == [None if line[key] == "" else float(line[key]) for line in lines]
+            compared += 1
+        assert compared or page == "op-profile"
+
+
+def test_parquet_has_chosen_rows_and_needs_a_file(call: Call, tmp_path: Path) -> None:
+    file = tmp_path / "few.parquet"
+    chosen = ("--filter", "occurrences>60", "--columns", "name,occurrences", "--limit", "3")
+    call("report", "ops", "demo", *chosen, "--format", "parquet", "--output", str(file))
+    few = read_parquet(file)
+    assert list(few[0]) == ["name", "occurrences"] and len(few) == 3
+    sentence, hint = call.error(EXIT_USAGE, "report", "ops", "demo", "--format", "parquet")
+    assert sentence == "A Parquet file is nothing to print." and "--output" in hint
+    call("report", "memory-profile", "demo", "--format", "parquet", "--output", str(file), code=EXIT_USAGE)

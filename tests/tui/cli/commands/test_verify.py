@@ -1,0 +1,137 @@
+"""Promises of findings, kept and not kept, over simulated programs whose cause is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.insight.cases.scenes import SMALL
+from tests.insight.simulator.code import V5E
+from tests.insight.simulator.play import Chips
+from tests.insight.simulator.scene import Scene, play
+from tests.insight.simulator.space import spaces
+from tests.insight.simulator.workloads import Train
+from tests.support.build import write_run
+from tests.support.documents import nulls
+from tests.tui.cli.calls import Call, Printed
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE
+from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.session.diff.compare import compare
+from tpuprof.parsers.session.diff.promises import Verified, verify
+from tpuprof.parsers.session.pages import OVERVIEW
+from tpuprof.parsers.session.session import Session
+from tpuprof.tui.pages import command_named
+from tpuprof.tui.report.page import TextLook
+
+EXPOSED = Scene((Train(layers=2, overlap=False, once=SMALL),), V5E, hosts=2, cores=2, steps=8, seed=32)
+"""All-reduces that nothing hides."""
+
+SCENES = {
+    "exposed": EXPOSED,
+    "again": replace(EXPOSED, seed=77),
+    "hidden": replace(EXPOSED, work=(Train(layers=2, once=SMALL),), seed=33),
+    "slow-core": replace(EXPOSED, work=(Train(layers=2, once=SMALL),), chips=Chips(speed=((1, 1.3),)), seed=34),
+}
+
+
+@pytest.fixture(name="runs", scope="module")
+def made_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    root = tmp_path_factory.mktemp("runs")
+    return {
+        name: str(write_run(root / name, **{f"host{n}": space for n, space in enumerate(spaces(scene, play(scene)))}))
+        for name, scene in SCENES.items()
+    }
+
+
+def words_of(printed: Printed) -> str:
+    return " ".join(printed.out.split())
+
+
+def test_a_promise_that_is_kept(runs: dict[str, str], call: Call) -> None:
+    document = call.json("verify", runs["exposed"], runs["hidden"], "--format", "json")
+    (cause,) = [cause for cause in document["causes"] if cause["is_claim"]]
+    assert document["outcome"] == "kept" and cause["kind"] == "collective"
+    worth = call.json("report", "findings", runs["exposed"], "--format", "json")["findings"][0]["worth_ms"]
+    assert document["promised_ms"] == cause["before_ms"] == worth > 1
+    diff = call.json("diff", runs["exposed"], runs["hidden"], "--format", "json")["steps"]["mean"]
+    assert document["step"] == diff and document["got_ms"] == -diff["change_ms"]
+    assert abs(document["got_ms"] - worth) <= 0.05 * worth
+    assert {*nulls({**document, "unknown": {}})} == {*document["unknown"]}
+    assert document["instead"] == [] and document["causes"][0]["time"]["mark"] == "less"
+    loud = call("verify", "demo", runs["hidden"], "--claim", "collective")
+    assert "other changes count too" in words_of(loud)
+    printed = call("verify", runs["exposed"], runs["hidden"], "--claim", "collective")
+    assert "Kept: collective promised" in printed.out and "ms less" in printed.out
+
+
+def test_a_promise_that_is_not_kept(runs: dict[str, str], call: Call) -> None:
+    printed = call("verify", runs["exposed"], runs["again"], "--claim", "collective", code=EXIT_REGRESSION)
+    assert "Not kept: collective promised" in printed.out and "costs no less" in words_of(printed)
+    assert "a step takes the same within the noise" in words_of(printed)
+    printed = call("verify", runs["exposed"], runs["again"], code=EXIT_REGRESSION)
+    assert "No finding costs less than before" in printed.out
+
+
+def test_what_came_instead_is_named(runs: dict[str, str], call: Call) -> None:
+    printed = call("verify", runs["exposed"], runs["slow-core"], "--format", "json", code=EXIT_REGRESSION)
+    assert '"outcome": "moved"' in printed.out
+    for form in ("text", "md"):
+        words = " ".join(
+            call("verify", runs["exposed"], runs["slow-core"], "--format", form, code=EXIT_REGRESSION).out.split()
+        )
+        assert "costs less (" in words and "but a step takes" in words and "came instead: slow-core:" in words
+
+
+def test_a_promise_that_is_kept_in_part(runs: dict[str, str], call: Call) -> None:
+    printed = call("verify", runs["slow-core"], runs["exposed"])
+    words = words_of(printed)
+    assert "Kept in part: slow-core promised" in words and "% of it" in words and "came instead: collective:" in words
+
+
+def test_what_can_not_be_told(runs: dict[str, str], call: Call) -> None:
+    printed = call("verify", runs["hidden"], runs["exposed"], code=EXIT_UNREADABLE)
+    assert "no finding of the run before promises anything" in " ".join(printed.out.split())
+
+
+def test_a_claim_that_was_not_made(runs: dict[str, str], call: Call) -> None:
+    sentence, hint = call.error(EXIT_NOT_FOUND, "verify", runs["exposed"], runs["hidden"], "--claim", "colective")
+    assert sentence == "The finding colective is none of the run before." and hint == "try: one of: collective"
+    sentence, _ = call.error(EXIT_NOT_FOUND, "verify", "demo", runs["hidden"], "--claim", "unexplained")
+    assert sentence == "The finding unexplained promises nothing: what can be won is unknown."
+    call("verify", runs["exposed"], runs["exposed"], code=EXIT_USAGE)
+
+
+def verified(runs: dict[str, str]) -> tuple[Verified, Session, Session]:
+    before, after = (Session(open_logdir(runs[name]).find_run(None)) for name in ("exposed", "hidden"))
+    diff = compare(before, after)
+    return verify(diff, before.page(OVERVIEW), after.page(OVERVIEW)), before, after
+
+
+def test_a_kind_that_can_not_be_told_is_unknown(runs: dict[str, str]) -> None:
+    made, before, after = verified(runs)
+    blind = replace(after.page(OVERVIEW), undetectable={"collective": "ops are not recorded"})
+    found = verify(made.diff, before.page(OVERVIEW), blind, ["collective"])
+    assert found.outcome == "unknown" and found.why == "collective: ops are not recorded"
+    report = command_named("verify").load_report()
+    for form in ("text", "json", "md"):
+        text = report.writers[form](report.read(found), TextLook(80, True, False), 0)
+        assert "ops are not recorded" in " ".join(text.split()) and max(map(len, text.splitlines())) <= (
+            80 if form == "text" else 2000
+        )
+
+
+def test_a_promise_below_the_noise_decides_nothing(runs: dict[str, str]) -> None:
+    made, before, after = verified(runs)
+    steps = made.diff.steps
+    assert steps is not None and made.promised_ps is not None
+    loud = replace(steps, mean=replace(steps.mean, noise=2 * made.promised_ps, mark="same"))
+    found = verify(replace(made.diff, steps=loud), before.page(OVERVIEW), after.page(OVERVIEW), ["collective"])
+    assert found.outcome == "unknown" and "less than the noise" in found.why
+    found = verify(
+        replace(made.diff, different="these are different programs"), before.page(OVERVIEW), after.page(OVERVIEW)
+    )
+    assert (found.outcome, found.why) == ("unknown", "these are different programs")
+    alone = replace(steps, mean=replace(steps.mean, noise=None, mark="unknown"))
+    found = verify(replace(made.diff, steps=alone), before.page(OVERVIEW), after.page(OVERVIEW))
+    assert found.outcome == "unknown" and found.why.startswith("a run with one step")

@@ -1,0 +1,381 @@
+"""A run of a logdir: its pages as dataclasses, their tables as columns, and their reports as documents."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
+from tpuprof.parsers.pages.ops.one_op import NO_RUN
+from tpuprof.parsers.session import pages
+from tpuprof.parsers.session.files import narrowed
+from tpuprof.parsers.session.opening import open_run
+from tpuprof.parsers.session.session import Session
+from tpuprof.tui.api.table import Column, Table
+from tpuprof.tui.app.config import read_config
+from tpuprof.tui.demo import demo_path
+from tpuprof.tui.pages import PAGES, Page, page_named
+from tpuprof.tui.report.choice import choose, nearest
+from tpuprof.tui.report.fields import columns as columns_of
+from tpuprof.tui.report.page import Choice, Listed, ReportRequest, TextLook
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.base.intervals import Int64s
+    from tpuprof.parsers.memory.allocators.model import MemoryProfilePage
+    from tpuprof.parsers.pages.collectives.model import CollectivesPage
+    from tpuprof.parsers.pages.counters import CountersPage
+    from tpuprof.parsers.pages.findings.finding import Finding
+    from tpuprof.parsers.pages.hosts.model import HostsPage
+    from tpuprof.parsers.pages.inference import InferencePage
+    from tpuprof.parsers.pages.input.model import InputPipelinePage
+    from tpuprof.parsers.pages.memory import CompiledModules
+    from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
+    from tpuprof.parsers.pages.ops.one_op import OpPage
+    from tpuprof.parsers.pages.ops.op_profile import OpProfilePage
+    from tpuprof.parsers.pages.ops.ops import OpsPage
+    from tpuprof.parsers.pages.ops.roofline import RooflinePage
+    from tpuprof.parsers.pages.overview.model import Overview
+    from tpuprof.parsers.steps.ledger import Ledger
+    from tpuprof.parsers.timeline.model import Timeline
+
+DEMO = "demo"
+_LOOK = TextLook(110, ascii_only=False, color=False)
+_PS_PER_MS = 10**9
+
+
+def open_profile(
+    path: str | os.PathLike[str],
+    *,
+    run: str | None = None,
+    host: str | None = None,
+    core: str | None = None,
+    cache: bool = True,
+    jobs: int | None = None,
+) -> Profile:
+    """Opens a profile; files are read when something is asked for.
+
+    Args:
+        path: a logdir, any folder above it, a run, a file, an archive, a glob or a URL; ``"demo"`` for the demo.
+        run: name of the run, or its beginning; None for the newest.
+        host: the one host whose figures are wanted; None for all of them.
+        core: the one core (``host0:2``) or chip (``host0:chip1``), by any of its names; None for all of them.
+        cache: whether what is read of hosts is kept in the user's cache folder, unless the user's settings forbid it.
+        jobs: how many processor cores may be busy with reading; None for all.
+
+    Raises:
+        ProfileError: nothing is there (exit code 3), it can't be read (4), or there is no such run, host or core (3).
+
+    >>> import tpuprof
+    >>> tpuprof.open("demo").name
+    'demo'
+    """
+    where = demo_path() if path == DEMO else path
+    logdir, config = open_logdir(where), read_config(os.environ)
+    chosen = logdir.find_run(run)
+    chosen = chosen if core is None else narrowed(chosen, core, host)
+    chosen.files(host)
+    is_kept = cache and config.cache
+
+    def opened(one: Run) -> Session:
+        return open_run(one, lambda _: None, lambda: False, cache=is_kept, cache_bytes=config.cache_bytes, jobs=jobs)
+
+    return Profile(logdir, opened(chosen), host, opened)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What is read of a page, its tables, and what there is to warn of."""
+
+    tables: Sequence[Listed]
+    warnings: Sequence[str]
+
+
+class Profile:
+    """One run of a logdir, made by `tpuprof.open`. One thread at a time may use it.
+
+    Its methods that are named after pages return frozen dataclasses, with times in picoseconds, rates in FLOP/s or
+    bytes/s and shares as fractions (0-1); what is unknown is None. `table` and `report` have the figures and the units
+    of ``tpuprof-tui report PAGE --format json``.
+    """
+
+    def __init__(self, logdir: Logdir, session: Session, host: str | None, opened: Callable[[Run], Session]) -> None:
+        self._logdir = logdir
+        self._session = session
+        self._host = host
+        self._opened = opened  # of other runs, for pages that compare them
+
+    @property
+    def run(self) -> Run:
+        """What it is of."""
+        return self._session.run
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self._session.run.name
+
+    @property
+    def path(self) -> str:
+        """Where the run lies."""
+        return self._session.run.path
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts whose figures it has."""
+        return tuple(file.host for file in self._session.run.files(self._host))
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The names of all runs of the logdir, the newest first."""
+        return tuple(run.name for run in self._logdir.runs)
+
+    # --- pages
+
+    def overview(self) -> Overview:
+        """Step time, what bounds it, where it goes, and why the program is slow."""
+        return self._session.page(pages.OVERVIEW, self._host)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Why the program is slow, the costliest reason first."""
+        return self.overview().findings
+
+    def ledger(self) -> Ledger | None:
+        """Whose each picosecond of a step is; None without steps."""
+        return self._session.page(pages.LEDGER, self._host)
+
+    def ops(self) -> OpsPage:
+        """HLO ops, the one with most self time first."""
+        return self._session.page(pages.OPS, self._host)
+
+    def op(self, name: str | None = None, module: str | None = None) -> OpPage:
+        """All about one op, with the spread of its runs.
+
+        Args:
+            name: of an HLO op, a kernel or a framework op; None for the HLO op that takes most time.
+            module: ``name`` or ``name(program id)``; None for the one in which it takes most time.
+
+        Raises:
+            ProfileError: there is no such op or module, with the nearest names.
+        """
+        return self._session.op(name, self._host, module)
+
+    def kernel_times(self, name: str, module: str | None = None) -> Int64s:
+        """How long each run of an op or kernel took; see `tpuprof.kernel_times`."""
+        found = self._session.op_runs(name, self._host, module)
+        if not sum(len(of.duration_ps) for of in found.runs):
+            why = found.why_none or NO_RUN
+            raise ProfileError("no_runs", f"No run of {printable(name)} is known: {why}.", "", EXIT_NOT_FOUND)
+        return np.concatenate([of.duration_ps for of in found.runs])
+
+    def op_profile(self) -> OpProfilePage:
+        """Ops as trees by program, category and scope."""
+        return self._session.page(pages.OP_PROFILE, self._host)
+
+    def framework_ops(self) -> FrameworkOpsPage:
+        """Ops of the framework, on the device and on the host."""
+        return self._session.page(pages.FRAMEWORK_OPS, self._host)
+
+    def roofline(self) -> RooflinePage:
+        """How near ops come to what the core can do."""
+        return self._session.page(pages.ROOFLINE, self._host)
+
+    def collectives(self) -> CollectivesPage:
+        """Collectives: what compute hides of them, who comes late, what they reach of the links."""
+        return self._session.page(pages.COLLECTIVES, self._host)
+
+    def counters(self) -> CountersPage:
+        """What hardware counters say of the units of a core."""
+        return self._session.page(pages.COUNTERS, self._host)
+
+    def input(self) -> InputPipelinePage:
+        """The input pipeline."""
+        return self._session.page(pages.INPUT, self._host)
+
+    def inference(self) -> InferencePage:
+        """Latencies of requests, or of runs of a module."""
+        return self._session.page(pages.INFERENCE, self._host)
+
+    def hosts_page(self) -> HostsPage:
+        """Hosts and cores compared."""
+        return self._session.page(pages.HOSTS, self._host)
+
+    def memory(self) -> CompiledModules:
+        """The memory of compiled modules."""
+        return self._session.page(pages.MEMORY, self._host)
+
+    def memory_profile(self) -> MemoryProfilePage:
+        """Memory over time, as allocators record it."""
+        return self._session.page(pages.MEMORY_PROFILE, self._host)
+
+    def timeline(self) -> Timeline:
+        """All events of one host: of the one that was asked for, else of the first with a device."""
+        return self._session.timeline(self._host)
+
+    # --- tables and documents
+
+    @property
+    def pages(self) -> tuple[str, ...]:
+        """The names that `table` and `report` take."""
+        return tuple(page.name for page in PAGES if not page.is_of_arrays)
+
+    def table(
+        self,
+        page: str,
+        key: str | None = None,
+        *,
+        filter: str = "",
+        sort: str = "",
+        columns: Sequence[str] = (),
+        limit: int = 0,
+        **options: Any,  # noqa: ANN401 - as of the command line
+    ) -> Table:
+        """A table of a page.
+
+        Args:
+            page: its name, as of ``tpuprof-tui report PAGE``.
+            key: which of its tables, by its key in JSON; None for the main one, which CSV has.
+            filter: the rows to keep, in the language of the app and of ``--filter``: ``"roofline_efficiency<60%"``.
+            sort: the key of a column, numbers from the largest on; ``:asc`` or ``:desc`` behind it says which way.
+            columns: keys; none for those of JSON.
+            limit: the most rows, 0 for all.
+            options: the page's own, named as on the command line with underscores: ``op="fusion.3"``.
+
+        Raises:
+            ProfileError: there is no such page, table, column or option (with the nearest names), or it can't be read.
+
+        >>> import tpuprof
+        >>> slow = tpuprof.open("demo").table("ops", filter="roofline_efficiency<20%", columns=["name", "category"])
+        >>> len(slow) > 0, slow.keys()
+        (True, ('name', 'category'))
+        """
+        read = self._read(page, options)
+        listed = _named(read.tables, key, page)
+        chosen = choose(listed, Choice(filter, sort, tuple(columns)), limit, listed.table.json)
+        return as_table(listed, chosen.shown, chosen.keys, len(chosen.matching) - len(chosen.shown), read.warnings)
+
+    def tables(self, page: str, **options: Any) -> tuple[str, ...]:  # noqa: ANN401 - as of the command line
+        """The keys of the tables that a page has for `table`, the main one first.
+
+        >>> import tpuprof
+        >>> tpuprof.open("demo").tables("hosts")
+        ('hosts', 'left_out', 'steps')
+        """
+        return tuple(listed.table.key for listed in self._read(page, options).tables)
+
+    def events(
+        self, from_ms: float | None = None, to_ms: float | None = None, track: str = "", *, limit: int = 10_000
+    ) -> Table:
+        """Events of the timeline by their begin, without their arguments.
+
+        Args:
+            from_ms, to_ms: the interval on the trace's clock; None for its begin or end.
+            track: a part of ``section / track``; the section may be a core's name or its plane. Empty for all but
+                derived ones, whose events are the ops again.
+            limit: the most events, the first ones; 0 for all.
+
+        Raises:
+            ProfileError: no track has such a name, or the file can't be read.
+        """
+        begin, end = (None if ms is None else round(ms * _PS_PER_MS) for ms in (from_ms, to_ms))
+        return self.events_between(begin, end, track, limit)
+
+    def events_between(self, from_ps: int | None, to_ps: int | None, track: str = "", limit: int = 10_000) -> Table:
+        """The same of an interval in picoseconds.
+
+        Raises:
+            ProfileError: as of `events`.
+        """
+        interval = {"from_ps": from_ps or 0, "to_ps": to_ps, "track": track or None}
+        record = _page("timeline")
+        request, reader = self._request(record, interval, limit), record.load_report()
+        content = reader.read(request)
+        assert reader.sections is not None, "the timeline has tables"
+        listed = reader.sections(content, request)[0]
+        shown = listed.table.length(listed.source)
+        left_out = len(content.selection) - shown
+        return as_table(listed, range(shown), listed.table.json, left_out, reader.warnings(content))
+
+    def report(self, page: str, *, limit: int = 0, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - see `table`
+        """What ``tpuprof-tui report PAGE --format json`` prints.
+
+        Args:
+            page, options: as of `table`.
+            limit: rows of the main table, 0 for all.
+
+        Raises:
+            ProfileError: as of `table`.
+        """
+        record = _page(page)
+        request, reader = self._request(record, options, limit), record.load_report()
+        reader.check(request.options, request.form, limit)
+        made = reader.writers["json"](reader.read(request), request)
+        assert not callable(made), "JSON is text"
+        document: dict[str, Any] = json.loads(made if isinstance(made, str) else "".join(made))
+        return document
+
+    def _read(self, page: str, options: Mapping[str, Any]) -> _Read:
+        record = _page(page)
+        reader = record.load_report()
+        if reader.sections is None:
+            raise ProfileError("usage", f"The page {page} has no tables.", f"report({page!r})", EXIT_USAGE)
+        request = self._request(record, options, 0)
+        reader.check(request.options, request.form, request.limit)
+        content = reader.read(request)
+        return _Read(tuple(reader.sections(content, request)), tuple(reader.warnings(content)))
+
+    def _request(self, page: Page, options: Mapping[str, Any], limit: int) -> ReportRequest:
+        for name in options:
+            if name not in page.options:
+                hint = f"one of: {', '.join(page.options)}" if page.options else "leave it out"
+                raise ProfileError("usage", f"The page {page.name} has no option {printable(name)}.", hint, EXIT_USAGE)
+        given, run = {**dict.fromkeys(page.options), **options}, self._session.run
+
+        def session(of: Run) -> Session:
+            return self._session if of == run else self._opened(of)
+
+        host = None if page.without_host else self._host
+        asked = None if run.path == self._logdir.find_run().path else run.name  # pages of all runs take no name
+        return ReportRequest(self._logdir, asked, host, session, "json", _LOOK, limit, given, core=run.core or None)
+
+    def __repr__(self) -> str:
+        return f"<Profile {self.name}: {counted(len(self.hosts), 'host')}>"
+
+    def _repr_html_(self) -> str:
+        """Its name and where it lies, for a notebook; both as text, never as markup."""
+        return f"<b>{escape(printable(self.name))}</b> {escape(printable(self.path))}"
+
+
+def as_table(listed: Listed, rows: Sequence[int], keys: Sequence[str], left_out: int, warnings: Sequence[str]) -> Table:
+    """Some rows of a page's table, with what each column is."""
+    table = listed.table
+    described = [Column(of.key, of.unit.name, of.meaning, of.null) for of in table.chosen(keys)]
+    return Table(table.key, described, columns_of(table, listed.source, rows, keys), left_out, warnings)
+
+
+def _page(name: str) -> Page:
+    page = page_named(name)
+    if page is None or page.is_of_arrays:
+        known = [each.name for each in PAGES if not each.is_of_arrays]
+        raise ProfileError(
+            "usage", f"There is no page {printable(name)}.", f"one of: {', '.join(nearest(name, known))}", EXIT_USAGE
+        )
+    return page
+
+
+def _named(tables: Sequence[Listed], key: str | None, page: str) -> Listed:
+    """The table with a key, or the main one."""
+    for listed in tables:
+        if key in (None, listed.table.key):
+            return listed
+    known = nearest(key or "", [listed.table.key for listed in tables])
+    sentence = f"The page {page} has no table{f' {printable(key)}' if key else ' whose rows can be had by column'}."
+    hint = f"one of: {', '.join(known)}" if known else f"report({page!r}) has all of it"
+    raise ProfileError("usage", sentence, hint, EXIT_USAGE)

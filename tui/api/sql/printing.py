@@ -1,0 +1,204 @@
+"""The answer of a query, and the schema that queries are written against, in every format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.files.logdir import Run
+from tpuprof.tui.api.sql.engine import Answer
+from tpuprof.tui.api.sql.tables import TABLES
+from tpuprof.tui.draw.format import UNKNOWN
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line, Span
+from tpuprof.tui.draw.table import Column, chosen_columns, first_rows
+from tpuprof.tui.report import csv, json, markdown
+from tpuprof.tui.report.page import TextLook
+from tpuprof.tui.report.text import heading, page_text
+
+NO_VALUE = "NULL: the profile does not tell, or the query has no value for the row"
+MORE = "--limit 0 has all rows"
+
+_WIDEST = 60
+_NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL")
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A query, its answer, and of which run and hosts that is; None where it read none."""
+
+    sql: str
+    answer: Answer
+    run: Run | None
+    hosts: Sequence[str] = ()
+
+    @property
+    def extent(self) -> str:
+        """How many rows there are."""
+        rows = counted(len(self.answer.rows), "row")
+        return f"the first {rows}, and there are more: {MORE}" if self.answer.has_more else rows
+
+
+def plain(value: object) -> Any:  # noqa: ANN401 - what JSON has
+    """A value of DuckDB as JSON has it; dates and the like as text."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, Mapping):
+        return {printable(str(key)): plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else str(value)
+
+
+def _json(made: Answered, _: TextLook) -> str:
+    answer = made.answer
+    head: dict[str, object] = {"schema": json.schema("query"), "warnings": list(answer.warnings)}
+    if made.run is not None:
+        head = json.head("query", made.run, made.hosts, answer.warnings)
+    body = {
+        "sql": made.sql,
+        "tables": list(answer.tables),
+        "columns": [{"name": name, "type": kind} for name, kind in zip(answer.names, answer.types, strict=True)],
+        "row_count": len(answer.rows),
+        "has_more": answer.has_more,
+        "more": MORE if answer.has_more else "",
+        "rows": [dict(zip(answer.names, map(plain, row), strict=True)) for row in answer.rows],
+    }
+    return json.document(head, body, {f"rows[].{name}": NO_VALUE for name in answer.names})
+
+
+def _csv(made: Answered, _: TextLook) -> str:
+    return csv.table(made.answer.names, [list(map(plain, row)) for row in made.answer.rows])
+
+
+def _markdown(made: Answered, _: TextLook) -> str:
+    answer = made.answer
+    sides = "".join("r" if _is_number(kind) else "l" for kind in answer.types)
+    head = [markdown.escaped(name) for name in answer.names]
+    lines = markdown.page_head(made.extent, made.hosts, warnings=answer.warnings)
+    return markdown.joined([*lines, "", *markdown.table(head, sides, [list(map(words, row)) for row in answer.rows])])
+
+
+def _text(made: Answered, look: TextLook) -> str:
+    answer = made.answer
+
+    def lines(pen: Pen) -> list[Line]:
+        title = heading(made.extent, made.run.name if made.run is not None else "", pen)
+        drawn = [_column(made, number, pen) for number in range(len(answer.names))]
+        if not answer.rows:
+            return [title, pen.fit([(" no row", "dim")]), *pen.notes(answer.warnings, ())]
+        rows, hidden = (
+            first_rows(drawn, range(len(answer.rows)), 0, pen),
+            len(drawn) - len(chosen_columns(drawn, pen.width)),
+        )
+        wide = [f"{counted(hidden, 'column')} did not fit: --width CELLS, or --format csv"] if hidden else []
+        return [title, *rows, *pen.notes([*wide, *answer.warnings], ())]
+
+    return page_text(lines, look)
+
+
+def _column(made: Answered, number: int, pen: Pen) -> Column:
+    answer = made.answer
+    texts = [pen.text(words(row[number])) for row in answer.rows]
+    title = pen.text(answer.names[number])
+    width = min(_WIDEST, max(map(len, (*texts, title))))
+
+    def cells(rows: Sequence[int]) -> list[Span]:
+        return [(texts[row], "text") for row in rows]
+
+    is_text = not _is_number(answer.types[number])
+    return Column("", title, width, cells, not is_text, fixed=not number, grows=is_text and not number)
+
+
+def _is_number(kind: str) -> bool:
+    return any(part in kind for part in _NUMBERS) and not kind.endswith("]") and not kind.startswith("STRUCT")
+
+
+def words(value: object) -> str:
+    """A value as a person reads it."""
+    made = plain(value)
+    if made is None:
+        return UNKNOWN
+    if isinstance(made, float):
+        return f"{made:.10g}"
+    return "; ".join(map(words, made)) if isinstance(made, list) else str(made)
+
+
+ANSWERS: Mapping[str, Callable[[Answered, TextLook], str]] = {
+    "text": _text,
+    "json": _json,
+    "csv": _csv,
+    "md": _markdown,
+}
+"""A writer a format."""
+
+
+# --- the schema
+
+_HEAD = ("table", "column", "type", "unit", "meaning", "null_when")
+
+
+def _described() -> list[tuple[str, ...]]:
+    """Every column of every table."""
+    return [
+        (table.name, column.name, column.type, column.unit, column.meaning, column.unknown_when)
+        for table in TABLES
+        for column in table.columns
+    ]
+
+
+def _schema_json(_: TextLook) -> str:
+    tables = [
+        {
+            "name": table.name,
+            "meaning": table.meaning,
+            "columns": [
+                dict(zip(("name", *_HEAD[2:]), row[1:], strict=True)) for row in _described() if row[0] == table.name
+            ],
+        }
+        for table in TABLES
+    ]
+    return json.document({"schema": json.schema("query-schema")}, {"tables": tables}, {})
+
+
+def _schema_csv(_: TextLook) -> str:
+    return csv.table(_HEAD, _described())
+
+
+def _schema_markdown(_: TextLook) -> str:
+    lines: list[str] = []
+    for table in TABLES:
+        rows = [(column.name, column.type, column.unit, column.meaning) for column in table.columns]
+        lines += ["", f"## {table.name}", "", markdown.escaped(f"{table.meaning}."), ""]
+        lines += markdown.table(("column", "type", "unit", "meaning"), "llll", rows)
+    return markdown.joined(lines)
+
+
+def _schema_text(look: TextLook) -> str:
+    return page_text(partial(_schema_lines), look)
+
+
+def _schema_lines(pen: Pen) -> list[Line]:
+    lines: list[Line] = []
+    for table in TABLES:
+        lines += [pen.rule(table.name), *pen.wrap(f"A row is {table.meaning}.", "text", [(" ", "text")])]
+        for column in table.columns:
+            unit = "" if column.unit == "text" else f"  {column.unit}"
+            spans: list[Span] = [(f" {column.name}", "strong"), (f"  {column.type}", "key"), (unit, "dim")]
+            lines.append(pen.fit(spans))
+            lines += pen.wrap(column.meaning, "text", [("    ", "text")])
+            lines += pen.wrap(f"NULL: {column.unknown_when}", "dim", [("    ", "text")]) if column.unknown_when else []
+    return lines
+
+
+SCHEMAS: Mapping[str, Callable[[TextLook], str]] = {
+    "text": _schema_text,
+    "json": _schema_json,
+    "csv": _schema_csv,
+    "md": _schema_markdown,
+}
+"""A writer a format."""

@@ -1,0 +1,1 @@
+"""The command `capture`: once, or again and again."""

@@ -1,0 +1,36 @@
+"""``tpuprof-tui verify A B``: whether the promise of a finding was kept."""
+
+from __future__ import annotations
+
+import argparse
+
+from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION, EXIT_UNREADABLE
+from tpuprof.parsers.session.diff.compare import compare
+from tpuprof.parsers.session.diff.promises import Verified, verify
+from tpuprof.parsers.session.pages import OVERVIEW
+from tpuprof.parsers.session.session import Session
+from tpuprof.tui.cli import common, printing
+from tpuprof.tui.cli.commands.diff.runs import over_both
+from tpuprof.tui.pages import command_named
+
+_EXIT_CODES = {"kept": EXIT_OK, "partly": EXIT_OK, "unknown": EXIT_UNREADABLE}
+
+
+def run_verify(args: argparse.Namespace) -> int:
+    """Runs the command.
+
+    Returns:
+        The exit code: 0 for a promise that was kept, at least in part, 6 for one that was not, 4 where that is unknown.
+
+    Raises:
+        ProfileError: as of `diff`; and `unknown_finding`, exit code 3.
+    """
+
+    def verified(before: Session, after: Session) -> Verified:
+        diff = compare(before, after, args.host)
+        return verify(diff, before.page(OVERVIEW, args.host), after.page(OVERVIEW, args.host), args.claim)
+
+    made = over_both(args, common.configured(args), verified)
+    report = command_named("verify").load_report()
+    printing.write_report(args, report.writers[args.format](report.read(made), printing.report_look(args), 0))
+    return _EXIT_CODES.get(made.outcome, EXIT_REGRESSION)

@@ -1,0 +1,80 @@
+"""``tpuprof-tui query PATH SQL``: answers a SQL query over a profile, or prints the tables that it can name."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
+from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
+from tpuprof.parsers.hosts.plan import decoding_threads
+from tpuprof.parsers.session.files import narrowed
+from tpuprof.parsers.session.session import Session
+from tpuprof.tui.api.profile import Profile
+from tpuprof.tui.api.sql.engine import Limits, query
+from tpuprof.tui.api.sql.printing import ANSWERS, SCHEMAS, Answered
+from tpuprof.tui.api.sql.tables import EventsAsked
+from tpuprof.tui.cli import common, printing
+from tpuprof.tui.cli.arguments.options import HERE
+from tpuprof.tui.cli.arguments.query import EXAMPLE
+from tpuprof.tui.cli.progress import decoding_shown
+from tpuprof.tui.report.page import WITHOUT_WARNINGS
+
+_MIB = 1 << 20
+
+
+def run_query(args: argparse.Namespace) -> int:
+    """Runs the command.
+
+    Raises:
+        ProfileError: the query can't be run, or not within its limits (exit code 2); and as of `report`.
+    """
+    look = printing.report_look(args)
+    if args.schema:
+        printing.check_output(args, Logdir(args.path, (), (), ()))
+        printing.write_report(args, SCHEMAS[args.format](look))
+        return EXIT_OK
+    if args.sql is None:
+        args.path, args.sql = HERE, args.path
+    if args.sql == HERE:
+        raise ProfileError("usage", "No query is given.", EXAMPLE, EXIT_USAGE)
+    made = _answered(args)
+    printing.write_report(args, ANSWERS[args.format](made, look))
+    if args.format in WITHOUT_WARNINGS:
+        for sentence in made.answer.warnings:
+            common.note(f"note: {sentence}")
+        if made.answer.has_more:
+            common.note(f"note: {made.extent}")
+    return EXIT_OK
+
+
+def _answered(args: argparse.Namespace) -> Answered:
+    config, found = common.configured(args), list[Profile]()
+    limits = Limits(args.time_limit, args.memory_limit * _MIB, args.limit, decoding_threads(args.jobs))
+    if args.from_ps is not None and args.to_ps is not None and args.from_ps >= args.to_ps:
+        raise ProfileError("usage", "The interval is empty: --to must be later than --from.", EXAMPLE, EXIT_USAGE)
+    with decoding_shown() as on_progress:
+
+        def session(run: Run) -> Session:
+            return common.session_of(run, args, config, on_progress)
+
+        def opened() -> Profile:
+            logdir = open_logdir(common.existing(args.path))
+            printing.check_output(args, logdir)
+            run = logdir.find_run(args.run)
+            run = run if args.core is None else narrowed(run, args.core, args.host)
+            run.files(args.host)
+            found.append(Profile(logdir, session(run), args.host, session))
+            return found[0]
+
+        answer = query(args.sql, opened, limits, EventsAsked(args.from_ps, args.to_ps, args.track or ""), _give_up)
+    profile = found[0] if found else None
+    return Answered(args.sql, answer, *((None, ()) if profile is None else (profile.run, profile.hosts)))
+
+
+def _give_up() -> None:
+    """Ends the process where a query does not stop: there is no other way to take its memory and its core from it."""
+    sys.stderr.write("The query did not stop in its time, so this program ended.\ntry: --time-limit SECONDS\n")
+    sys.stderr.flush()
+    os._exit(EXIT_USAGE)

@@ -1,0 +1,208 @@
+"""The report on promises of findings, in every format: what was promised, what came of it, what came instead."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tpuprof.parsers.session.diff.model import Change, OwnerChange
+from tpuprof.parsers.session.diff.promises import Cause, Verified
+from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES
+from tpuprof.tui.draw.format import UNKNOWN, duration, share
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line, StyleKey
+from tpuprof.tui.pages.commands.diff import fields
+from tpuprof.tui.pages.commands.diff.words import MARKS, noise_time, relative, signed
+from tpuprof.tui.report.declared import Section
+from tpuprof.tui.report.fields import Metric, Table, attribute, metric_reasons, metric_values, object_table
+from tpuprof.tui.report.json import document, schema
+from tpuprof.tui.report.markdown import escaped, joined, table
+from tpuprof.tui.report.page import CommandReport, TextLook
+from tpuprof.tui.report.text import titled_text
+from tpuprof.tui.report.units import FLAG, TIME_MS, VERBATIM
+
+_NONE_FOUND = "that run has no finding of the kind: there is none, or too little of it to be one"
+_A_PART = "the kind is about a part of an owner's time, or a run has no account of its steps"
+_NO_NOISE = "the profiles have no steps, or one"
+_HEADLINES: dict[str, tuple[str, StyleKey]] = {
+    "kept": ("Kept", "good"),
+    "partly": ("Kept in part", "warn"),
+    "moved": ("Not kept", "bad"),
+    "not kept": ("Not kept", "bad"),
+    "unknown": ("Can't tell", "warn"),
+}
+
+
+def _change_of_cost(of: Metric[Any]) -> Metric[Any]:
+    """A figure of the change of a cost, which is unknown where a run has no finding of the kind: little may be left."""
+
+    def read(cause: Cause) -> Any:  # noqa: ANN401 - a figure
+        is_known = cause.cost.before is not None and cause.cost.after is not None
+        return of.read(cause) if is_known else None
+
+    return Metric(of.key, of.unit, read, of.meaning, of.null) if of.key.startswith("change_") else of
+
+
+def _with_reasons(metrics: Sequence[Metric[Any]], why: str) -> tuple[Metric[Any], ...]:
+    return tuple(
+        Metric(of.key, of.unit, of.read, of.meaning, _NO_NOISE if "noise" in of.key else why if of.null else "")
+        for of in metrics
+    )
+
+
+_CAUSE: tuple[Metric[Cause], ...] = (
+    attribute("kind", VERBATIM, "of its findings, which are taken together"),
+    attribute("title", VERBATIM, "of the one that is worth most, in A where it is there"),
+    attribute("is_claim", FLAG, "whether its promise is looked at"),
+    attribute("is_estimate", FLAG, "whether a model gives what it is worth; else it is measured"),
+    *_with_reasons(tuple(map(_change_of_cost, fields.of_change("cost", "time"))), _NONE_FOUND),
+    *_with_reasons(fields.of_change("time", "time", "time."), _A_PART),
+)
+CAUSES: Table[Sequence[Cause]] = object_table("causes", _CAUSE)
+INSTEAD: Table[Sequence[Cause]] = object_table("instead", _CAUSE)
+OWNERS: Table[Sequence[OwnerChange]] = object_table(
+    "owners_instead",
+    (
+        attribute("owner", VERBATIM, "whose time in the mean step grew by more than its noise"),
+        *fields.of_change("mean", "time"),
+    ),
+)
+METRICS: tuple[Metric[Verified], ...] = (
+    attribute(
+        "outcome", VERBATIM, "kept, partly, moved (the cause costs less, the step does not), not kept or unknown"
+    ),
+    Metric("sentence", VERBATIM, lambda made: sentence(made, False), "the outcome in a sentence"),
+    attribute("promised_ms", TIME_MS, "what the claims were worth in a mean step of A", null="nothing is claimed"),
+    attribute("got_ms", TIME_MS, "how much less a mean step takes in B", null="the profiles have no steps"),
+    *(
+        Metric(of.key, of.unit, of.read, of.meaning, "the profiles have no steps" if of.null else "")
+        for of in fields.of_change("step", "time", "step.")
+    ),
+)
+
+
+def sentence(made: Verified, ascii_only: bool) -> str:
+    """What came of the promises."""
+    if made.outcome == "unknown":
+        return f"Nothing can be said of the promise: {made.why}."
+    names, step = ", ".join(cause.kind for cause in made.claims), made.step
+    if not made.claims:
+        return f"No finding costs less than before; {_of_step(step, ascii_only)}."
+    promised = duration(made.promised_ps, ascii_only)
+    head = f"{names} promised {promised} a step"
+    if made.outcome == "not kept":
+        costs = ", ".join(_costs(cause, ascii_only) for cause in made.claims)
+        return f"{head}, and costs no less ({costs}); {_of_step(step, ascii_only)}."
+    if made.outcome == "moved":
+        costs = ", ".join(_costs(cause, ascii_only) for cause in made.claims)
+        return f"{head}, and costs less ({costs}), but {_of_step(step, ascii_only)}."
+    got, wanted = made.got_ps or 0.0, made.promised_ps or 1.0
+    part = "" if made.outcome == "kept" else f": {share(got / wanted)} of it"
+    part = "; more than that, so that other changes count too" if got > wanted + (step.noise or 0.0) else part
+    return f"{head}, and {_of_step(step, ascii_only)}{part}."
+
+
+def _costs(cause: Cause, ascii_only: bool) -> str:
+    """``36.8 ms before, 2.10 ms after``."""
+    after = "none found" if cause.cost.after is None and not cause.unknown else duration(cause.cost.after, ascii_only)
+    before = "none found" if cause.cost.before is None else duration(cause.cost.before, ascii_only)
+    return f"{before} before, {after} after"
+
+
+def _of_step(step: Change, ascii_only: bool) -> str:
+    """``a step takes 38.1 ms less (-14.9 %, noise ±0.4 ms)``."""
+    if step.mark == "same":
+        return f"a step takes the same within the noise ({noise_time(step, ascii_only)})"
+    size = duration(abs(step.delta or 0.0), ascii_only)
+    more = "less" if step.mark == "less" else "more"
+    return f"a step takes {size} {more} ({relative(step)}, noise {noise_time(step, ascii_only)})"
+
+
+def json(made: Verified, _: TextLook, __: int) -> str:
+    """All of it."""
+    before, after = (metric_values(fields.SIDE, side) for side in (made.diff.before, made.diff.after))
+    head = {"schema": schema("verify"), "before": before, "after": after, "warnings": list(made.diff.warnings)}
+    body = dict(metric_values(METRICS, made))
+    why = metric_reasons(METRICS)
+    parts: tuple[Section[Any], ...] = (
+        Section(CAUSES, made.causes),
+        Section(INSTEAD, made.instead),
+        Section(OWNERS, made.owners),
+    )
+    for part in parts:
+        values = part.json()
+        body |= values.values
+        why |= values.reasons
+    for name, side in (("before", made.diff.before), ("after", made.diff.after)):
+        why |= {f"{name}.{key}": reason for key, reason in metric_reasons(fields.SIDE).items()}
+        why |= {f"{name}.step_time_ms": side.why_no_steps} if side.why_no_steps else {}
+    if unknown := next((cause.unknown for cause in made.causes if cause.unknown), ""):
+        why |= {f"{key}[].{of}_ms": f"{_NONE_FOUND}; or {unknown}" for key in ("causes",) for of in ("before", "after")}
+    return document(head, body, why)
+
+
+_HEAD = ("finding", "promised", "after", "change", "noise", "")
+
+
+def _cells(made: Verified, ascii_only: bool) -> list[tuple[str, ...]]:
+    """A row a cause."""
+    rows: list[tuple[str, ...]] = []
+    for cause in made.causes:
+        cost = cause.cost
+        before, after = (
+            UNKNOWN if cause.unknown and value is None else "-" if value is None else duration(value, ascii_only)
+            for value in (cost.before, cost.after)
+        )
+        estimate = "~" if cause.is_estimate and cost.before is not None else ""
+        is_known = cost.before is not None and cost.after is not None
+        delta = UNKNOWN if cause.unknown else signed(cost.delta, "time", ascii_only) if is_known else "-"
+        noise = noise_time(cost, ascii_only)
+        rows.append((cause.kind, f"{estimate}{before}", after, delta, noise, MARKS[cost.mark].word))
+    return rows
+
+
+def markdown(made: Verified, _: TextLook, __: int) -> str:
+    """A comment on a pull request."""
+    lines = [
+        f"### {_HEADLINES[made.outcome][0]}: {escaped(made.diff.before.name)} → {escaped(made.diff.after.name)}",
+        "",
+    ]
+    lines += [escaped(sentence(made, False)), "", *(f"- warning: {escaped(each)}" for each in made.diff.warnings)]
+    lines += ["", *table(_HEAD, "lrrrrl", _cells(made, False))] if made.causes else []
+    return joined([*lines, "", *(f"- {escaped(each)}" for each in _instead(made, False))])
+
+
+def _instead(made: Verified, ascii_only: bool) -> list[str]:
+    """What came instead, a sentence each."""
+    found = [f"{of.kind}: {of.title} ({_costs(of, ascii_only)})" for of in made.instead]
+    grown = [f"{OWNER_TITLES[of.owner]}: {signed(of.mean.delta, 'time', ascii_only)} a step" for of in made.owners]
+    return [f"came instead: {each}" for each in (*found, *grown)]
+
+
+def text(made: Verified, look: TextLook, _: int) -> str:
+    """The outcome, the findings of both runs, and what came instead."""
+    ascii_only = look.ascii_only
+
+    def lines(pen: Pen) -> list[Line]:
+        headline, style = _HEADLINES[made.outcome]
+        drawn = pen.wrap(sentence(made, ascii_only), "strong", [(f"{headline}: ", style)])
+        drawn += pen.notes(made.diff.warnings, ())
+        rows = [_HEAD, *_cells(made, ascii_only)] if made.causes else []
+        widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))] if rows else []
+        for number, row in enumerate(rows):
+            cells = [
+                f"{cell:>{width}}" if at else f"{cell:<{width}}"
+                for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ]
+            claim = "*" if number and made.causes[number - 1].is_claim else " "
+            drawn.append(pen.fit([(f" {claim} {'  '.join(cells)}", "text" if number else "dim")]))
+        drawn += pen.wrap("* its promise is looked at; - no finding of the kind in that run.", "dim") if rows else []
+        for each in _instead(made, ascii_only):
+            drawn += pen.wrap(each, "text", [(" ! ", "warn")])
+        return drawn
+
+    title = f"{made.diff.before.name} {look.glyphs.arrow} {made.diff.after.name}"
+    return titled_text(title, "promises of findings", lines, look)
+
+
+REPORT = CommandReport(lambda made: made, {"json": json, "md": markdown, "text": text})

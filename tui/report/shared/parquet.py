@@ -1,0 +1,56 @@
+"""A table as a Parquet file, which DuckDB writes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
+from tpuprof.tui.report.choice import choose
+from tpuprof.tui.report.fields import Table, columns
+from tpuprof.tui.report.output import Produce, Write
+from tpuprof.tui.report.page import Choice, Content, Report, ReportRequest
+from tpuprof.tui.report.shared.database import create, fitting, insert, sql_column
+from tpuprof.tui.report.shared.optional import package
+
+_PIECE = 1 << 20
+
+
+def report_parquet(report: Report[Content], content: Content, asked: ReportRequest, choice: Choice | None) -> Produce:
+    """What writes the main table of a page, or the rows and columns of it that a call chooses.
+
+    Raises:
+        ProfileError: the page has no table; a column or a filter is none; DuckDB is not installed.
+    """
+    tables = () if report.sections is None else report.sections(content, replace(asked, limit=0))
+    if not tables:
+        raise ProfileError("usage", "This page is no table.", "--format json has all of it", EXIT_USAGE)
+    listed = tables[0]
+    chosen = choose(listed, choice or Choice(), asked.most_rows, listed.table.json)
+    return table_parquet(listed.table, listed.source, chosen.shown, chosen.keys)
+
+
+def table_parquet(table: Table[Any], source: object, rows: Sequence[int], keys: Sequence[str]) -> Produce:
+    """What writes some rows of a table as Parquet, a column a key: dots as in CSV, objects as their JSON.
+
+    Raises:
+        ProfileError: DuckDB is not installed.
+    """
+    duckdb = package("duckdb")
+    values = columns(table, source, rows, keys)
+    described = [fitting(replace(sql_column(of), name=of.key), values[of.key]) for of in table.chosen(keys)]
+
+    def produce(write: Write) -> None:
+        with TemporaryDirectory(prefix="tpuprof-") as folder, duckdb.connect(":memory:") as connection:
+            path = os.path.join(folder, "table.parquet")
+            create(connection, table.key, described)
+            insert(connection, table.key, described, [values[column.name] for column in described])
+            connection.table(table.key).write_parquet(path)
+            with open(path, "rb") as file:
+                while piece := file.read(_PIECE):
+                    write(piece)
+
+    return produce
