@@ -77,12 +77,13 @@ SEEN = {
     "tpuprof-tui report hosts ~/logs": "there is nothing to compare it with",
     'tpuprof-tui report timeline ~/logs --from 300 --to 400 --track "XLA Ops"': "fusion",
     "tpuprof-tui config": "[keys]",
+    "tpuprof-tui skill": "name: tpuprof-tui",
     "tpuprof-tui completion bash": "complete -",
     "tpuprof-tui man": ".TH",
 }
 """What a command has to show; of others it is enough that they end well."""
 
-PRINTS = ("report", "doctor", "config", "completion", "man")
+PRINTS = ("report", "doctor", "config", "completion", "man", "skill")
 OF_SHELL = re.compile(r"[|<>&*$]")
 
 

@@ -1,4 +1,4 @@
-"""Arguments of the commands that are about the program itself: `doctor`, `config`, `completion` and `man`."""
+"""Arguments of the commands about the program itself: `doctor`, `config`, `skill`, `completion` and `man`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,22 @@ def completion_parser() -> UsageParser:
     what = "Prints the script with which a shell completes commands, options and their values."
     parser = new_parser("completion", what, _COMPLETION_EPILOG)
     parser.add_argument("shell", choices=SHELLS, help="which shell")
+    return parser
+
+
+_SKILL_EPILOG = f"""for all of yours:  {PROGRAM} skill ~/.agents/skills
+for one project:   {PROGRAM} skill .agents/skills
+"""
+
+
+def skill_parser() -> UsageParser:
+    """The command's arguments."""
+    what = "Writes what a coding agent needs to know of this program, as a skill: which question, which command."
+    parser = new_parser("skill", what, _SKILL_EPILOG)
+    where = f"the folder of skills: writes DIR/{PROGRAM}/SKILL.md and its references, and leaves files of others alone "
+    where += "(default: prints SKILL.md)"
+    parser.add_argument("dir", metavar="DIR", nargs="?", help=where)
+    add_debug(parser)
     return parser
 
 
