@@ -51,6 +51,7 @@ COMMANDS = {
     "doctor": Command("itself:doctor_parser", "doctor.command:run_doctor"),
     "config": Command("itself:config_parser", "config:run_config"),
     "skill": Command("itself:skill_parser", "agents.skill:run_skill"),
+    "mcp": Command("itself:mcp_parser", "agents.mcp:run_mcp"),
     "completion": Command("itself:completion_parser", "shell.completion:run_completion"),
     "man": Command("itself:man_parser", "shell.man:run_man"),
 }

@@ -28,6 +28,7 @@ NAMES = {"PAGE": "overview", "PATH": "logs", "LOG": "train.log", "A": f"logs/*/*
 INSTEAD = {
     "python -m tests.insight": ("python -m tests.insight --help", "it simulates for minutes"),
     "python -m tests.fuzz --minutes 60 --asan": ("python -m tests.fuzz --help", "it takes an hour"),
+    "tpuprof-tui mcp --root ~/logs": ("tpuprof-tui mcp --root ~/logs < /dev/null", "it waits for a client"),
     "tpuprof-tui live --format json": ("tpuprof-tui live --format json --count 1", "it has no end"),
     "tpuprof-tui live --format json --count 60 > duty.jsonl": (
         *("tpuprof-tui live --format json --count 1 > duty.jsonl && cat duty.jsonl", "it takes a minute"),

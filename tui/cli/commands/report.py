@@ -30,20 +30,34 @@ HELP = f"{PROGRAM} report --help"
 def run_report(args: argparse.Namespace) -> int:
     """Prints or writes one page."""
     gc.disable()  # one page and out: nothing that it makes is cyclic, and collecting takes a tenth of a short run
-    page = page_named(args.page)
-    if page is None:
-        raise ProfileError("usage", f"There is no page {args.page}.", f"one of: {', '.join(PAGE_NAMES)}", EXIT_USAGE)
     if args.describe:
         printing.check_output(args, Logdir(args.path, (), (), ()))
-        return _describe(args, page)
+        return _describe(args, _page(args))
+    made, exit_code = made_report(args)
+    is_packed = args.format == "perfetto" and (args.output or "").lower().endswith(".gz")
+    printing.write_report(args, made, is_packed)
+    return exit_code
+
+
+def made_report(args: argparse.Namespace) -> tuple[str | Iterable[str] | Produce, int]:
+    """What is printed or written of a page, and the exit code.
+
+    Raises:
+        ProfileError: the options don't go together, or the page can't be made.
+    """
+    page = _page(args)
     _check_options(args, page)
     args.path, config = common.existing(args.path), common.configured(args)
     logdir, modules = _opened(args.path, page)
     printing.check_output(args, logdir, inputs=modules or ())
-    is_packed = args.format == "perfetto" and (args.output or "").lower().endswith(".gz")
-    made, exit_code = _printed(args, config, page, logdir, modules is not None)
-    printing.write_report(args, made, is_packed)
-    return exit_code
+    return _printed(args, config, page, logdir, modules is not None)
+
+
+def _page(args: argparse.Namespace) -> Page:
+    page = page_named(args.page)
+    if page is None:
+        raise ProfileError("usage", f"There is no page {args.page}.", f"one of: {', '.join(PAGE_NAMES)}", EXIT_USAGE)
+    return page
 
 
 def _describe(args: argparse.Namespace, page: Page) -> int:
