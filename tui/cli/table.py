@@ -44,6 +44,7 @@ COMMANDS = {
     "memory": Command("app:memory_parser", "app:run_memory"),
     "report": Command("report:report_parser", "report:run_report"),
     "trend": Command("report:trend_parser", "report:run_report"),
+    "share": Command("report:share_parser", "share:run_share"),
     "oom": Command("oom:oom_parser", "oom.command:run_oom"),
     "diff": Command("diff:diff_parser", "diff.command:run_diff"),
     "capture": Command("capture:capture_parser", "capture:run_capture"),
@@ -57,7 +58,7 @@ COMMANDS = {
 }
 """All of them by their words, in the order of the manual."""
 
-VERSION = Command("app:app_parser", "version:run_version")  # what `--version` does in the place of the app
+VERSION = Command("app:app_parser", "shell.version:run_version")  # what `--version` does in the place of the app
 
 
 def _named(place: str) -> Callable[..., Any]:

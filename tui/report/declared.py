@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from importlib import import_module
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from tpuprof.parsers.base.errors import EXIT_OK
 from tpuprof.parsers.base.record import dataclass
@@ -21,6 +21,9 @@ from tpuprof.tui.report import fields, json, markdown
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.page import Choice, Content, Format, Head, Report, ReportRequest, no_rows
 from tpuprof.tui.report.text import covered, heading, page_text
+
+if TYPE_CHECKING:
+    from tpuprof.tui.html.picture import Picture
 
 
 @dataclass(frozen=True)
@@ -170,6 +173,7 @@ def declared(
     warnings: Callable[[Content], Sequence[str]] = lambda page: page.warnings,  # type: ignore[attr-defined]
     check: Callable[[Mapping[str, Any], Format, int | None], None] = lambda _, __, ___: None,
     exit_code: Callable[[Content], int] = lambda _: EXIT_OK,
+    pictures: Callable[[Content], Sequence[Picture]] = lambda _: (),
 ) -> Report[Content]:
     """A report in every format.
 
@@ -177,7 +181,7 @@ def declared(
         name: of the page, in the schema of its JSON.
         read: reads it from a run.
         declare: says what it holds.
-        tables, metrics, csv_table, warnings, check, exit_code: as of a `Report`.
+        tables, metrics, csv_table, warnings, check, exit_code, pictures: as of a `Report`.
     """
     writers = {
         "json": lambda content, asked: _json(name, declare(content, asked)),
@@ -196,7 +200,7 @@ def declared(
 
         return report_of(name, page.head, table, choice, asked)
 
-    return Report(read, writers, tables, metrics, warnings, csv_table or tables[0], check, exit_code, choose)
+    return Report(read, writers, tables, metrics, warnings, csv_table or tables[0], check, exit_code, choose, pictures)
 
 
 def _json(name: str, page: Declared) -> str:

@@ -38,7 +38,7 @@ KEYS: tuple[AnyKey, ...] = (*get_args(StyleKey), *get_args(ChromeKey))
 _Shade = tuple[str, int]  # one colour twice: as ``#rrggbb``, and as the index that stands for it among 256
 _Shades = Mapping[str, tuple[_Shade, _Shade]]  # each colour by its name, on a dark background and on a light one
 
-_SHADES: _Shades = {
+SHADES: _Shades = {
     "page": (("#13161b", 233), ("#fbfaf7", 231)),
     "bar": (("#22272f", 235), ("#e9e6df", 254)),
     "panel": (("#1c2027", 234), ("#f3f1ec", 255)),
@@ -217,7 +217,7 @@ class Palette:
 
 def palette(color: ColorMode, light: bool = False, theme: Theme = "auto") -> Palette:
     """The palette for that many colours on a dark or a light background, which the theme does not decide here."""
-    shades, named = {**_SHADES, **_OTHERS.get(theme, {})}, _CLASSES_16 | _OTHERS_16.get(theme, {})
+    shades, named = {**SHADES, **_OTHERS.get(theme, {})}, _CLASSES_16 | _OTHERS_16.get(theme, {})
     styles: dict[AnyKey, Style] = {}
 
     def put(key: AnyKey, ink: str, ground: str, attributes: str, poor: _Poor) -> None:

@@ -8,7 +8,7 @@ import re
 from tpuprof.tui.cli.arguments import options
 from tpuprof.tui.cli.arguments.options import UsageParser
 from tpuprof.tui.pages import PAGE_NAMES
-from tpuprof.tui.report.page import FORMATS, OF_SOME_PAGES
+from tpuprof.tui.report.page import FORMATS, HTML, OF_SOME_PAGES
 
 SPACES = ("hbm", "vmem", "smem", "cmem", "sflag", "sparsecore", "host")
 """Memory spaces, `parsers.memory.model.SPACE_NAMES` in lower case."""
@@ -46,13 +46,34 @@ def trend_parser() -> UsageParser:
     return _with_options(parser)
 
 
+def share_parser() -> UsageParser:
+    """The arguments of the command `share`."""
+    what = "Writes one HTML file to send to others: overview, findings, ops, timeline and memory of a run. It runs no "
+    what += "script and asks the network for nothing."
+    parser = options.new_parser("share", what)
+    options.add_choice_of_profile(parser)
+    options.add_reading(parser)
+    parser.add_argument("--output", metavar="FILE", help="write to FILE instead of standard output")
+    options.add_mask(parser)
+    rows = "rows of each table, 0: all (default: 10 to 30)"
+    parser.add_argument("--limit", type=options.whole_number, metavar="N", help=rows)
+    options.add_debug(parser)
+    return parser
+
+
+def _add_format(parser: UsageParser) -> None:
+    formats = "default: text; html: one file with pictures, without scripts and network; perfetto: Chrome trace JSON "
+    formats += "of the timeline, compressed where FILE ends in .gz; "
+    formats += "dot, hlo, proto: of the graph, for Graphviz, as HLO text, as an HloProto"
+    parser.add_argument("--format", choices=(*FORMATS, HTML, *OF_SOME_PAGES), default="text", help=formats)
+    options.add_mask(parser, "with --format html: ")
+
+
 def _with_options(parser: UsageParser) -> UsageParser:
     """A parser with all that a page can be asked for."""
     options.add_choice_of_profile(parser)
     options.add_reading(parser)
-    formats = "default: text; perfetto: Chrome trace JSON of the timeline, compressed where FILE ends in .gz; "
-    formats += "dot, hlo, proto: of the graph, for Graphviz, as HLO text, as an HloProto"
-    parser.add_argument("--format", choices=(*FORMATS, *OF_SOME_PAGES), default="text", help=formats)
+    _add_format(parser)
     rows = "rows of the main table; 0: all (default: all; of the timeline's events the first 10,000)"
     parser.add_argument("--limit", type=options.whole_number, metavar="N", help=rows)
     choice = parser.add_argument_group("rows", "Of a page with a table, these rows and columns alone:")

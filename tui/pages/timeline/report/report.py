@@ -37,7 +37,7 @@ from tpuprof.tui.pages.timeline.report import fields
 from tpuprof.tui.pages.timeline.report.read import instants, interval_of, read
 from tpuprof.tui.report.csv import row_texts
 from tpuprof.tui.report.csv import table as csv_table
-from tpuprof.tui.report.declared import Metrics, Section
+from tpuprof.tui.report.declared import Metrics, Section, drawn_by
 from tpuprof.tui.report.fields import Source, Table, columns, markdown_rows, screen_columns, table_records
 from tpuprof.tui.report.json import document, head, laid_out, safe
 from tpuprof.tui.report.markdown import fields_table, joined, not_shown, page_head
@@ -330,4 +330,5 @@ REPORT = Report(
     csv_table=fields.TRACKS,
     warnings=lambda content: content.warnings,
     check=check,
+    pictures=drawn_by("tpuprof.tui.pages.timeline.report.picture:pictures"),
 )
