@@ -83,7 +83,7 @@ _NEUTRAL = ("step", "module", "rule")
 
 _RULES = (
     "*{box-sizing:border-box}"
-    "body{margin:0 auto;padding:1rem 1.25rem 3rem;max-width:72rem;background:var(--page);color:var(--text);"
+    "body{margin:0 auto;padding:1rem 1.25rem 3rem;max-width:80rem;background:var(--page);color:var(--text);"
     "font:15px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}"
     "h1,h2,h3,h4{color:var(--strong);line-height:1.25;margin:1.6em 0 .5em}"
     "h1{font-size:1.6rem;margin-top:.3em}h2{font-size:1.3rem}h3{font-size:1.08rem}h4{font-size:1rem}"
@@ -94,12 +94,11 @@ _RULES = (
     ".t{overflow-x:auto}"
     "table{border-collapse:collapse;font-size:13px;margin:.4em 0;font-variant-numeric:tabular-nums}"
     "th,td{padding:.22em .7em;border-bottom:1px solid var(--rule);text-align:left;vertical-align:top;"
-    "overflow-wrap:normal;min-width:2em;max-width:34em}"
-    "td{overflow-wrap:anywhere}"
+    "overflow-wrap:break-word;max-width:24em}"
     "td.n,th.n{text-align:right;white-space:nowrap;max-width:none}"
     "th{color:var(--dim);font-weight:600;white-space:nowrap}tbody tr:hover{background:var(--bar)}"
     "figure{margin:1rem 0}figcaption{color:var(--strong);font-weight:600}"
-    "svg{display:block;width:100%;min-width:640px;height:auto;font:11px system-ui,sans-serif}"
+    "svg{display:block;width:100%;min-width:860px;height:auto;font:11px system-ui,sans-serif}"
     ".w-label{fill:var(--text)}.w-dim{fill:var(--dim)}.w-head{fill:var(--accent);font-weight:600}"
     ".w-on{fill:var(--ink)}"
     ".legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;color:var(--dim);font-size:13px}"

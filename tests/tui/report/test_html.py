@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import EXAMPLES
+from tpuprof.parsers.base.text import printable
 from tpuprof.tui.html.blocks import as_html
 from tpuprof.tui.html.mask import Mask
 from tpuprof.tui.html.page import Section, page_html, report_html
@@ -107,7 +108,7 @@ def test_any_text_comes_back_as_text(rows: list[list[str]], title: str) -> None:
     read = Read(html)
     cells = re.findall(r"<td(?: class=\"n\")?>(.*?)</td>", html, re.DOTALL)
     assert len(cells) == 2 * len(rows)
-    shown = [" ".join(markdown.printable(cell).split()) for row in rows for cell in row]
+    shown = [" ".join(printable(cell).split()) for row in rows for cell in row]
     assert [" ".join(text.split()) for text in read.of("td")] == list(filter(None, shown))
 
 

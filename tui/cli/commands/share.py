@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
 from tpuprof.parsers.session.session import Session
@@ -19,17 +20,34 @@ from tpuprof.tui.html.mask import Mask
 from tpuprof.tui.html.page import Section, page_html, report_html
 from tpuprof.tui.html.picture import Picture
 from tpuprof.tui.pages import page_named
+from tpuprof.tui.report.markdown import escaped
 from tpuprof.tui.report.output import Produce
-from tpuprof.tui.report.page import ReportRequest, TextLook
+from tpuprof.tui.report.page import Choice, Content, Report, ReportRequest, TextLook
 
-_SECTIONS: tuple[tuple[str, str, int], ...] = (
-    ("overview", "Overview", 10),
-    ("findings", "Why is it slow?", 0),
-    ("ops", "Ops", 30),
-    ("timeline", "Timeline", 0),
-    ("memory", "Memory", 20),
+
+@dataclass(frozen=True)
+class _Part:
+    """A page of the file.
+
+    Attributes:
+        rows: of its main table, 0 for all.
+        columns: of that table alone; none for the whole page.
+    """
+
+    name: str
+    title: str
+    rows: int
+    columns: tuple[str, ...] = ()
+
+
+_OF_OPS = ("rank", "name", "self_time_percent", "self_time_ps", "occurrences", "bound_by", "roofline_efficiency")
+_PARTS = (
+    _Part("overview", "Overview", 10),
+    _Part("findings", "Why is it slow?", 0),
+    _Part("ops", "Ops", 30, (*_OF_OPS, "source", "framework_op")),
+    _Part("timeline", "Timeline", 0),
+    _Part("memory", "Memory", 20),
 )
-"""Pages in it: their names, titles, and how many rows their tables have."""
 
 
 def run_share(args: argparse.Namespace) -> int:
@@ -56,7 +74,7 @@ def run_share(args: argparse.Namespace) -> int:
         look = TextLook(printing.PIPE_WIDTH, False, False)
         asked = ReportRequest(logdir, args.run, args.host, session, "md", look, core=core)
         mask = _mask(asked, args.mask)
-        sections = [_section(name, title, most, args.limit, asked, mask) for name, title, most in _SECTIONS]
+        sections = [_section(part, args.limit, asked, mask) for part in _PARTS]
     printing.write_report(args, page_html(mask(f"{asked.run.name}: why is it slow?"), sections, _written_by()))
     return EXIT_OK
 
@@ -75,22 +93,29 @@ def one_page(
     return page_html(mask(title), [Section("report", title, report_html(text, pictures, mask))], _written_by())
 
 
-def _section(name: str, title: str, most: int, limit: int | None, asked: ReportRequest, mask: Masking) -> Section:
+def _section(part: _Part, limit: int | None, asked: ReportRequest, mask: Masking) -> Section:
     """A page, or the sentence that says why it is not there."""
-    page = page_named(name)
+    page = page_named(part.name)
     assert page is not None
     report = page.load_report()
-    asked = replace(asked, limit=most if limit is None else limit, options=dict.fromkeys(page.options))
+    asked = replace(asked, limit=part.rows if limit is None else limit, options=dict.fromkeys(page.options))
     try:
         content = report.read(asked)
-        text = report.writers["md"](content, asked)
-        assert not callable(text)
-        made = report_html("".join(text), report.pictures(content), mask, 2)
+        made = _markdown(report, content, asked, part.columns)
+        html = report_html(made, report.pictures(content), mask, 2)
     except ProfileError as error:
-        if name == _SECTIONS[0][0]:
+        if part is _PARTS[0]:
             raise
-        made = report_html(f"# {title}\n\n{error.sentence}", (), mask, 2)
-    return Section(name, title, made)
+        html = report_html(f"# {part.title}\n\n{escaped(error.sentence)}", (), mask, 2)
+    return Section(part.name, part.title, html)
+
+
+def _markdown(report: Report[Content], content: Content, asked: ReportRequest, columns: tuple[str, ...]) -> str:
+    if columns and report.choose is not None:
+        return report.choose(content, asked, Choice(columns=columns))
+    made = report.writers["md"](content, asked)
+    assert not callable(made)
+    return "".join(made)
 
 
 def _mask(asked: ReportRequest, is_masked: bool) -> Masking:

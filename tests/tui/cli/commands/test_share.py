@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import shutil
+import struct
+import subprocess
+import zlib
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages import PAGES
+from tpuprof.tui.terminal.theme import SHADES
 
 SECRET = ("secret-host-7", "alice", "secret_folder", "10.9.8.7")
 
@@ -27,7 +31,13 @@ def test_a_run_is_shared_as_one_file(tmp_path: Path, call: Call) -> None:
     read = check_page(html)
     assert read.of("a") == ["Overview", "Why is it slow?", "Ops", "Timeline", "Memory"]
     assert read.of("h2") == [f"{title} of demo" for title in ("Overview", "Findings", "HLO ops", "Timeline", "Memory")]
-    assert read.of("figcaption") == ["Where a step goes", "Steps, mean over cores", "What ran when", "Step 109"]
+    assert read.of("figcaption") == [
+        "Where a step goes",
+        "Steps, mean over cores",
+        "What ran when",
+        "Step 109",
+        "HBM in use over the program",
+    ]
     findings = call.json("report", "findings", "demo", "--format", "json")["findings"]
     assert all(any(finding["title"] in text for text in read.of("h4")) for finding in findings)
     assert "XLA Ops" in read.of("text") and "fusion.397" in read.of("td") and "10.6 GiB (67.2% of the capacity)" in html
@@ -72,6 +82,32 @@ def test_masked_names_are_not_in_it(tmp_path: Path, call: Call) -> None:
     for page, named in (("timeline", "host1"), ("sources", "…/model.py:62"), ("runs", "…")):
         out = call("report", page, folder, "--format", "html", "--mask").out
         assert not [name for name in SECRET if name in out] and named in out and check_page(out)
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+@pytest.mark.parametrize("is_dark", [False, True])
+def test_a_browser_shows_it_as_it_is_meant(is_dark: bool, hostile: Path, tmp_path: Path, call: Call) -> None:  # noqa: F811
+    """Its policy lets the style through, and refuses nothing, for nothing else is there."""
+    call("share", hostile, "--output", tmp_path / "run.html")
+    picture = tmp_path / "run.png"
+    command = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    command += [f"--user-data-dir={tmp_path / 'browser'}", "--enable-logging=stderr", "--virtual-time-budget=1000"]
+    command += [f"--blink-settings=preferredColorScheme={0 if is_dark else 1}", "--window-size=600,400"]
+    done = subprocess.run(
+        [*command, f"--screenshot={picture}", (tmp_path / "run.html").as_uri()], capture_output=True, check=True
+    )
+    assert b"Content Security Policy" not in done.stderr and b"Refused" not in done.stderr
+    assert corner(picture.read_bytes()) == SHADES["page"][not is_dark][0]
+
+
+def corner(png: bytes) -> str:
+    """The colour of a PNG's first pixel."""
+    place, data = 8, b""
+    while place < len(png):
+        length, kind = struct.unpack_from(">I4s", png, place)
+        data += png[place + 8 : place + 8 + length] if kind == b"IDAT" else b""
+        place += length + 12
+    return f"#{zlib.decompress(data)[1:4].hex()}"  # the first row begins with its filter, which leaves its first pixel
 
 
 def test_hostile_names_are_text(hostile: Path, call: Call) -> None:  # noqa: F811
