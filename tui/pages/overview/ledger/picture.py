@@ -66,7 +66,8 @@ def _steps(steps: Sequence[Account]) -> Picture:
     words = [
         Words(60, 18, duration(longest), 60, "dim", "end"),
         Words(60, _GRAPH + 10, "0", 60, "dim", "end"),
-        *(Words(70 + place * width, _GRAPH + 25, shown[place].name, max(width, 60), "dim") for place in places),
+        *(Words(70 + place * width, _GRAPH + 25, shown[place].name, max(width, 60), "dim") for place in places[:-1]),
+        Words(WIDTH, _GRAPH + 25, shown[-1].name, 60, "dim", "end"),
     ]
     note = f"the first {_MOST_STEPS} of {counted(len(steps), 'step')}" if len(steps) > len(shown) else ""
     areas = [Area(kind, some) for kind, some in boxes.items()]

@@ -140,5 +140,5 @@ def _axis(start_ps: int, end_ps: int) -> tuple[list[Words], Area]:
     axis = ticks(start_ps, end_ps, start_ps, int((WIDTH - _LEFT) / CHARACTER))
     scale = (WIDTH - _LEFT) / (end_ps - start_ps)
     places = [(_LEFT + (at - start_ps) * scale, label) for at, label in zip(axis.at_ps, axis.labels, strict=True)]
-    words = [Words(x, 12, label, WIDTH - x, "dim") for x, label in places]
+    words = [Words(x, 12, label, 90, "dim") for x, label in places if x + len(label) * CHARACTER <= WIDTH]
     return words, Area("rule", [(x, 15.0, 0.8, 5.0) for x, _ in places])
