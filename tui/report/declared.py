@@ -198,9 +198,17 @@ def declared(
             raise no_rows(name)
         from tpuprof.tui.report.choice import report_of  # noqa: PLC0415 - for those who choose rows alone
 
-        return report_of(name, page.head, table, choice, asked)
+        return report_of(name, page.head, table, choice, asked, lambda: _why_none(page, table.table.key))
 
     return Report(read, writers, tables, metrics, warnings, csv_table or tables[0], check, exit_code, choose, pictures)
+
+
+def _why_none(page: Declared, key: str) -> str:
+    """Why a table of a page is empty: what the page says in a sentence, or why its list, or most else, is unknown."""
+    known = {each: why for part in page.parts for each, why in part.json().reasons.items()}
+    known |= (page.unknown or {}) if page.reasons is None else page.reasons
+    unknown = {**(page.unknown or {}), **(page.reasons or {})}
+    return page.statement or known.get(key) or next(iter(unknown.values()), "") or fields.NO_REASON
 
 
 def _json(name: str, page: Declared) -> str:

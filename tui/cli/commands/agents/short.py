@@ -102,8 +102,8 @@ def _reason(named: Mapping[str, Document], name: str) -> Document:
 
 def rows(document: Document, _: Arguments) -> Answer:
     """The rows of a table that a filter keeps."""
-    keys = ("page", "filter", "sort", "all_rows", "matching_rows", "rows")
-    values = {key: document[key] for key in keys if document[key] != ""}
+    keys = ("page", "filter", "sort", "all_rows", "matching_rows", "rows", "why_none")
+    values = {key: document[key] for key in keys if document.get(key, "") != ""}
     return Answer(_unknown(document, _head(document) | values), {"rows": document["matching_rows"]})
 
 

@@ -21,7 +21,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from tests import EXAMPLES
 from tests.support.files.dumps import dumped
 from tests.tui.cli.calls import Call, content
-from tests.tui.test_hostile_names import hostile  # noqa: F401 - a fixture
+from tests.tui.report.test_hostile_names import hostile  # noqa: F401 - a fixture
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE
 from tpuprof.tui.cli.commands.agents import tools
 from tpuprof.tui.cli.commands.agents.bounded import bounded
