@@ -103,6 +103,10 @@ EXTRA = (
     ("overview", "--core", "1", "--width", "80"),
     ("op-profile", "--core", "0", "--width", "80", "--format", "json"),
     ("timeline", "--core", "1", "--limit", "5", "--format", "md"),
+    ("overview", "--limit", "3", "--format", "html"),
+    ("timeline", "--limit", "3", "--format", "html", "--mask"),
+    ("timeline", "--from", "0", "--to", "40", "--limit", "5", "--format", "html"),
+    ("memory", "--limit", "3", "--format", "html"),
 )
 OF_ONE_RUN = [*((page, *look) for page in PAGES for look in (*LOOKS, *TABLES)), *EXTRA]
 OF_LOGS = [*LOOKS[:2], ("--format", "json"), ("--format", "md"), ("--width", "60", "--limit", "2")]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
-from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import EXAMPLES
+from tests.support.documents import Read, check_page
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.html.blocks import as_html
 from tpuprof.tui.html.mask import Mask
@@ -19,64 +17,7 @@ from tpuprof.tui.html.page import Section, page_html, report_html
 from tpuprof.tui.html.picture import Area, Picture, Words
 from tpuprof.tui.report import markdown
 
-VOID = {"meta", "br"}
-TAGS = {
-    *("html", "head", "meta", "title", "style", "body", "nav", "a", "section", "footer", "figure", "figcaption", "div"),
-    *("h1", "h2", "h3", "h4", "h5", "h6", "p", "ul", "ol", "li", "strong", "table", "thead", "tbody", "tr", "th", "td"),
-    *("svg", "path", "text", "span", "i"),
-}
-ATTRIBUTES = {
-    *("lang", "charset", "http-equiv", "content", "name", "id", "href", "class", "viewBox", "viewbox", "role"),
-    *("aria-label", "d", "x", "y", "text-anchor"),
-}
 EVIL = "</td><script>alert(1)</script>\" onload='x' | `a` [b](http://c) \\ &amp; <!-- 日"
-
-
-class Read(HTMLParser):
-    """Reads a page, and fails at what no page of ours has."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.texts: list[tuple[str, str]] = []
-        self.policy = self.style = ""
-        self.feed(html)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        assert tag in TAGS and given.keys() <= ATTRIBUTES, (tag, attrs)
-        assert (given.get("href") or "#").startswith("#")
-        if given.get("http-equiv") == "Content-Security-Policy":
-            self.policy = given["content"] or ""
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_comment(self, data: str) -> None:
-        raise AssertionError(data)
-
-    def handle_data(self, data: str) -> None:
-        if self.open[-1:] == ["style"]:
-            self.style += data
-        elif data.strip():
-            self.texts.append((self.open[-1], data))
-
-    def of(self, *tags: str) -> list[str]:
-        return [text for tag, text in self.texts if tag in tags]
-
-
-def check_page(html: str) -> Read:
-    """A page that asks for nothing, and whose policy allows its own style alone."""
-    read = Read(html)
-    digest = base64.b64encode(hashlib.sha256(read.style.encode()).digest()).decode()
-    allowed = f"default-src 'none'; style-src 'sha256-{digest}'"
-    assert read.policy == f"{allowed}; base-uri 'none'; form-action 'none'"
-    assert not re.search(r"url\(|@import|expression|://", read.style)
-    return read
 
 
 def same(text: str) -> str:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.documents import check_page
 from tests.support.files.dumps import dumped
 from tests.tui.cli.calls import Call, Terminal, content, write_logdir
-from tests.tui.report.test_html import check_page
 from tests.tui.report.test_hostile_names import hostile  # noqa: F401 - a fixture
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
