@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 
 from tpuprof.tui.cli.arguments import options
@@ -22,10 +23,17 @@ DIVIDED_BY = ("step", "core", "host", "module", "scope", "op")
 OWNER_GROUPS = ("input", "host", "collective", "transfer", "copy", "loss", "waiting", "idle")
 """Groups of owners, `parsers.steps.accounts.owners.OWNER_GROUPS`."""
 
+_AMOUNT = re.compile(r"[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE]\+?[0-9]{1,3})?")
 _MILLISECONDS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})")
 
 
-def _add_requests(parser: UsageParser) -> None:
+def _add_of_pages(parser: UsageParser) -> None:
+    """Options of one page each."""
+    flops = "of the page model: FLOPs that the model asks for in a step, over all cores, such as 6 x parameters x "
+    flops += "tokens, or 4.2e15 (default: what the compiler counts, recomputed ops left out)"
+    parser.add_argument("--model-flops", type=_amount, metavar="N", help=flops)
+    tokens = "of the page model: tokens, or samples, of a step, for those a second"
+    parser.add_argument("--tokens", type=_amount, metavar="N", help=tokens)
     words = "of the page inference: the annotation of the host whose spans are taken for requests"
     parser.add_argument("--requests", metavar="NAME", help=words)
 
@@ -99,7 +107,7 @@ def _with_options(parser: UsageParser) -> UsageParser:
     without = "of the page ledger: the step without these owners of its time, or groups of them, with commas between; "
     without += f"groups: {', '.join(OWNER_GROUPS)}; of the page findings: without kinds that are owners"
     parser.add_argument("--without", metavar="OWNERS", help=without)
-    _add_requests(parser)
+    _add_of_pages(parser)
     by = f"of the page ledger: a row for each {', '.join(DIVIDED_BY)} (scope: of framework ops, such as a layer); "
     by += f"of the page live-arrays what is put together: {', '.join(GROUPED_BY)} (default: source)"
     parser.add_argument("--by", choices=(*DIVIDED_BY, *GROUPED_BY), metavar="BY", help=by)
@@ -120,6 +128,13 @@ def _with_options(parser: UsageParser) -> UsageParser:
     memory.add_argument("--space", choices=SPACES, metavar="SPACE", help=f"{', '.join(SPACES)} (default: hbm)")
     memory.add_argument("--fit", action="store_true", help=options.FIT_HELP)
     return parser
+
+
+def _amount(text: str) -> float:
+    """A number above 0."""
+    if not _AMOUNT.fullmatch(text) or not 0 < float(text) < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0, such as 4.2e15")
+    return float(text)
 
 
 def _milliseconds(text: str) -> int:
