@@ -149,7 +149,10 @@ def _text(content: Content, pen: Pen) -> list[Line]:
     lines: list[Line] = [*pen.wrap(statement(use), "strong")]
     if use.uncounted:
         share = percent(100 * use.uncounted)
-        lines += pen.wrap(f"Nobody counted the work of ops that take {share} of a step: HFU is at least that.", "warn")
+        which = "HFU is" if use.is_given else "HFU and MFU are"
+        lines += pen.wrap(
+            f"Nobody counted the work of ops that take {share} of a step: {which} at least that high.", "warn"
+        )
     lines += _waterfall(use, pen)
     lines += [pen.fit([(f" {name:<22}", "dim"), (words, "text")]) for name, words in metric_rows(METRICS[2:], content)]
     told = {**({"tokens_per_second": _NO_TOKENS} if use.tokens is None else {}), **_reasons(use)}
