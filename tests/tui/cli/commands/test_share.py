@@ -136,3 +136,14 @@ def test_what_does_not_go_is_said(tmp_path: Path, call: Call, monkeypatch: pytes
     for words in (("share", "demo"), ("report", "ops", "demo", "--format", "html")):
         monkeypatch.setattr("sys.stdout", Terminal())
         assert "nothing to read on a terminal" in call.error(EXIT_USAGE, *words)[0]
+
+
+def test_of_many_hosts_each_is_in_the_picture(tmp_path: Path, call: Call) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for number in range(12):
+        shutil.copy(demo_path(), folder / f"host{number}.xplane.pb.gz")
+    read = check_page(call("report", "timeline", folder, "--format", "html", "--limit", "1").out)
+    drawn = [text for text in read.of("text") if text.endswith("TPU core 0")]
+    assert drawn == [f"host{number} / Chip 0: TPU core 0" for number in range(10)] * 2, "of all, and of a step"
+    assert any("not drawn: 50 more sections" in text for text in read.of("p"))

@@ -77,6 +77,7 @@ FIRST: tuple[Question, ...] = (
     _asked("It ran out of memory", "oom LOG --md"),
     _asked("What changed between two runs, beyond noise?", "diff BEFORE AFTER --md"),
     _asked("Which runs are there, and did one get slower?", "trend PATH"),
+    _asked("One HTML file for a person, hosts and folders masked", "share PATH --mask --output run.html"),
     _asked("Does the profile hold what I need?", "doctor PATH --require device,steps,hlo"),
 )
 """What is asked first, and most."""

@@ -8,10 +8,12 @@ from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.overview.ledger import Account, StepAccount
 from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.pages.overview.model_use import PART_TITLES, ModelUse
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS
 from tpuprof.tui.draw.format import duration, share
 from tpuprof.tui.html.picture import WIDTH, Area, Picture, Words
 from tpuprof.tui.pages.overview.ledger.bars import OWNER_CLASS, bars
+from tpuprof.tui.pages.overview.ledger.use_drawing import PART_CLASSES
 
 _LEFT, _RIGHT = 190.0, 150.0  # room for names, and for figures
 _ROW = 20.0
@@ -21,24 +23,43 @@ _ROOM = WIDTH - _LEFT - _RIGHT
 
 
 def pictures(page: Overview) -> list[Picture]:
-    """Both; none where the profile has no steps."""
+    """Both of the overview; none where the profile has no steps."""
     account = page.account
     if account is None or not account.step_ps:
         return []
     return [_waterfall(account), *([_steps(account.steps)] if len(account.steps) > 1 else [])]
 
 
+def use_pictures(use: ModelUse) -> list[Picture]:
+    """From the peak of the cores down to MFU; none where HFU is unknown."""
+    rows = [(PART_TITLES[part.part], PART_CLASSES[part.part], part.time_ps, part.fraction) for part in use.parts]
+    return [_falling("From the peak to MFU", ("peak", use.step_ps or 0.0), rows, "")] if rows else []
+
+
 def _waterfall(account: StepAccount) -> Picture:
     """From the step as measured down to what its ops would take at their roof, an owner a bar."""
+    shown = bars(account)
+    rows = [(bar.label, bar.op_class, bar.time_ps, bar.time_ps / account.step_ps) for bar in shown]
+    return _falling("Where a step goes", ("measured", account.step_ps), rows, account.verdict.statement)
+
+
+def _falling(
+    title: str, whole: tuple[str, float], rows: Sequence[tuple[str, OpClass, float, float]], note: str
+) -> Picture:
+    """A bar a row, each beginning where the one above it ends.
+
+    Args:
+        whole: name and time of the first bar.
+        rows: name, class, time, and fraction of the whole of each other one.
+    """
     areas = [Area("rule", [(_LEFT, 3.0, _ROOM, _ROW - 6)])]
-    words = [*_named("measured", account.step_ps, 1.0, 0)]
+    words = [*_named(whole[0], whole[1], 1.0, 0)]
     left = _LEFT
-    for number, bar in enumerate(bars(account), 1):
-        width = _ROOM * bar.time_ps / account.step_ps
-        areas.append(Area(bar.op_class, [(left, number * _ROW + 3, max(width, 0.5), _ROW - 6)]))
-        words += _named(bar.label, bar.time_ps, bar.time_ps / account.step_ps, number)
-        left += width
-    return Picture("Where a step goes", _ROW * len(areas), areas, words, account.verdict.statement)
+    for number, (name, kind, time_ps, fraction) in enumerate(rows, 1):
+        begin, left = left, left + _ROOM * fraction
+        areas.append(Area(kind, [(min(begin, left), number * _ROW + 3, max(abs(left - begin), 0.5), _ROW - 6)]))
+        words += _named(name, time_ps, fraction, number)
+    return Picture(title, _ROW * len(areas), areas, words, note)
 
 
 def _named(name: str, time_ps: float, fraction: float, row: int) -> tuple[Words, Words, Words]:

@@ -15,7 +15,7 @@ _NAME, _FIGURES = 26, 22
 _OF_HFU: tuple[UsePart, ...] = ("recomputed", "passes", "other", "mfu")
 """The parts that HFU divides into."""
 
-_CLASSES: Mapping[UsePart, OpClass] = {
+PART_CLASSES: Mapping[UsePart, OpClass] = {
     "idle": "idle",
     "input": "host",
     "waiting": "collective",
@@ -31,6 +31,7 @@ _CLASSES: Mapping[UsePart, OpClass] = {
     "other": "unknown",
     "mfu": "compute",
 }
+"""The class of ops whose colour each part has."""
 
 
 def waterfall(use: ModelUse, pen: Pen) -> list[Line]:
@@ -43,7 +44,7 @@ def waterfall(use: ModelUse, pen: Pen) -> list[Line]:
         if not is_over and part.part in _OF_HFU:
             is_over = True
             lines.append(_line("HFU", hfu, hfu * (use.step_ps or 0.0), (left, 1.0), "dim", pen))
-        ends, style = (left, left + part.fraction), CLASS_STYLE[_CLASSES[part.part]]
+        ends, style = (left, left + part.fraction), CLASS_STYLE[PART_CLASSES[part.part]]
         lines.append(_line(PART_TITLES[part.part], part.fraction, part.time_ps, ends, style, pen))
         left = ends[1]
     return lines

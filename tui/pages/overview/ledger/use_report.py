@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tpuprof.tui.draw.pen import Pen
     from tpuprof.tui.draw.spans import Line
 
+_pictures = drawn_by("tpuprof.tui.pages.overview.ledger.picture:use_pictures")
 _waterfall = drawn_by("tpuprof.tui.pages.overview.ledger.use_drawing:waterfall")
 
 
@@ -128,6 +129,10 @@ def statement(use: ModelUse) -> str:
     largest = max((part for part in use.parts if part.part != "mfu"), key=lambda part: part.fraction, default=None)
     if largest is not None and largest.fraction > 0:
         words += f"; most of the rest: {PART_TITLES[largest.part]}, {percent(100 * largest.fraction)}"
+    if use.mfu is not None and use.mfu > 1:
+        return f"{words}. No step can do that: --model-flops is of one step over all cores, and too large for this one."
+    if use.is_given and use.mfu is not None and use.hfu is not None and use.mfu > use.hfu:
+        return f"{words}. More FLOPs are given than are counted for what ran."
     return f"{words}."
 
 
@@ -159,4 +164,12 @@ def _text(content: Content, pen: Pen) -> list[Line]:
     return [*lines, *pen.notes(content.page.warnings, told.items())]
 
 
-REPORT = declared("model", read, declare, (WATERFALL,), METRICS, warnings=lambda content: content.page.warnings)
+REPORT = declared(
+    "model",
+    read,
+    declare,
+    (WATERFALL,),
+    METRICS,
+    warnings=lambda content: content.page.warnings,
+    pictures=lambda content: _pictures(content.use),
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -19,12 +20,15 @@ _LEFT = 190.0
 _CELLS = 400
 _ROW, _BAR = 15.0, 11.0
 _HEAD = 22.0
-_MOST_SECTIONS, _MOST_THREADS = 8, 6
+_MOST_SECTIONS, _MOST_THREADS = 10, 6
 _NAMED = 120  # events that a window may show one by one, with their names
 _LEAST_NAME = 60.0  # width from which on a name is cut to its room, and not left out
 _CELL = (WIDTH - _LEFT) / _CELLS
 Boxes = dict[Paint, list[tuple[float, float, float, float]]]
 """Areas by their colour."""
+
+Drawn = tuple[Section, list[Track]]
+"""A section, and its tracks that are drawn."""
 
 _KINDS = ("steps", "modules", "ops", "async", "stream")
 """Tracks of a device that are drawn: those that are derived show the same time again."""
@@ -59,7 +63,8 @@ def _picture(timeline: Timeline, start_ps: int, end_ps: int, title: str) -> Pict
     boxes: Boxes = {}
     (words, axis), top, seen = _axis(start_ps, end_ps), _HEAD, set[int]()
     drawn = [(section, tracks) for section in timeline.sections if (tracks := list(_shown(section, start_ps, end_ps)))]
-    for section, tracks in drawn[:_MOST_SECTIONS]:
+    chosen = _of_all_hosts(drawn)
+    for section, tracks in chosen:
         words.append(Words(0, top + _BAR, section.label, WIDTH, "head"))
         top += _ROW
         for track in tracks:
@@ -68,15 +73,23 @@ def _picture(timeline: Timeline, start_ps: int, end_ps: int, title: str) -> Pict
             top += _ROW
         top += 4
     areas = [axis, *(Area(paint, some) for paint, some in boxes.items())]
-    left = len(drawn) - _MOST_SECTIONS
-    threads = sum(
-        len(section.tracks) - len(tracks) for section, tracks in drawn[:_MOST_SECTIONS] if section.kind == "host"
-    )
+    left = len(drawn) - len(chosen)
+    threads = sum(len(section.tracks) - len(tracks) for section, tracks in chosen if section.kind == "host")
     notes = [f"{duration(end_ps - start_ps)}; in the file are {counted(timeline.event_count, 'event')}"]
     notes += [f"not drawn: {counted(threads, 'more thread')} of hosts"] * (threads > 0)
     notes += [f"not drawn: {counted(left, 'more section', 'more sections')}"] * (left > 0)
     legend = tuple((name, name) for number, name in enumerate(CLASSES) if number in seen)
     return Picture(title, top, areas, words, "; ".join(notes), legend)
+
+
+def _of_all_hosts(sections: list[Drawn]) -> list[Drawn]:
+    """As many sections as are drawn, in their order: the first of each host, then the second of each, and so on."""
+    seen: Counter[str] = Counter()
+    places = []
+    for place, (section, _) in enumerate(sections):
+        places.append((seen[section.host], place))
+        seen[section.host] += 1
+    return [sections[place] for place in sorted(place for _, place in sorted(places)[:_MOST_SECTIONS])]
 
 
 def _shown(section: Section, start_ps: int, end_ps: int) -> Iterator[Track]:
