@@ -35,6 +35,7 @@ EXTRAS = {
     "gcs": (("gcsfs",), "buckets of Google Cloud (gs://)"),
     "riegeli": ((*_ZSTD, "cramjam"), ".xplane.riegeli in Zstd and Snappy"),
     "dask": (("distributed",), "hosts read by a cluster (--scheduler)"),
+    "mcp": (("mcp",), "a server for agents (tpuprof-tui mcp)"),
 }
 """Names of extras: the packages that each brings, and what it is for."""
 
