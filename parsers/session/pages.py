@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage
     from tpuprof.parsers.pages.overview.accounts_of_ops import OpAccounts
     from tpuprof.parsers.pages.overview.model import Overview
+    from tpuprof.parsers.pages.overview.model_use import ModelUse
     from tpuprof.parsers.steps.ledger import Ledger
     from tpuprof.parsers.timeline.hosts.joined import HostRead
     from tpuprof.parsers.timeline.model import Timeline
@@ -90,6 +91,7 @@ HAS_SPARSE_CORES: PageKey[bool] = PageKey("ops.ops:has_sparse_cores")
 MODULES: PageKey[tuple[HloModules, ...]] = PageKey("ops.modules:modules")
 MODULE_RUNS: PageKey[tuple[DeviceModuleRuns, ...]] = PageKey("memory.over_time:module_runs")
 LEDGER: PageKey[Ledger | None] = PageKey("overview:ledger")
+MODEL_USE: PageKey[ModelUse] = PageKey("ops.model_use:model_use")
 OP_ACCOUNTS: PageKey[OpAccounts | None] = PageKey("overview:op_accounts")
 SUMMARIES: PageKey[tuple[HostSummary, ...]] = PageKey("summaries:summaries")
 

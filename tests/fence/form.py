@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Sequence
 
-from tests.support.documents import nulls, parsed
+from tests.support.documents import check_page, nulls, parsed
 from tests.support.reports import COLOUR
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.report.text import LEAST_WIDTH
@@ -22,6 +22,8 @@ def check_form(call: Sequence[str], printed: str) -> None:
         _check_json(name, printed, words[1] if words[0] == "report" else words[0])
     elif form == "csv":
         assert len({len(row) for row in csv.reader(io.StringIO(printed))}) <= 1, f"{name}: rows of several lengths"
+    elif form == "html":
+        check_page(printed)
     elif form == "text":
         if "--width" in words:
             width = max(int(words[words.index("--width") + 1]), LEAST_WIDTH)

@@ -50,6 +50,7 @@ PAGES = (
     "overview",
     "findings",
     "ledger",
+    "model",
     "input",
     "inference",
     "ops",
@@ -96,6 +97,8 @@ EXTRA = (
     ("op", "--op", "copy-done.4", "--limit", "2", "--format", "json"),
     ("ledger", "--without", "input,loss,waiting", "--width", "80"),
     ("ledger", "--by", "op", "--format", "csv"),
+    ("model", "--model-flops", "4e13", "--tokens", "8192", "--width", "80"),
+    ("model", "--model-flops", "9e15", "--format", "json"),
     ("ledger", "--by", "scope", "--width", "100"),
     ("ledger", "--by", "module", "--format", "json"),
     ("ledger", "--by", "core", "--format", "md"),
@@ -103,6 +106,10 @@ EXTRA = (
     ("overview", "--core", "1", "--width", "80"),
     ("op-profile", "--core", "0", "--width", "80", "--format", "json"),
     ("timeline", "--core", "1", "--limit", "5", "--format", "md"),
+    ("overview", "--limit", "3", "--format", "html"),
+    ("timeline", "--limit", "3", "--format", "html", "--mask"),
+    ("timeline", "--from", "0", "--to", "40", "--limit", "5", "--format", "html"),
+    ("memory", "--limit", "3", "--format", "html"),
 )
 OF_ONE_RUN = [*((page, *look) for page in PAGES for look in (*LOOKS, *TABLES)), *EXTRA]
 OF_LOGS = [*LOOKS[:2], ("--format", "json"), ("--format", "md"), ("--width", "60", "--limit", "2")]

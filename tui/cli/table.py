@@ -45,19 +45,22 @@ COMMANDS = {
     "report": Command("report:report_parser", "report:run_report"),
     "query": Command("query:query_parser", "query:run_query"),
     "trend": Command("report:trend_parser", "report:run_report"),
-    "oom": Command("oom:oom_parser", "oom:run_oom"),
+    "share": Command("report:share_parser", "share:run_share"),
+    "oom": Command("oom:oom_parser", "oom.command:run_oom"),
     "diff": Command("diff:diff_parser", "diff.command:run_diff"),
     "verify": Command("diff:verify_parser", "diff.verify:run_verify"),
     "capture": Command("capture:capture_parser", "capture.command:run_capture"),
     "live": Command("live:live_parser", "live:run_live"),
     "doctor": Command("itself:doctor_parser", "doctor.command:run_doctor"),
     "config": Command("itself:config_parser", "config:run_config"),
+    "skill": Command("itself:skill_parser", "agents.skill:run_skill"),
+    "mcp": Command("itself:mcp_parser", "agents.mcp:run_mcp"),
     "completion": Command("itself:completion_parser", "shell.completion:run_completion"),
     "man": Command("itself:man_parser", "shell.man:run_man"),
 }
 """All of them by their words, in the order of the manual."""
 
-VERSION = Command("app:app_parser", "version:run_version")  # what `--version` does in the place of the app
+VERSION = Command("app:app_parser", "shell.version:run_version")  # what `--version` does in the place of the app
 
 
 def _named(place: str) -> Callable[..., Any]:

@@ -49,6 +49,7 @@ class Chosen:
         whole: how many rows the table has.
         keys: of the columns.
         is_limited: whether the call says how many rows it wants.
+        why_none: why the table has no rows at all; empty where it has.
     """
 
     choice: Choice
@@ -58,6 +59,7 @@ class Chosen:
     whole: int
     keys: tuple[str, ...]
     is_limited: bool = True
+    why_none: str = ""
 
     @property
     def table(self) -> Table[Any]:
@@ -178,17 +180,21 @@ def op_columns(
 # --- in every format
 
 
-def report_of(name: str, head: Head, listed: Listed, choice: Choice, request: ReportRequest) -> str:
+def report_of(
+    name: str, head: Head, listed: Listed, choice: Choice, request: ReportRequest, why_none: Callable[[], str]
+) -> str:
     """The table alone, with the rows and columns that are asked for.
 
     Args:
         name: of the page.
+        why_none: says why the table has no rows.
     """
     table = listed.table
     of_people = listed.keys or table.markdown or table.csv or table.json
     of_machines = {"json": table.json, "csv": listed.keys or table.csv or table.json}
     chosen = choose(listed, choice, request.most_rows, of_machines.get(request.form, of_people))
-    return _WRITERS[request.form](name, head, replace(chosen, is_limited=request.limit is not None), request.look)
+    chosen = replace(chosen, is_limited=request.limit is not None, why_none="" if chosen.whole else why_none())
+    return _WRITERS[request.form](name, head, chosen, request.look)
 
 
 def _json(name: str, head: Head, chosen: Chosen, _: TextLook) -> str:
@@ -208,6 +214,7 @@ def _json(name: str, head: Head, chosen: Chosen, _: TextLook) -> str:
         "left_out_rows": left_out,
         "more": "--limit 0 has all rows" if left_out else "",
         "rows": records,
+        **({"why_none": chosen.why_none} if chosen.why_none else {}),
     }
     why = reasons(chosen.fields, "rows[]", {})
     return json.document(json.head(SCHEMA, head.run, head.hosts, head.warnings), body, why)
@@ -239,7 +246,9 @@ def _markdown(_: str, head: Head, chosen: Chosen, __: TextLook) -> str:
     cells = markdown_rows(named, source, chosen.shown, chosen.keys)
     lines = [*head.markdown(), *markdown.rows_table(title, named, cells, chosen.keys)]
     left = len(chosen.matching) - len(chosen.shown)
-    return markdown.joined([*lines, *(markdown.not_shown(left) if cells else ["", markdown.escaped(title)])])
+    none = [title, *([chosen.why_none] if chosen.why_none else [])]
+    said = (line for sentence in none for line in ("", markdown.escaped(sentence)))
+    return markdown.joined([*lines, *(markdown.not_shown(left) if cells else said)])
 
 
 def _lines(chosen: Chosen, pen: Pen) -> list[Line]:
@@ -254,7 +263,7 @@ def _lines(chosen: Chosen, pen: Pen) -> list[Line]:
         width = min(_WIDEST, max((len(text) for text in (*texts, _title(field))), default=1))
         drawn.append(_column(field, width, by_row, is_first=not drawn))
     if not drawn or not len(chosen.shown):
-        return [pen.fit([(" no row matches", "dim")])]
+        return pen.wrap(chosen.why_none or "no row matches", "dim", [(" ", "text")])
     return first_rows(drawn, chosen.matching, len(chosen.shown) if len(chosen.shown) < len(chosen.matching) else 0, pen)
 
 

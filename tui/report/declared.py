@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from importlib import import_module
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from tpuprof.parsers.base.errors import EXIT_OK
 from tpuprof.parsers.base.record import dataclass
@@ -21,6 +21,9 @@ from tpuprof.tui.report import fields, json, markdown
 from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.page import Choice, Content, Format, Head, Report, ReportRequest, no_rows
 from tpuprof.tui.report.text import covered, heading, page_text
+
+if TYPE_CHECKING:
+    from tpuprof.tui.html.picture import Picture
 
 
 @dataclass(frozen=True)
@@ -170,6 +173,7 @@ def declared(
     warnings: Callable[[Content], Sequence[str]] = lambda page: page.warnings,  # type: ignore[attr-defined]
     check: Callable[[Mapping[str, Any], Format, int | None], None] = lambda _, __, ___: None,
     exit_code: Callable[[Content], int] = lambda _: EXIT_OK,
+    pictures: Callable[[Content], Sequence[Picture]] = lambda _: (),
 ) -> Report[Content]:
     """A report in every format.
 
@@ -177,7 +181,7 @@ def declared(
         name: of the page, in the schema of its JSON.
         read: reads it from a run.
         declare: says what it holds.
-        tables, metrics, csv_table, warnings, check, exit_code: as of a `Report`.
+        tables, metrics, csv_table, warnings, check, exit_code, pictures: as of a `Report`.
     """
     writers = {
         "json": lambda content, asked: _json(name, declare(content, asked)),
@@ -193,7 +197,7 @@ def declared(
             raise no_rows(name)
         from tpuprof.tui.report.choice import report_of  # noqa: PLC0415 - for those who choose rows alone
 
-        return report_of(name, page.head, table, choice, asked)
+        return report_of(name, page.head, table, choice, asked, lambda: _why_none(page, table.table.key))
 
     def sections(content: Content, asked: ReportRequest) -> Sequence[Section[Any]]:
         page = declare(content, asked)
@@ -202,7 +206,7 @@ def declared(
         return list(rows.values() if main is None else {main.table.key: main, **rows}.values())
 
     main = csv_table or tables[0]
-    return Report(read, writers, tables, metrics, warnings, main, check, exit_code, choose, sections)
+    return Report(read, writers, tables, metrics, warnings, main, check, exit_code, choose, sections, pictures)
 
 
 def _main_table(page: Declared) -> Section[Any] | None:
@@ -210,6 +214,14 @@ def _main_table(page: Declared) -> Section[Any] | None:
     if isinstance(page.csv, Section):
         return page.csv
     return None if page.csv.table is None else page.csv.table()
+
+
+def _why_none(page: Declared, key: str) -> str:
+    """Why a table of a page is empty: what the page says in a sentence, or why its list, or most else, is unknown."""
+    known = {each: why for part in page.parts for each, why in part.json().reasons.items()}
+    known |= (page.unknown or {}) if page.reasons is None else page.reasons
+    unknown = {**(page.unknown or {}), **(page.reasons or {})}
+    return page.statement or known.get(key) or next(iter(unknown.values()), "") or fields.NO_REASON
 
 
 def _json(name: str, page: Declared) -> str:

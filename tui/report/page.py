@@ -15,10 +15,14 @@ if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
     from tpuprof.parsers.session.pages import PageKey
     from tpuprof.parsers.session.session import Session
+    from tpuprof.tui.html.picture import Picture
     from tpuprof.tui.report.fields import Metric, Rows, Table
     from tpuprof.tui.report.output import Produce
 
 Format = Literal["text", "json", "csv", "md", "perfetto", "dot", "hlo", "proto", "parquet"]
+HTML = "html"
+"""A format that every page has too: its pictures, and its Markdown as a page of its own."""
+
 FORMATS: tuple[Format, ...] = ("text", "json", "csv", "md")  # formats that every page has
 OF_SOME_PAGES: tuple[Format, ...] = ("perfetto", "dot", "hlo", "proto", "parquet")
 """Formats that a page may have besides (`Page.formats` in the registry); Parquet is written of any page's table."""
@@ -204,6 +208,7 @@ class Report(Generic[Content]):
         exit_code: of the command, once the page is printed.
         choose: prints the rows and columns of its table that a call asks for; None where it has no such table.
         sections: the page's tables with their rows, the main one first; None where they can't be had one by one.
+        pictures: draws what HTML shows above the rest.
     """
 
     read: Callable[[ReportRequest], Content]
@@ -216,6 +221,7 @@ class Report(Generic[Content]):
     exit_code: Callable[[Content], int] = lambda _: EXIT_OK
     choose: Callable[[Content, ReportRequest, Choice], str] | None = None
     sections: Callable[[Content, ReportRequest], Sequence[Listed]] | None = None
+    pictures: Callable[[Content], Sequence[Picture]] = lambda _: ()
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ KEYS: tuple[AnyKey, ...] = (*get_args(StyleKey), *get_args(ChromeKey))
 _Shade = tuple[str, int]  # one colour twice: as ``#rrggbb``, and as the index that stands for it among 256
 _Shades = Mapping[str, tuple[_Shade, _Shade]]  # each colour by its name, on a dark background and on a light one
 
-_SHADES: _Shades = {
+SHADES: _Shades = {
     "page": (("#13161b", 233), ("#fbfaf7", 231)),
     "bar": (("#22272f", 235), ("#e9e6df", 254)),
     "panel": (("#181c22", 234), ("#f8f7f3", 231)),
@@ -242,7 +242,7 @@ class Palette:
 
 def palette(color: ColorMode, light: bool = False, theme: Theme = "auto") -> Palette:
     """The palette for that many colours on a dark or a light background, which the theme does not decide here."""
-    shades, named = {**_SHADES, **_OTHERS.get(theme, {})}, _CLASSES_16 | _OTHERS_16.get(theme, {})
+    shades, named = {**SHADES, **_OTHERS.get(theme, {})}, _CLASSES_16 | _OTHERS_16.get(theme, {})
     styles: dict[AnyKey, Style] = {}
 
     def put(key: AnyKey, ink: str, ground: str, attributes: str, poor: _Poor) -> None:
@@ -270,7 +270,7 @@ def palette(color: ColorMode, light: bool = False, theme: Theme = "auto") -> Pal
 def _on_panel(name: str, theme: Theme) -> str:
     """The shade of a class for words on a panel, which may be one of its own in the theme that decides the class's."""
     own = _OTHERS.get(theme, {})
-    return f"{name}.panel" if f"{name}.panel" in (own if name in own else _SHADES) else name
+    return f"{name}.panel" if f"{name}.panel" in (own if name in own else SHADES) else name
 
 
 def _area_key(fill: Fill | Literal["panel"]) -> AnyKey:

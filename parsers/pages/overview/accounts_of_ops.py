@@ -7,8 +7,9 @@ from typing import Literal
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats, Int64s
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.ops.op_profile import provenance_parts
 from tpuprof.parsers.pages.overview.ledger import Account
@@ -41,6 +42,9 @@ class OpAccounts:
         name, module, scope: of each op.
         owner_ps: float64[ops, len(OWNERS)], each owner's time of each op, mean over cores and steps; none negative.
         rest_ps: float64[len(OWNERS)], the time of each owner that no op has.
+        flops_part: float64[ops], the part (0-1) of the time at the roof that an op's FLOPs take at the peak.
+        model_part: float64[ops], the part (0-1) of these FLOPs that the model asks for.
+        is_recomputed: bool[ops], whether it is computed a second time to save memory.
     """
 
     name: tuple[str, ...]
@@ -48,6 +52,9 @@ class OpAccounts:
     scope: tuple[str, ...]
     owner_ps: Floats
     rest_ps: Floats
+    flops_part: Floats
+    model_part: Floats
+    is_recomputed: Bools
 
     def by(self, grouping: OpGrouping) -> tuple[Account, ...]:
         """An account a module, scope or op, the longest first, and that of no op last; they add up to the mean step."""
@@ -73,7 +80,7 @@ class OpAccounts:
 
 
 def op_accounts(
-    of: Ledger, grid: AlignedSteps, table: OpTable, owners: OpOwners, modules: Sequence[str]
+    of: Ledger, grid: AlignedSteps, table: OpTable, owners: OpOwners, rates: Rates, modules: Sequence[str]
 ) -> OpAccounts | None:
     """The account of the mean step by op; None where nobody knows what ops take in steps.
 
@@ -82,7 +89,7 @@ def op_accounts(
 
     Args:
         grid: the steps of the ledger.
-        table, owners: the ops over all cores, and whose their time is.
+        table, owners, rates: the ops over all cores, whose their time is, and how near they are to the peaks.
         modules: the module of each op.
     """
     in_steps = np.maximum(table.in_steps_ps, 0).astype(np.float64)
@@ -107,7 +114,17 @@ def op_accounts(
         tuple(map(scopes.__getitem__, table.framework_op)),
         owner_ps,
         np.where(both, 0.0, np.maximum(wanted - owner_ps.sum(axis=0), 0.0)),
+        _part(rates.flops_utilization, np.minimum(rates.efficiency, 1.0), 0.0),
+        _part(table.model_flops, table.flops, 1.0),
+        np.array([table.is_rematerialized(row) for row in range(len(table))], np.bool_),
     )
+
+
+def _part(of: Floats, whole: Floats, otherwise: float) -> Floats:
+    """What one column is of another one, 0-1; something else where either is unknown, or the whole is nothing."""
+    known = np.isfinite(of) & np.isfinite(whole) & (whole > 0)
+    out: Floats = np.clip(np.divide(of, whole, out=np.full(len(of), otherwise), where=known), 0.0, 1.0)
+    return out
 
 
 def _part_waits(shares: Floats, grid: AlignedSteps, names: Sequence[str]) -> None:

@@ -125,8 +125,9 @@ def op_accounts_of(summaries: Sequence[HostSummary], modules: Sequence[HloModule
     if of is None or grid is None:
         return None
     table = merge_tables([summary.table for summary in summaries])
-    owners = op_owners(table, device.peaks if device is not None else Peaks(), lambda: modules)
-    return op_accounts(of, grid, table, owners, programs_of(table, summaries))
+    peaks = device.peaks if device is not None else Peaks()
+    owners = op_owners(table, peaks, lambda: modules)
+    return op_accounts(of, grid, table, owners, table_rates(table, peaks), programs_of(table, summaries))
 
 
 def _is_generic(summaries: Sequence[HostSummary]) -> bool:

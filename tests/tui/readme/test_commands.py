@@ -30,6 +30,7 @@ INSTEAD = {
     "tpuprof-tui verify A B --claim collective --format json": ("tpuprof-tui verify --help", "likewise"),
     "python -m tests.insight": ("python -m tests.insight --help", "it simulates for minutes"),
     "python -m tests.fuzz --minutes 60 --asan": ("python -m tests.fuzz --help", "it takes an hour"),
+    "tpuprof-tui mcp --root ~/logs": ("tpuprof-tui mcp --root ~/logs < /dev/null", "it waits for a client"),
     "tpuprof-tui live --format json": ("tpuprof-tui live --format json --count 1", "it has no end"),
     "tpuprof-tui live --format json --count 60 > duty.jsonl": (
         *("tpuprof-tui live --format json --count 1 > duty.jsonl && cat duty.jsonl", "it takes a minute"),
@@ -79,12 +80,13 @@ SEEN = {
     "tpuprof-tui report hosts ~/logs": "there is nothing to compare it with",
     'tpuprof-tui report timeline ~/logs --from 300 --to 400 --track "XLA Ops"': "fusion",
     "tpuprof-tui config": "[keys]",
+    "tpuprof-tui skill": "name: tpuprof-tui",
     "tpuprof-tui completion bash": "complete -",
     "tpuprof-tui man": ".TH",
 }
 """What a command has to show; of others it is enough that they end well."""
 
-PRINTS = ("report", "query", "doctor", "config", "completion", "man")
+PRINTS = ("report", "query", "doctor", "config", "completion", "man", "skill")
 OF_SHELL = re.compile(r"[|<>&*$]")
 
 

@@ -186,3 +186,11 @@ def test_what_is_not_there_is_answered_with_what_is(options: tuple[str, ...], se
 def test_words_are_looked_for_in_every_text_of_a_table_without_names_for_filters() -> None:
     found = rows("ledger", "--filter", "collective")
     assert [row["owner"] for row in found["rows"]] == ["collective_wait", "collective_transfer"]
+
+
+def test_a_table_without_rows_says_why() -> None:
+    said = rows("kernels", "--filter", "x")
+    assert said["all_rows"] == 0 and "GPU" in said["why_none"]
+    for form in ("md", "text"):
+        assert said["why_none"] in " ".join(report("kernels", "--filter", "x", "--format", form).stdout.split())
+    assert "why_none" not in rows("ops", "--filter", "nothing-of-this-name")

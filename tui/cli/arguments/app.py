@@ -15,6 +15,7 @@ _COMMAND_HELP = f"""commands:
   {PROGRAM} memory PATH           open the memory tab: of a profile, an HLO proto or an --xla_dump_to folder
   {PROGRAM} report PAGE [PATH]    print a page: {", ".join(PAGE_NAMES)}
   {PROGRAM} diff A [B]            compare two runs: what changed, and what is noise; two memory.prof: what leaks
+  {PROGRAM} share PATH            write one HTML file of a run, for others; skill and mcp: for coding agents
   {PROGRAM} doctor [PATH]         print what is installed, what this terminal can do, what PATH holds and lacks
   {PROGRAM} config                print a config file to begin with: theme, keys, columns, cache
   {PROGRAM} completion SHELL      print what completes commands in bash, zsh or fish; man: the manual page

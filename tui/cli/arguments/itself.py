@@ -1,4 +1,4 @@
-"""Arguments of the commands that are about the program itself: `doctor`, `config`, `completion` and `man`."""
+"""Arguments of the commands about the program itself: `doctor`, `config`, `skill`, `mcp` and so on."""
 
 from __future__ import annotations
 
@@ -21,6 +21,38 @@ def completion_parser() -> UsageParser:
     what = "Prints the script with which a shell completes commands, options and their values."
     parser = new_parser("completion", what, _COMPLETION_EPILOG)
     parser.add_argument("shell", choices=SHELLS, help="which shell")
+    return parser
+
+
+_SKILL_EPILOG = f"""for all of yours:  {PROGRAM} skill ~/.agents/skills
+for one project:   {PROGRAM} skill .agents/skills
+"""
+
+
+def skill_parser() -> UsageParser:
+    """The command's arguments."""
+    what = "Writes what a coding agent needs to know of this program, as a skill: which question, which command."
+    parser = new_parser("skill", what, _SKILL_EPILOG)
+    where = f"the folder of skills: writes DIR/{PROGRAM}/SKILL.md and its references, and leaves files of others alone "
+    where += "(default: prints SKILL.md)"
+    parser.add_argument("dir", metavar="DIR", nargs="?", help=where)
+    add_debug(parser)
+    return parser
+
+
+_MCP_EPILOG = f"""what a client starts:  {PROGRAM} mcp --root ~/logs
+"""
+
+
+def mcp_parser() -> UsageParser:
+    """The command's options."""
+    what = (
+        "Serves agents over standard input and output (MCP): tools that answer from the profiles below DIR, read-only."
+    )
+    parser = new_parser("mcp", what, _MCP_EPILOG)
+    root = "the folder below which profiles are read, links resolved; nothing outside is"
+    parser.add_argument("--root", metavar="DIR", required=True, help=root)
+    add_debug(parser)
     return parser
 
 

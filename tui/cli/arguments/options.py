@@ -73,6 +73,12 @@ def add_debug(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
 
 
+def add_mask(parser: argparse.ArgumentParser, when: str = "") -> None:
+    """Whether names of hosts and folders are masked."""
+    words = f"{when}call hosts host1, host2 and so on, and leave folders and addresses out of paths"
+    parser.add_argument("--mask", action="store_true", help=words)
+
+
 FIT_HELP = "how large the batch may be, instead of the buffers: what the module needs at some batches"
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
+import math
+import re
+
 from tpuprof.tui.cli.arguments import options
 from tpuprof.tui.cli.arguments.options import UsageParser
 from tpuprof.tui.pages import PAGE_NAMES
-from tpuprof.tui.report.page import FORMATS, OF_SOME_PAGES
+from tpuprof.tui.report.page import FORMATS, HTML, OF_SOME_PAGES
 
 SPACES = ("hbm", "vmem", "smem", "cmem", "sflag", "sparsecore", "host")
 """Memory spaces, `parsers.memory.model.SPACE_NAMES` in lower case."""
@@ -19,8 +23,16 @@ DIVIDED_BY = ("step", "core", "host", "module", "scope", "op")
 OWNER_GROUPS = ("input", "host", "collective", "transfer", "copy", "loss", "waiting", "idle")
 """Groups of owners, `parsers.steps.accounts.owners.OWNER_GROUPS`."""
 
+_AMOUNT = re.compile(r"[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE]\+?[0-9]{1,3})?")
 
-def _add_requests(parser: UsageParser) -> None:
+
+def _add_of_pages(parser: UsageParser) -> None:
+    """Options of one page each."""
+    flops = "of the page model: FLOPs that the model asks for in a step, over all cores, such as 6 x parameters x "
+    flops += "tokens, or 4.2e15 (default: what the compiler counts, recomputed ops left out)"
+    parser.add_argument("--model-flops", type=_amount, metavar="N", help=flops)
+    tokens = "of the page model: tokens, or samples, of a step, for those a second"
+    parser.add_argument("--tokens", type=_amount, metavar="N", help=tokens)
     words = "of the page inference: the annotation of the host whose spans are taken for requests"
     parser.add_argument("--requests", metavar="NAME", help=words)
 
@@ -41,14 +53,35 @@ def trend_parser() -> UsageParser:
     return _with_options(parser)
 
 
+def share_parser() -> UsageParser:
+    """The arguments of the command `share`."""
+    what = "Writes one HTML file to send to others: overview, findings, ops, timeline and memory of a run. It runs no "
+    what += "script and asks the network for nothing."
+    parser = options.new_parser("share", what)
+    options.add_choice_of_profile(parser)
+    options.add_reading(parser)
+    parser.add_argument("--output", metavar="FILE", help="write to FILE instead of standard output")
+    options.add_mask(parser)
+    rows = "rows of each table, 0: all (default: 10 to 30)"
+    parser.add_argument("--limit", type=options.whole_number, metavar="N", help=rows)
+    options.add_debug(parser)
+    return parser
+
+
+def _add_format(parser: UsageParser) -> None:
+    formats = "default: text; html: one file with pictures, without scripts and network; perfetto: Chrome trace JSON "
+    formats += "of the timeline, compressed where FILE ends in .gz; "
+    formats += "dot, hlo, proto: of the graph, for Graphviz, as HLO text, as an HloProto; "
+    formats += "parquet: the main table, to a FILE (pip install 'tpuprof-tui[sql]')"
+    parser.add_argument("--format", choices=(*FORMATS, HTML, *OF_SOME_PAGES), default="text", help=formats)
+    options.add_mask(parser, "with --format html: ")
+
+
 def _with_options(parser: UsageParser) -> UsageParser:
     """A parser with all that a page can be asked for."""
     options.add_choice_of_profile(parser)
     options.add_reading(parser)
-    formats = "default: text; perfetto: Chrome trace JSON of the timeline, compressed where FILE ends in .gz; "
-    formats += "dot, hlo, proto: of the graph, for Graphviz, as HLO text, as an HloProto; "
-    formats += "parquet: the main table, to a FILE (pip install 'tpuprof-tui[sql]')"
-    parser.add_argument("--format", choices=(*FORMATS, *OF_SOME_PAGES), default="text", help=formats)
+    _add_format(parser)
     rows = "rows of the main table; 0: all (default: all; of the timeline's events the first 10,000)"
     parser.add_argument("--limit", type=options.whole_number, metavar="N", help=rows)
     choice = parser.add_argument_group("rows", "Of a page with a table, these rows and columns alone:")
@@ -74,7 +107,7 @@ def _with_options(parser: UsageParser) -> UsageParser:
     without = "of the page ledger: the step without these owners of its time, or groups of them, with commas between; "
     without += f"groups: {', '.join(OWNER_GROUPS)}; of the page findings: without kinds that are owners"
     parser.add_argument("--without", metavar="OWNERS", help=without)
-    _add_requests(parser)
+    _add_of_pages(parser)
     by = f"of the page ledger: a row for each {', '.join(DIVIDED_BY)} (scope: of framework ops, such as a layer); "
     by += f"of the page live-arrays what is put together: {', '.join(GROUPED_BY)} (default: source)"
     parser.add_argument("--by", choices=(*DIVIDED_BY, *GROUPED_BY), metavar="BY", help=by)
@@ -91,3 +124,10 @@ def _with_options(parser: UsageParser) -> UsageParser:
     memory.add_argument("--space", choices=SPACES, metavar="SPACE", help=f"{', '.join(SPACES)} (default: hbm)")
     memory.add_argument("--fit", action="store_true", help=options.FIT_HELP)
     return parser
+
+
+def _amount(text: str) -> float:
+    """A number above 0."""
+    if not _AMOUNT.fullmatch(text) or not 0 < float(text) < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0, such as 4.2e15")
+    return float(text)

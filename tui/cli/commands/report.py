@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
@@ -19,8 +20,17 @@ from tpuprof.tui.pages import PAGE_NAMES, PAGES, Page, page_named
 from tpuprof.tui.report.declared import drawn_by
 from tpuprof.tui.report.describe import describe_json, describe_text
 from tpuprof.tui.report.output import Produce
-from tpuprof.tui.report.page import FORMATS, WITHOUT_WARNINGS, Report, ReportRequest, chosen_of, no_rows
-from tpuprof.tui.terminal.custom import Config
+from tpuprof.tui.report.page import (
+    FORMATS,
+    HTML,
+    WITHOUT_WARNINGS,
+    Choice,
+    Content,
+    Report,
+    ReportRequest,
+    chosen_of,
+    no_rows,
+)
 
 if TYPE_CHECKING:
     from tpuprof.parsers.session.session import Session
@@ -31,23 +41,59 @@ _parquet = drawn_by("tpuprof.tui.report.shared.parquet:report_parquet")
 """Imported when it is called: few ask for it."""
 
 
+def one_page(*given: object) -> str:
+    """A page as HTML; see `share.one_page`, which is imported for that alone."""
+    made: str = import_module("tpuprof.tui.cli.commands.share").one_page(*given)
+    return made
+
+
 def run_report(args: argparse.Namespace) -> int:
     """Prints or writes one page."""
     gc.disable()  # one page and out: nothing that it makes is cyclic, and collecting takes a tenth of a short run
-    page = page_named(args.page)
-    if page is None:
-        raise ProfileError("usage", f"There is no page {args.page}.", f"one of: {', '.join(PAGE_NAMES)}", EXIT_USAGE)
     if args.describe:
         printing.check_output(args, Logdir(args.path, (), (), ()))
-        return _describe(args, page)
+        return _describe(args, _page(args))
+    made, exit_code = made_report(args)
+    is_packed = args.format == "perfetto" and (args.output or "").lower().endswith(".gz")
+    printing.write_report(args, made, is_packed)
+    return exit_code
+
+
+def made_report(args: argparse.Namespace) -> tuple[str | Iterable[str] | Produce, int]:
+    """What is printed or written of a page, and the exit code.
+
+    Raises:
+        ProfileError: the options don't go together, or the page can't be made.
+    """
+    page, is_html = _page(args), args.format == HTML
+    _check_html(args)
+    args.format = "md" if is_html else args.format  # a page's own text comes from its Markdown
     _check_options(args, page)
     args.path, config = common.existing(args.path), common.configured(args)
     logdir, modules = _opened(args.path, page)
     printing.check_output(args, logdir, inputs=modules or ())
-    is_packed = args.format == "perfetto" and (args.output or "").lower().endswith(".gz")
-    made, exit_code = _printed(args, config, page, logdir, modules is not None)
-    printing.write_report(args, made, is_packed)
-    return exit_code
+    report = page.load_report()
+    with decoding_shown() as on_progress:
+
+        def session(run: Run) -> Session:
+            return common.session_of(run, args, config, on_progress)
+
+        asked = _asked(args, page, logdir, session, modules is not None)
+        content = report.read(asked)
+        made = _made(report, content, asked, chosen_of(vars(args)))
+        if is_html:
+            made = one_page(made, report.pictures(content), asked, args.mask)
+    if args.format in WITHOUT_WARNINGS:
+        for warning in report.warnings(content):
+            common.note(f"note: {warning}")
+    return made, report.exit_code(content)
+
+
+def _page(args: argparse.Namespace) -> Page:
+    page = page_named(args.page)
+    if page is None:
+        raise ProfileError("usage", f"There is no page {args.page}.", f"one of: {', '.join(PAGE_NAMES)}", EXIT_USAGE)
+    return page
 
 
 def _describe(args: argparse.Namespace, page: Page) -> int:
@@ -128,29 +174,29 @@ def _refuse_modules(path: str, page: Page) -> None:
         raise hlo.no_page_of_modules(path, page.name) from None
 
 
-def _printed(
-    args: argparse.Namespace, config: Config, page: Page, logdir: Logdir, only_hlo: bool
-) -> tuple[str | Iterable[str] | Produce, int]:
-    """Reads the page and hands it to the writer of the format; the command's exit code comes with what that made."""
-    report = page.load_report()
-    with decoding_shown() as on_progress:
+def _asked(
+    args: argparse.Namespace, page: Page, logdir: Logdir, session: Callable[[Run], Session], only_hlo: bool
+) -> ReportRequest:
+    core = common.core_of(logdir, args)
+    look, options = printing.report_look(args), {name: getattr(args, name) for name in page.options}
+    return ReportRequest(logdir, args.run, args.host, session, args.format, look, args.limit, options, only_hlo, core)
 
-        def session(run: Run) -> Session:
-            return common.session_of(run, args, config, on_progress)
 
-        core = common.core_of(logdir, args)
-        look, options = printing.report_look(args), {name: getattr(args, name) for name in page.options}
-        asked = ReportRequest(
-            logdir, args.run, args.host, session, args.format, look, args.limit, options, only_hlo, core
-        )
-        content, choice = report.read(asked), chosen_of(vars(args))
-        if args.format == PARQUET:
-            made: str | Iterable[str] | Produce = _parquet(report, content, asked, choice)
-        elif choice is not None and report.choose is not None:
-            made = report.choose(content, asked, choice)
-        else:
-            made = report.writers[args.format](content, asked)
-    if args.format in WITHOUT_WARNINGS:
-        for warning in report.warnings(content):
-            common.note(f"note: {warning}")
-    return made, report.exit_code(content)
+def _made(
+    report: Report[Content], content: Content, asked: ReportRequest, choice: Choice | None
+) -> str | Iterable[str] | Produce:
+    """What the writer of the format makes of a page."""
+    if asked.form == PARQUET:
+        made: Produce = _parquet(report, content, asked, choice)
+        return made
+    if choice is not None and report.choose is not None:
+        return report.choose(content, asked, choice)
+    return report.writers[asked.form](content, asked)
+
+
+def _check_html(args: argparse.Namespace) -> None:
+    """Sees that what is for HTML goes with it."""
+    if args.mask and args.format != HTML:
+        raise ProfileError("usage", "--mask is for --format html.", HELP, EXIT_USAGE)
+    if args.format == HTML and printing.output_file(args) is None and sys.stdout.isatty():
+        raise ProfileError("usage", "HTML is nothing to read on a terminal.", "--output page.html", EXIT_USAGE)

@@ -22,6 +22,7 @@ from tpuprof.tui.report.page import Head, ReportRequest, page_of
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.findings.finding import Finding
 
+_pictures = drawn_by("tpuprof.tui.pages.overview.ledger.picture:pictures")
 _compose = drawn_by("tpuprof.tui.pages.overview.drawing:compose")
 
 
@@ -82,4 +83,4 @@ def _findings(findings: Sequence[Finding]) -> list[str]:
     return ["", "## Why is it slow?", "", *table(head, "rlrrl", rows), "", *rests_on]
 
 
-REPORT = declared("overview", page_of(pages.OVERVIEW), declare, (TOP_OPS,), METRICS)
+REPORT = declared("overview", page_of(pages.OVERVIEW), declare, (TOP_OPS,), METRICS, pictures=_pictures)

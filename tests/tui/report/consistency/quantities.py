@@ -99,6 +99,7 @@ STEP_TIMES = (
         *(At("ledger", f"{table}[].time_ms", how="mean") for table in ("hosts", "cores", "steps")),
         At("ledger", "owners[].time_ms", how="sum"),
         At("trend", "runs[].mean_step_time_ms", how="first"),
+        At("model", "step_time_ms"),
         apart=(
             Apart(At("collectives", "step_time_ms"), "outside of the steps", OUTSIDE, ("v6e",)),
             Apart(At("ledger", "period_ms"), "up to the next step", "A step begins that often; time lies between."),
@@ -410,6 +411,7 @@ COUNTS = (
     Quantity("time of owners that findings claim", each(("overview", "findings"), "findings[].claims[].time_ms")),
     Quantity("shares that findings are worth", each(("overview", "findings"), "findings[].worth_fraction")),
     Quantity("what is left without findings", each(("overview", "findings"), "findings[].after_ms")),
+    Quantity("time from one step to the next", each(("ledger", "model"), "period_ms")),
     *(
         Quantity(f"{key} without input", each(("ledger", "findings"), f"without.{key}"))
         for key in ("step_time_ms", "period_ms", "saved_ms", "saved_percent")

@@ -44,6 +44,17 @@ def owners(shown: Documents) -> Iterator[Sum]:
             yield f"{table} {row['name']}", row["time_ms"], [row[f"{owner}_ms"] for owner in OWNERS]
 
 
+def parts_of_the_peak(shown: Documents) -> Iterator[Sum]:
+    """What the cores could compute in the mean step, and HFU."""
+    page = shown["model"]
+    if page["parts"]:
+        fraction = {part["part"]: part["percent"] for part in page["parts"]}
+        yield "peak", 100.0, [*fraction.values()]
+        yield "peak, ms", page["step_time_ms"], [part["time_ms"] for part in page["parts"]]
+        yield "HFU", page["hfu_percent"], [fraction.get(part, 0.0) for part in ("recomputed", "passes", "mfu")]
+        yield "MFU", page["mfu_percent"], [fraction.get("mfu", 0.0)]
+
+
 def claims(shown: Documents) -> Iterator[Sum]:
     """What a finding is worth by owner, an owner's time that findings claim, and what they leave of it."""
     found = [each for each in shown["findings"]["findings"] if each["worth_ms"] is not None]
@@ -160,7 +171,7 @@ def memory(shown: Documents) -> Iterator[Sum]:
 
 
 LISTS: tuple[Callable[[Documents], Iterator[Sum]], ...] = (
-    *(owners, claims, hosts_and_cores, shares, input_ops, collectives, trees, latencies, memory),
+    *(owners, parts_of_the_peak, claims, hosts_and_cores, shares, input_ops, collectives, trees, latencies, memory),
 )
 
 

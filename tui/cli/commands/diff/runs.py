@@ -33,8 +33,13 @@ def compare_runs(args: argparse.Namespace, config: Config) -> int:
     if not common.wants_report(args) and common.opens_screen("the report"):
         return common.show(args, "diff", diff)
     judged = None if args.fail_on_regression is None else regression(diff, args.fail_on_regression)
-    _write(args, diff, judged)
+    printing.write_report(args, _made(args, diff, judged))
     return EXIT_OK if judged is None else _exit_code(judged, bool(diff.different))
+
+
+def made_diff(args: argparse.Namespace, config: Config) -> str:
+    """What is printed of the comparison; see `run_diff`."""
+    return _made(args, _compared(args, config, *_runs(args)), None)
 
 
 def _exit_code(judged: Regression, different: bool) -> int:
@@ -106,10 +111,10 @@ def _over_sessions(
 # --- writing
 
 
-def _write(args: argparse.Namespace, diff: Diff, judged: Regression | None) -> None:
-    """Prints or writes the report; its warnings go to standard error where the format has no place for them."""
+def _made(args: argparse.Namespace, diff: Diff, judged: Regression | None) -> str:
+    """The report; its warnings go to standard error where the format has no place for them."""
     form, report = args.format or "text", command_named("diff").load_report()
     if form in WITHOUT_WARNINGS:
         for sentence in diff.warnings:
             note(f"note: {sentence}")
-    printing.write_report(args, report.writers[form](report.read(diff, judged), printing.report_look(args), args.limit))
+    return report.writers[form](report.read(diff, judged), printing.report_look(args), args.limit)

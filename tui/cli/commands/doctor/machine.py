@@ -37,6 +37,7 @@ EXTRAS = {
     "dask": (("distributed",), "hosts read by a cluster (--scheduler)"),
     "frames": (("pandas", "polars", "pyarrow"), "data frames of the Python API"),
     "sql": (("duckdb",), "SQL over a profile (query), Parquet"),
+    "mcp": (("mcp",), "a server for agents (tpuprof-tui mcp)"),
 }
 """Names of extras: the packages that each brings, and what it is for."""
 

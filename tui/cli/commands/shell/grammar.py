@@ -9,7 +9,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.cli.table import COMMANDS
 from tpuprof.tui.pages import PAGE_NAMES
 
-_FOLDER, _FILES = "--logdir", {"--output", "--arrays"}
+_FOLDERS, _FILES = {"--logdir", "--root"}, {"--output", "--arrays"}
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,6 @@ def _arguments(parser: argparse.ArgumentParser) -> Iterator[Argument]:
             choices = PAGE_NAMES
         flags, many = tuple(action.option_strings), isinstance(action, argparse._AppendAction)
         is_file = not _FILES.isdisjoint(flags) if flags else not choices and value != "HOST:PORT"
-        takes = "folder" if _FOLDER in flags else "file" if is_file else ""
+        takes = "folder" if not _FOLDERS.isdisjoint(flags) else "file" if is_file else ""
         meaning = " ".join((action.help or "").replace("%%", "%").split())
         yield Argument(flags, value, choices, takes, many or action.nargs in ("*", "+"), action.required, meaning)

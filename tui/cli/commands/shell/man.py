@@ -12,14 +12,14 @@ from tpuprof.tui.cli.commands.shell.grammar import Argument, Command, commands
 from tpuprof.tui.cli.common import version_of
 from tpuprof.tui.report.output import write_stdout
 
-_EXIT_CODES = {
+EXIT_CODES = {
     errors.EXIT_OK: "fine; a salvaged file too, with a warning",
     errors.EXIT_USAGE: "the command line can not be understood",
     errors.EXIT_NOT_FOUND: "nothing was found at that path",
     errors.EXIT_UNREADABLE: "what was found is unreadable or corrupt",
     errors.EXIT_NO_TERMINAL: "--latest or --mouse without a terminal",
     errors.EXIT_REGRESSION: "slower than --fail-on-regression allows; of verify a promise that was not kept",
-    errors.EXIT_CAPTURE_FAILED: "nothing was captured",
+    errors.EXIT_CAPTURE_FAILED: "nothing was captured, or a profile lacks what doctor --require names",
     errors.EXIT_INTERRUPTED: "interrupted; 128 and the number of any other signal that ended it",
 }
 
@@ -53,7 +53,7 @@ def _lines(known: list[Command], version: str) -> Iterator[str]:
         if command.more:
             yield from (".PP", ".nf", *map(_text, command.more.strip("\n").splitlines()), ".fi")
     yield ".SH EXIT STATUS"
-    for code, meaning in _EXIT_CODES.items():
+    for code, meaning in EXIT_CODES.items():
         yield from (".TP", f".B {code}", _text(meaning))
 
 

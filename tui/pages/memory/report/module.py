@@ -19,7 +19,7 @@ from tpuprof.tui.pages.memory.draw.header import header_lines
 from tpuprof.tui.pages.memory.draw.table import MemoryState, list_heading, memory_list, table_lines
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, DEVICE, MODULES, SPACE, readable_metrics
 from tpuprof.tui.pages.memory.fields.summary import BATCHES, FIT
-from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared
+from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared, drawn_by
 from tpuprof.tui.report.fields import first, markdown_rows, metric_reasons, metric_values
 from tpuprof.tui.report.markdown import escaped, fields_table, not_shown, table
 from tpuprof.tui.report.page import Head, ReportRequest
@@ -209,4 +209,5 @@ REPORT = declared(
     metrics=(DEVICE, *SPACE, *FIT),
     csv_table=BUFFERS,
     warnings=lambda memory: (*memory.warnings, *filter(None, (memory.problem,))),
+    pictures=drawn_by("tpuprof.tui.pages.memory.report.picture:pictures"),
 )

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from tpuprof.tui.draw.pen import Pen
     from tpuprof.tui.draw.spans import Line
 
+_pictures = drawn_by("tpuprof.tui.pages.overview.ledger.picture:pictures")
 _report_lines = drawn_by("tpuprof.tui.pages.overview.ledger.report_lines:report_lines")
 _without_lines = drawn_by("tpuprof.tui.pages.overview.ledger.without:without_lines")
 
@@ -147,4 +148,5 @@ REPORT = declared(
     (*METRICS, WITHOUT, BY),
     warnings=lambda content: content.page.warnings,
     check=check,
+    pictures=lambda content: _pictures(content.page) if content.without is None else (),
 )

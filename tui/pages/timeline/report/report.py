@@ -334,4 +334,5 @@ REPORT = Report(
     warnings=lambda content: content.warnings,
     check=check,
     sections=_sections,
+    pictures=drawn_by("tpuprof.tui.pages.timeline.report.picture:pictures"),
 )

@@ -48,6 +48,7 @@ def test_bash_offers_what_goes_there(tmp_path: Path) -> None:
         "json",
         "csv",
         "md",
+        "html",
         "perfetto",
         "dot",
         "hlo",

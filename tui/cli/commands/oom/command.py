@@ -27,7 +27,7 @@ from tpuprof.parsers.memory.oom.read.logs import joined
 from tpuprof.parsers.memory.oom.read.scan import scan_log
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import PROGRAM, STREAM
-from tpuprof.tui.cli.commands.oom_files import OomFiles, named_dumps, sorted_files
+from tpuprof.tui.cli.commands.oom.files import OomFiles, named_dumps, sorted_files
 from tpuprof.tui.cli.common import note, why_no_screen
 from tpuprof.tui.cli.progress import RedrawnLine
 from tpuprof.tui.pages import command_named

@@ -1,0 +1,20 @@
+"""How the page on what of the peak a model uses is made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.pages.common import device_of
+from tpuprof.parsers.pages.overview import model_use as pages
+from tpuprof.parsers.session.makers.summaries import read
+from tpuprof.parsers.session.pages import OP_ACCOUNTS, OVERVIEW
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.session.session import Session
+
+
+def model_use(session: Session, host: str | None) -> pages.ModelUse:
+    """What of the peak the program uses."""
+    device = device_of(read(session, host).summaries)
+    peak = None if device is None else device.peaks.flops_per_second
+    return pages.model_use(session.page(OVERVIEW, host).account, session.page(OP_ACCOUNTS, host), peak)

@@ -1,0 +1,119 @@
+"""The skill: each of its commands runs, its tables are whole, and it leaves files of others alone."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.files.dumps import dumped
+from tests.support.made.oom import MESSAGE
+from tests.tui.cli.calls import Call, content
+from tpuprof.parsers.base.errors import EXIT_USAGE
+from tpuprof.parsers.pages.findings.finding import KINDS
+from tpuprof.parsers.steps.accounts.owners import OWNERS
+from tpuprof.tui.cli.commands.agents.questions import FIRST, OF_PAGES
+from tpuprof.tui.cli.commands.agents.references import references
+from tpuprof.tui.cli.commands.agents.skill import FOLDER, MAIN, is_ours, skill
+from tpuprof.tui.cli.table import COMMANDS
+from tpuprof.tui.demo import demo_path
+from tpuprof.tui.pages import PAGES
+from tpuprof.tui.report.page import FORMATS
+
+TEXTS = {MAIN: skill(), **references()}
+COMMAND = re.compile(r"`(tpuprof-tui [^`]+)`")
+NAMED = sorted({command for text in TEXTS.values() for command in COMMAND.findall(text)})
+MOST_ANSWER = 20_000
+"""Bytes of an answer to a question of the skill."""
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What stands for the words that the skill leaves to the reader."""
+    folder = tmp_path_factory.mktemp("skill")
+    for run in ("BEFORE", "AFTER"):
+        (folder / run).mkdir()
+        shutil.copy(demo_path(), folder / run / "host0.xplane.pb.gz")
+    (folder / "train.log").write_text(MESSAGE)
+    dumped(folder / "dump", ".hlo.pb")
+    named = {"PATH": "demo", "OP": "fusion.397", "LOG": str(folder / "train.log"), "DUMP": str(folder / "dump")}
+    return {**named, "BEFORE": str(folder / "BEFORE"), "AFTER": str(folder / "AFTER"), "COMMAND": "report"} | {
+        "PAGE": "overview"
+    }
+
+
+@pytest.mark.parametrize("command", NAMED)
+def test_each_command_answers(
+    command: str, places: dict[str, str], call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program, *words = (places.get(word, word) for word in shlex.split(command))
+    out = call(*words).out
+    out = Path("run.html").read_text("utf-8") if "run.html" in words else out
+    assert program == "tpuprof-tui" and out.strip()
+    assert command not in TEXTS[MAIN] or "run.html" in words or len(out.encode()) <= MOST_ANSWER
+
+
+def test_it_has_the_form_that_agents_load() -> None:
+    head, name, *_ = TEXTS[MAIN].splitlines()
+    description = re.search(r"\ndescription: >-\n  (.*)\n---\n", TEXTS[MAIN])
+    assert head == "---" and name == "name: tpuprof-tui"
+    assert description is not None and len(description[1]) <= 1024
+    assert len(TEXTS[MAIN].encode()) <= 4600 and len(references()) <= 5
+    assert {name for name in re.findall(rf"\]\({FOLDER}/([\w.]+)\)", TEXTS[MAIN])} == references().keys()
+
+
+def test_its_tables_are_those_of_the_program() -> None:
+    assert set(OF_PAGES) == {page.name for page in PAGES}
+    assert all(f"\n## {name}\n" in TEXTS["commands.md"] for name in COMMANDS if name)
+    assert all(f"- `{name}`" in TEXTS["findings.md"] for name in (*KINDS, *OWNERS))
+    assert "`--from`" in TEXTS["pages.md"] and "`roofline_efficiency`" in TEXTS["pages.md"]
+    assert "- `findings[].worth_ms` (ms)" in TEXTS["keys.md"]
+    assert all(f"`{form}`" in TEXTS[MAIN] for form in FORMATS if form not in ("text", "json")) and all(
+        question.parsed() for question in FIRST
+    )
+
+
+def test_it_is_written_whole_and_again(tmp_path: Path, call: Call) -> None:
+    call("skill", tmp_path / "skills")
+    first = content(tmp_path)
+    assert len(first) == 6 and all(is_ours(data.decode()) for data in first.values())
+    assert first[str(tmp_path / "skills" / "tpuprof-tui" / MAIN)].decode().startswith(call("skill").out)
+    call("skill", tmp_path / "skills")
+    assert content(tmp_path) == first, "and nothing besides"
+
+
+@pytest.mark.parametrize("change", [lambda text: text + "mine\n", lambda text: text.replace("n/a", "0"), lambda _: ""])
+@pytest.mark.parametrize("name", [MAIN, f"{FOLDER}/filter.md"])
+def test_a_file_that_somebody_changed_stays(name: str, change: object, tmp_path: Path, call: Call) -> None:
+    assert callable(change)
+    call("skill", tmp_path)
+    for changed in (tmp_path / "tpuprof-tui").rglob("*.md"):
+        changed.unlink()
+    file = tmp_path / "tpuprof-tui" / name
+    file.write_text(change("- n/a\n\n<!-- written by tpuprof-tui skill, sha256 " + "0" * 64 + " -->\n"))
+    before = content(tmp_path)
+    sentence, _ = call.error(EXIT_USAGE, "skill", tmp_path)
+    assert "stays as it is" in sentence and content(tmp_path) == before, "and no other file is written"
+
+
+def test_a_link_to_another_file_is_not_followed(tmp_path: Path, call: Call) -> None:
+    call("skill", tmp_path / "a")
+    main = tmp_path / "a" / "tpuprof-tui" / MAIN
+    elsewhere = tmp_path / "elsewhere.md"
+    main.rename(elsewhere)
+    main.symlink_to(elsewhere)
+    sentence, _ = call.error(EXIT_USAGE, "skill", tmp_path / "a")
+    assert "stays as it is" in sentence and main.is_symlink()
+
+
+def test_it_is_not_written_among_profiles_or_below_a_file(tmp_path: Path, call: Call) -> None:
+    run = tmp_path / "plugins" / "profile" / "run"
+    run.mkdir(parents=True)
+    assert "folder of profiles" in call.error(EXIT_USAGE, "skill", run / "new")[0]
+    (tmp_path / "file").write_text("mine")
+    assert "not a folder" in call.error(EXIT_USAGE, "skill", tmp_path / "file")[0]
+    assert content(tmp_path) == {str(tmp_path / "file"): b"mine"} and not (run / "new").exists()

@@ -1,0 +1,37 @@
+"""The page on what of the peak a model uses, in words and in every format."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tui.cli.calls import Call
+from tpuprof.parsers.base.errors import EXIT_USAGE
+
+
+def test_the_demo_in_words_and_as_data(call: Call) -> None:
+    page = call.json("report", "model", "demo", "--tokens", "8192", "--format", "json")
+    assert page["mfu_percent"] == page["hfu_percent"] == pytest.approx(37.4636, abs=1e-4)
+    assert page["tokens_per_second"] == pytest.approx(8192 / (page["period_ms"] / 1000))
+    assert page["model_flops_from"] == "hlo" and sum(part["percent"] for part in page["parts"]) == pytest.approx(100)
+    text = call("report", "model", "demo", "--width", "80").out
+    assert "MFU 37.5%, HFU 37.5%, of 4 cores in a step of 255 ms" in " ".join(text.split())
+    bars = [line for line in text.splitlines() if "█" in line]
+    assert [line.split("█")[0].strip() for line in bars][-2:] == ["HFU", "MFU"]
+    assert bars[-1].index("█") == bars[-2].index("█") > bars[-3].index("█"), "each bar begins where the last one ends"
+
+
+@pytest.mark.parametrize(
+    ("flops", "said"),
+    [("4e13", "of 4 cores"), ("9e13", "More FLOPs are given than are counted"), ("9e15", "No step can do that")],
+)
+def test_given_flops_are_judged(flops: str, said: str, call: Call) -> None:
+    text = " ".join(call("report", "model", "demo", "--model-flops", flops).out.split())
+    assert said in text and "HFU 37.5%" in text
+    assert ("beyond the model's count" in text) and ("--tokens does not say" in text)
+
+
+@pytest.mark.parametrize("flops", ["0", "-1", "1e999", "many", "1e", "nan"])
+def test_what_is_no_amount_is_refused(flops: str, call: Call) -> None:
+    sentence, _ = call.error(EXIT_USAGE, "report", "model", "demo", f"--model-flops={flops}")
+    assert "is not a number above 0" in sentence
+    assert "for the page model" in call.error(EXIT_USAGE, "report", "ops", "demo", "--tokens", "5")[0]

@@ -1,0 +1,88 @@
+"""Pages as HTML: what Markdown says is said, names are text and nothing else, and the network is not needed."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import EXAMPLES
+from tests.support.documents import Read, check_page
+from tpuprof.parsers.base.text import printable
+from tpuprof.tui.html.blocks import as_html
+from tpuprof.tui.html.mask import Mask
+from tpuprof.tui.html.page import Section, page_html, report_html
+from tpuprof.tui.html.picture import Area, Picture, Words
+from tpuprof.tui.report import markdown
+
+EVIL = "</td><script>alert(1)</script>\" onload='x' | `a` [b](http://c) \\ &amp; <!-- 日"
+
+
+def same(text: str) -> str:
+    return text
+
+
+def test_markdown_of_reports_reads_as_it_does() -> None:
+    text = markdown.joined(
+        [
+            *markdown.page_head("Ops of a_b", ["host*0"], True, ["1 < 2"]),
+            *markdown.metrics_table([("a|b", "1"), ("c\\d", "n/a")]),
+            *markdown.numbered(["first", "second"]),
+            *markdown.notes_block(["a note"]),
+        ]
+    )
+    read = Read(as_html(text, same, 2))
+    assert read.of("h2") == ["Ops of a_b"] and read.of("h3") == ["Figures", "Notes"]
+    assert read.of("li") == ["hosts: host*0", "warning: 1 < 2", "first", "second", "a note"]
+    assert read.of("strong") == ["the times of this profile are simulated, not measured"]
+    assert read.of("th", "td") == ["figure", "value", "a|b", "1", "c\\d", "n/a"]
+    assert '<td class="n">1</td>' in as_html(text, same)
+
+
+@settings(max_examples=EXAMPLES)
+@given(st.lists(st.lists(st.text(), min_size=2, max_size=2), min_size=1, max_size=4), st.text())
+def test_any_text_comes_back_as_text(rows: list[list[str]], title: str) -> None:
+    lines = [f"# {markdown.escaped(title)}", "", *markdown.table(("a", "b"), "lr", rows)]
+    html = as_html("\n".join(lines), same)
+    read = Read(html)
+    cells = re.findall(r"<td(?: class=\"n\")?>(.*?)</td>", html, re.DOTALL)
+    assert len(cells) == 2 * len(rows)
+    shown = [" ".join(printable(cell).split()) for row in rows for cell in row]
+    assert [" ".join(text.split()) for text in read.of("td")] == list(filter(None, shown))
+
+
+def test_names_are_never_markup() -> None:
+    escaped = markdown.escaped(EVIL)
+    text = "\n".join([f"# {escaped}", "", f"- {escaped}", "", *markdown.table(("a",), "l", [[EVIL]]), "", escaped])
+    words = [Words(0, 10, EVIL, 4000), Words(0, 10, EVIL, 20, "on")]
+    picture = Picture(EVIL, 30, [Area("compute", [(0, 0, 1.25, 2)])], words, EVIL, [("copy", EVIL)])
+    html = page_html(EVIL, [Section("a", EVIL, report_html(text, [picture], same)), Section("b", "b", "")], EVIL)
+    read = check_page(html)
+    for tag in ("title", "a", "h1", "li", "td", "p", "figcaption", "text", "span", "footer"):
+        assert EVIL in [text.strip() for text in read.of(tag)], tag
+    assert 'd="M0 0h1.2v2h-1.2z"' in html, "boxes are drawn with a tenth of a unit"
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("/home/alice/secret/train.py:12", "…/train.py:12"),
+        ("~/secret/train.py", "…/train.py"),
+        ("in /home/alice, or ~/alice/", "in …, or …"),
+        ("called from third_party/secret/layers.py:7.", "called from …/layers.py:7."),
+        ("read gs://bucket/secret/a.pb now", "read gs:… now"),
+        ("http://10.0.0.7:8431/x", "http:…"),
+        ("to 10.0.0.7:8431", "to …:8431"),
+        ("tpu-a-10: late, tpu-a-1:3", "host2: late, host1:3"),
+        ("tpu-a-100 and my-tpu-a-1", "tpu-a-100 and my-tpu-a-1"),
+        ("run of 2026_exp", "run of run"),
+        ("jit(step)/transpose(jvp(layers))/while/body/add", "jit(step)/transpose(jvp(layers))/while/body/add"),
+        (".../while/body/add, model.py:51", ".../while/body/add, model.py:51"),
+        ("bf16[8,128] 12 MB/s of 1/2", "bf16[8,128] 12 MB/s of 1/2"),
+    ],
+)
+def test_hosts_and_folders_are_masked_and_nothing_else(text: str, masked: str) -> None:
+    mask = Mask.of(["tpu-a-1", "tpu-a-10"], [("2026_exp", "run")])
+    assert mask(text) == masked

@@ -1,0 +1,112 @@
+"""Which question which command answers: the table that the skill is written from."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.tui.cli.arguments.options import PROGRAM
+from tpuprof.tui.cli.table import COMMANDS
+
+PATH, BEFORE, AFTER, LOG, OP, DUMP = "PATH", "BEFORE", "AFTER", "LOG", "OP", "DUMP"
+"""Words that the reader puts something else in the place of."""
+
+PLACES: Mapping[str, str] = {
+    PATH: "a logdir, a run, a file or a glob; demo is a profile to try things on",
+    f"{BEFORE}, {AFTER}": "two of these",
+    OP: "the name of an HLO op, a kernel or a framework op",
+    LOG: "what a program that ran out of memory has printed",
+    DUMP: "a folder of XLA_FLAGS=--xla_dump_to",
+}
+"""What stands for each."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question, and the command that answers it.
+
+    Attributes:
+        asked: the question.
+        words: of the command, without the program's name.
+    """
+
+    asked: str
+    words: tuple[str, ...]
+
+    @property
+    def command(self) -> str:
+        """The command as it is typed: the words as the shell takes them, quoted where they need it."""
+        return " ".join([PROGRAM, *(f"'{word}'" if set(word) & _OF_SHELL else word for word in self.words)])
+
+    def parsed(self) -> argparse.Namespace:
+        """The words as the command reads them.
+
+        Raises:
+            ProfileError: the command has no such word.
+        """
+        command, *words = self.words
+        return COMMANDS[command].parser().parse_args(words)
+
+
+_OF_SHELL = frozenset(" <>%*|&;$!~()")
+
+
+def _asked(asked: str, command: str) -> Question:
+    """A question whose command has `+` for a blank within a word."""
+    return Question(asked, tuple(word.replace("+", " ") for word in command.split()))
+
+
+FIRST: tuple[Question, ...] = (
+    _asked("Why is it slow, and what to try?", "report findings PATH"),
+    _asked("The same as data, with ops, cores, figures", "report findings PATH --format json --limit 3"),
+    _asked("Step time, utilization, verdict", "report overview PATH"),
+    _asked("Who owns the time of a step?", "report ledger PATH"),
+    _asked("What would a step take without waiting for input?", "report ledger PATH --without input"),
+    _asked("MFU and HFU, and where the rest of the peak goes", "report model PATH"),
+    _asked("Which ops take the time?", "report ops PATH --limit 10 --columns name,self_time_ps,bound_by,source"),
+    _asked("Which of them are far from their roof?", "report ops PATH --filter roofline_efficiency<60%+>1%"),
+    _asked("All about one op", "report op PATH --op OP"),
+    _asked("What does each source line cost?", "report sources PATH --limit 20"),
+    _asked("Which collectives does no compute hide?", "report collectives PATH --limit 10"),
+    _asked("Which core or host is late?", "report cores PATH"),
+    _asked("Does the input keep up?", "report input PATH --limit 10"),
+    _asked("What ran from 300 to 400 ms?", "report timeline PATH --from 300 --to 400 --limit 20"),
+    _asked("Does it fit, and what takes the memory?", "report memory PATH --limit 20"),
+    _asked("The same of a compiled program, without a profile", "report memory DUMP --device v5e --limit 20"),
+    _asked("It ran out of memory", "oom LOG --md"),
+    _asked("What changed between two runs, beyond noise?", "diff BEFORE AFTER --md"),
+    _asked("Which runs are there, and did one get slower?", "trend PATH"),
+    _asked("One HTML file for a person, hosts and folders masked", "share PATH --mask --output run.html"),
+    _asked("Does the profile hold what I need?", "doctor PATH --require device,steps,hlo"),
+)
+"""What is asked first, and most."""
+
+OF_PAGES: Mapping[str, str] = {
+    "runs": "Which runs are there, of which hosts, how large and how old?",
+    "trend": "How do the runs of a logdir go on, and where did a step change beyond noise?",
+    "hosts": "Which host is late, and what does each add?",
+    "cores": "Which core is late, and where does the time of each go?",
+    "overview": "How long is a step, how busy is the device, what limits it?",
+    "findings": "Why is it slow, on what evidence, what is it worth, what to try?",
+    "ledger": "Whose is each part of a step's time, and what would a step take without some of it?",
+    "model": "What of the peak does the model use (MFU, HFU), and where does the rest go?",
+    "input": "How much of a step waits for input, and for which stage?",
+    "inference": "What do requests, or runs of each program, take at percentiles?",
+    "timeline": "Which tracks are there, and what ran in an interval?",
+    "ops": "Which HLO ops take the time, how far from their roof, from which source line?",
+    "op": "How long do the runs of one op take, by core and step, and who waits for it?",
+    "op-profile": "How does the time divide by program, category, scope?",
+    "sources": "What does each line of code cost?",
+    "framework-ops": "Which framework ops (JAX, TensorFlow) take the time, on device and host?",
+    "collectives": "What does compute hide of collectives, who comes late, how fast do they move?",
+    "sparse-core": "Is the SparseCore the bottleneck, and who waits for it?",
+    "kernels": "Which kernels of GPUs take the time?",
+    "roofline": "What bounds the program, its steps and its ops?",
+    "counters": "What does the program use of the machine's units?",
+    "graph": "Who makes an op's operands, and who uses its result?",
+    "memory": "Which buffers does a compiled program hold at its peak, and does it fit?",
+    "memory-profile": "What did the allocators hold over time, and at their peak?",
+    "live-arrays": "Who holds the device's memory, by source line?",
+}
+"""What each page answers, by its name in the registry."""

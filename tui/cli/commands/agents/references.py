@@ -1,0 +1,119 @@
+"""The references of the skill, each written from the tables that the program itself reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from tpuprof.parsers.ops.filtering.filter import HELP as FILTER_TERMS
+from tpuprof.parsers.pages.findings.finding import ADVICE, KIND_OWNERS, KINDS
+from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, OWNER_TITLES, OWNER_WORDS
+from tpuprof.tui.cli.arguments.options import PROGRAM
+from tpuprof.tui.cli.commands.agents.questions import OF_PAGES
+from tpuprof.tui.cli.commands.shell.grammar import Argument, Command, commands
+from tpuprof.tui.cli.commands.shell.man import EXIT_CODES
+from tpuprof.tui.pages import PAGES, Page
+from tpuprof.tui.report.describe import Described, described
+
+_KEYS_OF = ("overview", "findings")
+"""Pages whose keys of JSON stand in a reference; those of the others are a command away."""
+
+
+def references() -> dict[str, str]:
+    """The text of each reference by its file name."""
+    return {name: "\n".join(make()) + "\n" for name, make in _MADE.items()}
+
+
+def _commands() -> Iterator[str]:
+    """Every command with its arguments and options."""
+    yield "# Commands"
+    yield f"\n`{PROGRAM} COMMAND --help` prints the same. Without a command it opens a screen, which needs a terminal."
+    for command in commands():
+        if command.name:
+            yield f"\n## {command.name}\n\n{command.meaning}\n"
+            yield f"    {_usage(command)}\n"
+            yield from (
+                f"- `{_head(argument)}`: {argument.meaning}" for argument in (*command.places, *command.options)
+            )
+    yield "\n## Exit codes\n"
+    yield from (f"- {code}: {meaning}" for code, meaning in EXIT_CODES.items())
+
+
+def _usage(command: Command) -> str:
+    places = [place.value if place.needed else f"[{place.value}]" for place in command.places]
+    return " ".join([PROGRAM, command.name, *places, "[options]"])
+
+
+def _head(argument: Argument) -> str:
+    return f"{', '.join(argument.flags)} {argument.value}".strip()
+
+
+def _pages() -> Iterator[str]:
+    """Every page: what it answers, its own options, and the columns of its table."""
+    yield "# Pages"
+    yield f"\n`{PROGRAM} report PAGE PATH` prints a page, `{PROGRAM} report PAGE --describe` what its keys mean."
+    yield "The columns of a page's table go with `--columns`, `--sort` and `--filter`; a key's ending is its unit."
+    for page in PAGES:
+        yield f"\n## {page.name}\n\n{OF_PAGES[page.name]}\n"
+        if page.options:
+            yield f"- options of its own: {', '.join(f'`{option}`' for option in page.options.values())}"
+        if page.formats:
+            yield f"- formats besides text, json, csv, md: {', '.join(page.formats)}"
+        yield from _columns(page)
+
+
+def _columns(page: Page) -> Iterator[str]:
+    report = page.load_report()
+    keys = [key.csv_column for key in described(report) if key.csv_column is not None]
+    if keys:
+        yield f"- columns: {', '.join(f'`{key}`' for key in keys)}"
+    if report.choose is None:
+        yield "- `--filter`, `--sort` and `--columns` do not go with it"
+
+
+def _keys() -> Iterator[str]:
+    """The keys of JSON of the pages that are asked for most."""
+    yield "# Keys of JSON"
+    yield f"\n`[]` is any element of a list. Of other pages: `{PROGRAM} report PAGE --describe`."
+    seen: set[Described] = set()
+    for page in PAGES:
+        if page.name in _KEYS_OF:
+            keys = [key for key in described(page.load_report()) if key not in seen]
+            yield f"\n## {page.name}\n"
+            yield from map(_key, keys)
+            seen.update(keys)
+
+
+def _key(key: Described) -> str:
+    null = f" Null: {key.null_when}." if key.null_when else ""
+    return f"- `{key.key}` ({key.unit}): {key.meaning}.{null}"
+
+
+def _findings() -> Iterator[str]:
+    """Kinds of findings with what to try, and owners of a step's time."""
+    yield "# Findings and owners"
+    yield "\n## Kinds of findings, and what to try\n"
+    for kind in KINDS:
+        owners = ", ".join(f"`{owner}`" for owner in KIND_OWNERS.get(kind, ()))
+        yield f"- `{kind}`{f' (time of {owners})' if owners else ''}: {ADVICE[kind]}"
+    yield "\n## Owners of a step's time\n"
+    yield "Every picosecond of each core's steps has one owner; together they are the step.\n"
+    yield from (f"- `{owner}` ({OWNER_TITLES[owner]}): {words}" for owner, words in OWNER_WORDS.items())
+    yield "\nGroups for `--without`: " + "; ".join(
+        f"`{group}`: {', '.join(owners)}" for group, owners in OWNER_GROUPS.items()
+    )
+
+
+def _filter() -> Iterator[str]:
+    """The language of filters."""
+    yield "# Filter"
+    yield "\nOf `--filter`, on every page with a table. Quote it for the shell. A term each:\n"
+    yield from (f"- `{example}`: {meaning}" for example, meaning in FILTER_TERMS)
+
+
+_MADE: Mapping[str, Callable[[], Iterator[str]]] = {
+    "commands.md": _commands,
+    "pages.md": _pages,
+    "keys.md": _keys,
+    "findings.md": _findings,
+    "filter.md": _filter,
+}

@@ -1,0 +1,146 @@
+"""Short forms of the JSON of reports, for the server's tools: what matters most comes first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from difflib import get_close_matches
+from typing import Any
+
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import printable
+
+Document = dict[str, Any]
+Arguments = Mapping[str, Any]
+
+_OF_REASON = ("title", "worth_ms", "per", "worth_fraction", "is_estimate", "target", "source")
+"""What the list of reasons has of each."""
+
+_SAME = "same"
+"""What `diff` marks that changed by no more than noise."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A short form.
+
+    Attributes:
+        values: what it holds.
+        whole: how many entries lists have in all, by key, where the report has left some out.
+    """
+
+    values: Document
+    whole: Mapping[str, int] = field(default_factory=dict)
+
+
+def _head(document: Document) -> Document:
+    """The run, where it lies, its hosts, and what is wrong with it."""
+    run = document["run"]
+    values = {"run": run["name"], "path": run["path"], "hosts": run["hosts"]}
+    values |= {"core": run["core"]} if "core" in run else {}
+    return values | ({"warnings": document["warnings"]} if document["warnings"] else {})
+
+
+def _unknown(document: Document, values: Document) -> Document:
+    """The values, and why some in them are null."""
+    why = {
+        key: reason for key, reason in document["unknown"].items() if key.partition(".")[0].removesuffix("[]") in values
+    }
+    return values | ({"unknown": why} if why else {})
+
+
+def runs(document: Document, _: Arguments) -> Answer:
+    """The runs."""
+    rows = [{key: value for key, value in row.items() if value not in ([], None)} for row in document["runs"]]
+    return Answer({"runs": rows} | ({"warnings": document["warnings"]} if document["warnings"] else {}))
+
+
+def why(document: Document, given: Arguments) -> Answer:
+    """The reasons by name, or one of them whole.
+
+    Raises:
+        ProfileError: there is no reason of that name.
+    """
+    named = dict(_named(document["findings"]))
+    if given["reason"] is not None:
+        found = _reason(named, given["reason"])
+        values = _head(document) | {"reason": given["reason"], "finding": found}
+        return Answer(_unknown(_renamed(document, "finding"), values))
+    reasons = [{"reason": name} | {key: one[key] for key in _OF_REASON} for name, one in named.items()]
+    untold: dict[str, list[str]] = {}
+    for kind in document["kinds"]:
+        if kind["untold"] is not None and not kind["found"]:
+            untold.setdefault(kind["untold"], []).append(kind["kind"])
+    values = {"step_time_ms": document["step_time_ms"], "reasons": reasons}
+    values["cannot_tell"] = [{"why": reason, "kinds": kinds} for reason, kinds in untold.items()]
+    return Answer(_unknown(_renamed(document, "reasons[]"), _head(document) | values))
+
+
+def _renamed(document: Document, place: str) -> Document:
+    """The document with the reasons for what is null in findings at the place where they stand here."""
+    return document | {"unknown": {key.replace("findings[]", place): why for key, why in document["unknown"].items()}}
+
+
+def _named(findings: list[Document]) -> Iterator[tuple[str, Document]]:
+    """Findings by the name of their kind, with a number behind it from the second of a kind on."""
+    seen: Counter[str] = Counter()
+    for finding in findings:
+        seen[finding["kind"]] += 1
+        number = seen[finding["kind"]]
+        yield finding["kind"] if number == 1 else f"{finding['kind']}-{number}", finding
+
+
+def _reason(named: Mapping[str, Document], name: str) -> Document:
+    if name in named:
+        return named[name]
+    near = get_close_matches(name, named, n=3, cutoff=0.4) or list(named)
+    hint = f"one of: {', '.join(near)}" if near else "why without a reason says what was looked for"
+    raise ProfileError("not_found", f"There is no reason {printable(name)[:60]}.", hint, EXIT_NOT_FOUND)
+
+
+def rows(document: Document, _: Arguments) -> Answer:
+    """The rows of a table that a filter keeps."""
+    keys = ("page", "filter", "sort", "all_rows", "matching_rows", "rows", "why_none")
+    values = {key: document[key] for key in keys if document.get(key, "") != ""}
+    return Answer(_unknown(document, _head(document) | values), {"rows": document["matching_rows"]})
+
+
+def op(document: Document, _: Arguments) -> Answer:
+    """All about one op."""
+    values = {key: value for key, value in document.items() if key not in ("schema", "run", "warnings", "unknown")}
+    counts = {"by_core": "core_count", "by_step": "step_count", "operands": "operand_count", "users": "user_count"}
+    whole = {key: document[number] for key, number in counts.items() if document[number] is not None}
+    return Answer(_unknown(document, _head(document) | values), whole)
+
+
+def timeline(document: Document, _: Arguments) -> Answer:
+    """Tracks, or what ran in an interval and its events."""
+    values = {key: value for key, value in document.items() if key not in ("schema", "run", "warnings", "unknown")}
+    if "summary" in values:
+        values["summary"] = [_track(row) for row in values["summary"] if row["events"]]
+    whole = {"events": document["event_count"]} if "events" in document else {"tracks": document["track_count"]}
+    return Answer(
+        _unknown(document, _head(document) | {key: value for key, value in values.items() if value != []}), whole
+    )
+
+
+def _track(row: Document) -> Document:
+    """What ran on a track, with the three ops that took most."""
+    kept = {key: row[key] for key in ("section", "core", "track", "events", "busy_ps", "busy_fraction")}
+    return kept | {"top_ops": row["top_ops"][:3]}
+
+
+def diff(document: Document, _: Arguments) -> Answer:
+    """What changed by more than noise, first by owner, then by group of ops and by op."""
+    values: Document = {}
+    for key, value in document.items():
+        if key in ("before", "after"):
+            values[key] = {name: value[name] for name in ("name", "step_count", "step_time_ms", "warnings")}
+        elif isinstance(value, list):
+            values[key] = [row for row in value if not isinstance(row, dict) or row.get("mark") != _SAME]
+        elif key not in ("schema", "unknown"):
+            values[key] = value
+    kept = {key: value for key, value in values.items() if value != []}
+    return Answer(_unknown(document, kept))

@@ -1,0 +1,133 @@
+"""``tpuprof-tui share PATH``: what a colleague needs to see of a run, as one HTML file; and a page as one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.files.logdir import Logdir, Run, open_logdir
+from tpuprof.parsers.session.session import Session
+from tpuprof.tui.cli import common, printing
+from tpuprof.tui.cli.arguments.options import PROGRAM
+from tpuprof.tui.cli.progress import decoding_shown
+from tpuprof.tui.html.blocks import Masking
+from tpuprof.tui.html.mask import Mask
+from tpuprof.tui.html.page import Section, page_html, report_html
+from tpuprof.tui.html.picture import Picture
+from tpuprof.tui.pages import page_named
+from tpuprof.tui.report.markdown import escaped
+from tpuprof.tui.report.output import Produce
+from tpuprof.tui.report.page import Choice, Content, Report, ReportRequest, TextLook
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A page of the file.
+
+    Attributes:
+        rows: of its main table, 0 for all.
+        columns: of that table alone; none for the whole page.
+    """
+
+    name: str
+    title: str
+    rows: int
+    columns: tuple[str, ...] = ()
+
+
+_OF_OPS = ("rank", "name", "self_time_percent", "self_time_ps", "occurrences", "bound_by", "roofline_efficiency")
+_PARTS = (
+    _Part("overview", "Overview", 10),
+    _Part("findings", "Why is it slow?", 0),
+    _Part("ops", "Ops", 30, (*_OF_OPS, "source", "framework_op")),
+    _Part("timeline", "Timeline", 0),
+    _Part("memory", "Memory", 20),
+)
+
+
+def run_share(args: argparse.Namespace) -> int:
+    """Writes the file.
+
+    Raises:
+        ProfileError: the path leads to no profile, or none of its pages can be made.
+    """
+    args.format = "md"
+    if printing.output_file(args) is None and sys.stdout.isatty():
+        raise ProfileError("usage", "HTML is nothing to read on a terminal.", "--output run.html", EXIT_USAGE)
+    path, config = common.existing(args.path), common.configured(args)
+    logdir = open_logdir(path)
+    printing.check_output(args, logdir)
+    core = common.core_of(logdir, args)
+    with decoding_shown() as on_progress:
+        opened: dict[str, Session] = {}
+
+        def session(run: Run) -> Session:
+            if run.path not in opened:
+                opened[run.path] = common.session_of(run, args, config, on_progress)
+            return opened[run.path]
+
+        look = TextLook(printing.PIPE_WIDTH, False, False)
+        asked = ReportRequest(logdir, args.run, args.host, session, "md", look, core=core)
+        mask = _mask(asked, args.mask)
+        sections = [_section(part, args.limit, asked, mask) for part in _PARTS]
+    printing.write_report(args, page_html(mask(f"{asked.run.name}: why is it slow?"), sections, _written_by()))
+    return EXIT_OK
+
+
+def one_page(
+    markdown: str | Iterable[str] | Produce, pictures: Sequence[Picture], asked: ReportRequest, is_masked: bool
+) -> str:
+    """A report as a page of its own.
+
+    Args:
+        markdown: of the report.
+    """
+    assert not callable(markdown), "a function makes traces alone"
+    text, mask = "".join(markdown), _mask(asked, is_masked)
+    title = text.partition("\n")[0].lstrip("# ").replace("\\", "")
+    return page_html(mask(title), [Section("report", title, report_html(text, pictures, mask))], _written_by())
+
+
+def _section(part: _Part, limit: int | None, asked: ReportRequest, mask: Masking) -> Section:
+    """A page, or the sentence that says why it is not there."""
+    page = page_named(part.name)
+    assert page is not None
+    report = page.load_report()
+    asked = replace(asked, limit=part.rows if limit is None else limit, options=dict.fromkeys(page.options))
+    try:
+        content = report.read(asked)
+        made = _markdown(report, content, asked, part.columns)
+        html = report_html(made, report.pictures(content), mask, 2)
+    except ProfileError as error:
+        if part is _PARTS[0]:
+            raise
+        html = report_html(f"# {part.title}\n\n{escaped(error.sentence)}", (), mask, 2)
+    return Section(part.name, part.title, html)
+
+
+def _markdown(report: Report[Content], content: Content, asked: ReportRequest, columns: tuple[str, ...]) -> str:
+    if columns and report.choose is not None:
+        return report.choose(content, asked, Choice(columns=columns))
+    made = report.writers["md"](content, asked)
+    assert not callable(made)
+    return "".join(made)
+
+
+def _mask(asked: ReportRequest, is_masked: bool) -> Masking:
+    """What masks the names of hosts, runs and folders; nothing where that is not asked for."""
+    return _names(asked.logdir) if is_masked else str
+
+
+def _names(logdir: Logdir) -> Mask:
+    hosts = [printable(host.host) for run in logdir.runs for host in run.hosts]
+    runs = [printable(run.name) for run in logdir.runs]
+    return Mask.of(hosts, ((name, "run" if len(runs) == 1 else f"run{number}") for number, name in enumerate(runs, 1)))
+
+
+def _written_by() -> str:
+    return f"Written by {PROGRAM} {common.version_of(PROGRAM)}. It runs no script and asks the network for nothing."

@@ -1,0 +1,1 @@
+"""Pages as HTML: one file that asks the network for nothing and runs no script."""

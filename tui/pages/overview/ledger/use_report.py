@@ -1,0 +1,175 @@
+"""The report on what of the peak a model uses: a waterfall from the peak to MFU, HFU, and tokens a second."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.pages.overview.model_use import PART_TITLES, PART_WORDS, PARTS, ModelUse, Part, with_given
+from tpuprof.parsers.session import pages
+from tpuprof.tui.draw.format import duration, percent
+from tpuprof.tui.report.declared import Declared, Metrics, Section, declared, drawn_by
+from tpuprof.tui.report.fields import Metric, Table, attribute, metric_rows, object_table
+from tpuprof.tui.report.page import Head, ReportRequest, page_of
+from tpuprof.tui.report.units import COUNT, GFLOPS, PERCENT, SHARE_PERCENT, TIME_MS, VERBATIM, Unit, plain
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.pages.overview.model import Overview
+    from tpuprof.tui.draw.pen import Pen
+    from tpuprof.tui.draw.spans import Line
+
+_pictures = drawn_by("tpuprof.tui.pages.overview.ledger.picture:use_pictures")
+_waterfall = drawn_by("tpuprof.tui.pages.overview.ledger.use_drawing:waterfall")
+
+
+@dataclass(frozen=True)
+class Content:
+    """What is printed."""
+
+    page: Overview
+    use: ModelUse
+
+
+def _big(value: float | None, _: bool = False) -> str:
+    """A large number in few digits: ``1.23e+15``."""
+    return "n/a" if value is None else f"{value:.4g}"
+
+
+_FLOPS = Unit("count", plain, _big)
+_RATE = Unit("count a second", plain, _big)
+_GIVEN = "no FLOPs are counted, and none are given"
+_NO_TOKENS = "--tokens does not say how many a step has"
+
+
+def _of(key: str, unit: Unit, name: str, meaning: str, heading: str, null: str = "") -> Metric[Content]:
+    return Metric(key, unit, lambda of: getattr(of.use, name), meaning, null, heading)
+
+
+def _counted_by(of: Content) -> str | None:
+    return "given" if of.use.is_given else None if of.use.model_flops is None else "hlo"
+
+
+def _uncounted(of: Content) -> float | None:
+    return None if of.use.uncounted is None else 100 * of.use.uncounted
+
+
+_MFU = (
+    "model FLOPs utilization: FLOPs that the model asks for, recomputed ones left out, of what the cores could compute "
+    "at their peak in the mean step"
+)
+_BY_HLO = "the model's FLOPs: of --model-flops (given), or counted by the compiler (hlo), all ops of a step together"
+_AT_LEAST = "of the mean step, in ops whose work nobody counted: above 0, HFU and MFU by HLO are at least what they say"
+_TOKENS = "tokens, or samples, of --tokens by the time from one step to the next"
+METRICS: tuple[Metric[Content], ...] = (
+    _of("mfu_percent", SHARE_PERCENT, "mfu", _MFU, "MFU", _GIVEN),
+    _of("hfu_percent", SHARE_PERCENT, "hfu", "hardware FLOPs utilization: the same with all FLOPs that ran", "HFU"),
+    Metric("model_flops_from", VERBATIM, _counted_by, _BY_HLO, heading="model FLOPs from"),
+    _of(
+        "model_flops", _FLOPS, "model_flops", "FLOPs that the model asks for in a step, all cores", "model FLOPs a step"
+    ),
+    _of("step_flops", _FLOPS, "step_flops", "FLOPs that ran in a step, over all cores", "FLOPs a step"),
+    Metric("uncounted_percent", PERCENT, _uncounted, _AT_LEAST, heading="not counted"),
+    _of("tokens_per_second", _RATE, "tokens_per_second", _TOKENS, "tokens a second", _NO_TOKENS),
+    _of(
+        "step_time_ms",
+        TIME_MS,
+        "step_ps",
+        "mean duration of a step on its slowest core, of which the parts are",
+        "mean step",
+    ),
+    _of("period_ms", TIME_MS, "period_ps", "the same with the time up to the next step", "a step every"),
+    _of("cores", COUNT, "cores", "cores that ran the steps", "cores"),
+    _of("core_peak_gflops_per_second", GFLOPS, "peak", "the peak of one core", "peak of a core"),
+)
+
+WATERFALL: Table[Sequence[Part]] = object_table(
+    "parts",
+    (
+        attribute("part", VERBATIM, "; ".join(f"{part}: {PART_WORDS[part]}" for part in PARTS)),
+        attribute("percent", SHARE_PERCENT, "of the peak; over all parts they add up to 100", "share", name="fraction"),
+        attribute("time_ms", TIME_MS, "as long as that of the mean step", "of a step"),
+    ),
+    (Metric("title", VERBATIM, lambda of: PART_TITLES[of.part], "what the page calls it", heading="part"),),
+    csv=("part", "percent", "time_ms"),
+    markdown=("title", "percent", "time_ms"),
+)
+
+
+def read(request: ReportRequest) -> Content:
+    """Reads the overview and the account by op, and puts to it what the call says of a step."""
+    page, use = page_of(pages.OVERVIEW)(request), page_of(pages.MODEL_USE)(request)
+    options = request.options
+    return Content(page, with_given(use, options.get("model_flops"), options.get("tokens")))
+
+
+def declare(content: Content, request: ReportRequest) -> Declared:
+    """Figures, and the waterfall."""
+    page, use = content.page, content.use
+    parts = Section(WATERFALL, use.parts, "From the peak to MFU")
+    title = f"Model of {request.run.name}"
+    return Declared(
+        Head(title, request.run, page.hosts, page.warnings, (), page.environment.simulated),
+        statement=statement(use),
+        metrics=lambda: metric_rows(METRICS, content),
+        parts=(Metrics(METRICS, content), parts),
+        csv=parts,
+        text=lambda pen: _text(content, pen),
+        unknown=_reasons(use),
+    )
+
+
+def statement(use: ModelUse) -> str:
+    """MFU and HFU in a sentence, and what takes most of the rest."""
+    if use.hfu is None and use.mfu is None:
+        return f"MFU and HFU are unknown: {use.unknown.get('hfu', '')}."
+    mfu, hfu = (percent(None if value is None else 100 * value) for value in (use.mfu, use.hfu))
+    words = f"MFU {mfu}, HFU {hfu}, of {counted(use.cores or 0, 'core')} in a step of {duration(use.step_ps)}"
+    largest = max((part for part in use.parts if part.part != "mfu"), key=lambda part: part.fraction, default=None)
+    if largest is not None and largest.fraction > 0:
+        words += f"; most of the rest: {PART_TITLES[largest.part]}, {percent(100 * largest.fraction)}"
+    if use.mfu is not None and use.mfu > 1:
+        return f"{words}. No step can do that: --model-flops is of one step over all cores, and too large for this one."
+    if use.is_given and use.mfu is not None and use.hfu is not None and use.mfu > use.hfu:
+        return f"{words}. More FLOPs are given than are counted for what ran."
+    return f"{words}."
+
+
+def _reasons(use: ModelUse) -> Mapping[str, str]:
+    keys = {"mfu": "mfu_percent", "hfu": "hfu_percent", "uncounted": "uncounted_percent"}
+    found = {keys.get(name, name): why for name, why in use.unknown.items()}
+    found |= {"model_flops_from": found["model_flops"]} if "model_flops" in found else {}
+    if use.peak is None:
+        found["core_peak_gflops_per_second"] = "the device plane gives no peak FLOPS"
+    if use.step_ps is None:
+        found |= dict.fromkeys(("step_time_ms", "period_ms", "cores"), use.unknown.get("hfu", ""))
+    if use.tokens is not None and use.tokens_per_second is None:
+        found["tokens_per_second"] = use.unknown.get("hfu", "")
+    return found
+
+
+def _text(content: Content, pen: Pen) -> list[Line]:
+    use = content.use
+    lines: list[Line] = [*pen.wrap(statement(use), "strong")]
+    if use.uncounted:
+        share = percent(100 * use.uncounted)
+        which = "HFU is" if use.is_given else "HFU and MFU are"
+        lines += pen.wrap(
+            f"Nobody counted the work of ops that take {share} of a step: {which} at least that high.", "warn"
+        )
+    lines += _waterfall(use, pen)
+    lines += [pen.fit([(f" {name:<22}", "dim"), (words, "text")]) for name, words in metric_rows(METRICS[2:], content)]
+    told = {**({"tokens_per_second": _NO_TOKENS} if use.tokens is None else {}), **_reasons(use)}
+    return [*lines, *pen.notes(content.page.warnings, told.items())]
+
+
+REPORT = declared(
+    "model",
+    read,
+    declare,
+    (WATERFALL,),
+    METRICS,
+    warnings=lambda content: content.page.warnings,
+    pictures=lambda content: _pictures(content.use),
+)
