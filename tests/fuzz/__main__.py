@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.fuzz.costs import Worst
-from tests.fuzz.sanitizer import built_core, preloaded, with_core
+from tests.fuzz.core.sanitizer import built_core, preloaded, with_core
 from tests.fuzz.targets import TARGETS, Target
 
 

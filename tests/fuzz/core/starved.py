@@ -1,6 +1,6 @@
 """Calls the compiled core where one allocation fails: the first, then the second, until all are there.
 
-    python -m tests.fuzz.starved [CASES] [PATH_OF_MODULE]
+    python -m tests.fuzz.core.starved [CASES] [PATH_OF_MODULE]
 
 Each call either raises MemoryError or answers, or refuses its arguments; anything else, a crash above all, is a fault.
 Prints how many calls lacked one. It needs the interpreter's own test module, which fails its allocators.

@@ -11,7 +11,7 @@ import sysconfig
 from pathlib import Path
 
 CORE = "tpuprof.parsers.formats.xspace.core._core"
-SOURCE = Path(__file__).parents[2] / "parsers" / "formats" / "xspace" / "core" / "_core.c"
+SOURCE = Path(__file__).parents[3] / "parsers" / "formats" / "xspace" / "core" / "_core.c"
 LIBRARY = "libasan.so"
 
 
