@@ -20,8 +20,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.fuzz.costs import Worst
 from tests.fuzz.core.sanitizer import built_core, preloaded, with_core
+from tests.fuzz.measured.costs import Worst
 from tests.fuzz.targets import TARGETS, Target
 
 

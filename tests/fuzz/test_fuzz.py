@@ -12,7 +12,7 @@ import pytest
 
 from tests.fuzz import trial
 from tests.fuzz.corpus import past_failures
-from tests.fuzz.costs import Cost, kept_costs
+from tests.fuzz.measured.costs import Cost, kept_costs
 from tests.fuzz.mutate import ALL, mutated
 from tests.fuzz.targets import TARGETS, Target
 from tests.fuzz.trial import attempt, judged
