@@ -52,6 +52,19 @@ def built_core(folder: Path) -> Path:
     return module
 
 
+def counting_core(folder: Path) -> Path:
+    """The core with gcov's counts of branches, built into a folder, where these are written when a process ends.
+
+    Raises:
+        NoSanitizerError, subprocess.CalledProcessError: see `built_core`.
+    """
+    module = folder / "_core.so"
+    include = sysconfig.get_paths()["include"]
+    command = [_gcc(), "--coverage", "-O0", "-shared", "-fPIC", f"-I{include}", str(SOURCE), "-o", str(module)]
+    subprocess.run(command, check=True, cwd=folder)
+    return module
+
+
 def preloaded() -> dict[str, str]:
     """The environment of a Python that may load such a core; every buffer gets a block with a guard behind it."""
     options = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1", "PYTHONMALLOC": "malloc"}
