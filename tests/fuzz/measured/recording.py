@@ -17,7 +17,7 @@ from tests.fuzz.core import sanitizer
 from tests.fuzz.measured.branches import include, reached, report_of, table
 from tests.parsers.formats.xspace.core import fuzz_core
 
-CORE_CASES = 20_000
+CORE_CASES = 200_000
 """Cases of the core's own fuzzer that are counted."""
 
 
