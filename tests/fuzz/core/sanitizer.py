@@ -60,7 +60,12 @@ def counting_core(folder: Path) -> Path:
     """
     module = folder / "_core.so"
     include = sysconfig.get_paths()["include"]
-    flags = ["--coverage", "-O0", "-Dalways_inline=noinline"]  # a function is counted once, not where it is called
+    flags = [
+        "--coverage",
+        "-O0",
+        "-w",
+        "-Dalways_inline=noinline",
+    ]  # a function is counted once, not where it is called
     command = [_gcc(), *flags, "-shared", "-fPIC", f"-I{include}", str(SOURCE), "-o", str(module)]
     subprocess.run(command, check=True, cwd=folder)
     return module
