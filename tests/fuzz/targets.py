@@ -19,6 +19,7 @@ from unittest import mock
 from google.protobuf.message import DecodeError
 
 from tests.fuzz import trees
+from tests.fuzz.core import arguments
 from tests.fuzz.mutate import mutated
 from tests.fuzz.structure import folders, made
 from tests.fuzz.structure.graphs import products
@@ -32,6 +33,7 @@ from tests.support.files.dumps import DUMP, STEM
 from tests.support.files.hlo_graphs import SMALL
 from tests.support.files.pprof import pprof, training
 from tests.support.files.riegeli import Writer, written
+from tests.support.files.wire import field
 from tests.support.made.serving import five_requests, serving_profile
 from tests.support.servers.web import Web, serving
 from tpuprof.parsers.files.logdir import Run
@@ -56,6 +58,7 @@ PAGES = tuple(page for page in ALL_PAGES if not page.is_of_arrays)
 FORMS = ("json", "text", "csv", "md")
 OPTIONS = (
     *("", "", "", "", "--limit 3", "--limit 0", "--core 0", "--core host0:1", "--host host0", "--width 40 --ascii"),
+    *("--core /device:TPU:0", "--core x!y", "--host nobody", "--core host1:chip0", "--core host0:/device:TPU:1"),
     *("--filter fusion", "--filter self>1us", "--sort self", "--columns name"),
 )
 OF_PAGES = {
@@ -63,7 +66,17 @@ OF_PAGES = {
     "findings": ("--without input,collective",),
     "ledger": ("--by op", "--by core", "--by scope", "--by step", "--without input,loss"),
     "timeline": ("--from 0 --to 5 --limit 50", "--from -1 --to 1e9", "--track XLA", "--track no_such"),
-    "graph": ("--around 3", "--op no_such", "--op fusion.1"),
+    "graph": (
+        *(
+            "--around 3",
+            "--op no_such",
+            "--op fusion.1",
+            "--op call.43",
+            "--op negate.11",
+            "--op parameter.10 --around 9",
+        ),
+        *("--op custom-call.44 --around 9", "--op conditional.42", "--op copy.7 --around 9", "--op all-reduce-done"),
+    ),
     "memory": ("--space vmem", "--fit", "--device v6e", "--module no_such"),
 }
 """Options that some pages have."""
@@ -272,6 +285,14 @@ def _memory(folder: Path, data: bytes, rng: random.Random) -> Outcome:
     return _commands("memory.prof", *commands)(folder, data, rng)
 
 
+@cache
+def _lines_of_ops() -> tuple[bytes, ...]:
+    """Messages that the cores walk over."""
+    traces = map(Trace.from_bytes, _profiles()[:3])
+    found = ((trace.source, line) for trace in traces for plane in trace.planes for line in plane.lines)
+    return tuple(source.read(line.begin, min(line.end - line.begin, 4000)) for source, line in found)[:20]
+
+
 def _products(_: Path, data: bytes, __: random.Random) -> Outcome:
     """The matrix products of a module, which pages of ops ask for by an op's name."""
     try:
@@ -333,7 +354,10 @@ def _hlo_texts() -> tuple[bytes, ...]:
 @cache
 def _files() -> tuple[bytes, ...]:
     """Beginnings of all kinds: which of them one is must never break anything."""
-    return (*_profiles()[:1], *made.modules()[:1], *_logs()[:1], *_texts()[:1], *_archives()[-1:])
+    others = (b"brain.Event:2", b"\x80\x04\x95 pickle", b"<!DOCTYPE html><html>", "a log\n".encode("utf-16"))
+    packet = field(1, field(8, 17) + field(10, 1) + field(3, b"a")) * 3
+    named = (*others, packet, b"\x0a\xff\xff")
+    return (*_profiles()[:1], *made.modules()[:1], *_logs()[:1], *_texts()[:1], *_archives()[-1:], *named)
 
 
 @cache
@@ -422,6 +446,7 @@ TARGETS = (
     ),
     Target("folder", trees.folder_seeds, trees.read_folder, made=folders.folder),
     Target("dump", trees.dump_seeds, trees.read_dump),
+    Target("arguments", _lines_of_ops, arguments.read),
     Target("products", _protos_of_products, _products, made=made.product),
     Target("cache", _all_kept, _decode, made=lambda rng: made.kept(rng, _all_kept())),
     Target("http", _links, _index, turns=10),

@@ -7,6 +7,7 @@ By hand: it needs clang with its sanitizers, and Python's headers and library.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -48,7 +49,8 @@ def main() -> int:
     write_seeds(Path(corpus))
     with tempfile.TemporaryDirectory() as folder:
         command = [str(built_harness(Path(folder))), corpus, "-max_len=4096", "-detect_leaks=0", *options]
-        return subprocess.run(command, check=False).returncode
+        environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}  # the interpreter keeps what it made
+        return subprocess.run(command, env=environment, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -17,7 +17,22 @@ from tests.support.files.wire import varint
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 
 _BLOCK = 512
-_KINDS = (b"0", b"1", b"2", b"3", b"5", b"6", b"7", b"S", b"L", b"K", b"x", b"g", b"\0", b"V")  # of tar's members
+_KINDS = (
+    b"0",
+    b"1",
+    b"2",
+    b"3",
+    b"5",
+    b"6",
+    b"7",
+    *(b"S",) * 6,
+    b"L",
+    b"K",
+    b"x",
+    b"g",
+    b"\0",
+    b"V",
+)  # of tar's members
 _MOST_RECORDS = 1 << 17  # a chunk takes a byte for each at least
 _MOST = 1 << 20  # bytes of a damaged chunk: the hashes of the tests are those of the product, and take their time
 
@@ -135,6 +150,8 @@ def tar(rng: random.Random, members: Sequence[tuple[str, bytes]]) -> bytes:
             made[at + begin : at + begin + size] = field.ljust(size, b"\0")
             if field == b"S":
                 made[at + 482] = rng.choice((0, 1))
+            if made[at + 156] == ord("x") and rng.random() < 0.5 and at + 600 < len(made):
+                made[at + 512 + rng.randrange(30)] = rng.choice(b"\0= 9a\n")
             made[at + 148 : at + 156] = b" " * 8
             made[at + 148 : at + 156] = b"%06o\0 " % sum(made[at : at + _BLOCK])
     return gzipped(rng, bytes(made)) if rng.random() < 0.3 else bytes(made)

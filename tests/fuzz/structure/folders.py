@@ -24,6 +24,7 @@ _NAMES = (
     *("host0.hlo_proto.pb", "events.out.tfevents.1.host", "memory.prof", "._host0.xplane.pb", "ALL_HOSTS.op_stats.pb"),
     *("host0.overview_page.pb", "perfetto_trace.json.gz", "host2.xplane.pb", "train.log", "HOST0.xplane.pb", "a.txt"),
     *("module_0001.jit_f.hlo.pb", "module_0001.jit_f.cpu_after_optimizations.txt", "NO_MODULE.hlo_proto.pb"),
+    *("a.pftrace", "a.nsys-rep", "module_0001.jit_f.hlo_proto.pb.gz", "jit_f(12345).hlo_proto.pb", "2026.hlo.pb"),
 )
 _KINDS = ("profile", "profile", "profile", "empty", "noise", "link", "pipe", "folder", "gone", "module", "up", "old")
 _QUERIES = (

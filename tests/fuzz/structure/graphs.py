@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Sequence
 
 from tests.parsers.formats.hlo.test_matrix import convolution, dot
@@ -62,3 +63,18 @@ def _add(
     made.shape.dimensions.extend((8, 128))
     made.shape.layout.minor_to_major.extend((1, 0))
     return made
+
+
+def with_changed_heap(rng: random.Random, data: bytes) -> bytes:
+    """A module whose heap's events take, free and share other buffers than they did."""
+    proto = HloProto.FromString(data)
+    events = [event for trace in proto.buffer_assignment.heap_simulator_traces for event in trace.events]
+    for event in rng.sample(events, min(len(events), rng.choice((1, 5, 60)))):
+        other = rng.choice(events)
+        event.kind = rng.choice((0, 1, 2, 2, 7))
+        event.buffer_id = rng.choice((event.buffer_id, other.buffer_id, 1 << 40))
+        event.share_with_canonical_id = rng.choice((other.buffer_id, 0, 1 << 50))
+    for buffer in proto.buffer_assignment.logical_buffers[:200]:
+        if rng.random() < 0.02:
+            buffer.size = rng.choice((0, 1, (1 << 62), -1))
+    return proto.SerializeToString()

@@ -72,6 +72,8 @@ def profile(rng: random.Random) -> bytes:
 def module(rng: random.Random) -> bytes:
     """A compiled module with some of its messages changed; in gzip at times."""
     data = messages.changed(rng, rng.choice(modules()), HloProto, modules())
+    if rng.random() < 0.3:
+        data = graphs.with_changed_heap(rng, data)
     return containers.gzipped(rng, data) if rng.random() < 0.2 else data
 
 
@@ -110,6 +112,8 @@ def kept(rng: random.Random, seeds: Sequence[bytes]) -> bytes:
 def archive(rng: random.Random) -> bytes:
     """Files of all kinds in a tar or zip."""
     members = [_member(rng) for _ in range(rng.choice((1, 1, 2, 4)))]
+    if rng.random() < 0.01:
+        members.append(("host9.xplane.pb", bytes(12 << 20)))  # more than a small file may be inflated to
     return (containers.tar if rng.random() < 0.5 else containers.zipped)(rng, members)
 
 
