@@ -354,10 +354,15 @@ def _hlo_texts() -> tuple[bytes, ...]:
 @cache
 def _files() -> tuple[bytes, ...]:
     """Beginnings of all kinds: which of them one is must never break anything."""
-    others = (b"brain.Event:2", b"\x80\x04\x95 pickle", b"<!DOCTYPE html><html>", "a log\n".encode("utf-16"))
+    return (*_profiles()[:1], *made.modules()[:1], *_logs()[:1], *_texts()[:1], *_archives()[-1:])
+
+
+def _beginning(rng: random.Random) -> bytes:
+    """What is none of these, and is named: or its like, damaged."""
     packet = field(1, field(8, 17) + field(10, 1) + field(3, b"a")) * 3
-    named = (*others, packet, b"\x0a\xff\xff")
-    return (*_profiles()[:1], *made.modules()[:1], *_logs()[:1], *_texts()[:1], *_archives()[-1:], *named)
+    texts = (b"brain.Event:2", b"<!DOCTYPE html><html>", "a log\n".encode("utf-16"), b"HloModule a", b"\xef\xbb\xbf a")
+    data = rng.choice((*texts, b"\x80\x04\x95 pickle", packet, b"\x0a\xff\xff", rng.choice(_files())))
+    return data if rng.random() < 0.2 else mutated(rng, data)
 
 
 @cache
@@ -440,7 +445,9 @@ TARGETS = (
         ),
         made=made.archive,
     ),
-    Target("file", _files, _commands("what", "{}", "report overview {} --no-cache", "report memory {}")),
+    Target(
+        *("file", _files, _commands("what", "{}", "report overview {} --no-cache", "report memory {}")), made=_beginning
+    ),
     Target(
         "oom", _logs, _commands("train.log", "oom {}", "oom {} --json", "oom {} --md", "oom {} {} --json"), made=log
     ),
