@@ -88,18 +88,14 @@ def reached(report: Mapping[str, Any]) -> Iterator[Reached]:
         counts[reader] += of_file["summary"]["num_branches"]
         for begin, end in of_file["missing_branches"]:
             text = lines[begin - 1].strip()
-            missing[reader].append(
-                Branch(file, begin, end, text, _why(file, text, lines[end - 1].strip() if end > 0 else ""))
-            )
+            missing[reader].append(Branch(file, begin, end, text, _why(file, text)))
     yield from (Reached(reader, counts[reader], tuple(missing[reader])) for reader in READERS)
 
 
-def _why(file: str, begin: str, end: str) -> str | None:
-    """The reason that is given for a branch, by the beginnings of its two lines."""
-    for pattern, first, second, why in NEVER:
-        if fnmatch(file, pattern) and begin.startswith(first) and end.startswith(second):
-            return why
-    return None
+def _why(file: str, begin: str) -> str | None:
+    """The reason that is given for a branch, by the beginning of its line."""
+    of_file = ((why, begins) for why, lines in NEVER.items() for name, begins in lines if name == file)
+    return next((why for why, begins in of_file if begin.startswith(begins)), None)
 
 
 def table(all_reached: list[Reached]) -> str:
