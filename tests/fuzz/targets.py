@@ -170,9 +170,9 @@ def small_rooms() -> Iterator[None]:
     """Long lines have some hundred bytes, and what is inflated lies in a file, as large ones do."""
 
     def with_help(self: Crew, threads: int = 1, _: int = 0) -> None:
-        made(self, 3, 150)
+        begin(self, 3, 150)
 
-    made, in_memory = Crew.__init__, Spool.__init__.__defaults__
+    begin, in_memory = Crew.__init__, Spool.__init__.__defaults__
     with mock.patch.object(Crew, "__init__", with_help), mock.patch.object(pieces, "_CHAIN", 3):
         Spool.__init__.__defaults__ = (200,)
         try:

@@ -45,7 +45,7 @@ def _numbers(rng: random.Random, count: int, most: int = 60) -> Any:
 def _bytes(rng: random.Random, data: bytes) -> Any:
     """The bytes, as one of the buffers that there are."""
     array = np.frombuffer(data, np.uint8)
-    odd = (array[::2], memoryview(data)[::2], array.astype(np.int32), memoryview(np.zeros((2, 2), np.uint8)))
+    odd = (array[::2], memoryview(data)[::2], array.astype(np.int32), memoryview(bytes(4)).cast("B", (2, 2)))
     return rng.choice(odd) if rng.random() < 0.2 else rng.choice((data, array, memoryview(data)))
 
 
@@ -66,15 +66,14 @@ def _scan(rng: random.Random, data: bytes) -> None:
     """Columns of one length, or of several."""
     room, stats = rng.choice((0, 3, 40)), rng.randrange(4)
     n = [room + (rng.random() < 0.02) for _ in range(6)]
-    wide, placed = rng.choice((np.int32, np.int64)), rng.choice((0, 1))
-    columns = EventColumns(
-        *(np.zeros(n[0], wide), np.zeros(n[1], np.int64), np.zeros(n[2], np.int64), np.zeros(room, np.uint8)),
-        *(np.zeros(placed * n[3], np.int64), np.zeros(placed * n[3], np.uint32), np.zeros((stats, n[4]), np.uint8)),
-        *(np.zeros((stats, n[4]), np.int64), np.zeros((stats, n[5]), np.uint32)),
-    )
+    kinds = (rng.choice((np.int32, np.int64)), np.int64, np.int64)
+    placed = rng.choice((0, 1))
+    columns: list[Any] = [np.zeros(n[at], kind) for at, kind in enumerate(kinds)]
+    columns += [np.zeros(room, np.uint8), np.zeros(placed * n[3], np.int64), np.zeros(placed * n[3], np.uint32)]
+    columns += [np.zeros((stats, n[4]), kind) for kind in (np.uint8, np.int64)] + [np.zeros((stats, n[5]), np.uint32)]
     wanted = np.array([rng.choice((1, 2, 3, 4, 5, 6)) for _ in range(stats + (rng.random() < 0.05))], np.int64)
     place = rng.choice((0, 0, 0, room, *_ODD))
-    api.scan_events(_bytes(rng, data), 0, rng.choice((0, 0, 1, *_ODD)), wanted, columns, place)
+    api.scan_events(_bytes(rng, data), 0, rng.choice((0, 0, 1, *_ODD)), wanted, EventColumns(*columns), place)
 
 
 def _groups(function: Callable[..., object]) -> Callable[[random.Random, bytes], object]:

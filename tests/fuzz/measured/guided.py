@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import atheris  # type: ignore[import-not-found,unused-ignore]
+import atheris  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
 Read = Callable[[bytes], object]
 
@@ -75,13 +75,13 @@ def main() -> None:
     """See the module's text."""
     name, corpus, *options = sys.argv[1:]
     read, target = READERS[name], next(each for each in TARGETS if each.name == name)
-    refusals = (ProfileError, *codec.DAMAGED) if name == "cache" else (ProfileError,)
+    refusals: tuple[type[BaseException], ...] = (ProfileError, *codec.DAMAGED) if name == "cache" else (ProfileError,)
     Path(corpus).mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(target.seeds()):
         (Path(corpus) / f"seed{number}").write_bytes(seed)
 
     def one_input(data: bytes) -> None:
-        with contextlib.suppress(refusals):
+        with contextlib.suppress(*refusals):
             read(data)
 
     def mutate(data: bytes, most: int, seed: int) -> bytes:

@@ -218,6 +218,6 @@ def test_a_popup_opens_on_a_screen_of_any_size(name: str, width: int) -> None:
             await quiet(pilot)
             await pilot.resize_terminal(80, 24)
             await pilot.pause()
-            assert app.screen.popups.popup is not None
+            assert isinstance(app.screen, AppScreen) and app.screen.popups.popup is not None
 
     asyncio.run(run())
