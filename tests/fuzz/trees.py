@@ -97,4 +97,5 @@ def _of_dump(end: str) -> bytes:
 
 @cache
 def dump_seeds() -> tuple[bytes, ...]:
-    return tuple(_of_dump(end) for end in _DUMP_ENDS)
+    newer = field(6, field(3, 1) + field(2, b"v") + field(1, 5))
+    return (*(_of_dump(end) for end in _DUMP_ENDS), newer)

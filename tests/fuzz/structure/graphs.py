@@ -75,6 +75,14 @@ def with_changed_heap(rng: random.Random, data: bytes) -> bytes:
         event.buffer_id = rng.choice((event.buffer_id, other.buffer_id, 1 << 40))
         event.share_with_canonical_id = rng.choice((other.buffer_id, 0, 1 << 50))
     for buffer in proto.buffer_assignment.logical_buffers[:200]:
-        if rng.random() < 0.02:
+        how = rng.randrange(200)
+        if how < 4:
             buffer.size = rng.choice((0, 1, (1 << 62), -1))
+        elif how == 4:
+            buffer.defined_at.shape_index.append(rng.choice((0, 99, -1)))
+        elif how == 5:
+            buffer.defined_at.instruction_id = 1 << 40
+    instructions = [one for part in proto.hlo_module.computations for one in part.instructions]
+    for one in rng.sample(instructions, min(len(instructions), 6)):
+        one.shape.element_type = rng.choice((14, 17, 13, 0))  # opaque, a token, a tuple, none
     return proto.SerializeToString()
