@@ -1,7 +1,8 @@
 """What reading cost at most: the worst inputs of each reader that fuzzing has found, and by which measure.
 
 `python -m tests.fuzz --costs` writes them to ``corpus/costs/worst.txt``: a line each, ``READER NUMBER MIB MILLISECONDS
-BASE64`` of the packed input; the number says how it is read. `test_fuzz.py` reads them again, and holds each to the budget.
+BASE64`` of the packed input; the number says how it is read. `test_fuzz.py` reads them again, and holds each to the
+budget.
 """
 
 from __future__ import annotations
