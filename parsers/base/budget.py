@@ -38,6 +38,11 @@ def memory_room(size: int) -> int:
     return MEMORY_FLOOR + MEMORY_PER_BYTE * size
 
 
+def steps_room(size: int) -> int:
+    """How many turns of a loop in Python reading a file of `size` bytes may take."""
+    return STEPS_FLOOR + STEPS_PER_BYTE * size
+
+
 class Budget:
     """The memory and the steps that reading one file may still take.
 
@@ -49,7 +54,7 @@ class Budget:
     def __init__(self, size: int, name: str) -> None:
         self._size, self._name = size, name
         self._memory = memory_room(size)
-        self._steps = STEPS_FLOOR + STEPS_PER_BYTE * size
+        self._steps = steps_room(size)
 
     @property
     def steps(self) -> int:
@@ -71,7 +76,7 @@ class Budget:
         if self._memory < 0:
             raise self._over(f"more than {memory_room(self._size) >> 20:,} MiB of memory")
         if self._steps < 0:
-            raise self._over(f"more than {STEPS_FLOOR + STEPS_PER_BYTE * self._size:,} steps")
+            raise self._over(f"more than {steps_room(self._size):,} steps")
 
     def _over(self, what: str) -> ProfileError:
         sentence = f"{self._name} has {self._size:,} bytes, and reading it would take {what}."

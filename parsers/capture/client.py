@@ -10,8 +10,6 @@ import os
 import threading
 from typing import Any
 
-import numpy as np
-
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
@@ -23,11 +21,9 @@ from tpuprof.parsers.formats.proto.services_pb2 import (
     ProfileRequest,
     TerminateRequest,
 )
-from tpuprof.parsers.formats.xspace.core.api import split_fields
-from tpuprof.parsers.formats.xspace.core.types import OK
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.formats.xspace.walk import LEN, VARINT, varint
+from tpuprof.parsers.formats.xspace.walk import LEN, VARINT, varint, windows
 
 SERVICE = "tensorflow.ProfilerService"
 _PING = "TpuprofPing"
@@ -210,28 +206,29 @@ def read_answer(response: bytes) -> Answer | None:
     Where there are several profiles the largest counts: no server sends more than one.
     """
     view = memoryview(response)
-    fields = split_fields(view)
-    if fields.status != OK or fields.next != len(view):
+    profile, is_empty, at = view[:0], False, 0
+    for fields in windows(MemorySource(view), 0, len(view)):
+        for number, wire, begin, end in zip(fields.number, fields.wire, fields.begin, fields.end, strict=True):
+            at = int(end)
+            payload = view[int(begin) : at]
+            if number == _EMPTY_TRACE and wire == VARINT:
+                is_empty = varint(bytes(payload)) != 0
+            elif number == _TOOL_DATA and wire == LEN:
+                payload = _tool_data(payload)
+            if number in (_TOOL_DATA, _XSPACE) and wire == LEN and len(payload) > len(profile):
+                profile = payload
+    if at != len(view):
         return None
-    profile, is_empty = view[:0], False
-    for number, wire, begin, end in zip(fields.number, fields.wire, fields.begin, fields.end, strict=True):
-        payload = view[begin:end]
-        if number == _EMPTY_TRACE and wire == VARINT:
-            is_empty = varint(bytes(payload)) != 0
-        elif number == _TOOL_DATA and wire == LEN:
-            payload = _tool_data(payload)
-        if number in (_TOOL_DATA, _XSPACE) and wire == LEN and len(payload) > len(profile):
-            profile = payload
     return Answer(profile, is_empty)
 
 
 def _tool_data(message: memoryview) -> memoryview:
     """Returns the profile in a ProfileToolData; no bytes where it holds something else."""
-    fields = split_fields(message)
     parts = {}
-    for wanted in (_NAME, _DATA):
-        for index in np.flatnonzero((fields.number == wanted) & (fields.wire == LEN)):
-            parts[wanted] = message[int(fields.begin[index]) : int(fields.end[index])]
+    for fields in windows(MemorySource(message), 0, len(message)):
+        for number, wire, begin, end in zip(fields.number, fields.wire, fields.begin, fields.end, strict=True):
+            if number in (_NAME, _DATA) and wire == LEN:
+                parts[int(number)] = message[int(begin) : int(end)]
     is_profile = bytes(parts.get(_NAME, b"")[:100]) == PROFILE_TOOL.encode()
     return parts.get(_DATA, message[:0]) if is_profile else message[:0]
 

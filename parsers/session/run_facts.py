@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError
+from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError, unreadable
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.urls import scheme_of
 from tpuprof.parsers.files.logdir import HostFile, Run
@@ -158,7 +158,9 @@ def run_facts(run: Run, budget_bytes: int = BUDGET_BYTES, is_cancelled: Callable
             problems.append(Problem(error.code, file.path, error.sentence, error.hint))
             reason = reason or error.sentence
         except OSError as error:
-            reason = reason or f"{file.path} cannot be read: {(error.strerror or str(error)).lower()}"
+            problem = unreadable(file.path, error)
+            problems.append(Problem("unreadable", file.path, problem.sentence, problem.hint))
+            reason = reason or problem.sentence
         if best is not None and best[0] == 0:
             break
     if best is None:

@@ -1,16 +1,20 @@
 """Runs damaged input through every reader for as long as asked, and keeps what breaks a promise.
 
-    python -m tests.fuzz [--minutes 60] [--only xspace,oom] [--from 0] [--asan] [--costs]
+    python -m tests.fuzz [--minutes 60] [--only xspace,oom] [--from 0] [--asan] [--costs] [--coverage]
 
 `TPUPROF_CORE=numpy` has the readers do without the compiled core. With `--asan` that is built with AddressSanitizer and
 UndefinedBehaviorSanitizer first. Prints for each target how many inputs were read and how many refused, and which took
 most memory and time by its size; a fault is written to a file in `--keep`, from where `python -m tests.fuzz.corpus
 FILE...` puts it among the past failures that the suite runs. Exits with 1 where there was one.
+
+With `--coverage` it counts which branches of each reader are reached, by fuzzing alone, half of the time without the
+compiled core, and then those of the core (it needs coverage.py and gcov).
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import subprocess
 import sys
@@ -20,8 +24,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.fuzz.costs import Worst
-from tests.fuzz.sanitizer import built_core, preloaded, with_core
+from tests.fuzz.core.sanitizer import built_core, preloaded, with_core
+from tests.fuzz.measured.costs import Worst, kept_costs
+from tests.fuzz.measured.recording import recorded, with_branches
 from tests.fuzz.targets import TARGETS, Target
 
 
@@ -34,8 +39,13 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, default=Path("faults"), help="folder for faults (default: faults)")
     parser.add_argument("--asan", action="store_true", help="with a compiled core that watches its memory")
     parser.add_argument("--costs", action="store_true", help="keep the inputs that cost most, for the suite")
+    parser.add_argument("--coverage", action="store_true", help="count the branches of each reader that are reached")
     parser.add_argument("--core", help=argparse.SUPPRESS)
+    parser.add_argument("--data", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.coverage:
+        _say(with_branches([word for word in sys.argv[1:] if word != "--coverage"], args.minutes))
+        return 0
     if args.asan:
         with tempfile.TemporaryDirectory() as folder:
             core = built_core(Path(folder))
@@ -47,7 +57,10 @@ def main() -> int:
         with_core(Path(args.core))
     chosen = [target for target in TARGETS if not args.only or target.name in args.only.split(",")]
     worst = Worst()
-    code = run(chosen, args.begin, 60 * args.minutes, args.keep, worst)
+    if args.costs:
+        _read_again(chosen, worst)
+    with recorded(Path(args.data)) if args.data else contextlib.nullcontext():
+        code = run(chosen, args.begin, 60 * args.minutes, args.keep, worst)
     _say(worst.table())
     if args.costs:
         worst.keep()
@@ -74,6 +87,16 @@ def run(chosen: list[Target], begin: int, seconds: float, keep: Path, worst: Wor
     for name, kinds in counts.items():
         _say(f"{name}: {sum(kinds.values()):,} inputs: {', '.join(f'{kind} {n:,}' for kind, n in kinds.most_common())}")
     return int(any(kind not in ("read", "refused") for kinds in counts.values() for kind in kinds))
+
+
+def _read_again(chosen: list[Target], worst: Worst) -> None:
+    """Reads what cost most before, so that it stays unless something costs more."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["XDG_CACHE_HOME"] = os.environ["XDG_STATE_HOME"] = folder
+        for cost in kept_costs():
+            for target in chosen:
+                if target.name == cost.target:
+                    worst.add(target.name, cost.number, cost.data, target.run(Path(folder), cost.data, cost.number))
 
 
 def _turns(chosen: list[Target], begin: int) -> Iterator[tuple[int, Target]]:

@@ -16,8 +16,14 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from google.protobuf.message import DecodeError
+
+from tests.fuzz import trees
+from tests.fuzz.core import arguments
 from tests.fuzz.mutate import mutated
-from tests.fuzz.structure import made
+from tests.fuzz.structure import folders, made
+from tests.fuzz.structure.graphs import products
+from tests.fuzz.structure.logs import log
 from tests.fuzz.trial import Outcome, attempt
 from tests.parsers.memory.oom.read import texts
 from tests.support.build import tpu_plane
@@ -27,10 +33,17 @@ from tests.support.files.dumps import DUMP, STEM
 from tests.support.files.hlo_graphs import SMALL
 from tests.support.files.pprof import pprof, training
 from tests.support.files.riegeli import Writer, written
+from tests.support.files.wire import field
 from tests.support.made.serving import five_requests, serving_profile
 from tests.support.servers.web import Web, serving
 from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.formats.crew import Crew
+from tpuprof.parsers.formats.hlo.matrix import matrix_works
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.proto.hlo_pb2 import HloProto
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace import pieces
+from tpuprof.parsers.formats.xspace.spool import Spool
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts import codec
 from tpuprof.parsers.hosts.summary import summarise
@@ -45,6 +58,7 @@ PAGES = tuple(page for page in ALL_PAGES if not page.is_of_arrays)
 FORMS = ("json", "text", "csv", "md")
 OPTIONS = (
     *("", "", "", "", "--limit 3", "--limit 0", "--core 0", "--core host0:1", "--host host0", "--width 40 --ascii"),
+    *("--core /device:TPU:0", "--core x!y", "--host nobody", "--core host1:chip0", "--core host0:/device:TPU:1"),
     *("--filter fusion", "--filter self>1us", "--sort self", "--columns name"),
 )
 OF_PAGES = {
@@ -52,7 +66,17 @@ OF_PAGES = {
     "findings": ("--without input,collective",),
     "ledger": ("--by op", "--by core", "--by scope", "--by step", "--without input,loss"),
     "timeline": ("--from 0 --to 5 --limit 50", "--from -1 --to 1e9", "--track XLA", "--track no_such"),
-    "graph": ("--around 3", "--op no_such", "--op fusion.1"),
+    "graph": (
+        *(
+            "--around 3",
+            "--op no_such",
+            "--op fusion.1",
+            "--op call.43",
+            "--op negate.11",
+            "--op parameter.10 --around 9",
+        ),
+        *("--op custom-call.44 --around 9", "--op conditional.42", "--op copy.7 --around 9", "--op all-reduce-done"),
+    ),
     "memory": ("--space vmem", "--fit", "--device v6e", "--module no_such"),
 }
 """Options that some pages have."""
@@ -110,6 +134,10 @@ def _any_page(file: str) -> Read:
     """Reads a profile of that name by any page, format and options; now and then by `doctor`."""
 
     def read(folder: Path, data: bytes, rng: random.Random) -> Outcome:
+        with small_rooms() if rng.random() < 0.3 else contextlib.nullcontext():
+            return read_page(folder, data, rng)
+
+    def read_page(folder: Path, data: bytes, rng: random.Random) -> Outcome:
         path = folder / file
         path.write_bytes(data)
         if rng.random() < 0.03:
@@ -135,6 +163,22 @@ def _all_pages(folder: Path, data: bytes, _: random.Random) -> Outcome:
                     return replace(outcome, detail=f"{page.name} {form}: {outcome.detail}")
                 worst = outcome if outcome.kind == "read" else worst
     return worst
+
+
+@contextlib.contextmanager
+def small_rooms() -> Iterator[None]:
+    """Long lines have some hundred bytes, and what is inflated lies in a file, as large ones do."""
+
+    def with_help(self: Crew, threads: int = 1, _: int = 0) -> None:
+        begin(self, 3, 150)
+
+    begin, in_memory = Crew.__init__, Spool.__init__.__defaults__
+    with mock.patch.object(Crew, "__init__", with_help), mock.patch.object(pieces, "_CHAIN", 3):
+        Spool.__init__.__defaults__ = (200,)
+        try:
+            yield
+        finally:
+            Spool.__init__.__defaults__ = in_memory
 
 
 @contextlib.contextmanager
@@ -241,7 +285,32 @@ def _memory(folder: Path, data: bytes, rng: random.Random) -> Outcome:
     return _commands("memory.prof", *commands)(folder, data, rng)
 
 
-# --- logs
+@cache
+def _lines_of_ops() -> tuple[bytes, ...]:
+    """Messages that the cores walk over."""
+    traces = map(Trace.from_bytes, _profiles()[:3])
+    found = ((trace.source, line) for trace in traces for plane in trace.planes for line in plane.lines)
+    return tuple(source.read(line.begin, min(line.end - line.begin, 4000)) for source, line in found)[:20]
+
+
+def _products(_: Path, data: bytes, __: random.Random) -> Outcome:
+    """The matrix products of a module, which pages of ops ask for by an op's name."""
+    try:
+        module = HloModule(HloProto.FromString(data))
+    except DecodeError:
+        return Outcome("refused")
+    names = (one.name for part in module.proto.hlo_module.computations for one in part.instructions)
+    try:
+        for name in names:
+            matrix_works(module, name.decode("utf-8", "replace"), 128)
+    except Exception as error:  # noqa: BLE001 - which one is what the trial is for
+        return Outcome("raised", f"{type(error).__name__}: {error}"[:300])
+    return Outcome("read")
+
+
+@cache
+def _protos_of_products() -> tuple[bytes, ...]:
+    return tuple(proto.SerializeToString() for proto in products())
 
 
 # --- what else a path may lead to
@@ -286,6 +355,14 @@ def _hlo_texts() -> tuple[bytes, ...]:
 def _files() -> tuple[bytes, ...]:
     """Beginnings of all kinds: which of them one is must never break anything."""
     return (*_profiles()[:1], *made.modules()[:1], *_logs()[:1], *_texts()[:1], *_archives()[-1:])
+
+
+def _beginning(rng: random.Random) -> bytes:
+    """What is none of these, and is named: or its like, damaged."""
+    packet = field(1, field(8, 17) + field(10, 1) + field(3, b"a")) * 3
+    texts = (b"brain.Event:2", b"<!DOCTYPE html><html>", "a log\n".encode("utf-16"), b"HloModule a", b"\xef\xbb\xbf a")
+    data = rng.choice((*texts, b"\x80\x04\x95 pickle", packet, b"\x0a\xff\xff", rng.choice(_files())))
+    return data if rng.random() < 0.2 else mutated(rng, data)
 
 
 @cache
@@ -340,6 +417,8 @@ def _kept() -> tuple[bytes, ...]:
     return (codec.encode(host, lambda _: "kept"), codec.encode(overview((host,)), lambda _: "kept"))
 
 
+_all_kept = cache(_kept)
+
 TARGETS = (
     Target("xspace", _profiles, _any_page("host0.xplane.pb"), made=made.profile),
     Target("pages", _small, _all_pages, turns=20, made=made.profile),
@@ -366,8 +445,16 @@ TARGETS = (
         ),
         made=made.archive,
     ),
-    Target("file", _files, _commands("what", "{}", "report overview {} --no-cache", "report memory {}")),
-    Target("oom", _logs, _commands("train.log", "oom {}", "oom {} --json", "oom {} --md")),
-    Target("cache", cache(_kept), _decode),
+    Target(
+        *("file", _files, _commands("what", "{}", "report overview {} --no-cache", "report memory {}")), made=_beginning
+    ),
+    Target(
+        "oom", _logs, _commands("train.log", "oom {}", "oom {} --json", "oom {} --md", "oom {} {} --json"), made=log
+    ),
+    Target("folder", trees.folder_seeds, trees.read_folder, made=folders.folder),
+    Target("dump", trees.dump_seeds, trees.read_dump),
+    Target("arguments", _lines_of_ops, arguments.read),
+    Target("products", _protos_of_products, _products, made=made.product),
+    Target("cache", _all_kept, _decode, made=lambda rng: made.kept(rng, _all_kept())),
     Target("http", _links, _index, turns=10),
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz import starved
+from tests.fuzz.core import starved
 from tests.fuzz.targets import TARGETS
 from tests.fuzz.trial import Outcome, attempt
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE
@@ -99,10 +99,10 @@ def test_an_allocation_that_fails_in_the_compiled_core() -> None:
     pytest.importorskip("_testcapi", reason="this interpreter can't fail its allocators")
     pytest.importorskip("tpuprof.parsers.formats.xspace.core._core", reason="the compiled core is not built")
     done = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz.starved", "300"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "tests.fuzz.core.starved", "2000"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert int(done.stdout.removeprefix(starved.MARKER)) > 300
+    assert int(done.stdout.removeprefix(starved.MARKER)) > 2000
 
 
 def limited(most_bytes: int, *words: str, **env: str) -> subprocess.CompletedProcess[bytes]:

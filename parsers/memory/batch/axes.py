@@ -116,7 +116,11 @@ class Axes:
     def join(self, first: Leaf, second: Leaf, pairs: Iterable[tuple[int, int]]) -> None:
         """Two arrays' dimensions, by number, are equal, as far as they are as long; those of length 1 say nothing."""
         for one, other in pairs:
-            if one < len(first.dims) and other < len(second.dims) and first.dims[one] == second.dims[other] > 1:
+            if (
+                0 <= one < len(first.dims)
+                and 0 <= other < len(second.dims)
+                and first.dims[one] == second.dims[other] > 1
+            ):
                 self._union(first.first + one, second.first + other)
 
     def join_all(self, first: Leaf, second: Leaf) -> None:

@@ -17,6 +17,22 @@ from tests.support.files.wire import varint
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 
 _BLOCK = 512
+_KINDS = (
+    b"0",
+    b"1",
+    b"2",
+    b"3",
+    b"5",
+    b"6",
+    b"7",
+    *(b"S",) * 6,
+    b"L",
+    b"K",
+    b"x",
+    b"g",
+    b"\0",
+    b"V",
+)  # of tar's members
 _MOST_RECORDS = 1 << 17  # a chunk takes a byte for each at least
 _MOST = 1 << 20  # bytes of a damaged chunk: the hashes of the tests are those of the product, and take their time
 
@@ -127,7 +143,15 @@ def tar(rng: random.Random, members: Sequence[tuple[str, bytes]]) -> bytes:
         if rng.random() < 0.4:
             begin, size = rng.choice(((0, 100), (124, 12), (136, 12), (156, 1), (157, 100), (257, 8), (345, 155)))
             field = mutated(rng, bytes(made[at + begin : at + begin + size]))[:size]
+            if begin == 156 or rng.random() < 0.3:
+                begin, size, field = 156, 1, rng.choice(_KINDS)
+            elif rng.random() < 0.1:
+                begin, size, field = 124, 12, rng.choice((b"\xff" * 12, b"77777777777", b"\x80" + bytes(10) + b"\xff"))
             made[at + begin : at + begin + size] = field.ljust(size, b"\0")
+            if field == b"S":
+                made[at + 482] = rng.choice((0, 1))
+            if made[at + 156] == ord("x") and rng.random() < 0.5 and at + 600 < len(made):
+                made[at + 512 + rng.randrange(30)] = rng.choice(b"\0= 9a\n")
             made[at + 148 : at + 156] = b" " * 8
             made[at + 148 : at + 156] = b"%06o\0 " % sum(made[at : at + _BLOCK])
     return gzipped(rng, bytes(made)) if rng.random() < 0.3 else bytes(made)
@@ -154,7 +178,10 @@ def zipped(rng: random.Random, members: Sequence[tuple[str, bytes]]) -> bytes:
                 warnings.simplefilter("ignore")
                 archive.writestr(info, data)
     made = bytearray(out.getvalue())
+    directory = made.rfind(b"PK\1\2")
     if rng.random() < 0.4:
-        at = rng.randrange(max(made.rfind(b"PK\1\2"), 0), len(made))
+        at = rng.randrange(max(directory, 0), len(made))
         made[at] = rng.randrange(256)
+    elif rng.random() < 0.2 and directory >= 0:
+        made[directory + 8] |= 1  # behind a password
     return bytes(made)

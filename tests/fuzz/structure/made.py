@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from functools import cache
 
 from tests.demo.profile.hlo_module import Module
 from tests.fence.profiles import DECODE, FEATURES, simulated
 from tests.fuzz.mutate import mutated
-from tests.fuzz.structure import containers, messages
-from tests.fuzz.structure.documents import changed_trace
+from tests.fuzz.structure import containers, graphs, messages, wire
+from tests.fuzz.structure.documents import changed_kept, changed_trace
 from tests.support.build import tpu_plane
 from tests.support.composed import slices
 from tests.support.files.chrome import packed, xprof_trace
+from tests.support.files.hlo_graphs import SMALL
 from tests.support.files.pprof import pprof, training
 from tests.support.made.op_pages import op_space
+from tpuprof.parsers.formats.hlo.parse import read_module_text
 from tpuprof.parsers.formats.proto.hlo_pb2 import HloProto
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 
@@ -46,8 +49,10 @@ def profiles() -> tuple[bytes, ...]:
 
 @cache
 def modules() -> tuple[bytes, ...]:
-    """Compiled modules."""
-    return tuple(Module(name).proto_bytes for name in ("jit_train_step", "jit_eval_step"))
+    """Compiled modules; and small ones: a loop, products and convolutions, calls and branches."""
+    small = read_module_text("small", SMALL.splitlines())
+    compiled = (Module(name).proto_bytes for name in ("jit_train_step", "jit_eval_step"))
+    return (*compiled, *(each.SerializeToString() for each in (small, *graphs.modules())))
 
 
 @cache
@@ -67,7 +72,15 @@ def profile(rng: random.Random) -> bytes:
 def module(rng: random.Random) -> bytes:
     """A compiled module with some of its messages changed; in gzip at times."""
     data = messages.changed(rng, rng.choice(modules()), HloProto, modules())
+    if rng.random() < 0.3:
+        data = graphs.with_changed_heap(rng, data)
     return containers.gzipped(rng, data) if rng.random() < 0.2 else data
+
+
+def product(rng: random.Random) -> bytes:
+    """A module with a matrix product, changed."""
+    seeds = tuple(each.SerializeToString() for each in graphs.products())
+    return messages.changed(rng, rng.choice(seeds), HloProto, seeds)
 
 
 def riegeli(rng: random.Random) -> bytes:
@@ -85,14 +98,24 @@ def trace(rng: random.Random) -> bytes:
 
 
 def arrays(rng: random.Random) -> bytes:
-    """A device memory profile whose bytes are damaged before they are packed."""
+    """A device memory profile with fields or bytes changed before they are packed; nothing, or too much, at times."""
+    if rng.random() < 0.02:
+        return rng.choice((b"", containers.gzipped(rng, bytes(9 << 20))))
     data = pprof(training(step=rng.randrange(4)), packed=rng.random() < 0.5, names_first=rng.random() < 0.5)
-    return containers.gzipped(rng, mutated(rng, data))
+    data = wire.changed(rng, data) if rng.random() < 0.7 else mutated(rng, data)
+    return data if rng.random() < 0.1 else containers.gzipped(rng, data)
+
+
+def kept(rng: random.Random, seeds: Sequence[bytes]) -> bytes:
+    """What was kept, its tree changed."""
+    return changed_kept(rng, rng.choice(seeds))
 
 
 def archive(rng: random.Random) -> bytes:
     """Files of all kinds in a tar or zip."""
     members = [_member(rng) for _ in range(rng.choice((1, 1, 2, 4)))]
+    if rng.random() < 0.01:
+        members.append(("host9.xplane.pb", bytes(12 << 20)))  # more than a small file may be inflated to
     return (containers.tar if rng.random() < 0.5 else containers.zipped)(rng, members)
 
 

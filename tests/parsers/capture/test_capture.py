@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import threading
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,12 @@ from tests.support.servers.profiler_server import (
     writes_it,
 )
 from tpuprof.parsers.base.errors import Cancelled
+from tpuprof.parsers.capture.client import Call
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureStop
 from tpuprof.parsers.capture.session import capture
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.services_pb2 import ProfileRequest, ProfileResponse
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.session.pages import OVERVIEW
 from tpuprof.parsers.session.session import Session
 
@@ -145,6 +148,32 @@ def test_a_message_larger_than_grpc_takes_by_itself(tmp_path: Path, size: int) -
     with FakeProfiler(data=profile(padding=size)) as server:
         result = capture([server.address], SHORT, str(tmp_path))
     assert Path(result.files[0].path).read_bytes() == server.profile
+
+
+def test_an_answer_is_not_copied_once_it_has_arrived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What gRPC takes to receive it is not ours; from there on it is looked at and written where it lies."""
+    space = XSpace.FromString(profile())
+    event = space.planes.add(name=b"/host:CPU").lines.add(name=b"python").events.add(metadata_id=1)
+    event.stats.add(metadata_id=1, bytes_value=b"\x5a" * (16 << 20))
+    arrived = []
+    received = Call.response
+
+    def response(call: Call) -> bytes:
+        answer = received(call)
+        tracemalloc.reset_peak()
+        arrived.append(tracemalloc.get_traced_memory()[0])
+        return answer
+
+    monkeypatch.setattr(Call, "response", response)
+    tracemalloc.start()
+    try:
+        with FakeProfiler(data=space.SerializeToString()) as server:
+            result = capture([server.address], SHORT, str(tmp_path))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert result.files[0].size_bytes > 16 << 20 and arrived
+    assert peak - arrived[0] < 2 << 20
 
 
 HOSTILE = (

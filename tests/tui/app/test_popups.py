@@ -198,3 +198,26 @@ def test_no_popup_is_opened_without_its_help() -> None:
     sources = Path(__file__).parents[3] / "tui"
     without = [path.name for path in sources.rglob("*.py") if "help_lines, None)" in path.read_text(encoding="utf-8")]
     assert without == ["popup.py"]
+
+
+@pytest.mark.parametrize("width", [20])
+@pytest.mark.parametrize("name", MAIN)
+def test_a_popup_opens_on_a_screen_of_any_size(name: str, width: int) -> None:
+    """A terminal may be made so small that nothing fits, and the app goes on."""
+
+    async def run() -> None:
+        app = main_app()
+        async with app.run_test(size=(80, 24)) as pilot:
+            await quiet(pilot)
+            *before, last = MAIN[name]
+            for key in before:
+                await pilot.press(key)
+                await quiet(pilot)
+            await pilot.resize_terminal(width, 9)
+            await pilot.press(last)
+            await quiet(pilot)
+            await pilot.resize_terminal(80, 24)
+            await pilot.pause()
+            assert isinstance(app.screen, AppScreen) and app.screen.popups.popup is not None
+
+    asyncio.run(run())

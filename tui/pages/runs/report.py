@@ -69,7 +69,10 @@ def read(request: ReportRequest) -> Runs:
 
 
 _CANT_BE_READ = frozenset(
-    ("unreadable", "unreadable_folder", "empty_file", "not_a_file", "dangling_link", "corrupt", "codec_missing")
+    (
+        *("unreadable", "unreadable_folder", "empty_file", "not_a_file", "dangling_link", "corrupt", "codec_missing"),
+        *("too_large", "changed", "not_found"),
+    )
 )
 """Codes of problems that leave a file or a folder unread; those of damaged files of which a part is read are others."""
 

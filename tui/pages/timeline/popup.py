@@ -25,6 +25,7 @@ _MOST_ROWS = 2000  # rows that are listed; what comes after them takes next to n
 _MOST_MERGED = 12_000  # rows up to which they are put together over cores: of a part of them the sums would be wrong
 _WIDE = 92  # cells from which on there is room for all figures
 _ROOM_FOR_TRACK = 40
+_FIGURE, _LEAST_NAME = 9, 5  # cells of a figure, and those that a name keeps beside figures
 
 
 _ABOUT = meanings(
@@ -205,10 +206,11 @@ class MeasurementPopup(ListPopup):
         return pad([(self._cells(f"{mark} ", *names, metrics, width), key)], width, key)
 
     def _cells(self, mark: str, name: str, track: str, metrics: Sequence[str], width: int) -> str:
-        """Name and track at the left, figures at the right; the track goes first where room is scarce."""
+        """Name and track at the left, figures at the right; the track goes first where room is scarce, then figures."""
         glyphs = self.look.glyphs
-        right = "".join(f"{figure:>9}" for figure in (metrics if width >= _WIDE else metrics[:3]))
-        room = width - len(mark) - len(right) - 1
+        shown = len(metrics) if width >= _WIDE else max(0, min(3, (width - len(mark) - _LEAST_NAME) // _FIGURE))
+        right = "".join(f"{figure:>{_FIGURE}}" for figure in metrics[:shown])
+        room = max(1, width - len(mark) - len(right) - 1)
         second = min(34, room * 2 // 5) if track and room >= _ROOM_FOR_TRACK else 0
         texts = [(name, room - second - bool(second)), (track, second)][: 1 + bool(second)]
         cut = (f"{cut_middle(text, cells, glyphs):<{cells}}" for text, cells in texts)

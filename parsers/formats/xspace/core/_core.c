@@ -199,6 +199,11 @@ static int holds(const Arrays *arrays, int i, Py_ssize_t count, Py_ssize_t size)
     return view->len % size == 0 && view->len / size == count && (uintptr_t)view->buf % (uintptr_t)size == 0;
 }
 
+/* Whether `len` bytes are rows of `width` that have this one; -1 is none, and asks for nothing. */
+static int has_row(Py_ssize_t row, Py_ssize_t width, Py_ssize_t len) {
+    return row == -1 || (row >= 0 && (width == 0 || row < len / width));
+}
+
 static Bytes bytes_of(const Arrays *arrays) {
     Bytes bytes = {arrays->view[0].buf, arrays->view[0].len};
     return bytes;
@@ -1466,6 +1471,11 @@ INLINE int64_t *put(OpSums *to, int which, int64_t a, int64_t b, int64_t c) {
     return row;
 }
 
+/* A step and an id in one number; unsigned on the way, as a caller's nonsense may be negative. */
+INLINE int64_t cell_of(int64_t step, int64_t id) {
+    return (int64_t)((uint64_t)step << 32 | (uint64_t)id);
+}
+
 /* Writes the sums of the step that is over. */
 INLINE void end_step(OpSums *to) {
     int64_t step = to->state[STEP_OF_SUMS];
@@ -1473,7 +1483,7 @@ INLINE void end_step(OpSums *to) {
         int32_t id = to->touched[i];
         if (UNLIKELY(id < 0 || id >= to->ids))
             continue; /* a caller's nonsense */
-        put(to, CELLS, step << 32 | id, to->step_self[id], to->step_count[id]);
+        put(to, CELLS, cell_of(step, id), to->step_self[id], to->step_count[id]);
         to->step_self[id] = to->step_count[id] = 0;
     }
     to->state[TOUCHED] = 0;
@@ -1497,7 +1507,7 @@ INLINE void close_event(OpSums *to) {
     if (LIKELY(event[STACK_STEP] == to->state[STEP_OF_SUMS]))
         to->step_self[id] += self;
     else
-        put(to, CELLS, event[STACK_STEP] << 32 | id, self, 0);
+        put(to, CELLS, cell_of(event[STACK_STEP], id), self, 0);
 }
 
 /* Adds a span to a union whose open interval is at state[from] and state[from + 1]. */
@@ -1741,7 +1751,7 @@ static PyObject *core_op_pass(PyObject *module, PyObject *const *args, Py_ssize_
     fits = fits && state[DEPTH] >= 0 && state[DEPTH] <= to.stack.room && state[TOUCHED] >= 0 && state[TOUCHED] <= ids &&
            number[4] >= 0 && number[4] <= ALL_SPANS && state[TIME] >= 0 && state[STEP] >= -1 && state[STEP] < (steps ? steps : 1);
     for (int i = ROWS; i < NUMBERS; i++)
-        fits = fits && number[i] >= -1 && (number[i] < 0 || (number[i] + 1) * capacity <= v[3].len);
+        fits = fits && has_row(number[i], capacity, v[3].len);
     if (!fits) {
         refuse(&a, "arrays of different lengths, not aligned, or a state that does not fit them");
         return NULL;
@@ -1851,7 +1861,7 @@ static PyObject *core_op_border(PyObject *module, PyObject *const *args, Py_ssiz
                holds(&a, 4, v[3].len, 8) && holds(&a, 6, BORDER_SIZE, 8) && holds(&a, 7, 3 * room, 8) &&
                number[1] >= 0 && number[1] <= capacity;
     for (int i = 2; i < NUMBERS; i++)
-        fits = fits && number[i] >= -1 && (number[i] < 0 || (number[i] + 1) * capacity <= v[3].len);
+        fits = fits && has_row(number[i], capacity, v[3].len);
     if (!fits) {
         refuse(&a, "arrays of different lengths, or not aligned");
         return NULL;

@@ -19,6 +19,9 @@ from tpuprof.parsers.memory.oom.read.stream import LogLine
 _MOST_OPEN, _MOST_MIXED = 256, 64
 _MOST_CHARACTERS = 1 << 25
 _LEAD_LINES = 3
+_STEPS_A_LINE, _STEPS_A_FORM = 50, 150
+"""Turns of a loop that cleaning a line takes, and a form in it."""
+
 _PROGRAM = re.compile(r"Error loading program '([^'\n]{1,500})'")
 _CODE = re.compile(r"E[0-9]{4}")
 _OOM_CODES = ("CompileTimeHbmOom", "CompileTimeScopedVmemOom", "BufferAllocationFailure", "ProgramAllocationFailure")
@@ -56,6 +59,9 @@ class _Lead:
 class Blocks:
     """Takes lines and gives finished partial reports to `on_partial`, and every line's text and number to
     `on_other`.
+
+    Attributes:
+        steps: turns of a loop that the lines have taken so far, about.
     """
 
     def __init__(self, on_partial: Callable[[PartialReport], None], on_other: Callable[[str, int], None]) -> None:
@@ -67,6 +73,7 @@ class Blocks:
         self._here: PartialReport | None = None  # what this line of the log goes on with
         self._in_payload = False
         self._check_at = 0
+        self.steps = 0
 
     @property
     def is_idle(self) -> bool:
@@ -84,6 +91,7 @@ class Blocks:
         if wanted.search(line.content) is None and not ends_log:
             return
         parts = clean_lines(line.content)
+        self.steps += len(parts) * (_STEPS_A_LINE + len(self._open) + len(self._leads))
         for left, part in enumerate(parts, 1 - len(parts)):
             self._add_part(part, line.number, ends_log and left == 0)
 
@@ -94,6 +102,7 @@ class Blocks:
     def _add_part(self, text: str, number: int, ends_log: bool) -> None:
         self._on_other(text, number)
         prefix, forms = pieces(text, ends_log)
+        self.steps += len(forms) * _STEPS_A_FORM
         if not forms:
             if ends_log and self._open and number - self._open[-1].last_line <= 3 and _PARTIAL.search(text):
                 self._open[-1].cut_here()
@@ -195,6 +204,7 @@ class Blocks:
         if mixed is not None:
             mixed.is_open += 1
             self._mixed[id(begun)] = mixed
+        self._close(self._open[:-_MOST_OPEN])
         return begun
 
     def _owner(self, key: str) -> PartialReport | None:
@@ -228,8 +238,11 @@ class Blocks:
             self._check_at = number + (30 if not self._leads else 1)
 
     def _close(self, partials: list[PartialReport]) -> None:
+        if not partials:
+            return
+        closed = {id(partial) for partial in partials}
+        self._open = [each for each in self._open if id(each) not in closed]
         for partial in partials:
-            self._open = [each for each in self._open if each is not partial]
             partial.finish()
             mixed = self._mixed.pop(id(partial), None)
             for each in (partial,) if mixed is None else mixed.close(partial):

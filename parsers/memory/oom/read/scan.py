@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
+from tpuprof.parsers.base.budget import steps_room
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.memory.oom.model import OomLog
 from tpuprof.parsers.memory.oom.read.blocks import Blocks
@@ -34,6 +35,9 @@ _KINDS = {
 _DUMP = re.compile(rb"xla_dump_to[\"']? ?[=:] ?[\\\"']{0,4}([^\s\"'\\,;)]{1,1000})")
 _MOST_DUMPS = 20
 
+_STEPS_A_LINE = 20
+"""A line that is looked at takes some turns of a loop; `Blocks` counts what it does with it."""
+
 _ANY = re.compile("|".join(f"(?P<{kind}>{expression})" for kind, (expression, _) in _KINDS.items()))
 
 
@@ -41,6 +45,9 @@ def scan_log(
     stream: BinaryIO, on_progress: Callable[[int], None] | None = None, is_cancelled: Callable[[], bool] | None = None
 ) -> OomLog:
     """Reads a log to its end, in constant memory whatever is in it; one that gzip compressed too, or in UTF-16.
+
+    A few bytes may stand for millions of lines about memory: those beyond the steps that a file of this size may take
+    are not read, and a note says so.
 
     Args:
         stream: of bytes; read once, from where it stands.
@@ -58,8 +65,16 @@ def scan(reader: LogReader) -> OomLog:
     """`scan_log` of a reader that nothing was read from yet."""
     errors, others, dumps = Collector(), OtherErrors(), dict[str, None]()
     blocks, joiner = Blocks(errors.add, others.see), Joiner()
-    while reader.seek():
+    lines, notes = 0, list[str]()
+    while not notes and reader.seek():
         while (line := reader.line()) is not None:
+            lines += 1
+            if _STEPS_A_LINE * lines + blocks.steps > steps_room(reader.bytes_read):
+                notes.append(
+                    f"The log is compressed so far that {reader.bytes_read:,} bytes stand for more lines "
+                    f"about memory than are read from so few: nothing is read from line {line.number:,} on."
+                )
+                break
             if len(dumps) < _MOST_DUMPS and (named := _DUMP.search(line.content)) is not None:
                 dumps[named[1].decode("utf-8", "replace")] = None
             for whole in joiner.add(line):
@@ -69,7 +84,7 @@ def scan(reader: LogReader) -> OomLog:
     for whole in joiner.finish():
         blocks.add(whole, False)
     blocks.finish()
-    notes = [*reader.notes, *others.notes()]
+    notes += [*reader.notes, *others.notes()]
     if errors.left_out:
         more = counted(errors.left_out, "further error is", "further errors are")
         notes.append(f"The log has too many different errors: {more} left out.")

@@ -160,3 +160,16 @@ def test_equal_lengths_alone_relate_nothing() -> None:
     axes = made.axes()
     assert marked(axes, x, x) == [Share(1, 16), None]
     assert marked(axes, x, w) == [None, None]
+
+
+def test_a_dimension_below_zero_is_none() -> None:
+    """As one beyond the last: a damaged convolution names them."""
+    made = Made()
+    left, kernel = made.add("parameter", "f32[8,4]"), made.add("parameter", "f32[8,4]", parameter_number=1)
+    made.add("convolution", "f32[8,4]", left, kernel)
+    numbers = made.proto.hlo_module.computations[0].instructions[-1].convolution_dimension_numbers
+    numbers.input_batch_dimension = numbers.output_batch_dimension = -5
+    numbers.input_feature_dimension, numbers.kernel_input_feature_dimension = -1, -2
+    axes = made.axes()
+    (first,), (second,) = axes.leaves[left], axes.leaves[kernel]
+    assert not {axes.root(axis) for axis in first.axes} & {axes.root(axis) for axis in second.axes if axis}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import errno
 import gzip
 import io
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +26,7 @@ from tpuprof.parsers.base.errors import (
     EXIT_USAGE,
     ProfileError,
 )
+from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import main as cli
 from tpuprof.tui.cli.printing import PIPE_WIDTH
@@ -156,6 +159,27 @@ def test_runs_that_cannot_be_read_show_in_the_exit_code(call: Call, logdir: Path
     (broken / "host0.xplane.pb").write_bytes(b"\n\x05no, it is none" * 9)
     call("report", "runs", logdir)  # nobody has looked into it
     assert "not a profile" in call("report", "runs", logdir, "--facts", "--format", "json", code=EXIT_UNREADABLE).out
+
+
+def test_runs_that_would_take_too_much_or_fail_while_they_are_read_show_in_the_exit_code(
+    call: Call, logdir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call("report", "runs", logdir, "--facts")
+    large = logdir / "plugins" / "profile" / "2020_01_01_00_00_00"
+    large.mkdir()
+    (large / "host0.xplane.pb.gz").write_bytes(gzip.compress(b"\n\0" * 4_000_000))  # planes without end
+    listed = call("report", "runs", logdir, "--facts", "--format", "json", code=EXIT_UNREADABLE).out
+    assert "would take more than" in json.loads(listed)["unknown"]["runs[].device_type"]
+    shutil.rmtree(large)
+    call("report", "runs", logdir, "--facts")
+
+    def refused(*_: object) -> Trace:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Trace, "open", refused)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(logdir / "another cache"))
+    refusal = call("report", "runs", logdir, "--facts", "--format", "json", code=EXIT_UNREADABLE).out
+    assert "cannot be read: permission denied" in refusal
 
 
 def test_the_empty_file_that_xprof_leaves_beside_a_profile_is_no_module(call: Call, logdir: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.sanitizer import NoSanitizerError, built_core, preloaded
+from tests.fuzz.core.sanitizer import NoSanitizerError, built_core, preloaded
 from tests.parsers.formats.xspace.core import fuzz_core
 
 CASES = int(os.environ.get("TPUPROF_FUZZ_CASES", "4000"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from array import array
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -150,3 +151,14 @@ def test_arrays_that_are_not_contiguous_or_aligned_are_taken(core: Core) -> None
     values = np.arange(6)[::2]
     unaligned = np.frombuffer(b"x" + np.array([1, 0, 1]).tobytes(), np.uint8)[1:].view(np.int64)
     assert core.sum_by_key(unaligned, values, 2).tolist() == [2, 4]
+
+
+@pytest.mark.parametrize("row", [(1 << 63) - 1, 1 << 61, 4, -2])
+def test_a_row_that_no_array_has_is_refused(row: int) -> None:
+    """Also one whose place is beyond what a number holds."""
+    compiled = pytest.importorskip("tpuprof.parsers.formats.xspace.core._core")
+    events = [array("i", [0, 0]), array("q", [1, 2]), array("q", [1, 1]), array("B", [3] * 6), array("q", [1] * 6)]
+    outputs = [array("B", [0]), array("q", [0] * 10), array("q", [0] * 12)]
+    for rows in ((row, 1), (0, row)):
+        with pytest.raises(ValueError, match="different lengths"):
+            compiled.op_border(*events, *outputs, 0, 2, *rows)

@@ -23,6 +23,7 @@ from tests.parsers.memory.oom.read.texts import (
     size_text,
 )
 from tests.support.build import present
+from tpuprof.parsers.base.budget import steps_room
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.memory.oom.model import OomLog
 from tpuprof.parsers.memory.oom.read import partial_report, reports
@@ -331,3 +332,23 @@ def test_sizes_of_all_units() -> None:
     texts = ("0B", "544.5K", "1.50M", "27.25G", "2.00T")
     expected = [0, 544 * KIB + 512, 1536 * KIB, 109 * GIB // 4, 2048 * GIB]
     assert [size.value for size in map(printed, texts) if size is not None] == expected
+
+
+@pytest.mark.parametrize("line", ["Largest program allocations in hbm:", "out of memory", HBM.text().rstrip("\n")])
+def test_a_few_bytes_that_stand_for_millions_of_lines_are_read_as_far_as_their_size_allows(line: str) -> None:
+    """Each such line takes a time, and gzip makes a thousandth of them."""
+    text = f"{line}\n".encode()
+    content = gzip.compress(text * (20 * MIB // len(text)), 9)
+    reader = LogReader(io.BytesIO(content))
+    log = scan(reader)
+    (note,) = (each for each in log.notes if "stand for more lines" in each)
+    last = int(note.split()[-2].replace(",", ""))
+    assert log.lines - 1 <= last <= log.lines and 50 * last < steps_room(len(content))
+    if line.startswith(HBM.text()[:20]):
+        assert [replace(report, unknown={}, count=1) for report in log.reports] == [HBM.report()]
+
+
+def test_lines_of_a_log_that_is_not_compressed_are_all_read() -> None:
+    text = f"{HBM.text()}Largest program allocations in hbm:\nout of memory\n"
+    log = read(text.encode() * 500)
+    assert log.lines == 500 * text.count("\n") and not any("stand for" in note for note in log.notes)

@@ -1,7 +1,8 @@
 """What reading cost at most: the worst inputs of each reader that fuzzing has found, and by which measure.
 
-`python -m tests.fuzz --costs` writes them to ``corpus/costs/``: a line each, ``NUMBER MIB MILLISECONDS BASE64`` of the
-packed input; the number says how it is read. `test_fuzz.py` reads them again, and holds each to the budget.
+`python -m tests.fuzz --costs` writes them to ``corpus/costs/worst.txt``: a line each, ``READER NUMBER MIB MILLISECONDS
+BASE64`` of the packed input; the number says how it is read. `test_fuzz.py` reads them again, and holds each to the
+budget.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tests.fuzz.corpus import FOLDER
 from tests.fuzz.trial import Outcome
 from tpuprof.parsers.base.budget import memory_room
 
-COSTS = FOLDER / "costs"
+COSTS = FOLDER / "costs" / "worst.txt"
 MOST_BYTES = 30_000
 """Larger inputs are not kept: what they cost is not much for their size."""
 
@@ -76,21 +77,18 @@ class Worst:
 
     def keep(self) -> None:
         """Writes them to the corpus."""
-        COSTS.mkdir(exist_ok=True)
-        for target in {cost.target for _, cost in self.costs()}:
-            kept = dict.fromkeys(cost for _, cost in self.costs() if cost.target == target)
-            (COSTS / f"{target}.txt").write_text("".join(map(_line, kept)), "ascii")
+        kept = dict.fromkeys(cost for _, cost in self.costs())
+        COSTS.write_text("".join(map(_line, kept)), "ascii")
 
 
 def _line(cost: Cost) -> str:
     text = base64.b64encode(zlib.compress(cost.data, 9)).decode()
-    return f"{cost.number} {cost.grown / (1 << 20):.1f} {1000 * cost.seconds:.0f} {text}\n"
+    return f"{cost.target} {cost.number} {cost.grown / (1 << 20):.1f} {1000 * cost.seconds:.0f} {text}\n"
 
 
 def kept_costs() -> Iterator[Cost]:
     """Those of the corpus."""
-    for file in sorted(COSTS.glob("*.txt")):
-        for line in file.read_text("ascii").splitlines():
-            number, grown, took, text = line.split()
-            data = zlib.decompress(base64.b64decode(text, validate=True))
-            yield Cost(file.stem, int(number), data, int(float(grown) * (1 << 20)), float(took) / 1000)
+    for line in COSTS.read_text("ascii").splitlines():
+        target, number, grown, took, text = line.split()
+        data = zlib.decompress(base64.b64decode(text, validate=True))
+        yield Cost(target, int(number), data, int(float(grown) * (1 << 20)), float(took) / 1000)

@@ -11,7 +11,7 @@ import sysconfig
 from pathlib import Path
 
 CORE = "tpuprof.parsers.formats.xspace.core._core"
-SOURCE = Path(__file__).parents[2] / "parsers" / "formats" / "xspace" / "core" / "_core.c"
+SOURCE = Path(__file__).parents[3] / "parsers" / "formats" / "xspace" / "core" / "_core.c"
 LIBRARY = "libasan.so"
 
 
@@ -49,6 +49,25 @@ def built_core(folder: Path) -> Path:
     sanitize = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-Wall", "-Wextra", "-Werror"]
     command = [_gcc(), "-O1", "-g", "-shared", "-fPIC", *sanitize, f"-I{include}", str(SOURCE), "-o", str(module)]
     subprocess.run(command, check=True)
+    return module
+
+
+def counting_core(folder: Path) -> Path:
+    """The core with gcov's counts of branches, built into a folder, where these are written when a process ends.
+
+    Raises:
+        NoSanitizerError, subprocess.CalledProcessError: see `built_core`.
+    """
+    module = folder / "_core.so"
+    include = sysconfig.get_paths()["include"]
+    flags = [
+        "--coverage",
+        "-O0",
+        "-w",
+        "-Dalways_inline=noinline",
+    ]  # a function is counted once, not where it is called
+    command = [_gcc(), *flags, "-shared", "-fPIC", f"-I{include}", str(SOURCE), "-o", str(module)]
+    subprocess.run(command, check=True, cwd=folder)
     return module
 
 

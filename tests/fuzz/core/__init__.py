@@ -1,0 +1,1 @@
+"""The compiled core, built to watch its memory, to lack memory, and to count its branches."""
