@@ -5,6 +5,8 @@ Sentences and hints are masked here, whoever writes them: no password or token o
 
 from __future__ import annotations
 
+from typing import Literal
+
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import masked
@@ -51,6 +53,10 @@ def unreadable(path: str, error: OSError | ValueError) -> ProfileError:
 
 class Cancelled(Exception):
     """The caller asked to stop the work; nothing is wrong with the input."""
+
+
+Damage = Literal["cut off", "damaged"]
+"""What is wrong with a file of which a part could not be read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from tpuprof.parsers.base.errors import Damage
 from tpuprof.parsers.hosts.op_summary import OpSummary
 from tpuprof.parsers.ops.device import DeviceInfo, merge_devices
 
@@ -44,9 +45,6 @@ def execution_unit_count(summaries: Sequence[OpSummary]) -> int:
 def device_of(summaries: Sequence[OpSummary]) -> DeviceInfo | None:
     """The device as the hosts' planes describe it; each figure comes from the first host that has it."""
     return merge_devices([summary.device for summary in summaries if summary.device is not None])[0]
-
-
-Damage = Literal["cut off", "damaged"]
 
 
 def damage_of(summary: OpSummary) -> Damage | None:

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
+from tpuprof.parsers.base.errors import Damage
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.steps.model import GenericBreakdown, SparseCoreTime, StepTime
 from tpuprof.parsers.steps.xprof_view import XprofBreakdown
 
 if TYPE_CHECKING:  # for types only: an overview starts sooner without them
-    from tpuprof.parsers.pages.common import Damage
     from tpuprof.parsers.pages.findings.finding import Finding
     from tpuprof.parsers.pages.inference import InferencePage
     from tpuprof.parsers.pages.overview.ledger import StepAccount

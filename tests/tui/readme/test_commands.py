@@ -30,6 +30,7 @@ INSTEAD = {
     "tpuprof-tui verify A B --claim collective --format json": ("tpuprof-tui verify --help", "likewise"),
     "python -m tests.insight": ("python -m tests.insight --help", "it simulates for minutes"),
     "python -m tests.fuzz --minutes 60 --asan": ("python -m tests.fuzz --help", "it takes an hour"),
+    "python -m tests.fuzz --coverage": ("python -m tests.fuzz --help", "it takes minutes"),
     "tpuprof-tui mcp --root ~/logs": ("tpuprof-tui mcp --root ~/logs < /dev/null", "it waits for a client"),
     "tpuprof-tui live --format json": ("tpuprof-tui live --format json --count 1", "it has no end"),
     "tpuprof-tui live --format json --count 60 > duty.jsonl": (

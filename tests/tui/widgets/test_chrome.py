@@ -8,9 +8,9 @@ import pytest
 
 from tests.support.made.runs import RUNS
 from tests.tui.report.test_reports import PAGES
+from tpuprof.parsers.base.errors import Damage
 from tpuprof.parsers.files.logdir import Logdir
 from tpuprof.parsers.hosts.progress import HostAtWork, Progress
-from tpuprof.parsers.pages.common import Damage
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.app.listings import changed_run_sentence, heading
 from tpuprof.tui.draw.pen import Pen

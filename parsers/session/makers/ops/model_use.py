@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.pages.common import device_of
-from tpuprof.parsers.pages.overview import model_use as pages
+from tpuprof.parsers.pages.overview.model_use import ModelUse
+from tpuprof.parsers.pages.overview.model_use import model_use as use_of
 from tpuprof.parsers.session.makers.summaries import read
 from tpuprof.parsers.session.pages import OP_ACCOUNTS, OVERVIEW
 
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
     from tpuprof.parsers.session.session import Session
 
 
-def model_use(session: Session, host: str | None) -> pages.ModelUse:
+def model_use(session: Session, host: str | None) -> ModelUse:
     """What of the peak the program uses."""
     device = device_of(read(session, host).summaries)
     peak = None if device is None else device.peaks.flops_per_second
-    return pages.model_use(session.page(OVERVIEW, host).account, session.page(OP_ACCOUNTS, host), peak)
+    return use_of(session.page(OVERVIEW, host).account, session.page(OP_ACCOUNTS, host), peak)
