@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from statistics import NormalDist
@@ -34,7 +34,7 @@ from tpuprof.parsers.session.diff.noise import (
     typical_bounds,
     within,
 )
-from tpuprof.parsers.session.known_runs import FileStates, file_states
+from tpuprof.parsers.session.known_runs import Entry, FileStates, KeptByRun
 from tpuprof.parsers.session.makers.summaries import read
 from tpuprof.parsers.session.pages import OPS, OVERVIEW, PageKey
 from tpuprof.parsers.steps.accounts.owners import Owner
@@ -123,11 +123,8 @@ class KnownPoints:
     """
 
     def __init__(self, cache: HostCache | None, place: str) -> None:
-        self._cache = cache
-        self._slot = None if cache is None else cache.shelf(f"trend of the runs in {os.path.abspath(place)}")
-        found = None if cache is None else cache.get(self._slot)
-        self._kept = {point.path: point for point in found.points} if isinstance(found, KeptSeries) else {}
-        self._is_new = False
+        name = f"trend of the runs in {os.path.abspath(place)}"
+        self._known: KeptByRun[TrendPoint] = KeptByRun(cache, name, _unpacked, _packed)
 
     def point(self, run: Run, session: Callable[[Run], Session]) -> TrendPoint:
         """The figures of a run.
@@ -135,22 +132,19 @@ class KnownPoints:
         Raises:
             ProfileError: as for `Session.page`.
         """
-        states = None if self._cache is None else file_states(run, self._cache)
-        kept = self._kept.get(run.path)
-        if kept is not None and states is not None and kept.states == states:
-            return kept.point
-        made = session(run).page(TREND)
-        if states is not None and self._cache is not None and states == file_states(run, self._cache):
-            self._kept[run.path] = KeptPoint(run.path, states, made)
-            self._is_new = True
-        return made
+        return self._known.value(run, lambda: session(run).page(TREND))
 
     def keep(self) -> None:
         """Puts into the cache what is new since it was read; silent where that can't be done."""
-        if self._cache is not None and self._is_new:
-            self._cache.put(self._slot, KeptSeries(tuple(self._kept.values())))
-            self._cache.trim()
-            self._is_new = False
+        self._known.keep()
+
+
+def _unpacked(found: object) -> Iterable[Entry[TrendPoint]]:
+    return [(kept.path, kept.states, kept.point) for kept in found.points] if isinstance(found, KeptSeries) else []
+
+
+def _packed(entries: Iterable[Entry[TrendPoint]]) -> KeptSeries:
+    return KeptSeries(tuple(KeptPoint(*entry) for entry in entries))
 
 
 def point(session: Session, host: str | None) -> TrendPoint:
