@@ -154,7 +154,7 @@ class Declared:
 
 
 def drawn_by(place: str) -> Callable[..., Any]:
-    """What draws the text of a page, a module and a name in it, imported when it is called: only text needs it."""
+    """A function that draws or writes a page, by a module and a name in it; imported when it is called: few need it."""
     module, _, name = place.partition(":")
 
     def draw(*given: object) -> Any:  # noqa: ANN401 - lines, or what a screen shows with lines in it

@@ -6,7 +6,6 @@ import argparse
 import gc
 import sys
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
@@ -38,13 +37,8 @@ if TYPE_CHECKING:
 HELP = f"{PROGRAM} report --help"
 PARQUET = "parquet"
 _parquet = drawn_by("tpuprof.tui.report.shared.parquet:report_parquet")
-"""Imported when it is called: few ask for it."""
-
-
-def one_page(*given: object) -> str:
-    """A page as HTML; see `share.one_page`, which is imported for that alone."""
-    made: str = import_module("tpuprof.tui.cli.commands.share").one_page(*given)
-    return made
+_html = drawn_by("tpuprof.tui.cli.commands.share:one_page")
+"""Imported when they are called: few ask for these formats."""
 
 
 def run_report(args: argparse.Namespace) -> int:
@@ -82,7 +76,7 @@ def made_report(args: argparse.Namespace) -> tuple[str | Iterable[str] | Produce
         content = report.read(asked)
         made = _made(report, content, asked, chosen_of(vars(args)))
         if is_html:
-            made = one_page(made, report.pictures(content), asked, args.mask)
+            made = _html(made, report.pictures(content), asked, args.mask)
     if args.format in WITHOUT_WARNINGS:
         for warning in report.warnings(content):
             common.note(f"note: {warning}")
