@@ -28,7 +28,7 @@ class When:
     Attributes:
         steps: bool[steps].
         words: ``every 4th step``, ``from step 106 on``, ``from step 107 to 110``, ``up to step 103`` or ``in 2 of 23
-            steps``; empty where it is in most steps, or nothing tells these from the others.
+            steps``; empty where it is in most steps, or nothing distinguishes these from the others.
         period: the distance of its steps in a rhythm, else 0.
         is_regular: whether it is a rhythm, or steps in a row, which is no chance.
         inside_ps, outside_ps: the mean amount in these steps, and in the others.

@@ -45,7 +45,7 @@ class OwnerTime:
         worst_step, worst_step_ps: where it has most, mean over cores.
         worst_core, worst_core_ps: the core that has most, mean over steps.
         timing: in which steps it is: ``every 4th step``, ``from step 106 on``, ``in 2 of 23 steps``; empty where it is
-            in most of them, or nothing tells these from the others.
+            in most of them, or nothing distinguishes these from the others.
         timing_ps, elsewhere_ps: what it has in these steps, and in the others; both are 0 where that is empty.
         claimed_ps: what findings claim of its time in a step, and up to the next one where steps lie apart.
         unclaimed_ps: the rest of that time.

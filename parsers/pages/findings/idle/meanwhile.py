@@ -32,7 +32,7 @@ def working(gaps: IdleTime) -> Sequence[Activity]:
 
 
 def _launcher(gaps: IdleTime) -> str | None:
-    """The thread that launches programs; None where no event tells."""
+    """The thread that launches programs; None where no event shows it."""
     return next((each.thread for each in gaps.activities if LAUNCHES.search(each.name)), None)
 
 
