@@ -242,7 +242,7 @@ FIGURES: Mapping[tuple[str, str], Expected] = {
     ("host-offload", r"(?P<op>\S+) brings # from the host, at most #:"): lambda cores, found: _rate(
         cores, found["op"]
     ),
-    ("host-offload", r"What computes takes #:"): lambda cores, _: [_self_ms(cores, lambda op: op.computes)],
+    ("host-offload", r"Compute takes #:"): lambda cores, _: [_self_ms(cores, lambda op: op.computes)],
     ("collective", r"nothing but collectives for # a step \(#%\)"): lambda cores, _: _time(
         cores, lambda op: op.is_collective
     ),
@@ -279,7 +279,7 @@ FIGURES: Mapping[tuple[str, str], Expected] = {
     ("unexplained", r"(?P<op>[\w.-]+) takes # a step \(#%\), at #% of its roof"): lambda cores, found: [
         *_time(cores, lambda op: op.name == found["op"]), _reached(cores[0], [_op(cores, found["op"])])
     ],
-    ("unexplained", r"computing ops lose # a step"): lambda cores, _: [_of_no_known_reason(cores)],
+    ("unexplained", r"compute ops lose # a step"): lambda cores, _: [_of_no_known_reason(cores)],
 }  # fmt: skip
 """Sentences by kind and pattern, with `#` for a figure, and what the raw events say instead: one for each figure."""
 

@@ -105,7 +105,7 @@ def scores_in_hbm(budget: Budget, products: Products, programs: Sequence[ModuleA
             f"Time of these ops above what their FLOPs take at {share(USUAL)} of the peak, or their other arrays at "
             f"{share(REACHED)} of HBM's. The scores need not move at all.",
             [
-                f"{counted(ops, 'op')} on arrays of scores, {size(largest.bytes)} the largest, take "
+                f"{counted(ops, 'op')} on arrays of scores (the largest {size(largest.bytes)}) take "
                 f"{budget.amount(sum(group.ps for group in groups))}: {named(groups)}.",
                 budget.largest(first, own[first], "The largest product"),
             ],
@@ -266,8 +266,8 @@ def _of_place(budget: Budget, chains: Sequence[_Chain], rows: Rows, own: Mapping
             f"{count} memory-bound ops {'read the same arrays' if passes else 'in a row are not fused'}: "
             f"{code_name(table, members)}",
             worth,
-            "Time for writing and reading the arrays between them, and for reading an array again, at the rate of each "
-            "op: these bytes need not move.",
+            "Time to write and read the arrays between them, and to read an array again, at each op's rate: these "
+            "bytes need not move.",
             [
                 f"They take {budget.amount(sum(group.ps for group in groups))} together: {named(groups)}.",
                 _between_words(budget, first),

@@ -268,5 +268,5 @@ def test_the_offloading_profile_waits_for_its_copies_and_is_never_idle(shared: P
     assert set(found) == {"host-offload"}
     assert found["host-offload"].worth_ps == pytest.approx(760e9, rel=0.01)
     assert found["host-offload"].place.target == "copy-done.4"
-    assert "What computes takes 24.0 ms: beside it at most that much can be hidden." in found["host-offload"].advice
+    assert "Compute takes 24.0 ms: at most that much can be hidden behind it." in found["host-offload"].advice
     assert any("at most " in sentence and "GB/s" in sentence for sentence in found["host-offload"].evidence)

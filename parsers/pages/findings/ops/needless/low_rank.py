@@ -94,7 +94,7 @@ def low_rank(budget: Budget, products: Products, programs: Sequence[ModuleArrays
                 f"They take {budget.amount(together)}, at {share(at_peak)} of the peak FLOP/s: {named(groups)}.",
                 budget.largest(first, own[first]),
                 f"Their ranks are {lowest:,} to {highest:,}. " * (lowest < highest)
-                + "Each pair is added to a larger product of the same size, which they read or write once more.",
+                + "Each pair is added to a larger product of the same size, which is read or written once more.",
             ],
             JumpTarget("op-profile", table.name[first]),
             is_estimate=True,

@@ -44,7 +44,7 @@ def test_a_core_that_computes_longer_while_the_others_wait_is_found() -> None:
     # 18.5 of 120 are collectives on average; seven of eight cores wait 12 of them for the late one
     rest = the("collective", proof)
     assert rest.worth_ps == pytest.approx((18.5 - 12 * 7 / 8) * US)
-    assert "10.5 µs of waiting that other findings count is left out" in rest.basis
+    assert "10.5 µs of waiting counted by other findings is left out" in rest.basis
 
 
 def test_a_core_that_is_hardly_later_is_none() -> None:
@@ -71,7 +71,7 @@ def test_a_core_that_is_late_every_other_step_is_found_with_its_rhythm() -> None
     finding = the("straggler", cores(times))
     assert finding.title == "Core host0:3 computes 12.0% longer than the others every other step"
     assert finding.worth_ps == 6 * US
-    assert finding.evidence[0] == "Every other step it is later than the others by 12.0 µs, in the other steps 0."
+    assert finding.evidence[0] == "Every other step it is behind the others by 12.0 µs, in the other steps 0."
 
 
 def test_all_that_any_core_is_late_may_be_the_same_core_without_a_rhythm() -> None:
@@ -158,7 +158,7 @@ def test_a_core_that_is_slower_at_every_op_is_a_slow_chip() -> None:
     finding = the("slow-core", slower([1.03] * 6))
     assert finding.title == "Core host0:3 is 3.0% slower than the others at the same ops"
     assert finding.worth_ps == pytest.approx(3 * US)
-    assert "It is slower at 6 of the 6 largest ops: the chip, not its work." in finding.evidence
+    assert "It is slower at 6 of the 6 largest ops: the chip is slow, its work is the same." in finding.evidence
 
 
 def test_a_chip_that_slows_down_is_told_with_its_beginning() -> None:
@@ -168,7 +168,7 @@ def test_a_chip_that_slows_down_is_told_with_its_beginning() -> None:
     finding = the("slow-core", with_(proof, core_ops=slower([1.12] * 6).core_ops))
     assert finding.title == "Core host0:3 is 30.0% slower than the others at the same ops from step 6 on"
     assert finding.worth_ps == pytest.approx(12 * US)
-    assert finding.evidence[0] == "From step 6 on it is later than the others by 30.0 µs, in the other steps 0."
+    assert finding.evidence[0] == "From step 6 on it is behind the others by 30.0 µs, in the other steps 0."
 
 
 def test_ops_that_take_no_time_do_not_clear_a_slow_chip() -> None:
@@ -178,7 +178,7 @@ def test_ops_that_take_no_time_do_not_clear_a_slow_chip() -> None:
     times = known.self_ps.copy()
     times[:, 5] = 1  # a loop beside its body takes as long on all cores
     finding = the("slow-core", with_(proof, core_ops=CoreOpTimes(known.cores, known.ops, times, known.occurrences)))
-    assert "It is slower at 5 of the 6 largest ops: the chip, not its work." in finding.evidence
+    assert "It is slower at 5 of the 6 largest ops: the chip is slow, its work is the same." in finding.evidence
 
 
 def test_a_chip_that_is_slow_at_matrix_products_alone_is_slow() -> None:
@@ -191,7 +191,10 @@ def test_a_chip_that_is_slow_at_matrix_products_alone_is_slow() -> None:
     known = CoreOpTimes(tuple(f"host0:{core}" for core in range(8)), ops, times, np.full((8, 12), 10))
     finding = the("slow-core", with_(evidence(proof.grid, [*products, *passes]), core_ops=known))
     assert finding.title == "Core host0:3 is 24.0% slower than the others at the same matrix products"
-    assert "It is slower at 6 of the 6 largest matrix products: the chip, not its work." in finding.evidence
+    assert (
+        "It is slower at 6 of the 6 largest matrix products: the chip is slow, its work is the same."
+        in finding.evidence
+    )
 
 
 def test_work_that_the_other_cores_have_unlike_shares_of_is_uneven_and_not_one_cores_own() -> None:

@@ -68,7 +68,7 @@ def test_what_other_findings_count_of_a_slow_step_is_left_out() -> None:
     assert the("collective", proof).worth_ps == 13 * US
     finding = the("slow-step", proof)
     assert finding.worth_ps == pytest.approx(3 * US)
-    assert "; 3.00 µs a step that other findings count is left out" in finding.basis
+    assert "; 3.00 µs a step counted by other findings is left out" in finding.basis
 
 
 def test_an_inferred_step_that_began_early_is_not_slow() -> None:
@@ -118,7 +118,7 @@ def test_what_little_a_pause_leaves_of_its_steps_is_no_other_reason() -> None:
     finding = the("slow-step", evidence(grid({"compute": 100 + 3 * after, "idle": pause}, steps=12)))
     assert finding.worth_ps == pytest.approx(45 * US)
     assert finding.title == "Every 4th step takes 2.80 times the median step"
-    words = "takes longer than the median, without what other findings count, by 180 µs, in the other steps 0."
+    words = "takes longer than the median, without time counted by other findings, by 180 µs, in the other steps 0."
     assert f"Every 4th step {words}" in finding.evidence
 
 

@@ -154,7 +154,7 @@ def test_an_async_op_under_way_explains_idle_time() -> None:
     finding = the("idle", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=flying))
     assert finding.title == "Device idle while all-gather.3 is under way"
     assert finding.place == JumpTarget("timeline", "all-gather.3")
-    assert "Asynchronous op all-gather.3 is under way for 60.0% of the idle time." in finding.evidence
+    assert "Asynchronous op all-gather.3 is in flight for 60.0% of the idle time." in finding.evidence
     short = IdleTime(in_flight={"all-gather.3": 20 * US}, gap_ps=100 * US)
     assert the("idle", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=short)).place == JumpTarget(
         "timeline", "0"
@@ -285,4 +285,4 @@ def test_compilation_counts_without_steps() -> None:
     finding = the("compilation", proof)
     assert (finding.title, finding.worth_ps) == ("The host compiles during the capture (1 time)", 250 * US)
     assert the("idle", proof).worth_ps == 50 * US
-    assert "250 µs that other findings count is left out" in the("idle", proof).basis
+    assert "250 µs counted by other findings is left out" in the("idle", proof).basis

@@ -145,7 +145,7 @@ def gathers(used: float, micros: float = 10.0) -> Evidence:
 def test_gathers_at_a_few_percent_of_the_bandwidth_are_found() -> None:
     finding = the("latency-bound", gathers(0.03))
     assert finding.worth_ps == pytest.approx(20 * (1 - 0.03 / 0.75) * US, rel=1e-3)
-    assert finding.evidence[-1] == "It moves 300.0 KB each time: not the bytes hold it up, but single accesses."
+    assert finding.evidence[-1] == "It moves 300.0 KB each time: the single accesses limit it, not the bytes."
 
 
 def test_fast_or_tiny_gathers_are_none() -> None:

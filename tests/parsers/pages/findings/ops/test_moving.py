@@ -57,7 +57,7 @@ def test_most_of_the_copying_says_which_copies_are_meant() -> None:
     same = Op("copy.9", "copy", 60, text=SAME)
     finding = the("copy", copies(TRANSPOSED, 10, same))
     assert finding.title == "Layout copies: copy.8 (padded 16x) and 1 more"
-    assert "2.31 µs a step (2.3%) of it are copies into the same layout." in finding.evidence
+    assert "2.31 µs a step (2.3%) of that is copies into the same layout." in finding.evidence
     many = [Op(f"copy.{number}", "copy", 100, text=SAME.replace("copy.9", f"copy.{number}")) for number in (9, 10)]
     finding = the("copy", copies(TRANSPOSED, 10, *many))
     assert finding.title == "Copies that keep the layout: copy.9 and 2 more"

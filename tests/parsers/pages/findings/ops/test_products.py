@@ -94,7 +94,7 @@ def test_floats_at_the_peak_could_be_halves() -> None:
     assert finding.worth_ps == pytest.approx(30 / 2 * US, rel=1e-5)
     assert finding.basis == (
         "Half of the time that HBM needs for the f32 bytes of these ops, at the rate that they reach. "
-        "13.8 µs of it is time at the roof, which only less work or fewer bytes can save."
+        "13.8 µs of that is time at the roof: only less work or fewer bytes can save it."
     )
     assert "Much of their data is f32; as bf16 it is half the bytes, 15.0 µs a step (15.0%) less." in finding.evidence
 
@@ -221,7 +221,7 @@ def mixes(rounds: int, us: float = 300, kind: str = BITS, out: str = "", xor: st
 
 def test_random_bits_that_the_vector_unit_mixes_cost_what_they_take_beyond_writing_them() -> None:
     finding = the("vector-work", mixes(20))
-    assert finding.title == "_bernoulli/threefry2x32 mixes random bits on the vector unit"
+    assert finding.title == "_bernoulli/threefry2x32 generates random bits on the vector unit"
     assert finding.worth_ps == pytest.approx((300 - WRITTEN) * US, rel=1e-5)
     assert "mixes u32 in 20 rounds of shift and xor an element, as threefry does" in finding.evidence[1]
     assert "rbg" in finding.advice and "dot product" not in finding.advice
