@@ -100,7 +100,7 @@ def _number_of(variable: str, what: str, one: str) -> int | None:
     if not text:
         return None
     if not re.fullmatch(r"[0-9]{1,9}", text) or not int(text):
-        sentence = f"{variable} is {printable(text[:40])}, which is no number of {what}."
+        sentence = f"{variable} is {printable(text[:40])}, which is not a number of {what}."
         hint = f"{variable}=1 for {one}, or unset it: as many as cores and memory allow"
         raise ProfileError("usage", sentence, hint, EXIT_USAGE)
     return int(text)

@@ -123,7 +123,7 @@ def over_processes(
 def _died(file: HostFile) -> ProfileError:
     sentence = f"{printable(file.path)} could not be read: the process that decoded it was ended from outside."
     return ProfileError(
-        "worker_died", sentence, "it may have wanted more memory than there is: look at the system's log"
+        "worker_died", sentence, "it may have needed more memory than the machine has: check the system's log"
     )
 
 

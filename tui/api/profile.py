@@ -172,7 +172,7 @@ class Profile:
         found = self._session.op_runs(name, self._host, module)
         if not sum(len(of.duration_ps) for of in found.runs):
             why = found.why_none or NO_RUN
-            raise ProfileError("no_runs", f"No run of {printable(name)} is known: {why}.", "", EXIT_NOT_FOUND)
+            raise ProfileError("no_runs", f"{printable(name)} has no known run: {why}.", "", EXIT_NOT_FOUND)
         return np.concatenate([of.duration_ps for of in found.runs])
 
     def op_profile(self) -> OpProfilePage:
@@ -376,6 +376,6 @@ def _named(tables: Sequence[Listed], key: str | None, page: str) -> Listed:
         if key in (None, listed.table.key):
             return listed
     known = nearest(key or "", [listed.table.key for listed in tables])
-    sentence = f"The page {page} has no table{f' {printable(key)}' if key else ' whose rows can be had by column'}."
+    sentence = f"The page {page} has no table{f' {printable(key)}' if key else ' with columns'}."
     hint = f"one of: {', '.join(known)}" if known else f"report({page!r}) has all of it"
     raise ProfileError("usage", sentence, hint, EXIT_USAGE)

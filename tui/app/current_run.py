@@ -151,7 +151,7 @@ class CurrentRun:
         if page is not None and self.host is None and self.core is None and len(page.hosts) < hosts:
             self._context.flash = f"Cancelled: {len(page.hosts)} of {hosts} hosts were read. `r` loads again."
         elif page is not None:
-            self._context.flash = "Cancelled; this is what was shown before. `r` loads again."
+            self._context.flash = "Cancelled; this is the page from before. `r` loads again."
         else:
             self._context.tabs[FIRST].show_state(Stopped(name, progress))
         self._context.redraw()
@@ -283,7 +283,7 @@ class Jumps:
         if self._graphs is not None and self._graphs[0] == self._of:
             self.show_graph(self._graphs[1])
         elif self._current_run.is_loading:
-            self._context.flash = "The profile is still being read: ask again when it is"
+            self._context.flash = "The profile is still being read: try again when it is done"
         else:
             self._current_run.load_page("graph")
 

@@ -66,8 +66,8 @@ def _identity(run: Run) -> tuple[str, float, int, int]:
 
 
 _ABOUT_HOSTS = meanings(
-    ("", "The files of the run, one a host. Choosing one narrows every page to it; the first row merges them all."),
-    ("size", "of the file, as it lies there. A row in grey can't be read; beside it is why."),
+    ("", "The files of the run, one per host. Choose one to narrow every page to it; the first row merges them all."),
+    ("size", "of the file on disk. A grey row can't be read; the reason is beside it."),
 )
 
 
@@ -268,7 +268,7 @@ class Comparisons:
         self.end()
         if self.words:
             self.words = ""
-            self._context.flash = "The comparison was given up"
+            self._context.flash = "The comparison was cancelled"
             self._context.redraw()
 
     def end(self) -> None:

@@ -54,7 +54,7 @@ class Page:
 _OF_TIMELINE = {"from_ps": "--from", "to_ps": "--to", "track": "--track"}
 _OF_MEMORY = {"module": "--module", "space": "--space", "device": "--device", "fit": "--fit"}
 _OF_GRAPH = {"op": "--op", "module": "--module", "around": "--around"}
-_OF_ALL_DEVICES = "A device memory profile is of one process, and of all its devices."
+_OF_ALL_DEVICES = "A device memory profile covers one process and all its devices."
 PAGES: tuple[Page, ...] = (
     Page("runs", "runs.report", {"facts": "--facts"}, without_host="The page runs shows all hosts of a run."),
     Page(

@@ -181,7 +181,7 @@ class RemoteFilesystem(Filesystem):
             parent, _, name = parent.rpartition("/")
         hint = "check the address"
         if self._is_http:
-            hint += "; a folder of a web server opens where the server draws an index of it"
+            hint += "; a folder on a web server opens only if the server lists its files"
         return ProfileError("not_found", f"{printable(path)} does not exist.", hint, EXIT_NOT_FOUND)
 
     def listed(self, path: str) -> Iterator[tuple[str, Facts]]:

@@ -42,7 +42,7 @@ def cache_bound() -> int:
     if not text:
         return DEFAULT_BOUND
     if not re.fullmatch(r"[0-9][0-9_]{0,30}", text):
-        sentence = f"{BOUND_VARIABLE} is {printable(text[:40])}, which is no number of bytes."
+        sentence = f"{BOUND_VARIABLE} is {printable(text[:40])}, which is not a number of bytes."
         raise ProfileError("usage", sentence, f"{BOUND_VARIABLE}={DEFAULT_BOUND} is the default", EXIT_USAGE)
     return int(text.replace("_", ""))
 

@@ -99,7 +99,7 @@ class FileSource:
                 raise _open_error(self.name, error) from error
             if not data:
                 sentence = f"{self.name} got shorter than {self.size:,} bytes while it was read."
-                raise ProfileError("changed", sentence, "open it again when nothing writes to it any more")
+                raise ProfileError("changed", sentence, "open it again when nothing writes to it")
             parts.append(data)
             done += len(data)
         return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -134,7 +134,7 @@ def lane_use(plane: str, track: Sampled) -> UnitUse:
     """A unit by the compiler's count: busy time of the time that was sampled."""
     held, sampled = track.weights()
     busy = float((track.value * held).sum() / 100) if sampled else None
-    said = ("time its instructions take by the compiler's count, of the time of custom calls that was sampled", False)
+    said = ("time of its instructions by the compiler's count, as a share of the sampled time of custom calls", False)
     group = _LANES.get(track.event, "vector")
     peak = float(sampled) or None
     where: tuple[str, Core, int, Source, int, str] = (plane, "TensorCore", 0, "LLO", 0, "")

@@ -17,7 +17,7 @@ from tpuprof.parsers.collectives.slices import SliceCollective
 NO_LATE = "no core comes last in most steps, or there is only one core"
 ONE_STEP = "each core's whole time counts as one step"
 OUTSIDE = "every collective runs outside of the steps: "
-NEVER_SEEN = "collectives between slices (DCN) were never seen on hardware: they are read as XProf's source reads them"
+NEVER_SEEN = "collectives between slices (DCN) are untested on hardware: they are read as XProf's source reads them"
 NO_PARTNERS = "the collectives run over devices of other processes, whose profiles are not in this run"
 ON_GPUS = "no kernel of this profile is a collective (NCCL, RCCL)"
 ON_CPU = "no op of this profile that XLA ran on the CPU moves data between devices"

@@ -22,8 +22,8 @@ from tpuprof.parsers.pages.ops.op_profile import provenance_parts
 from tpuprof.parsers.pages.ops.ops import UNKNOWN_PROGRAM, OpsPage
 from tpuprof.parsers.steps.aligned import AlignedSteps
 
-NO_RUN = "no event of the profile is of it"
-SPARSE = "SparseCores ran it: their single runs are on the timeline"
+NO_RUN = "the profile has no event of it"
+SPARSE = "SparseCores ran it: the timeline has their single runs"
 NO_SCOPE = "its framework op is in no scope, or the profile names none"
 
 _SHARE = 0.9
@@ -148,7 +148,7 @@ def find_op(page: OpsPage, name: str | None, module: str | None = None) -> Found
         sentence = f"No op ran in a module {printable(module)}."
         raise ProfileError("unknown_module", sentence, f"one of: {examples(_programs(page), 10)}", EXIT_NOT_FOUND)
     if not inside:
-        why = page.unknown.get("ops", "no event is of an op")
+        why = page.unknown.get("ops", "no event belongs to an op")
         hint = "tpuprof-tui report timeline shows all events"
         raise ProfileError("no_ops", f"No op ran: {why}.", hint, EXIT_NOT_FOUND)
     name = page.table.name[inside[0]] if name is None else name

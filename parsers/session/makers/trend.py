@@ -324,7 +324,7 @@ def checked(points: Sequence[TrendPoint | None], of: Sequence[Judged], allowed: 
         why = "it can't be read" if last is None else last.why_no_step
         return Checked(allowed, "unknown", f"The newest run's step time is unknown: {why}.")
     if here.verdict in ("first", "other program"):
-        return Checked(allowed, "unknown", "No run before the newest one is of its program: nothing can be compared.")
+        return Checked(allowed, "unknown", "No run before the newest one has its program: nothing can be compared.")
     if here.verdict == "unknown" or here.change is None or here.noise is None:
         return Checked(allowed, "unknown", "A run with one step says nothing about the noise: nothing can be said.")
     grown = f"{100 * here.change:.1f} %"

@@ -344,14 +344,14 @@ def _losses(trace: Trace, malformed: int) -> Iterator[str]:
     yield from (printable(problem.sentence[:_SEEN]) for problem in trace.losses)
     yield from _said(text for text in (*trace.errors, *trace.warnings) if _LOSS.search(text))
     if malformed:
-        yield f"{malformed:,} events are damaged; what could be read of them is shown"
+        yield f"{malformed:,} events are damaged; the readable parts are shown"
 
 
 def _said(texts: Iterable[str]) -> Iterator[str]:
     """Yields sentences of the profiler, fit to print, up to `_MOST_SAID`."""
     for number, text in enumerate(texts):
         if number == _MOST_SAID:
-            yield "the profiler says more than is listed here"
+            yield "the profiler reports more than is listed here"
             return
         yield printable(text[:_SEEN])
 

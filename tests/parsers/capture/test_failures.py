@@ -337,7 +337,7 @@ def test_texts_that_are_no_addresses(text: str) -> None:
 
 
 def test_a_port_without_its_host() -> None:
-    with pytest.raises(ProfileError, match="9012 is no address of a profiler server: it is a port alone") as caught:
+    with pytest.raises(ProfileError, match="9012 is not an address of a profiler server: it is only a port") as caught:
         parse_address("9012")
     assert caught.value.hint == "localhost:9012"
 

@@ -71,7 +71,7 @@ def test_a_host_that_waits_for_input_is_a_straggler_because_of_it() -> None:
 def test_even_hosts_are_even() -> None:
     page = page_of({f"host{at}": steady(1000) for at in range(3)})
     assert page.verdict == "even" and page.straggler is None
-    assert page.statement == "The 3 hosts are even within <0.1% of a step: none holds up the others."
+    assert page.statement == "The 3 hosts are even within <0.1% of a step: none delays the others."
     assert [row.slowest_in for row in page.rows] == [0, 0, 0]
 
 
@@ -153,7 +153,7 @@ def with_a_cut_host(whole: int = 2) -> HostsPage:
 def test_a_host_that_is_cut_off_makes_no_straggler_of_another() -> None:
     page = with_a_cut_host()
     assert (page.verdict, page.straggler) == ("even", None)
-    assert page.statement == "The 2 hosts compared are even within <0.1% of a step: none holds up the others."
+    assert page.statement == "The 2 hosts compared are even within <0.1% of a step: none delays the others."
     row = page.rows[2]
     assert row.step_time is not None and row.not_compared == "its file is cut off"
     assert (row.own_ps, row.slowest_in, row.cost_ps, row.parts_ps, row.common_steps) == (None, None, None, None, 0)
@@ -377,8 +377,8 @@ def test_the_slowest_core_of_one_host_is_named() -> None:
     page = cores_of(1000, 1000, 1200, 1000)
     assert page.slowest_core == 2
     assert page.cores_statement == (
-        "vm:2 is the slowest of 4 cores: without waiting its step takes 1.26 ms, 200 µs (15.9%) longer than the middle "
-        "core's. It comes last in 6 of 6 steps."
+        "vm:2 is the slowest of 4 cores: without waiting its step takes 1.26 ms, 200 µs (15.9%) longer than the "
+        "median core's. It comes last in 6 of 6 steps."
     )
     assert [row.slowest_in for row in page.cores] == [0, 0, 6, 0]
     assert [row.cost_ps for row in page.cores][2] == pytest.approx(200 * US, rel=0.01)

@@ -409,7 +409,7 @@ def test_sentences_without_end_end() -> None:
     space.warnings.extend(b"dropped %d events" % at for at in range(1000))
     space.errors.append(b"x" * 1_000_000)
     found = read(space)
-    assert len(found.lost) == 51 and found.lost[-1] == "the profiler says more than is listed here"
+    assert len(found.lost) == 51 and found.lost[-1] == "the profiler reports more than is listed here"
     assert [len(text) for text in found.warnings] == [1000]
 
 
@@ -426,7 +426,7 @@ def test_damaged_events_are_counted() -> None:
     assert data[begin] == len(stat)
     broken = data[:begin] + bytes([len(stat) + 40]) + data[begin + 1 :]
     found = read(broken)
-    assert found.lost[-1] == "1 events are damaged; what could be read of them is shown"
+    assert found.lost[-1] == "1 events are damaged; the readable parts are shown"
     assert found.sections[0].tracks[0].malformed == 1
 
 

@@ -79,7 +79,7 @@ def add_mask(parser: argparse.ArgumentParser, when: str = "") -> None:
     parser.add_argument("--mask", action="store_true", help=words)
 
 
-FIT_HELP = "how large the batch may be, instead of the buffers: what the module needs at some batches"
+FIT_HELP = "how large the batch may be, instead of the buffers: the memory that the module needs at several batch sizes"
 
 
 def add_device(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
@@ -92,7 +92,7 @@ def _device(text: str) -> str:
     """A type of TPU as profiles write it, of ``v5e`` or ``TPU v5e``."""
     generation = generation_of(text) or generation_of(f"TPU {text}")
     if generation is None:
-        raise argparse.ArgumentTypeError(f"no memory is known of {text!r}; one of: v2 v3 v4 v5e v5p v6e 7x")
+        raise argparse.ArgumentTypeError(f"the memory of {text!r} is unknown; one of: v2 v3 v4 v5e v5p v6e 7x")
     return generation
 
 
@@ -120,13 +120,17 @@ def add_choice_of_profile(
     parser.add_argument("path", nargs="?", default=HERE, metavar="PATH", action=_Path, help=where)
     parser.add_argument("--logdir", dest="path", metavar="DIR", default=HERE, action=_Path, help="the same as PATH")
     parser.add_argument("--run", metavar="RUN", help="name of a run, or its beginning (default: the newest)")
-    parser.add_argument("--host", metavar="HOST", help="one host only (default: all merged; of the timeline the first)")
+    parser.add_argument(
+        "--host", metavar="HOST", help="only this host (default: all merged; the first for the timeline)"
+    )
     add_core(parser)
 
 
 def add_core(parser: argparse.ArgumentParser) -> None:
     """Of which core."""
-    core = "one core only, HOST:2, or one chip, HOST:chip1; with one host 2 will do; a core's other names too: "
+    core = (
+        "only this core, HOST:2, or this chip, HOST:chip1; with one host 2 is enough; other names of a core work too: "
+    )
     core += "/device:TPU:2, 'Chip 2: TPU core 0' (default: all)"
     parser.add_argument("--core", metavar="CORE", help=core)
 
@@ -137,18 +141,18 @@ def add_reading(
 ) -> None:
     """Who reads the hosts, and whether what was read is kept."""
     parser.add_argument("--scheduler", metavar="ADDRESS", help=workers)
-    cores = "keep at most N cores busy with reading (default: TPUPROF_JOBS, else all that this process may use)"
+    cores = "read with at most N cores (default: TPUPROF_JOBS, else all that this process may use)"
     parser.add_argument("--jobs", metavar="N", type=partial(whole_number, least=1), help=cores)
-    again = "read the files again, and keep nothing of them in the user's cache folder"
+    again = "read the files again, and do not write to the user's cache folder"
     parser.add_argument("--no-cache", dest="cache", action="store_false", help=again)
 
 
 def add_interval(group: argparse._ArgumentGroup) -> None:
     """Which part of the timeline."""
-    begin = "from this instant on, milliseconds on the trace's clock"
+    begin = "start, in milliseconds on the trace's clock"
     group.add_argument("--from", dest="from_ps", type=_milliseconds, metavar="MS", help=begin)
-    group.add_argument("--to", dest="to_ps", type=_milliseconds, metavar="MS", help="up to this instant")
-    group.add_argument("--track", metavar="NAME", help="of tracks with NAME in their section / name")
+    group.add_argument("--to", dest="to_ps", type=_milliseconds, metavar="MS", help="end")
+    group.add_argument("--track", metavar="NAME", help="only tracks with NAME in their section / name")
 
 
 def _milliseconds(text: str) -> int:

@@ -208,9 +208,7 @@ def latency_line(page: Overview, pen: Pen) -> list[Line]:
         return []
     if inference.source is None:
         offer = inference.offers[0]
-        words = (
-            f"  {count(offer.sessions)} spans of {pen.text(offer.subject)} may be taken for requests (report inference)"
-        )
+        words = f"  {count(offer.sessions)} spans of {pen.text(offer.subject)} may be the requests (report inference)"
         return [pen.fit([(" LATENCY", "dim"), (words, "dim")])]
     subject = pen.text(inference.subject.partition("(")[0])
     what = "requests" if inference.source == "requests" else f"runs of {subject}"

@@ -164,7 +164,7 @@ def report_lines(page: SparseCorePage, pen: Pen, most: int) -> list[Line]:
     lines += [pen.rule("A step", f"mean of {number}"), *metric_lines(page, pen)]
     if page.steps:
         worst = worst_step(page)
-        title = "The step held up longest" if page.steps[worst].split.held_ps else "A step over time"
+        title = "The step delayed longest" if page.steps[worst].split.held_ps else "A step over time"
         lines += [pen.rule(title), *strip_lines(page, worst, pen), legend(page, pen)]
     lines += [pen.rule("SparseCores", "means over the steps"), *object_lines(CORES, page.sparse_cores, pen)]
     if page.waits:

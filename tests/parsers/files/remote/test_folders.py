@@ -297,7 +297,7 @@ def test_an_endless_index_page_ends(web: Web, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_circle_of_redirects_has_a_reason(web: Web) -> None:
     web.redirect = "/round?and=round"
-    assert "the server sends us round in a circle" in refused(f"{web.url}/h.xplane.pb").sentence
+    assert "the server redirects in a circle" in refused(f"{web.url}/h.xplane.pb").sentence
 
 
 def test_an_index_that_never_ends_is_given_up(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:

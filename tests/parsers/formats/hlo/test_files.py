@@ -199,7 +199,7 @@ def test_a_file_is_read_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     [
         (b"", "empty_file", "x.pb is empty."),
         (b"\0" * 5000, "corrupt", "its 5,000 bytes do not read as an HloProto."),
-        (b"not a protobuf", "corrupt", "x.pb is damaged or no HLO module: its 14 bytes"),
+        (b"not a protobuf", "corrupt", "x.pb is damaged or not an HLO module: its 14 bytes"),
         (b"\x0a\x00", "corrupt", "damaged or no HLO module"),
         (b"\x1f\x8b", "truncated", "its gzip stream ends early, after 0 bytes"),
         (b"\x1f\x8b" + b"\xff" * 100, "corrupt", "its gzip stream breaks after 0 bytes"),
@@ -291,7 +291,7 @@ def test_files_are_programs_like_those_of_a_trace(tmp_path: Path) -> None:
     assert found.problem(7) is None
     assert found.module(8) is None
     assert found.problem(8) == (
-        "bad(8).hlo_proto.pb is damaged or no HLO module: its 7 bytes do not read as an HloProto."
+        "bad(8).hlo_proto.pb is damaged or not an HLO module: its 7 bytes do not read as an HloProto."
     )
     assert found.problem(9) == "None of the files holds the compiled HLO of program 9."
     (tmp_path / "jit_b(1).hlo_proto.pb").unlink()

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 PATH_SEPARATOR = " / "
 INDENT = "\u00a0\u00a0"  # what a browser does not fold
-HEADLINE = attribute("headline", TEXT, "what the tree says, in a sentence")
+HEADLINE = attribute("headline", TEXT, "the conclusion, in a sentence")
 
 MOST_LEVELS = 100  # Levels of nodes below a root; JSON nests twice as deep, and common readers stop at 256.
 MOST_INSTRUCTIONS = 500_000
@@ -177,7 +177,7 @@ def _trees(profile: OpProfile, limit: int) -> Values:
     trees = [_tree(ops, profile.page.tree(by), texts, inside, limit) for by in GROUPINGS]
     warnings = []
     if any(is_cut for _, is_cut in trees):
-        warnings.append(f"scopes nest deeper than {MOST_LEVELS} levels; what lies below is left out")
+        warnings.append(f"scopes nest deeper than {MOST_LEVELS} levels; deeper levels are left out")
     if inside.left < 0:
         warnings.append(f"fusions hold more than {MOST_INSTRUCTIONS:,} instructions; not all were looked into")
     return Values({f"by_{by}": tree for by, (tree, _) in zip(GROUPINGS, trees, strict=True)}, warnings=warnings)

@@ -169,9 +169,10 @@ def test_what_a_trace_lacks_is_said() -> None:
     assert (problem.code, problem.subject, trace.losses) == ("viewer_trace", "/logs/h.trace.json", ())
     assert problem.sentence == (
         "h.trace.json is a trace for a viewer, not the profile: it has no HLO modules, memory events, asynchronous "
-        "ops, bytes by memory, or type and peaks of the device; what needs them is unknown, FLOPs are the model's"
+        "ops, bytes by memory, or type and peaks of the device; figures that need them are unknown, FLOPs are the "
+        "model's"
     )
-    assert trace_of(slice_(0, 1)).problems[0].sentence.endswith("of the device; what needs them is unknown")
+    assert trace_of(slice_(0, 1)).problems[0].sentence.endswith("of the device; figures that need them are unknown")
 
 
 def test_xprofs_cut_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,8 +183,8 @@ def test_xprofs_cut_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(losses) == said
         if said:
             assert losses[0].sentence == (
-                f"/logs/h.trace.json: it holds {count} events, the most that the profiler writes: what began later is "
-                "not in it."
+                f"/logs/h.trace.json: it holds {count} events, the most that the profiler writes: later events are "
+                "missing."
             )
 
 

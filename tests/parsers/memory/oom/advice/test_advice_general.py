@@ -25,7 +25,7 @@ def test_blocks_of_a_kernel() -> None:
     assert blocks.saving_bytes == 192 * MIB
     assert single.saving_bytes == 128 * MIB and "pl.Buffered(1)" in single.how
     assert FITS not in single.how  # to the last byte, of which the compiler has use for some
-    assert single.arithmetic.endswith("that fills all 128 MiB and leaves the compiler nothing")
+    assert single.arithmetic.endswith("that fills all 128 MiB and leaves nothing for the compiler")
 
 
 def test_one_buffer_each_saves_and_may_not_be_enough() -> None:

@@ -110,7 +110,7 @@ def test_a_line_of_json_a_reading(server: FakeRuntime, call: Call) -> None:
 
 def test_a_line_of_text_a_reading(server: FakeRuntime, call: Call) -> None:
     assert call("live", server.address, "--count", "1").out.endswith(
-        " Chip 2 works less than the others: 61% duty, 94% median.\n"
+        " Chip 2 is less busy than the others: 61% duty, 94% median.\n"
     )
 
 
@@ -126,7 +126,7 @@ def test_markdown_and_what_is_unknown() -> None:
 
 @pytest.mark.parametrize(
     ("broken", "why"),
-    [("refuses", "the chips are being reset"), ("garbled", "its answer is not that of a TPU runtime")],
+    [("refuses", "the chips are being reset"), ("garbled", "the answer does not come from a TPU runtime")],
 )
 def test_a_runtime_that_gives_no_figures_is_not_one_without_chips(
     broken: Literal["refuses", "garbled"], why: str, server: FakeRuntime, call: Call
