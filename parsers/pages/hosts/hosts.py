@@ -248,7 +248,7 @@ def _why_alone(rows: Sequence[HostRow], shown: HostRow, left_out: int) -> str:
     if apart:
         names = [row.host for row in rows if row.not_compared]
         reason = apart.pop() if len(apart) == 1 else "their files are cut off, or some of their cores have no steps"
-        why = f"{examples(names)} {'is' if len(names) == 1 else 'are'} left out: {reason}"
+        why = f"{examples(names)} {'is' if len(names) == 1 else 'are'} left out, because {reason}"
     elif sum(row.step_time is not None for row in rows) > 1:
         why = "the hosts share no step"
     else:

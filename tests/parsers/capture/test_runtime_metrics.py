@@ -167,8 +167,8 @@ def test_addresses() -> None:
     [
         (reading(), "The runtime reports no device: no program holds the chips."),
         (reading(None, None), "The runtime does not report how busy its chips are."),
-        (reading(95, 94, 93), "All 3 chips work alike: 94% duty."),
-        (reading(0, 0), "The chips rest: 0% duty."),
+        (reading(95, 94, 93), "All 3 chips are equally busy: 94% duty."),
+        (reading(0, 0), "The chips are idle: 0% duty."),
         (reading(95, 94, 60, 50, 96), "Chip 3 is less busy than the others: 50% duty, 94% median, and 1 other too."),
         (reading(95, 94, used=0.97), "HBM of device 0 is 97% full; duty is 94%."),
     ],

@@ -431,7 +431,7 @@ def test_a_search_ends_when_it_is_no_longer_wanted() -> None:
 
 def test_a_search_without_a_process_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    with pytest.raises(FilterError, match="no process to search in can be started"):
+    with pytest.raises(FilterError, match="the search process cannot be started"):
         parse_filter("~a").mask(columns())
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(FilterError, match="ended early"):

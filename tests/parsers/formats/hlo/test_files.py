@@ -200,13 +200,13 @@ def test_a_file_is_read_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (b"", "empty_file", "x.pb is empty."),
         (b"\0" * 5000, "corrupt", "its 5,000 bytes do not read as an HloProto."),
         (b"not a protobuf", "corrupt", "x.pb is damaged or not an HLO module: its 14 bytes"),
-        (b"\x0a\x00", "corrupt", "damaged or no HLO module"),
+        (b"\x0a\x00", "corrupt", "damaged or not an HLO module"),
         (b"\x1f\x8b", "truncated", "its gzip stream ends early, after 0 bytes"),
         (b"\x1f\x8b" + b"\xff" * 100, "corrupt", "its gzip stream breaks after 0 bytes"),
-        (gzip.compress(b"", mtime=0), "corrupt", "damaged or no HLO module"),
+        (gzip.compress(b"", mtime=0), "corrupt", "damaged or not an HLO module"),
         (gzip.compress(whole().SerializeToString(), mtime=0)[:-20], "truncated", "its gzip stream ends early"),
-        (whole().SerializeToString()[:-1], "corrupt", "damaged or no HLO module"),
-        (whole().SerializeToString()[:200], "corrupt", "damaged or no HLO module"),
+        (whole().SerializeToString()[:-1], "corrupt", "damaged or not an HLO module"),
+        (whole().SerializeToString()[:200], "corrupt", "damaged or not an HLO module"),
     ],
 )
 def test_damage_is_a_sentence(tmp_path: Path, data: bytes, code: str, sentence: str) -> None:

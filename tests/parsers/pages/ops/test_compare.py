@@ -51,11 +51,11 @@ SAME = (TEXT.format(name="fast.1", rows=64, columns=128), TEXT.format(name="slow
         (
             (10, 40),
             (5e-4, 1e-3),
-            "2 times of that for more FLOPs, the rest for a lower rate (25.0% of the roof against",
+            "2 times of that is more FLOPs, the rest a lower rate (25.0% of the roof against",
         ),
         ((10, 11), (5e-4, 1e-3), "it has 2 times the FLOPs, done at a higher rate"),
         ((10, 20), (1e-3, 5e-4), "it has only 0.5 times the FLOPs, at a much lower rate"),
-        ((10, 20), (5e-3, 1e-3), "rates say nothing"),
+        ((10, 20), (5e-3, 1e-3), "its rates mean nothing"),
     ],
 )
 def test_why_one_takes_longer(

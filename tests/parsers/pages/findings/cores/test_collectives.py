@@ -28,8 +28,8 @@ def test_exposed_collectives_are_found() -> None:
     assert (finding.worth_ps, finding.worth_fraction, finding.is_estimate) == (20 * US, 0.2, False)
     assert finding.place == JumpTarget("timeline", "all-gather-done.3")
     assert finding.evidence == (
-        "Cores do nothing but collectives for 20.0 µs a step (20.0%).",
-        "Most of it: all-gather-done.3 15.0 µs a step (15.0%), all-reduce.1 5.00 µs a step (5.0%).",
+        "Collectives not hidden by compute cost 20.0 µs a step (20.0%).",
+        "Most of that: all-gather-done.3 15.0 µs a step (15.0%), all-reduce.1 5.00 µs a step (5.0%).",
         "The largest of 2 ops is all-gather-done.3 (jit(step)/all-gather-done.3, model.py:1), 15.0 µs a step (15.0%).",
         "all-gather-done.3 waits for an asynchronous transfer: too little compute runs beside it.",
     )
@@ -92,8 +92,8 @@ def all_reduces(first: int, second: int) -> Evidence:
 def test_waiting_for_the_last_core_is_told_from_the_transfer() -> None:
     finding = the("collective", all_reduces(36, 4))
     assert finding.title == "Cores wait for each other in all-reduce.1"
-    words = "16.0 µs of it is waiting for the last core to arrive, 4.00 µs the transfer, as the shortest time over the "
-    assert f"{words}cores tells." in finding.evidence
+    words = "16.0 µs of that is waiting for the last core to arrive, and 4.00 µs is transfer: the shortest time of any "
+    assert f"{words}core." in finding.evidence
 
 
 def test_all_reduces_that_start_together_do_not_wait() -> None:
@@ -121,7 +121,7 @@ def test_uneven_experts_are_told_by_who_waits_in_all_to_alls() -> None:
     finding = the("imbalance", experts(20))
     assert finding.title == "Cores wait for the busiest in all-to-all.3: work is uneven"
     assert finding.worth_ps == 15 * US  # three of four cores wait 20 in each step
-    assert finding.evidence[1].startswith("The busiest core of a step computes for 100 µs, the mean 85.0 µs")
+    assert finding.evidence[1].startswith("The busiest core of a step computes for 100 µs, the mean core for 85.0 µs")
     assert found("collective", experts(20)) is None  # the transfer alone is little
 
 
@@ -142,8 +142,8 @@ def behind(idle: float) -> Evidence:
 def test_cores_that_are_done_before_the_busiest_wait_for_it_too() -> None:
     finding = the("imbalance", behind(20))
     assert finding.worth_ps == pytest.approx(15 * US)  # two cores wait 20 in the collective, one behind its end
-    assert "10.0 µs waiting for the last core" in finding.evidence[0]
-    assert finding.evidence[1] == "For 5.00 µs more, cores are done and idle until the busiest is."
+    assert "10.0 µs is waiting for the last core" in finding.evidence[0]
+    assert finding.evidence[1] == "For another 5.00 µs, cores have finished and idle until the busiest one has."
     assert the("imbalance", behind(60)).worth_ps == pytest.approx(15 * US)  # the rest of its idle time is another's
 
 

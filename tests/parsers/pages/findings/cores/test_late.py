@@ -37,8 +37,8 @@ def test_a_core_that_computes_longer_while_the_others_wait_is_found() -> None:
     assert finding.title == "Core host0:3 computes 12.0% longer than the others"
     assert (finding.worth_ps, finding.is_estimate, finding.place) == (12 * US, True, JumpTarget("timeline", "0"))
     assert finding.evidence == (
-        "It computes 112 µs a step, the median of the others 100 µs; so in 10 of 10 steps.",
-        "The others are 12.0 µs longer in collectives, 0 longer idle.",
+        "It computes for 112 µs a step, the median of the others for 100 µs; this holds for 10 of 10 steps.",
+        "The others spend 12.0 µs more in collectives and idle for 0 more.",
         "Most of that is time below the roof of its ops, 12.0 µs a step.",
     )
     # 18.5 of 120 are collectives on average; seven of eight cores wait 12 of them for the late one
@@ -262,7 +262,7 @@ def test_hosts_that_all_wait_for_the_same_work_of_a_pool_are_one_reason(first: s
     assert finding.title.startswith("Host host1 starts its cores late") == bool(hosts)
     if not hosts:
         assert finding.worth_ps == pytest.approx(10 * US)  # 7.5 on average, and 2.5 that others wait for the last
-        assert "For 2.50 µs more cores wait for the one that is idle longest." in finding.evidence
+        assert "For another 2.50 µs, cores wait for the core that is idle longest." in finding.evidence
 
 
 def pausing(places: list[int], busy: IdleTime | None = None) -> Evidence:
@@ -309,9 +309,9 @@ def test_a_late_host_is_as_late_where_all_hosts_pause_as_it_is_elsewhere() -> No
     assert finding.title == "Host host1 starts its cores later than the others"
     assert finding.worth_ps == pytest.approx(10 * US)
     assert finding.evidence[:3] == (
-        "Its cores are idle for 10.0 µs a step, those of the others for 0; so in 9 of 12 steps.",
-        "All hosts pause in 3 more: there it counts as late by no more than in the others.",
-        "Meanwhile the others are 10.0 µs longer in collectives.",
+        "Its cores are idle for 10.0 µs a step, those of the others for 0; this holds for 9 of 12 steps.",
+        "In 3 more, all hosts pause: there its delay counts for no more than in the others.",
+        "Meanwhile the others spend 10.0 µs more in collectives.",
     )
 
 

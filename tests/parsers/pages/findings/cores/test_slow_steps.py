@@ -94,7 +94,7 @@ def test_slow_steps_at_a_rhythm_are_named_by_it_and_by_the_module_that_runs_in_t
     finding = the("slow-step", evaluating())
     assert finding.title == "Every 3rd step takes 1.40 times the median: it runs jit_eval_step"
     assert finding.worth_ps == pytest.approx(12 * US)
-    assert "Only then it runs jit_eval_step." in finding.evidence
+    assert "It is the only one that runs jit_eval_step." in finding.evidence
     assert "Every 3rd step takes longer than the median by 40.0 µs, in the other steps 0." in finding.evidence
 
 

@@ -53,7 +53,7 @@ def moving(category: str, share: float = 6) -> Evidence:
 @pytest.mark.parametrize("category", ["concatenate", "pad", "reverse", "slice", "sort"])
 def test_data_that_is_only_put_elsewhere(category: str) -> None:
     finding = the("shuffle", moving(category))
-    assert finding.title == "Rearranging data takes 6.0%: op.4 most"
+    assert finding.title == "Rearranging data takes 6.0%, mostly op.4"
     assert finding.worth_ps == pytest.approx(6 * US) and not finding.is_estimate
 
 

@@ -48,7 +48,7 @@ def test_a_cast_of_an_argument_that_nothing_changes_is_worth_all_of_it() -> None
     assert finding.evidence[1].endswith(
         "casts 67.1 MB of params['kernel'], which is neither donated nor returned with new values."
     )
-    assert finding.advice.startswith("Cast them once, outside of the step")
+    assert finding.advice.startswith("Cast them once, outside the step")
 
 
 def test_an_element_of_an_argument_that_is_a_tuple_is_an_argument_too() -> None:
