@@ -140,7 +140,7 @@ def _loops(graph: HloGraph, row: int) -> frozenset[int]:
 
 def _copies(op: Node) -> Iterable[str]:
     if op.changes_layout:
-        yield f"It only changes the layout of an array: {op.moves}."
+        yield f"It only rearranges an array: {op.moves}."
     elif " to " in op.moves:
         yield f"It moves an array from {op.moves}, and changes nothing in it."
     elif op.moves:

@@ -10,9 +10,13 @@ REQUIRED = (*("device", "steps", "markers", "hlo", "source", "peaks", "host", "p
 
 SHELLS = ("bash", "zsh", "fish")
 
-_COMPLETION_EPILOG = f"""bash:  {PROGRAM} completion bash > ~/.local/share/bash-completion/completions/{PROGRAM}
-zsh:   {PROGRAM} completion zsh > ~/.zfunc/_{PROGRAM}     (a folder of $fpath, before compinit)
-fish:  {PROGRAM} completion fish > ~/.config/fish/completions/{PROGRAM}.fish
+_COMPLETION_EPILOG = f"""bash:
+  {PROGRAM} completion bash \\
+    > ~/.local/share/bash-completion/completions/{PROGRAM}
+zsh (a folder of $fpath, before compinit):
+  {PROGRAM} completion zsh > ~/.zfunc/_{PROGRAM}
+fish:
+  {PROGRAM} completion fish > ~/.config/fish/completions/{PROGRAM}.fish
 """
 
 

@@ -8,8 +8,8 @@ from tpuprof.tui.cli.arguments import options
 from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser, whole_number
 
 _SLOWEST_SECONDS = 3_600
-_EPILOG = f"""without an address it asks localhost:8431, or the ports in TPU_RUNTIME_METRICS_PORTS: the service that
-tpu-info reads, which every TPU program serves on its own machine. C takes a profile of the program at --server:
+_EPILOG = f"""Without an address it asks localhost:8431, or the ports in TPU_RUNTIME_METRICS_PORTS: the service \
+that tpu-info reads, which every TPU program serves on its own machine. C captures a profile from --server:
 
   {PROGRAM} live
   {PROGRAM} live --server localhost:9012 --logdir ~/logs

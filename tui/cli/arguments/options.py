@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import textwrap
 from collections.abc import Sequence
 from functools import partial
 from typing import NoReturn
@@ -30,11 +31,25 @@ class UsageParser(argparse.ArgumentParser):
         raise ProfileError("usage", f"{message[:1].upper()}{message[1:]}.", f"{self.prog} --help", EXIT_USAGE)
 
 
+class WrappedLines(argparse.HelpFormatter):
+    """Keeps the lines of a text, and wraps those that are too long: behind a wide gap, below what follows it."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(line for given in text.splitlines() for line in _wrapped(indent + given, width))
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    if len(line) <= width:
+        return [line]
+    gaps = [gap.end() for gap in re.finditer(r"\S {2,}(?=\S)", line)]
+    hanging = " " * (gaps[-1] if gaps else len(line) - len(line.lstrip()))
+    return textwrap.wrap(line, width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False)
+
+
 def new_parser(command: str, description: str, more: str = "") -> UsageParser:
-    """A command's parser; what more there is stands as it is at the end of its help."""
-    form = argparse.RawDescriptionHelpFormatter if more else argparse.HelpFormatter
+    """A command's parser; `more` is the end of its help, line by line."""
     name = f"{PROGRAM} {command}".strip()
-    return UsageParser(name, None, description, more or None, formatter_class=form, allow_abbrev=False)
+    return UsageParser(name, None, description, more or None, formatter_class=WrappedLines, allow_abbrev=False)
 
 
 def add_look(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
@@ -46,8 +61,8 @@ def add_look(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
 def add_screen(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """How the screen looks, and whether it follows the mouse."""
     add_look(parser)
-    colours = "default: auto, dark or light by the terminal; or by the file of tpuprof-tui config"
-    parser.add_argument("--theme", choices=THEMES, help=colours)
+    colours = f"{', '.join(THEMES)} (default: from the config file, else auto: dark or light, like the terminal)"
+    parser.add_argument("--theme", choices=THEMES, metavar="THEME", help=colours)
     parser.add_argument("--mouse", action="store_true", default=None, help="follow the mouse, over SSH too")
     parser.add_argument("--no-mouse", dest="mouse", action="store_false", help="leave the mouse to the terminal")
 

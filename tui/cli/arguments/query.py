@@ -11,10 +11,10 @@ from tpuprof.tui.report.page import FORMATS
 EXAMPLE = f'{PROGRAM} query demo "SELECT name, self_time_ps FROM ops ORDER BY 2 DESC"'  # noqa: S608 - an example
 _MOST_SECONDS = 86_400
 _MOST_MIB = 1 << 20
-_EPILOG = f"""The query is one SELECT in DuckDB's SQL (pip install 'tpuprof-tui[sql]'). It can neither write nor open a
-file or a connection. Only the tables that it names are read. For example:
+_EPILOG = f"""The query is one SELECT in DuckDB's SQL (pip install 'tpuprof-tui[sql]'). It can neither write nor open \
+a file or a connection. Only the tables that it names are read. For example:
   {EXAMPLE}
-  {PROGRAM} query demo "SELECT core, sum(duration_ps) FROM events WHERE track = 'XLA Ops' GROUP BY core" --from 300
+  {PROGRAM} query demo "SELECT core, name, start_ps FROM events" --from 300
 """  # noqa: S608 - an example
 
 

@@ -254,7 +254,9 @@ def imbalance(budget: Budget) -> Claimed:
         [
             f"{kind} take {budget.amount(waits.ps)}: {time(waited)} is waiting for the last core, "
             f"{time(waits.transfer_ps)} is transfer.",
-            f"For another {time(behind.worth_ps)}, cores have finished and idle until the busiest one has." if is_behind else "",
+            f"For another {time(behind.worth_ps)}, cores have finished and idle until the busiest one has."
+            if is_behind
+            else "",
             f"The busiest core of a step computes for {time(float(most.mean()))}, the mean core for "
             f"{time(float(mean.mean()))}; the busiest is most often {short(core)}." if worth > 0 else "",
             uneven_op(budget),

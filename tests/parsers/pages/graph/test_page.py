@@ -53,7 +53,7 @@ def demo() -> Programs:
         ),
         (
             "copy.7",
-            ["Waits for copy-done; feeds 1 op: fusion.3.", "It only changes the layout of an array: layout {1,0} to {0,1}."],
+            ["Waits for copy-done; feeds 1 op: fusion.3.", "It only rearranges an array: layout {1,0} to {0,1}."],
         ),
         (
             "copy-done",

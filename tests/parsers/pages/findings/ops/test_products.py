@@ -80,7 +80,8 @@ def test_memory_bound_fusions_are_found() -> None:
     assert finding.is_estimate
     assert finding.basis == ("Time lost compared with 75.0% of HBM's peak, which large ops reach.")
     assert finding.evidence == (
-        "1 op without matrix products is limited by HBM at 60.0% of its peak, 30.0 µs a step (30.0%) together: fusion.1.",
+        "1 op without matrix products is limited by HBM at 60.0% of its peak, 30.0 µs a step (30.0%) together: "
+        "fusion.1.",
         "The largest group is fusion.1 (jit(step)/fusion.1, model.py:1), 30.0 µs a step (30.0%).",
         "It moves 18.0 MB to and from HBM each time.",
     )
