@@ -62,7 +62,7 @@ class Status:
 
 
 class Call:
-    """A call that is under way."""
+    """A call that is running."""
 
     def __init__(self, future: Any) -> None:  # noqa: ANN401 - grpc has no types
         self._future = future

@@ -97,7 +97,7 @@ class RunFolder:
         """Moves the profile from an old server's own folder into this run, and removes that folder.
 
         Args:
-            check: raises for a file that is no profile; it stays where it is then.
+            check: raises for a file that is not a profile; it stays where it is then.
 
         Returns:
             The file, and its host's name; None where no profile is there.

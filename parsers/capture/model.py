@@ -272,7 +272,7 @@ def parse_option(text: str) -> tuple[str, OptionValue]:
     ``true`` and ``false`` are booleans, whole numbers of 64 bits integers, all else is text.
 
     Raises:
-        ValueError: the text is no option; the message says why.
+        ValueError: the text is not an option; the message says why.
     """
     key, equals, value = text.partition("=")
     name, colon, kind = key.partition(":")

@@ -48,8 +48,8 @@ def capture(
 ) -> CaptureResult:
     """Traces all servers at the same time and writes a run with a file for each.
 
-    The tracing starts when every server has been reached or has failed. The result names servers that fail; they do
-    not hold up the others.
+    The tracing starts when every server has been reached or has failed. The result names servers that fail; they do not
+    delay the others.
 
     Args:
         addresses: ``host:port`` each, as `parse_addresses` takes them.

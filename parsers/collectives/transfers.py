@@ -1,4 +1,4 @@
-"""Transfers of one core: when each was under way, and what the core did meanwhile.
+"""Transfers of one core: when each was in flight, and what the core did meanwhile.
 
 A transfer is one occurrence of a collective: a synchronous op's span, or the time from the begin of an asynchronous
 op's start to the end of its done. What the core does at an instant is what its innermost op does. So a transfer's time
@@ -141,7 +141,7 @@ class Doing:
         self._held = held, (communication(self._spans[0]), communication(self._spans[1]))
 
     def totals(self, windows: Intervals) -> Int64s:
-        """int64[3, windows]: the parts of the time in which any transfer was under way, each instant once.
+        """int64[3, windows]: the parts of the time in which any transfer was in flight, each instant once.
 
         Of the time beside work here the second part is that in the ops of any collective.
         """
@@ -156,7 +156,7 @@ class Doing:
 
     def strips(self, windows: Intervals, cells: int) -> NDArray[np.uint8]:
         """uint8[3, windows, cells]: the share (0-255) of each cell of a window in which the core worked, in which a
-        transfer was under way, and in which it was in the ops of collectives.
+        transfer was in flight, and in which it was in the ops of collectives.
         """
         start, end = windows
         borders = start[:, None] + (end - start)[:, None] * np.arange(cells + 1) // cells

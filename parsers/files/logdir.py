@@ -193,7 +193,7 @@ def open_logdir(path: str | os.PathLike[str], limits: SearchLimits = DEFAULT_LIM
 
     Raises:
         ProfileError: `not_found` (exit code 3) where no profile file is, with what was searched and what is there
-            instead; `unreadable` (4) for a folder that may not be listed. For a file that is no profile by its name
+            instead; `unreadable` (4) for a folder that may not be listed. For a file that is not a profile by its name
             and can't be read either, the code of its problem (3 or 4). For URLs also what
             `parsers.files.remote.files.files_of` raises, `no_permission` and `connection` (4).
     """

@@ -151,7 +151,7 @@ class Filesystem:
 
 
 def is_archive(where: str) -> bool:
-    """Whether a path leads to an archive; a folder, or what is a profile by its name, is not looked into."""
+    """Whether a path leads to an archive; a folder, or what is a profile by its name, is not searched."""
     if kind_of(os.path.basename(where)) != "other" or not os.path.isfile(where):
         return False
 

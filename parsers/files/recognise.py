@@ -1,4 +1,4 @@
-"""What a file is by its first bytes and its name, where that is no profile, and what would help."""
+"""What a file is by its first bytes and its name, where that is not a profile, and what would help."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Reader = Literal["archive", "hlo", "log", "none"]
 
 @dataclass(frozen=True, slots=True)
 class NonProfile:
-    """A file that is no profile.
+    """A file that is not a profile.
 
     Attributes:
         what: it is, with an article: ``a TensorBoard event file``.

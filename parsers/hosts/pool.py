@@ -1,7 +1,7 @@
 """Work on many hosts over a `concurrent.futures.Executor`: processes here, a Dask cluster, or whatever has one.
 
 A worker gets a file's path and returns a small summary. It hands out only a few hosts more than there are workers, so
-that little is under way when the work is cancelled.
+that little is running when the work is cancelled.
 """
 
 from __future__ import annotations

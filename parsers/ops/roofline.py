@@ -200,7 +200,7 @@ def above_peak(table: OpTable, of: Rates, rows: NDArray[np.integer] | Sequence[i
 
 
 def is_start(table: OpTable, row: int) -> bool:
-    """Whether an op only starts a transfer: it lasts until that is under way, and says nothing of how fast it is."""
+    """Whether an op only starts a transfer: it lasts until that is in flight, and says nothing of how fast it is."""
     return any(_STARTS.search(text) for text in (table.name[row], table.category[row] or ""))
 
 

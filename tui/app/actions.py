@@ -15,7 +15,7 @@ class ScreenState:
 
     Attributes:
         tab: name of the tab that is shown.
-        loading, searching: a load is under way; a search is in force.
+        loading, searching: a load is running; a search is in force.
         run_count, host_count, note_count: runs that the path led to, readable hosts of the run, problems and warnings.
         has_page: the tab shows figures.
         selection: what yank would copy, or None.

@@ -226,7 +226,7 @@ class MainScreen(AppScreen):
             self.show_tab(name)
 
     def foot_line(self, width: int) -> AnyLine:
-        """What is under way, else at most seven keys: the tab's own, then what is possible now, help and quit."""
+        """What is running, else at most seven keys: the tab's own, then what is possible now, help and quit."""
         glyphs, progress = self.look.glyphs, self.current_run.progress
         if words := self.captures.words if self.captures.is_under_way else self.comparisons.words:
             return message_line(words, Pen(width, glyphs))
@@ -315,7 +315,7 @@ class MainScreen(AppScreen):
             self.open(TextPopup(self.look, title, lines, self.tab.card_help_lines, jumps))
 
     def _go_back(self) -> None:
-        """Cancels what is under way, ends a search, or goes back to where a jump came from; never quits."""
+        """Cancels what is running, ends a search, or goes back to where a jump came from; never quits."""
         if self.captures.is_under_way:
             self.captures.stop()
         elif self.comparisons.words:

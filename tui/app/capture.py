@@ -73,7 +73,7 @@ class Captures:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a capture is under way."""
+        """Whether a capture is running."""
         return self._stop is not None
 
     @property

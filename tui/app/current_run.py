@@ -36,7 +36,7 @@ class CurrentRun:
     Attributes:
         path, logdir: where runs are looked for, and the runs that it led to.
         run, host: what the tabs show; core: the one core or chip that they are narrowed to, ``host:2``.
-        progress: how far the load under way is, where that is known.
+        progress: how far the running load is, where that is known.
         loaded: called when a load is done.
         above: what shows a page that has no tab, by its name.
     """
@@ -63,7 +63,7 @@ class CurrentRun:
 
     @property
     def is_loading(self) -> bool:
-        """Whether a load is under way."""
+        """Whether a load is running."""
         return self._loader.is_loading
 
     @property

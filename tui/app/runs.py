@@ -256,7 +256,7 @@ class Comparisons:
         self._job = threading.Event()  # set when the comparison is given up
 
     def compare(self, before: Run, after: Run) -> None:
-        """Compares two runs; a comparison that is under way is given up."""
+        """Compares two runs; a comparison that is running is given up."""
         self.stop()
         self.words = f"Comparing {printable(before.name)} with {printable(after.name)}; Esc cancels"
         self._job = threading.Event()

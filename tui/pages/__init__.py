@@ -258,7 +258,7 @@ def views_of(tab: str) -> tuple[TabView, ...]:
 
 
 def views_there(tab: str, pages: Pages, host: str | None) -> tuple[TabView, ...]:
-    """Those of which a run has something: to be called on a thread, as it imports the parsers."""
+    """Those for which a run has data: to be called on a thread, as it imports the parsers."""
     return tuple(view for view in views_of(tab) if pages.page(_key(view.is_there), host))
 
 

@@ -36,7 +36,7 @@ def cache_bound() -> int:
     """Bytes that all copies may take together.
 
     Raises:
-        ProfileError: ``TPUPROF_CACHE_BYTES`` is no number; exit code 2.
+        ProfileError: ``TPUPROF_CACHE_BYTES`` is not a number; exit code 2.
     """
     text = os.environ.get(BOUND_VARIABLE, "").strip()
     if not text:

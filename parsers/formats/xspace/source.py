@@ -42,7 +42,7 @@ class ByteSource(Protocol):
 
     @property
     def origin(self) -> str:
-        """A sentence on what the bytes were made from where that is no profile, or empty."""
+        """A sentence on what the bytes were made from where that is not a profile, or empty."""
 
     def read(self, offset: int, length: int) -> bytes:
         """The `length` bytes at `offset`; fewer only where the source ends."""

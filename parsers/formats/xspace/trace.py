@@ -449,7 +449,7 @@ class Trace:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What was lost, and whether this is no profile, but a trace that was made from one."""
+        """What was lost, and whether this is not a profile, but a trace that was made from one."""
         hint = "open the HOST.xplane.pb of the same capture, if there is one"
         origin = self.source.origin
         return ((Problem("viewer_trace", self.source.name, origin, hint),) if origin else ()) + self.losses

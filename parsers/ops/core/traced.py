@@ -25,7 +25,7 @@ Codes = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Coding:
-    """How ops are told apart; the times of their events do not matter.
+    """How ops are distinguished; the times of their events do not matter.
 
     Attributes:
         of_category: what all ops of an HLO category count as; None where this depends on the op.

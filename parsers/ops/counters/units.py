@@ -3,7 +3,7 @@
 There are three sources. A reading of the registers (`samples.RegisterReading`) has one value for the whole time that
 was
 sampled: the cycles that it counts itself. Registers that the profiler reads now and then show it by how much they grow.
-And ``% util`` of custom calls is what the compiler counted of each unit's instructions, laid over measured time.
+And ``% util`` of custom calls is what the compiler counted of each unit's instructions, over measured time.
 """
 
 from __future__ import annotations

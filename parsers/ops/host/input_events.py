@@ -1,6 +1,6 @@
 """What a host's threads did to feed the device: which events wait for input, send it, or make it.
 
-XProf knows two kinds. Some events hold up a step (`ClassifyCpuEvent`): ``IteratorGetNext…``, the outermost stages of an
+XProf knows two kinds. Some events delay a step (`ClassifyCpuEvent`): ``IteratorGetNext…``, the outermost stages of an
 input pipeline (stat `_ipl_stage_name`), infeed enqueues and host-to-device copies. Other events are ops that make
 input: framework ops of tf.data and of pipelines that name their stages (see `parsers.ops.host.ops`); `xprof_category`
 sorts those.

@@ -47,7 +47,8 @@ def hosts_page(
     Args:
         summaries: at least one, in the order of the hosts.
         left_out: hosts that could not be read.
-        problems: the run's problems. A file that is no profile is a host left out, unless a host of that name was read.
+        problems: the run's problems. A file that is not a profile is a host left out, unless a host of that name was
+            read.
     """
     missing, notes = _missing({summary.host for summary in summaries}, left_out, problems)
     shortcomings = _shortcomings(summaries)
@@ -202,7 +203,7 @@ def _row(summary: HostSummary, index: int, steps: SharedSteps | None, not_compar
 def verdict_of(
     rows: Sequence[HostRow], steps: SharedSteps | None, note: str, left_out: int
 ) -> tuple[Verdict, str, int | None]:
-    """Judges whether one host holds up the others; returns the verdict, its sentence, and that host's row."""
+    """Judges whether one host delays the others; returns the verdict, its sentence, and that host's row."""
     if steps is None:
         return "unknown", f"Steps can't be compared: {note}.", None
     if len(steps.rows) < 2:

@@ -18,7 +18,7 @@ NO_EVENTS = (
     "Capture with host_tracer_level=2, and for a loader written in Python with python_tracer_level=1.",
     "Feed the program through tf.data or Grain, which record their stages, or wrap the loader's next() in "
     "jax.profiler.TraceAnnotation('IteratorGetNext').",
-    "Mark steps with jax.profiler.StepTraceAnnotation, so that waiting can be told from other idle time.",
+    "Mark steps with jax.profiler.StepTraceAnnotation, so that waiting can be distinguished from other idle time.",
 )
 """Advice where a profile has nothing about input: what to turn on."""
 

@@ -1,6 +1,6 @@
 """All about one op: which rows of the table of ops it is, and the spread of its runs, by core and by step.
 
-A name is that of an HLO op, of a GPU's kernel, or of a framework op, which stands for all HLO ops that stem from it.
+A name is that of an HLO op, of a GPU's kernel, or of a framework op, which stands for all HLO ops that come from it.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class SourceTrees:
 
 
 def sources_page(ops: OpsPage) -> SourcesPage:
-    """Sums ops by the line of code that they stem from."""
+    """Sums ops by the line of code that they come from."""
     table = ops.table
     sources = table.texts("source")
     code = _by_time(sources, table.self_ps)

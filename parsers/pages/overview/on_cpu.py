@@ -1,4 +1,4 @@
-"""The overview of a program on the host's CPU: the account of its steps, the verdict and what it rests on."""
+"""The overview of a program on the host's CPU: the account of its steps, the verdict and its evidence."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def _diff(
     ]
     found = phases((parts[0], parts[1]), pairs, diff) if has_cores and ops else ()
     if not found:
-        unknown["phases"] = unknown.get("ops") or "no run of a module is recorded, so programs cannot be told apart"
+        unknown["phases"] = unknown.get("ops") or "no run of a module is recorded, so programs cannot be distinguished"
     return replace(diff, phases=found)
 
 

@@ -55,7 +55,7 @@ class Verified:
     """What came of promises.
 
     Attributes:
-        diff: the comparison that it rests on.
+        diff: the comparison behind it.
         causes: the kinds of findings of either run, the one that was worth most before first.
         outcome: of the claims together.
         promised_ps: what they were worth in a mean step, together; None where nothing is claimed.

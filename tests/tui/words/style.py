@@ -31,7 +31,7 @@ BANNED: Mapping[str, str] = {
     r"\blooked into\b": "searched, read",
     r"\bline of ops\b": "XLA Ops line",
     r"\bstems? from\b": "comes from",
-    r"\bis no (?:profile|file|terminal|core|number|address|option|key|time such)\b": "is not a",
+    r"(?<!there )\bis no (?:profile|file|terminal|number|address|option|key|time such)\b": "is not a",
     r"\bnothing (?:tells|is said|to read on)\b": "is unknown",
     r"\bgoes before it\b": "overrides it",
     r"\bmade up from\b|\blaid over\b": "computed from",

@@ -151,7 +151,7 @@ def _exposed_style(value: float) -> StyleKey:
     return "strong" if value > 0 else "dim"
 
 
-_NAME = "the kind of the collectives that a row sums and how many ops these are, or the op, that which starts it"
+_NAME = "the kind of the collectives that a row sums and how many ops these are, or the op that starts it"
 _AXIS = "the mesh axis of its groups where the compiled HLO names it, else by how much the ids of neighbours differ"
 _DCN = "DCN: between slices"
 _GROUPS = "replica groups and the devices of each, or the pairs of a permute; all: one group of all devices"

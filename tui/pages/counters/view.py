@@ -52,7 +52,7 @@ class UnitsView(RowsView):
 
     @property
     def meanings(self) -> Iterable[tuple[str, str]]:
-        """What XProf and the compiler count, and what of it was never seen on hardware."""
+        """What XProf and the compiler count, and which of it is untested on hardware."""
         known = ((name, f"{words}.") for name, words in SOURCES.items())
         return (*_KEYS, *known, *(("note", note) for note in self._page.notes))
 

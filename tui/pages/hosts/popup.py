@@ -1,4 +1,4 @@
-"""The hosts of a run and their cores compared, above the page: which one holds up the others, and which to open."""
+"""The hosts of a run and their cores compared, above the page: which one delays the others, and which to open."""
 
 from __future__ import annotations
 

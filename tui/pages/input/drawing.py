@@ -113,7 +113,7 @@ _SIGNS: Mapping[str, tuple[str, StyleKey]] = {
 
 
 def input_verdict(page: InputPipelinePage, pen: Pen, most: int | None = None) -> list[Line]:
-    """Whether input holds the program up, and what to do about it; at most so many lines."""
+    """Whether input limits the program, and what to do about it; at most so many lines."""
     (sign, key), share = _SIGNS[page.bottleneck.classification], page.bottleneck.input_percent
     advice = list(page.next_steps)  # the bottleneck's own are the overview's
     is_bound = page.bottleneck.classification in ("host", "both")

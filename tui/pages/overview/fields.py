@@ -31,7 +31,7 @@ TIME_OF_DAY = Unit(
 
 _DURATION = "from start to stop as the profiler noted them, else from the first device event to the end of the last"
 _START, _STARTED = "when the first host's profiler began", "environment.profile_start_ns"
-_TRAINING = "whether the framework name of an op stems from a gradient"
+_TRAINING = "whether the framework name of an op comes from a gradient"
 ENVIRONMENT = (
     attribute("environment.host_count", COUNT, "hosts with a readable profile"),
     attribute("environment.task_count", COUNT, "hosts with a device, at least 1"),

@@ -130,7 +130,7 @@ _SUBJECT_OPS: Table[Sequence[SubjectOp]] = object_table(
         attribute("name", TEXT, "the HLO op"),
         attribute("program_id", NUMBER, "of its module", null="the profile does not say which program it belongs to"),
         attribute("time_ms", TIME_MS, f"its time, {_A_STEP}"),
-        attribute("claimed_ms", TIME_MS, "the part of that which the finding claims"),
+        attribute("claimed_ms", TIME_MS, "the part of that time claimed by the finding"),
         attribute("bound_by", VERBATIM, "what bounds it", null="no FLOPs or bytes are counted for it"),
         attribute(
             "roofline_efficiency", SHARE, "how close it is to the roof", null="nothing bounds it", name="efficiency"
@@ -230,7 +230,7 @@ def _nothing(page: Overview) -> str:
 
 
 def declare(content: Content, request: ReportRequest) -> Declared:
-    """The findings, what each rests on and what to try, the kinds that can't be detected, and the step without some."""
+    """The findings, their evidence and what to try, the kinds that can't be detected, and the step without some."""
     page, taken = content.page, content.without
     head = Head(f"Findings of {request.run.name}", request.run, page.hosts, page.warnings)
     which = (("--host", request.host), ("--core", request.run.core))

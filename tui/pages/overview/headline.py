@@ -176,7 +176,7 @@ def _sign(page: Overview) -> tuple[str, StyleKey]:
 
 
 def verdict(page: Overview, pen: Pen, most: int | None = None, with_advice: bool = True) -> list[Line]:
-    """What holds the program up, and what to do first; at most so many lines."""
+    """What limits the program, and what to do first; at most so many lines."""
     sign, key = _sign(page)
     first: list[Span] = [(f" {sign} ", key)] if sign else [(" ", "text")]
     words = pen.wrap(statement(page), "text", first, indent=1)

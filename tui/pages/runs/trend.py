@@ -278,7 +278,7 @@ def declare(page: Trend, request: ReportRequest) -> Declared:
 
 
 def exit_code(page: Trend) -> int:
-    """6 where the newest run is slower than is allowed, 4 where that can't be told, as `diff` has it."""
+    """6 where the newest run is slower than is allowed, 4 where that is unknown, as in `diff`."""
     outcome = None if page.check is None else page.check.outcome
     return {"slower": EXIT_REGRESSION, "unknown": EXIT_UNREADABLE}.get(outcome or "", EXIT_OK)
 

@@ -34,7 +34,7 @@ def headline(page: SparseCorePage, pen: Pen) -> list[Line]:
 
 
 def worst_step(page: SparseCorePage) -> int:
-    """The step in which the TensorCores are held up longest; the first one where none is."""
+    """The step in which the TensorCores are delayed longest; the first one where none is."""
     return max(range(len(page.steps)), key=lambda index: page.steps[index].split.held_ps or 0.0, default=0)
 
 

@@ -1,4 +1,4 @@
-"""Figures that several pages hold: the time of steps, what holds the program up, and latencies."""
+"""Figures that several pages hold: the time of steps, what limits the program, and latencies."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def _kind(budget: Budget, row: int) -> str:
 
 
 def exposed_collectives(budget: Budget) -> Claimed:
-    """Collectives on the line of ops, during which nothing else ran on the core."""
+    """Collectives on the XLA Ops line, during which nothing else ran on the core."""
     claim, claimed_ps = budget.take_all(*COLLECTIVE), budget.claimed(*COLLECTIVE)
     worth, rows, table = claim.worth_ps, budget.rows["collective"], budget.evidence.table
     ahead = np.array([row for row in rows.tolist() if _AHEAD.match(_kind(budget, row))], np.intp)

@@ -1,4 +1,4 @@
-"""Findings about ops that memory holds up: by bandwidth, by latency, or because they are not fused."""
+"""Findings about ops that memory limits: by bandwidth, by latency, or because they are not fused."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ _PICKING = frozenset({b"gather", b"scatter", b"dynamic-slice", b"dynamic-update-
 
 
 def latency_bound(budget: Budget) -> Claimed:
-    """Gathers, scatters and dynamic slices at a few percent of HBM's bandwidth: single accesses hold them up."""
+    """Gathers, scatters and dynamic slices at a few percent of HBM's bandwidth: single accesses limit them."""
     table, rates = budget.evidence.table, budget.evidence.rates
     rows, times = budget.ops("vector", "copy")
     used, flops = capped(rates.bandwidth_utilization[rows, HBM]), np.nan_to_num(capped(rates.flops_utilization[rows]))

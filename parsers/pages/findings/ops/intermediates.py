@@ -62,7 +62,7 @@ class _Scores:
 def scores_in_hbm(budget: Budget, products: Products, programs: Sequence[ModuleArrays]) -> Claimed:
     """Attention that writes its scores to HBM and reads them again.
 
-    A batched product of a short contraction writes more than it reads, so that memory holds it up; then come ops on
+    A batched product of a short contraction writes more than it reads, so memory limits it; then come ops on
     arrays of that size, and batched products that use them up. One kernel for all of them keeps the arrays on the chip.
 
     Args:

@@ -40,7 +40,7 @@ PADDED = 1.1
 _LEAST_WASTE = 16 << 10  # bytes of padding that nobody cares about, as in the op card
 
 LEAST_OFFLOAD = 0.03
-"""The same for transfers; one that runs beside the computation takes hardly any time on the line of ops."""
+"""The same for transfers; one that runs beside the computation takes hardly any time on the XLA Ops line."""
 
 _LAYOUT = re.compile(r"^(copy|transpose|reshape|bitcast-convert|loop)( fusion)?$|data formatting")
 """Categories of ops that change a layout; of loop fusions those that do nothing else are copies at all."""
@@ -204,7 +204,7 @@ def _text(shape: Shape) -> str:
 
 
 def host_offload(budget: Budget, offloaded: Rows) -> Claimed:
-    """Time on the line of ops in copies to or from the host's memory, and in sends and receives of the host.
+    """Time on the XLA Ops line in copies to or from the host's memory, and in sends and receives of the host.
 
     Args:
         offloaded: rows of copies to or from the host's memory.
@@ -244,7 +244,7 @@ def host_offload(budget: Budget, offloaded: Rows) -> Claimed:
 def _rates(budget: Budget, rows: Rows, times: Floats) -> Iterator[str]:
     """Sentences on how much each copy of host memory moves, which way and how fast; the longest ones.
 
-    The start of one lasts until it is under way, so only its end says how long it takes.
+    The start of one lasts until it is in flight, so only its end says how long it takes.
     """
     table = budget.evidence.table
     moving = [row for row in rows[np.argsort(-times, kind="stable")].tolist() if not is_start(table, row)]
@@ -273,7 +273,7 @@ _CALLS: tuple[OpClass, ...] = ("host", "unknown", "vector", "copy")
 
 
 def debug_prints(budget: Budget) -> Claimed:
-    """Time on the line of ops in calls of Python that debug: from 1 % on, as nothing of it is the program's result.
+    """Time on the XLA Ops line in calls of Python that debug: from 1 % on, as nothing of it is the program's result.
 
     XProf looks for ``debug_print`` in the names of events, and speaks from 5 % of the step on.
     """
@@ -323,7 +323,7 @@ _BESIDE = frozenset(
 for the backward pass, in a loop over layers) are what a program needs; slow ones are another finding."""
 
 _FUSED = re.compile(r"^(loop|custom|input) fusion$")
-_LEAST_OP = 2e-4  # share of the time below which an op's fusion is not looked into
+_LEAST_OP = 2e-4  # share of the time below which an op's fusion is not searched
 
 
 def shuffles(budget: Budget) -> Claimed:

@@ -162,7 +162,7 @@ class SparseCorePage:
 
     Attributes:
         hosts: that the figures cover.
-        verdict: whether they hold the TensorCores up; None without SparseCores.
+        verdict: whether they delay the TensorCores; None without SparseCores.
         statement: the same in a sentence or two.
         mean: of steps and cores; None without steps.
         step_source: where steps come from: the marked ones (``steps``), periods of a module (``modules``), the

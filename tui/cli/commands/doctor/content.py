@@ -35,7 +35,7 @@ _TRACING = {
 
 
 def logdir(path: str) -> DoctorSection:
-    """What a path leads to; with the exit code of the error where that is no profile."""
+    """What a path leads to; with the exit code of the error where that is not a profile."""
     part = DoctorSection("logdir", f"Logdir {printable_url(path)}", (), {"path": path})
     try:
         if (arrays := leads_to_arrays(path)) is not None:

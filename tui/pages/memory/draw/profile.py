@@ -178,7 +178,7 @@ def graph_block(
     Args:
         rows, curve: height of the graph, and of the curve of fragmentation below it.
         cursor_ps: what the line reads; the peak where it is None.
-        says_flat: the title says that a line which does not move is no fault, for want of room for the note.
+        says_flat: the title says that a line which does not move is no fault, if there is no room for the note.
     """
     cursor = None if cursor_ps is None else shown.cell_of(cursor_ps)
     title = f"{TITLE}, flat: no fault" if says_flat and allocator.flat else TITLE

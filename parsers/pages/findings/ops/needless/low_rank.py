@@ -60,7 +60,7 @@ class _Pair:
 def low_rank(budget: Budget, products: Products, programs: Sequence[ModuleArrays]) -> Claimed:
     """Products x A and (x A) B of a low rank, added to x W through HBM, as adapters leave them.
 
-    Memory holds both up: the first reads all activations for a few columns, the second reads and writes the layer's
+    Memory limits both: the first reads all activations for a few columns, the second reads and writes the layer's
     result to add to it.
 
     Args:
