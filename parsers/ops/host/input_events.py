@@ -10,7 +10,7 @@ Grain's iterators, and with the Python tracer on the loader's ``__next__``. This
 thread that drives the device has none of these, a function that returns right before each batch is sent, with what
 another thread has just made, is what gets it.
 
-A thread that fetches ahead is always inside some iterator, so iterators and stages hold a step up only on a thread that
+A thread that fetches ahead is always inside some iterator, so iterators and stages delay a step only on a thread that
 drives the device (launches programs or marks steps), as long as the profile shows such a thread.
 """
 
