@@ -252,7 +252,7 @@ FIGURES: Mapping[tuple[str, str], Expected] = {
     ("collective", r"The largest of # ops is (?P<op>\S+) \(.*\), # a step \(#%\)"): lambda cores, found: [
         sum(op.is_collective for op in cores[0].by_op), *_largest(cores, found["op"], lambda op: op.is_collective)
     ],
-    ("collective", r"# of that is waiting for the last core to arrive, and # is transfer"): lambda cores, _: [
+    ("collective", r"Waiting for the last core to arrive takes #; the transfer, .*, takes #"): lambda cores, _: [
         *reversed(moving_and_waiting_ms(cores))
     ],
     ("memory-bound", r"# ops without matrix products are limited by HBM at .*, # a step \(#%\)"): lambda cores, _: [

@@ -60,8 +60,8 @@ MEANINGS: Mapping[str, str] = {
     "A step goes": "to its owners, which add up to the mean step. Enter on a bar shows what the owner is, since "
     "when, the steps and cores with most of it, and its ops; `o` goes to where to look. On a low "
     "screen the cursor moves over the parts of one bar; `i` lists all owners.",
-    "What if": "Space on a bar takes its owner out of the step, Space on a reason takes its owner out; again puts "
-    "it back, Esc puts all back. A core that becomes faster helps only as far as others wait for it: "
+    "What if": "Space on a bar or a reason takes that owner out of the step; again puts it back, Esc puts all "
+    "back. A core that becomes faster helps only as far as others wait for it: "
     "the steps are replayed with their waits. Bars keep the lengths and shares of the measured step.",
     "AT THE ROOF": "the part of the mean step that its compute ops would take at their roof; FLOPS beside it is a "
     "share of the device's peak over the whole capture.",

@@ -178,10 +178,10 @@ def arrival(waits: CollectiveWaits) -> str:
     if not waits.is_known or waits.ps <= 0:
         return ""
     if waits.waiting_ps < _HARDLY * waits.ps:
-        return "The cores arrive together: none waits for another, and all of that is transfer."
+        return "The cores arrive together: none waits for another, and all of the time is transfer."
     return (
-        f"{time(waits.waiting_ps)} of that is waiting for the last core to arrive, and {time(waits.transfer_ps)} "
-        "is transfer: the shortest time of any core."
+        f"Waiting for the last core to arrive takes {time(waits.waiting_ps)}; the transfer, which is the shortest time "
+        f"of any core, takes {time(waits.transfer_ps)}."
     )
 
 

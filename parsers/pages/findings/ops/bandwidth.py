@@ -86,10 +86,10 @@ def memory_bound(budget: Budget) -> Claimed:
             f"{counted(len(rows), 'op')} without matrix products {'is' if len(rows) == 1 else 'are'} limited by "
             f"HBM at {share(rate)} of its peak, {budget.amount(together)} together: {named(groups)}.",
             f"The largest group is {budget.described(first)}, {budget.amount(groups[0].ps)}.",
-            f"Much of their data is f32: bf16 would halve those bytes and save {budget.amount(halved)}."
+            _bytes_words(float(table.hbm_bytes[first]), int(table.occurrences[first])),
+            f"Much of these ops' data is f32: bf16 would halve those bytes and save {budget.amount(halved)}."
             if halved
             else "",
-            _bytes_words(float(table.hbm_bytes[first]), int(table.occurrences[first])),
         ],
         JumpTarget("op-profile", table.name[first]),
         is_estimate=True,

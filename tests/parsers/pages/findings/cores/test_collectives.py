@@ -92,14 +92,14 @@ def all_reduces(first: int, second: int) -> Evidence:
 def test_waiting_for_the_last_core_is_told_from_the_transfer() -> None:
     finding = the("collective", all_reduces(36, 4))
     assert finding.title == "Cores wait for each other in all-reduce.1"
-    words = "16.0 µs of that is waiting for the last core to arrive, and 4.00 µs is transfer: the shortest time of any "
-    assert f"{words}core." in finding.evidence
+    words = "Waiting for the last core to arrive takes 16.0 µs; the transfer, which is the shortest time of any core, "
+    assert f"{words}takes 4.00 µs." in finding.evidence
 
 
 def test_all_reduces_that_start_together_do_not_wait() -> None:
     finding = the("collective", all_reduces(20, 20))
     assert finding.title == "all-reduce.1 is not hidden by compute"
-    assert finding.evidence[-1] == "The cores arrive together: none waits for another, and all of that is transfer."
+    assert finding.evidence[-1] == "The cores arrive together: none waits for another, and all of the time is transfer."
 
 
 # --- causes --------------------------------------------------------------------------------------------------------

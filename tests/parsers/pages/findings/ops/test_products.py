@@ -96,7 +96,7 @@ def test_floats_at_the_peak_could_be_halves() -> None:
         "13.8 µs of that is time at the roof: only less work or fewer bytes can save it."
     )
     assert (
-        "Much of their data is f32: bf16 would halve those bytes and save 15.0 µs a step (15.0%)."
+        "Much of these ops' data is f32: bf16 would halve those bytes and save 15.0 µs a step (15.0%)."
     ) in finding.evidence
 
 
