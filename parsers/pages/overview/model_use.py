@@ -37,7 +37,7 @@ _OWNERS: Mapping[UsePart, tuple[Owner, ...]] = {
 
 PART_TITLES: Mapping[UsePart, str] = {
     "idle": "no op ran",
-    "input": "input",
+    "input": "input wait",
     "waiting": "waiting for other cores",
     "collectives": "collectives, moving",
     "transfers": "host transfers",
@@ -47,7 +47,7 @@ PART_TITLES: Mapping[UsePart, str] = {
     "below_roof": "below the roof",
     "memory": "memory-bound, at the roof",
     "recomputed": "recomputed",
-    "passes": "more passes",
+    "passes": "extra passes",
     "other": "beyond the model's count",
     "mfu": "MFU",
 }

@@ -36,7 +36,7 @@ Owner = Literal[
 OWNERS: tuple[Owner, ...] = get_args(Owner)
 
 OWNER_TITLES: Mapping[Owner, str] = {
-    "input": "input",
+    "input": "input wait",
     "compile": "compiling",
     "host": "host",
     "dispatch": "dispatch",

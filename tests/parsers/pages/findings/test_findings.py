@@ -259,7 +259,7 @@ def test_the_demo_has_the_findings_that_it_was_made_with() -> None:
     assert set(found) == {"collective", "memory-bound", "slow-step", "unfused", "unexplained"}
     assert found["unfused"].title == "Attention keeps its scores in HBM: attention"
     assert "8 ops on arrays of scores (the largest 536.9 MB)" in found["unfused"].evidence[0]
-    assert "by owner: input 1" in found["slow-step"].evidence[1]
+    assert "by owner: input wait 1" in found["slow-step"].evidence[1]
 
 
 @pytest.mark.shared

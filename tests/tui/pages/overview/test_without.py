@@ -136,7 +136,7 @@ def test_findings_take_kinds_that_are_owners(profile: Path, call: Call) -> None:
     without = json.loads(call(*asked, "--format", "json").out)["without"]
     assert without["owners"] == ["input", "copy"]
     assert without["step_time_ms"] == pytest.approx(0.8e-6)
-    assert "Without input, copies: a step takes 800 ps instead of 1.00 ns" in call(*asked, "--width", "100").out
+    assert "Without input wait, copies: a step takes 800 ps instead of 1.00 ns" in call(*asked, "--width", "100").out
     assert "| mean step without | 800 ps |" in call(*asked, "--format", "md").out
     assert "without" not in json.loads(call("report", "findings", profile, "--format", "json").out)
     said = call("report", "findings", "demo", "--without", "padding", code=EXIT_USAGE).err

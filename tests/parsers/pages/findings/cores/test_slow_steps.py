@@ -57,7 +57,7 @@ def test_a_step_that_waits_too_little_for_an_input_finding_is_slow() -> None:
     assert found("input", proof) is None
     finding = the("slow-step", proof)
     assert finding.place == JumpTarget("input", "7")
-    assert finding.evidence[1] == "It takes 40.0 µs longer than the median step, by owner: input 40.0 µs."
+    assert finding.evidence[1] == "It takes 40.0 µs longer than the median step, by owner: input wait 40.0 µs."
 
 
 def test_what_other_findings_count_of_a_slow_step_is_left_out() -> None:
