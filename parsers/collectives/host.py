@@ -43,7 +43,7 @@ from tpuprof.parsers.collectives.transfers import (
     Transfers,
     paired,
 )
-from tpuprof.parsers.collectives.windows import CoreCollectives, Windows, by_window, strips_of
+from tpuprof.parsers.collectives.windows import CoreCollectives, Windows, by_window, windows_of
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import HloModules
@@ -171,17 +171,11 @@ def _read_core(
     shifted = Transfers(across.op + len(ours), across.begin_ps, across.end_ps, across.own_ps, across.at_ps)
     transfers = Transfers.joined([transfers, shifted])
     numbered = (*ours, *map(_between_slices, slices))
-    doing = Doing(transfers, TimeUntil(*events.work), TimeUntil(*events.within))
+    doing = Doing(transfers, TimeUntil(events.work), TimeUntil(events.within))
     windows, whole = (steps.start_ps, steps.end_ps), as_interval(sums.own_span or (0, 0))
     times = by_window(windows, transfers, doing, len(numbered))
-    return CoreCollectives(
-        numbered,
-        len(transfers),
-        Windows(windows, times[..., :-1], doing.totals(windows), strips_of(windows, doing)),
-        Windows(whole, times.sum(axis=2, keepdims=True), doing.totals(whole), strips_of(whole, doing)),
-        slices,
-        unpaired + lost,
-    )
+    in_steps, in_whole = windows_of((windows, whole), (times[..., :-1], times.sum(axis=2, keepdims=True)), doing)
+    return CoreCollectives(numbered, len(transfers), in_steps, in_whole, slices, unpaired + lost)
 
 
 def _collectives(
