@@ -15,6 +15,9 @@
 
 #include <stdint.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #if defined(__GNUC__) || defined(__clang__)
 #define LIKELY(x) __builtin_expect(!!(x), 1)
@@ -1188,6 +1191,22 @@ static PyObject *core_self_sums(PyObject *module, PyObject *const *args, Py_ssiz
     return PyBool_FromLong(done);
 }
 
+/* ---- memory ---- */
+
+/* trim() -> None; gives memory that nobody uses back to the system, where the C library can. */
+static PyObject *core_trim(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    (void)module;
+    (void)args;
+    if (!expect_args(given, 0))
+        return NULL;
+#ifdef __GLIBC__
+    Py_BEGIN_ALLOW_THREADS
+    malloc_trim(0);
+    Py_END_ALLOW_THREADS
+#endif
+    Py_RETURN_NONE;
+}
+
 /* ---- intervals ---- */
 
 /* Takes intervals away from others, all disjoint and in order; `out` has room for the sum of both. */
@@ -2007,7 +2026,7 @@ static PyObject *core_hash_packets(PyObject *module, PyObject *const *args, Py_s
 static PyMethodDef functions[] = {
     FUNCTION(split), FUNCTION(events),     FUNCTION(stats),      FUNCTION(scan), FUNCTION(nest),
     FUNCTION(lanes), FUNCTION(sum_by_key), FUNCTION(min_by_key), FUNCTION(op_pass), FUNCTION(op_border), FUNCTION(subtract),
-    FUNCTION(until), FUNCTION(by_lane), FUNCTION(busy), FUNCTION(runs), FUNCTION(self_sums), FUNCTION(block_sums),
+    FUNCTION(until), FUNCTION(trim),       FUNCTION(by_lane), FUNCTION(busy), FUNCTION(runs), FUNCTION(self_sums), FUNCTION(block_sums),
     FUNCTION(cell_sums), FUNCTION(hash_packets), {NULL, NULL, 0, NULL},
 };
 

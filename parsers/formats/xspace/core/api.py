@@ -289,6 +289,14 @@ def until(times: Int64s, intervals: Int64s) -> Int64s:
     return _core()[1].until(times, intervals)
 
 
+def trim() -> None:
+    """Gives memory that was used and is free back to the system, where the C library can: it keeps much of it else.
+
+    It takes some milliseconds, so it is for where large columns were let go.
+    """
+    _core()[1].trim()
+
+
 def op_pass(
     off_duty: Bools,
     code: NDArray[np.uint8],

@@ -11,7 +11,7 @@ from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, is_
 from tpuprof.parsers.formats.xspace.core import _core, types
 from tpuprof.parsers.formats.xspace.core.op_pass import OpPass
 
-if not hasattr(_core, "until"):  # an editable installation keeps its module when the source moves on
+if not hasattr(_core, "trim"):  # an editable installation keeps its module when the source moves on
     raise ImportError("the compiled core is older than this code")
 
 _FULL = 3
@@ -219,6 +219,11 @@ def until(times: Int64s, intervals: Int64s) -> Int64s:
     back = np.empty_like(out)
     back[order] = out
     return back
+
+
+def trim() -> None:
+    """See `core.trim`."""
+    _core.trim()
 
 
 def sum_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:

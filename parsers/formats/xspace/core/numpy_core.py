@@ -39,6 +39,7 @@ __all__ = [
     "stat_columns",
     "subtract",
     "sum_by_key",
+    "trim",
     "until",
     "work_sums",
 ]
@@ -403,6 +404,10 @@ def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -
 def until(times: Int64s, intervals: Int64s) -> Int64s:
     """See `core.until`."""
     return weighted_until(times, intervals)
+
+
+def trim() -> None:
+    """See `core.trim`; numpy can't."""
 
 
 # --- groups ---

@@ -298,6 +298,9 @@ class Core(Protocol):
     def until(self, times: Int64s, intervals: Int64s) -> Int64s:
         """Time of weighted intervals."""
 
+    def trim(self) -> None:
+        """Gives free memory back."""
+
     def min_by_key(self, keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
         """Minima of groups."""
 
