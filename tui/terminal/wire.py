@@ -25,6 +25,10 @@ _BITS = {str(code): 1 << place for place, code in enumerate(_ATTRIBUTES)}
 _ENDS = {"22": 0b11, **{str(20 + code): 1 << place for place, code in enumerate(_ATTRIBUTES) if code > 2}}
 _SEEN_ON_BLANKS = _BITS["4"] | _BITS["5"] | _BITS["7"] | _BITS["9"]
 _GAP = 4  # cells that did not change and are written again in place of a move
+_FEW = 60  # pieces of which the next one is looked for among all that are left
+_LONG = 10  # blanks within a text that cost more than to erase them and to move behind them
+_SHORT = 4  # blanks at its end that cost no more than to erase them
+_LONG_BLANKS = re.compile(rf"( {{{_LONG + 1},}}| {{{_SHORT + 1},}}$)")
 _UNKNOWN = ""  # the character of a cell that may show anything
 
 
@@ -116,10 +120,11 @@ class Wire:
     Args:
         width, height: its size in cells.
         cells_of: how many cells a character takes. Text with one that does not take one goes as it is.
+        erases: it gives cells that it erases the ground that it writes with (terminfo's ``bce``).
     """
 
-    def __init__(self, width: int, height: int, cells_of: Callable[[str], int]) -> None:
-        self._cells_of = cells_of
+    def __init__(self, width: int, height: int, cells_of: Callable[[str], int], erases: bool = False) -> None:
+        self._cells_of, self._erases = cells_of, erases
         self._single: set[str] = set()  # characters that are known to take one cell
         self._looks: list[_Look] = [_Look()]
         self._numbers = {_Look(): 0}
@@ -166,32 +171,39 @@ class Wire:
         yield self._changes()
         if position < len(data):
             yield from self._pass_all(data[position:])
-        elif self._at not in (None, (0, 0), self._cursor):
-            yield self._move(*self._at)  # type: ignore[misc]
+        elif self._at is not None and self._at != (0, 0) and self._at[0] < self._width:  # at (0, 0) it rests
+            yield self._move(*self._at)
 
     def _take(self, found: re.Match[str]) -> str | None:
         """What is to be sent at once for a part of what is written; None where the screen can't be known after it."""
         kind, data = found.lastgroup, found[0]
         if kind == "place":
             row, _, column = (found["place"] or "1;1").partition(";")
-            x, y = int(column) - 1, int(row) - 1
-            self._at = (x, y)
-            return "" if 0 <= x < self._width and 0 <= y < self._height else None
+            return self._go_to(int(column) - 1, int(row) - 1)
         if kind == "look":
             look = self._look_after(found["look"])
-            self._look = look or 0
+            self._look = self._look if look is None else look
             return None if look is None else ""
         if kind == "text":
             return self._put(data) if self._is_single(data) else self._put_wide(data)
         if kind == "feed":
-            self._at = (0, self._at[1] + 1) if self._at is not None else None
-            return None if self._at is None or self._at[1] >= self._height else ""
+            return None if self._at is None else self._go_to(0, self._at[1] + 1)
         return self._changes() + data
+
+    def _go_to(self, x: int, y: int) -> str | None:
+        if not (0 <= x < self._width and 0 <= y < self._height):
+            return None
+        self._at = (x, y)
+        return ""
 
     def _pass_all(self, rest: str) -> Iterator[str]:
         """Sends a text as it is, from where the writer takes the cursor to be."""
-        if self._at is not None and self._at != self._cursor:
+        if self._at is not None and self._at[0] < self._width:
             yield self._move(*self._at)
+        elif self._at is not None:  # past the end of a row, where only a character takes it
+            x, y = self._width - 1, self._at[1]
+            if (last := self._characters[y][x]) != _UNKNOWN:
+                yield self._write(_Piece(x, y, last, self._styles[y][x], False))
         yield self._turned(self._pen, self._look) + rest
         self.resize(self._width, self._height)
 
@@ -259,19 +271,35 @@ class Wire:
         self._before.clear()
         if not pieces:
             return ""
-        start = self._cursor, self._pen
         ways = [pieces]
         order: dict[int, int] = {}
         for piece in pieces:
             order.setdefault(piece.look, len(order))
         if len(order) < len(pieces):  # each look once costs less, where moves are shorter than turns
             ways.append(sorted(pieces, key=lambda piece: order[piece.look]))
-        written = []
-        for way in ways:
+        start, written = (self._cursor, self._pen), []
+        for way in (*ways, *([self._nearest(pieces)] if len(pieces) <= _FEW else [])):
             self._cursor, self._pen = start
             written.append(("".join(map(self._write, way)), self._cursor, self._pen))
         text, self._cursor, self._pen = min(written, key=lambda each: len(each[0]))
         return text
+
+    def _nearest(self, pieces: Sequence[_Piece]) -> Iterator[_Piece]:
+        """The same, each time the one that costs least to go on with."""
+        left = list(pieces)
+        while left:
+            yield left.pop(min(range(len(left)), key=lambda place: self._cost(left[place])))
+
+    def _cost(self, piece: _Piece) -> int:
+        """Characters of the way to a piece."""
+        turn = "" if self._suits(piece) else self._turned(self._pen, piece.look)
+        return len(self._way(piece.x, piece.y)) + len(turn)
+
+    def _suits(self, piece: _Piece) -> bool:
+        """Whether it can be written in the look that is set."""
+        if piece.is_blank and self._pen is not None:
+            return self._blanks[self._pen] == piece.look
+        return self._pen == piece.look
 
     def _pieces(self, y: int) -> Iterator[_Piece]:
         """The cells of a row that changed, as far as neighbours can be written in one look."""
@@ -308,12 +336,27 @@ class Wire:
     def _write(self, piece: _Piece) -> str:
         """Writes a piece, from where the cursor is."""
         out = self._move(piece.x, piece.y)
-        if not (piece.is_blank and self._pen is not None and self._blanks[self._pen] == piece.look):
+        if not self._suits(piece):
             out += self._turned(self._pen, piece.look)
             self._pen = piece.look
-        end = piece.x + len(piece.text)
-        self._cursor = (end if end < self._width else None, piece.y)
-        return out + piece.text
+        look = self._looks[piece.look]
+        if look.attributes & _SEEN_ON_BLANKS or (look.ground and not self._erases):
+            return out + self._write_text(piece.x, piece.y, piece.text)
+        x = piece.x
+        for part in _LONG_BLANKS.split(piece.text):
+            end = x + len(part)
+            is_last = end == piece.x + len(piece.text)
+            if part.isspace() and len(part) > _SHORT and (is_last or len(part) > _LONG):
+                out += self._move(x, piece.y) + ("\x1b[K" if end == self._width else f"\x1b[{len(part)}X")
+            elif part:
+                out += self._move(x, piece.y) + self._write_text(x, piece.y, part)
+            x = end
+        return out
+
+    def _write_text(self, x: int, y: int, text: str) -> str:
+        end = x + len(text)
+        self._cursor = (end if end < self._width else None, y)
+        return text
 
     def _turned(self, old: int | None, new: int) -> str:
         """The sequence from one look to another; from none that is known, a reset first."""
@@ -323,12 +366,17 @@ class Wire:
         return self._turns[old, new]
 
     def _move(self, x: int, y: int) -> str:
+        """Moves the cursor to a cell."""
+        out = self._way(x, y)
+        self._cursor = (x, y)
+        return out
+
+    def _way(self, x: int, y: int) -> str:
         """The shortest move of the cursor to a cell."""
-        now, self._cursor = self._cursor, (x, y)
-        if now == (x, y):
+        if self._cursor == (x, y):
             return ""
         ways = [f"\x1b[{y + 1};{x + 1}H" if x else f"\x1b[{y + 1}H" if y else "\x1b[H"]
-        column, row = (None, None) if now is None else now
+        column, row = (None, None) if self._cursor is None else self._cursor
         if row == y and column is not None:
             ways.append(_steps(x - column, "C", "D"))
         if row is not None and y - row in (0, 1):

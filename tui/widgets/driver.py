@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import curses
 from threading import RLock
 from typing import Any
 
@@ -16,7 +17,7 @@ class ThriftyDriver(LinuxDriver):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._wire = Wire(*self._get_terminal_size(), get_character_cell_size)
+        self._wire = Wire(*self._get_terminal_size(), get_character_cell_size, _erases())
         self._lock = RLock()  # modes are set on the thread that reads keys
 
     def write(self, data: str) -> None:
@@ -35,3 +36,12 @@ class ThriftyDriver(LinuxDriver):
         """Takes the terminal, whose other screen may show anything."""
         self.forget(*self._get_terminal_size())
         super().start_application_mode()
+
+
+def _erases() -> bool:
+    """Whether the terminal gives erased cells the ground that it writes with, as its description has it."""
+    try:
+        curses.setupterm()
+    except curses.error:  # nobody has described it
+        return False
+    return curses.tigetflag("bce") > 0 and curses.tigetstr("ech") is not None
