@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import compress
+from operator import ne
 from typing import NamedTuple
 
 SYNC_START, SYNC_END = "\x1b[?2026h", "\x1b[?2026l"
@@ -28,6 +30,7 @@ _GAP = 4  # cells that did not change and are written again in place of a move
 _FEW = 60  # pieces of which the next one is looked for among all that are left
 _LONG = 10  # blanks within a text that cost more than to erase them and to move behind them
 _SHORT = 4  # blanks at its end that cost no more than to erase them
+_BLANKS = " " * (_SHORT + 1)
 _LONG_BLANKS = re.compile(rf"( {{{_LONG + 1},}}| {{{_SHORT + 1},}}$)")
 _UNKNOWN = ""  # the character of a cell that may show anything
 
@@ -307,23 +310,23 @@ class Wire:
         characters, looks = self._characters[y], self._styles[y]
         if before == characters and old_looks == looks:
             return
-        x, width = 0, self._width
-        while x < width:
-            if characters[x] == before[x] and looks[x] == old_looks[x]:
-                x += 1
+        differ = map(ne, zip(characters, looks, strict=True), zip(before, old_looks, strict=True))
+        changed = list(compress(range(self._width), differ))
+        end, are_changed = 0, set(changed)
+        for start in changed:
+            if start < end:
                 continue
-            start, end, ink = x, x + 1, (looks[x], characters[x] == " ")
+            end, ink = start + 1, (looks[start], characters[start] == " ")
             now: tuple[int, bool] | None = ink
-            for x in range(start + 1, width):
+            for x in range(start + 1, self._width):
                 now = self._joined(*now, characters[x], looks[x])
                 if now is None:
                     break
-                if characters[x] != before[x] or looks[x] != old_looks[x]:
+                if x in are_changed:
                     end, ink = x + 1, now
                 elif x - end >= _GAP:
                     break
             yield _Piece(start, y, "".join(characters[start:end]), *ink)
-            x = end
 
     def _joined(self, look: int, is_blank: bool, character: str, own: int) -> tuple[int, bool] | None:
         """How a piece is written that the next cell joins; None where that can't be in one look."""
@@ -340,7 +343,8 @@ class Wire:
             out += self._turned(self._pen, piece.look)
             self._pen = piece.look
         look = self._looks[piece.look]
-        if look.attributes & _SEEN_ON_BLANKS or (look.ground and not self._erases):
+        can_erase = _BLANKS in piece.text and not look.attributes & _SEEN_ON_BLANKS
+        if not can_erase or (look.ground and not self._erases):
             return out + self._write_text(piece.x, piece.y, piece.text)
         x = piece.x
         for part in _LONG_BLANKS.split(piece.text):
@@ -375,12 +379,14 @@ class Wire:
         """The shortest move of the cursor to a cell."""
         if self._cursor == (x, y):
             return ""
-        ways = [f"\x1b[{y + 1};{x + 1}H" if x else f"\x1b[{y + 1}H" if y else "\x1b[H"]
         column, row = (None, None) if self._cursor is None else self._cursor
-        if row == y and column is not None:
-            ways.append(_steps(x - column, "C", "D"))
+        if row == y and column is not None and column < x:
+            return _steps(x - column, "C", "D")
+        ways = [f"\x1b[{y + 1};{x + 1}H" if x else f"\x1b[{y + 1}H" if y else "\x1b[H"]
         if row is not None and y - row in (0, 1):
             ways.append("\r" + "\n" * (y - row) + _steps(x, "C", "D"))
+        if row == y and column is not None:
+            ways.append(_steps(x - column, "C", "D"))
         if row is not None and column == x:
             ways.append(_steps(y - row, "B", "A"))
         return min(ways, key=len)

@@ -18,10 +18,32 @@ _STYLES = (
     *("0", "1", "2", "3", "4", "7", "9", "31", "1;97", "44", "7;31;44", "38;5;252;48;5;233", "1;38;5;74;48;5;233"),
     *("4;38;5;74;48;5;237", "38;2;1;2;3;48;2;4;5;6", "1;2;38;2;1;2;3;48;2;9;9;9", "107", "2;95"),
 )
-_TEXTS = st.just(" ").map(lambda blank: blank * 15) | st.text(st.sampled_from("ab ─█▏ñ    "), min_size=1, max_size=WIDTH)
+_TEXTS = st.just(" ").map(lambda blank: blank * 15) | st.text(
+    st.sampled_from("ab ─█▏ñ    "), min_size=1, max_size=WIDTH
+)
 _WIDE = st.sampled_from(("漢", "a漢字", "🙂", "e\u0301x"))
-_SILENT = ("\x1b]52;c;YWI=\x07", "\x07", "\x1b[?1000h", "\x1b[?2026$p", "\x1b[>1u", "\x1b[<u", "\x1b]0;title\x1b\\", "\x1b[6n")
-_UNREAD = ("\x1b[2J", "\x1b[K", "\x1b[3;4r\x1b[r", "\x1b[4:3m", "\r", "\x1b[2;2f", "\x1b(0\x1b(B", "\x1b[?1049h", "\x1b[99;99H", "\x1b[58;5;1m")
+_SILENT = (
+    "\x1b]52;c;YWI=\x07",
+    "\x07",
+    "\x1b[?1000h",
+    "\x1b[?2026$p",
+    "\x1b[>1u",
+    "\x1b[<u",
+    "\x1b]0;title\x1b\\",
+    "\x1b[6n",
+)
+_UNREAD = (
+    "\x1b[2J",
+    "\x1b[K",
+    "\x1b[3;4r\x1b[r",
+    "\x1b[4:3m",
+    "\r",
+    "\x1b[2;2f",
+    "\x1b(0\x1b(B",
+    "\x1b[?1049h",
+    "\x1b[99;99H",
+    "\x1b[58;5;1m",
+)
 
 
 @st.composite
@@ -54,7 +76,9 @@ class Emulator:
     def feed(self, text: str) -> None:
         """Takes a text, of which the terminal's driver makes a line feed two characters, as it does for Textual."""
         # pyte takes the end of these for text, or stumbles over them
-        known = re.sub(r"\x1b\[[<>=]\d*u|\x1b\[\?\d+\$p|\x1b\[\d*n|\x1b\[[0-9]*;?[0-9]*r|\x1b\[58;5;1m|\x1b\[4:3m", "", text)
+        known = re.sub(
+            r"\x1b\[[<>=]\d*u|\x1b\[\?\d+\$p|\x1b\[\d*n|\x1b\[[0-9]*;?[0-9]*r|\x1b\[58;5;1m|\x1b\[4:3m", "", text
+        )
         self.stream.feed(known.replace("\n", "\r\n"))
 
     @property
@@ -110,7 +134,9 @@ def test_a_terminal_that_was_cleared_gets_what_is_written_whole(writes: list[str
 
 
 def _written(*rows: str, style: str = "38;5;252;48;5;233") -> str:
-    return "\n".join(f"\x1b[{y + 1};1H\x1b[{style}m{row.ljust(WIDTH)}\x1b[0m" for y, row in enumerate(rows)) + "\x1b[1;1H"
+    return (
+        "\n".join(f"\x1b[{y + 1};1H\x1b[{style}m{row.ljust(WIDTH)}\x1b[0m" for y, row in enumerate(rows)) + "\x1b[1;1H"
+    )
 
 
 def _wire(*rows: str) -> Wire:
@@ -130,7 +156,11 @@ def test_a_cell_that_changed_goes_alone() -> None:
 def test_an_update_that_changes_nothing_is_not_begun() -> None:
     wire = _wire("one")
     assert [wire.sent(data) for data in (SYNC_START, _written("one"), SYNC_END)] == ["", "", ""]
-    assert [wire.sent(data) for data in (SYNC_START, _written("onE"), SYNC_END)] == ["", f"{SYNC_START}\r\x1b[2CE", SYNC_END]
+    assert [wire.sent(data) for data in (SYNC_START, _written("onE"), SYNC_END)] == [
+        "",
+        f"{SYNC_START}\r\x1b[2CE",
+        SYNC_END,
+    ]
 
 
 def test_only_what_changes_of_a_look_is_set() -> None:
