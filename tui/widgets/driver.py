@@ -7,6 +7,7 @@ from threading import RLock
 from typing import Any
 
 from rich.cells import get_character_cell_size
+from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 
 from tpuprof.tui.terminal.wire import Wire
@@ -15,8 +16,10 @@ from tpuprof.tui.terminal.wire import Wire
 class ThriftyDriver(LinuxDriver):
     """Textual's own, but for what it writes: `Wire` says which cells of it the terminal does not show yet."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(
+        self, app: App[Any], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__(app, debug=debug, mouse=mouse, size=size)
         self._wire = Wire(*self._get_terminal_size(), get_character_cell_size, _erases())
         self._lock = RLock()  # modes are set on the thread that reads keys
 

@@ -52,10 +52,11 @@ def _segments(draw: st.DrawFn, texts: st.SearchStrategy[str] = _TEXTS) -> str:
     x, y = draw(st.integers(0, WIDTH - 1)), draw(st.integers(0, HEIGHT - 1))
     out, room = f"\x1b[{y + 1};{x + 1}H", WIDTH - x
     for style, text in draw(st.lists(st.tuples(st.sampled_from(_STYLES), texts), min_size=1, max_size=4)):
-        while sum(map(get_character_cell_size, text)) > room:
-            text = text[:-1]
-        room -= sum(map(get_character_cell_size, text))
-        out += f"\x1b[{style}m{text}\x1b[0m" if text else ""
+        fits = text
+        while sum(map(get_character_cell_size, fits)) > room:
+            fits = fits[:-1]
+        room -= sum(map(get_character_cell_size, fits))
+        out += f"\x1b[{style}m{fits}\x1b[0m" if fits else ""
     return out + ("\n" if y < HEIGHT - 1 and draw(st.booleans()) else "")
 
 
