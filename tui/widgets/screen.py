@@ -162,7 +162,7 @@ class AppScreen(Screen[None]):
         self.head = LineCanvas(look, self.draw_head, self.point_at_head, background="bar", id="head")
         self.foot = LineCanvas(look, self._draw_foot, background="bar", id="foot")
         self.tiny = LineCanvas(look, self._draw_tiny, id="tiny")
-        self.popups = PopupLayer(look, self.foot.redraw, id="popups")
+        self.popups = PopupLayer(look, self.popup_turned, id="popups")
 
     # --- what a kind of screen says
 
@@ -217,6 +217,10 @@ class AppScreen(Screen[None]):
     def popup(self) -> Popup | None:
         """What is open above the page, whether its help is shown or not."""
         return self.popups.below or self.popups.popup
+
+    def popup_turned(self) -> None:
+        """A popup opens, closes or is on something else."""
+        self.foot.redraw()
 
     @property
     def _canvases(self) -> tuple[LineCanvas, ...]:
