@@ -71,6 +71,7 @@ class EventNames:
         classes: uint8[keys], index in `CLASSES`.
         flops, hbm_bytes: float64[keys], work of one occurrence as the compiler counts it. NaN where unknown, and for an
             op that only contains others, or starts or awaits one. None where no key has any.
+        holds: bool[keys], ops that only contain others, such as loops; None where no key is one.
     """
 
     source: OpSource | None
@@ -78,6 +79,7 @@ class EventNames:
     classes: NDArray[np.uint8]
     flops: Floats | None = None
     hbm_bytes: Floats | None = None
+    holds: Bools | None = None
 
     def __len__(self) -> int:
         return len(self.classes)
