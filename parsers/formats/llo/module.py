@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.formats.llo.schedule import SPACES, UNITS, Instructions, LloAllocation, Origin, Regions, Schedule
-from tpuprof.parsers.formats.llo.wire import LEN, Columns, Damaged, columns, packed, signed
-from tpuprof.parsers.formats.xspace.walk import text
+from tpuprof.parsers.formats.llo.wire import Columns, Damaged, columns, packed, signed
+from tpuprof.parsers.formats.xspace.walk import LEN, text
 
 _LOOP = ("loop pre-header", "loop header", "loop branch", "loop body", "loop end", "loop end branch", "loop exit")
 _PREDICATED = ("check", "branch", "predicated", "fallthrough")

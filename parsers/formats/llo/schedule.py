@@ -131,7 +131,8 @@ class Schedule:
 
     def used_in(self, region: int = 0) -> Int64s:
         """Slots that are used in a region, by unit."""
-        return self.used[:, self._bundles(region)].sum(axis=1, dtype=np.int64)
+        used: Int64s = self.used[:, self._bundles(region)].sum(axis=1, dtype=np.int64)
+        return used
 
     def shares(self, region: int = 0) -> tuple[float | None, ...]:
         """Share of its slots that each unit uses in a region, 0 to 1; None for a region or unit without slots."""

@@ -1,7 +1,7 @@
 """What a Pallas kernel of a compiled program is: grid, blocks, buffers, scratch, memory and cost, as the program says.
 
-All of it is static: it is read from the custom call and the Mosaic module that the compiler was given, and nothing of
-it was measured. JAX stores the module in the JSON of the call's backend config, as ``custom_call_config.body``, with the
+All of it is static: it is read from the custom call and the Mosaic module that the compiler was given, and nothing
+was measured. JAX stores the module in the JSON of the call's backend config, as ``custom_call_config.body``, with the
 cost estimate of `pl.pallas_call`; the compiler adds how much memory it set aside (``used_scoped_memory_configs``).
 """
 
