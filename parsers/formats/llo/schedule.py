@@ -151,6 +151,18 @@ class Schedule:
             return (None,) * len(self.slots)
         return tuple((part > 0).mean(axis=1).tolist())
 
+    def executed(self) -> tuple[int | None, ...]:
+        """Slots that each unit uses in one call at most: of a bundle as often as its loops turn, if all conditions hold.
+
+        None for all where a loop turns as often as numbers say that are known when the program runs.
+        """
+        if np.any(self.regions.turns < 0):
+            return (None,) * len(self.slots)
+        turns = np.ones(self.bundles, np.int64)
+        for row in range(len(self.regions)):  # a region comes behind the one around it
+            turns[self._bundles(row)] = self.regions.turns[row]
+        return tuple((self.used.astype(np.int64) @ turns).tolist())
+
     def opcodes(self, region: int | None = None) -> dict[str, int]:
         """How many instructions there are by their names, the most first; of one region without those inside it."""
         chosen = self.instructions.opcode
