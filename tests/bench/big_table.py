@@ -7,7 +7,6 @@ Times are the best of three, of the drawing alone; what goes over the wire is co
 
 from __future__ import annotations
 
-import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ import numpy as np
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.bench.processes import least_seconds
+from tests.bench.processes import least_seconds, said_load
 from tests.support.made.big_table import big_page
 from tests.support.made.op_views import pages_of
 from tpuprof.parsers.ops.filtering.filter import parse_filter
@@ -49,7 +48,7 @@ def main() -> None:
         view.lines(Pen(WIDTH, BLOCK), HEIGHT)
         view.jump(-rows)
 
-    print(f"{rows:,} rows at {WIDTH}x{HEIGHT}, load {os.getloadavg()[0]:.1f}")
+    print(f"{rows:,} rows at {WIDTH}x{HEIGHT}")
     print(f"open           {1e3 * least_seconds(opened):8.1f} ms")
     print(f"cursor move    {1e3 * least_seconds(moved):8.1f} ms")
     print(f"to the end     {1e3 * least_seconds(ended):8.1f} ms")
@@ -72,4 +71,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with said_load():
+        main()

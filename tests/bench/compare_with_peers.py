@@ -12,8 +12,6 @@ idle machine. `--xprof-repeat` sets how often it runs, `--readme` writes the tab
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -26,7 +24,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.bench.processes import Cost, environment_with, measure
+from tests.bench.processes import Cost, environment_with, load, machine, measure, write_readme
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.formats.xspace.walk import windows
 
@@ -188,14 +186,6 @@ def compare(pages: Sequence[str], sizes: Sequence[str], repeat: int, xprof_repea
     return rows
 
 
-def write_readme(text: str) -> None:
-    """Puts the table between the README's benchmark marks."""
-    readme = ROOT / "README.md"
-    before, _, rest = readme.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", nargs="+", default=["50MB", "250MB"])
@@ -205,14 +195,12 @@ def main() -> None:
     parser.add_argument("--readme", action="store_true", help="write the table into the README")
     arguments = parser.parse_args()
     WORK.mkdir(exist_ok=True)
+    before = load()
     rows = compare(arguments.pages, arguments.sizes, arguments.repeat, arguments.xprof_repeat)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    text = (
-        table(rows) + f"\n\nPython {platform.python_version()}, {platform.machine()}, {cores} cores; medians (ranges)."
-    )
+    text = f"{table(rows)}\n\n{machine()}; medians (ranges). Load {before} before, {load()} after."
     print(text)
     if arguments.readme:
-        write_readme(text)
+        write_readme(BEGIN, END, text)
 
 
 if __name__ == "__main__":
