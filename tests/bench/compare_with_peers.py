@@ -122,8 +122,8 @@ def leave_out(name: str, source: Path, target: Path) -> None:
 
     Another process does it: those that are measured are born with the size of this one, which has to stay small.
     """
-    from tpuprof.parsers.formats.xspace.trace import Trace  # noqa: PLC0415 - it brings numpy
-    from tpuprof.parsers.formats.xspace.walk import windows  # noqa: PLC0415
+    from tpuprof.parsers.formats.xspace.trace import Trace
+    from tpuprof.parsers.formats.xspace.walk import windows
 
     trace = Trace.open(str(source))
     left_out = {plane.begin for plane in trace.planes if plane.name == name}
