@@ -26,6 +26,8 @@ def run_verify(args: argparse.Namespace) -> int:
         ProfileError: as of `diff`; and `unknown_finding`, exit code 3.
     """
 
+    printing.check_keys(args)
+
     def verified(before: Session, after: Session) -> Verified:
         diff = compare(before, after, args.host)
         return verify(diff, before.page(OVERVIEW, args.host), after.page(OVERVIEW, args.host), args.claim)
