@@ -261,7 +261,8 @@ def _without_lost_ops(grid: AlignedSteps, op_count: Int64s) -> AlignedSteps:
 
 def _lost(op_count: Int64s) -> NDArray[np.bool_]:
     """bool[cores, steps]: where a core ran no op and another did; and beside such steps, where it has fewer ops than
-    it usually has and the other cores as many: its ops end, or begin, amid that step."""
+    it usually has and the other cores as many: its ops end, or begin, amid that step.
+    """
     none = (op_count == 0) & (op_count.max(axis=0) > 0)
     is_usual = np.ones(op_count.shape, np.bool_)
     for core, steps in enumerate(none):

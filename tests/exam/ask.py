@@ -77,7 +77,7 @@ def _reply(code: int, out: bytes, error: str, seconds: float = 0.0) -> Reply:
     return Reply(code, len(out), _json(out), seconds, error)
 
 
-def _json(out: bytes) -> Any:  # noqa: ANN401 - JSON
+def _json(out: bytes) -> Any:
     try:
         return json.loads(out)
     except ValueError:

@@ -117,7 +117,8 @@ ANSWERS: Mapping[str, Asked] = {
     "compilations": Asked(
         _report("findings", "serving", "--limit", "3"),
         lambda reply: next(
-            (f["value"] for each in reply.data["findings"] for f in each["figures"] if f["name"] == "compilations"), None
+            (f["value"] for each in reply.data["findings"] for f in each["figures"] if f["name"] == "compilations"),
+            None,
         ),
     ),
     "change": Asked(_json("diff", "{before}", "{exposed}"), _at("steps", "mean", "change_ms")),
@@ -142,7 +143,9 @@ ANSWERS: Mapping[str, Asked] = {
         _at("rows", 0, "roofline_efficiency"),
     ),
     "below-the-roof": Asked(
-        _report("ops", "demo", "--filter", "roofline_efficiency<60% >1%", "--columns", "name,class,roofline_efficiency"),
+        _report(
+            "ops", "demo", "--filter", "roofline_efficiency<60% >1%", "--columns", "name,class,roofline_efficiency"
+        ),
         lambda reply: frozenset(row["name"] for row in reply.data["rows"] if row["class"] != "collective"),
     ),
     "memory-left": Asked(
