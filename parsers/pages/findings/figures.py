@@ -106,7 +106,8 @@ def figures_of_words(sentence: str) -> Iterator[Figure]:
 
 def _name(clause: str, match: re.Match[str], before: str) -> str:
     """``# compilations took 114 ms`` of ``3 compilations took 114 ms``: the clause, `#` in place of the number; behind
-    the last one that stands by itself where it does not."""
+    the last one that stands by itself where it does not.
+    """
     marked = f"{clause[: match.start('number')]}#{clause[match.end() :]}"
     words = f"{before}, {marked}" if before and not _is_whole(clause) else marked
     at = words.index("#", len(words) - len(marked))

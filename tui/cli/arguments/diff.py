@@ -45,7 +45,8 @@ def verify_parser() -> UsageParser:
     what += "in B, and what came instead."
     parser = options.new_parser("verify", what, _OF_VERIFY)
     _add_runs(parser)
-    claim = "the kind of a finding of A, such as collective; may be given again (default: those that cost less in B)"
+    claim = "a finding of A by its kind, such as collective, or of several of a kind one, slow-kernel-2; may be given "
+    claim += "again (default: those that cost less in B)"
     parser.add_argument("--claim", action="append", default=[], metavar="FINDING", help=claim)
     parser.add_argument("--format", choices=("text", "json", "md"), default="text", help="default: text")
     options.add_keys(parser)
