@@ -1,175 +1,165 @@
-"""Our command for each question: what the skill for agents names, with rows and columns chosen."""
+"""Our command for each question: what the skill for agents names, with the rows, columns or keys that answer it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from statistics import fmean
 
+from tests.exam.answers.reading import Read, at, in_total, of_row, share_at
 from tests.exam.question import Asked, Reply, Value
 
-Rows = list[dict[str, Any]]
+_FAR = (
+    "SELECT name FROM ops WHERE class <> 'collective' AND roofline_efficiency < 0.6 "
+    "AND self_time_ps > 0.01 * (SELECT sum(self_time_ps) FROM ops)"
+)
+_IN_A_STEP = (
+    "SELECT e.name, sum(e.duration_ps) AS ps FROM events e, events s WHERE e.core = 'host-0:1' AND s.core = e.core "
+    "AND e.track = 'XLA Ops' AND s.track = 'Steps' AND s.name = '104' AND e.start_ps >= s.start_ps "
+    "AND e.start_ps < s.start_ps + s.duration_ps GROUP BY 1 ORDER BY 2 DESC LIMIT 1"
+)
 
 
-def _json(*words: str) -> tuple[str, ...]:
-    return (*words, "--format", "json")
+def _report(page: str, profile: str, read: Read, *options: str) -> Asked:
+    return Asked(("report", page, f"{{{profile}}}", "--format", "json", *options), read)
 
 
-def _report(page: str, profile: str, *options: str) -> tuple[str, ...]:
-    return _json("report", page, f"{{{profile}}}", *options)
+def _keys(page: str, profile: str, read: Read, keys: str, *options: str) -> Asked:
+    return _report(page, profile, read, *options, "--keys", keys)
 
 
-def _sql(profile: str, text: str) -> tuple[str, ...]:
-    return _json("query", f"{{{profile}}}", text)
+def _rows(page: str, profile: str, read: Read, columns: str, *options: str) -> Asked:
+    return _report(page, profile, read, *options, "--columns", columns)
 
 
-def _at(*path: str | int) -> Callable[[Reply], Value | None]:
-    """Reads what stands at these keys."""
-
-    def read(reply: Reply) -> Value | None:
-        value = reply.data
-        for key in path:
-            if value is None or (isinstance(key, int) and len(value) <= key):
-                return None
-            value = value[key]
-        return value
-
-    return read
+def _sql(profile: str, read: Read, text: str) -> Asked:
+    return Asked(("query", f"{{{profile}}}", text, "--format", "json"), read)
 
 
-def _share(*path: str | int) -> Callable[[Reply], Value | None]:
-    """The same of percent, as a share of 1."""
-    return lambda reply: None if (found := _at(*path)(reply)) is None else float(found) / 100  # type: ignore[arg-type]
+def _diff(read: Read, *options: str) -> Asked:
+    return Asked(("diff", "{before}", "{exposed}", "--format", "json", *options), read)
 
 
-def _sum(key: str) -> Callable[[Reply], Value | None]:
-    """The sum of a column."""
-    return lambda reply: sum(row[key] for row in reply.data["rows"])
+def _reason(profile: str, read: Read, key: str, *options: str) -> Asked:
+    """What the findings say, those that are worth most first."""
+    return _keys("findings", profile, read, f"findings.cause,findings.{key}", *options)
 
 
-def _idle(reply: Reply) -> Value | None:
-    busy = [row["busy_percent"] for row in reply.data["rows"]]
-    return 1 - sum(busy) / len(busy) / 100
+def _of_cause(cause: str, key: str) -> Read:
+    """What a finding of a cause has at a key; None where there is no such finding."""
+    return lambda reply: next((each[key] for each in reply.data["findings"] if each["cause"] == cause), None)
 
+
+def _stall(reply: Reply) -> Value | None:
+    """Time of a step in which no op runs, whoever owns it."""
+    return sum(at("rows", 0, key)(reply) or 0.0 for key in ("input_ms", "host_ms", "dispatch_ms"))  # type: ignore[misc]
+
+
+def _most_gib(reply: Reply) -> Value | None:
+    return int(reply.data["headroom_bytes"]) / 2**30
+
+
+def _compilations(reply: Reply) -> Value | None:
+    """The figure that counts them; no compilation is 0, since the reason would be there."""
+    figures = [figure for each in reply.data["findings"] for figure in each["figures"]]
+    return next((figure["value"] for figure in figures if figure["name"].startswith("# compilation")), None)
+
+
+def _cut(reply: Reply) -> Value | None:
+    return next((row["core"] for row in reply.data["rows"] if row["lost_steps"]), None)
+
+
+_OP = ("--op", "fusion.397")
+_OF_HOST = ("--filter", "owner=host_transfer")
 
 ANSWERS: Mapping[str, Asked] = {
-    "step-time": Asked(_report("overview", "demo"), _at("performance", "step_time_ms", "average")),
-    "slowest-step": Asked(
-        _report("ledger", "demo", "--by", "step", "--sort", "time_ms", "--columns", "name,time_ms", "--limit", "1"),
-        _at("rows", 0, "name"),
+    "step-time": _keys("overview", "demo", at("performance", "step_time_ms", "average"), "performance.step_time_ms"),
+    "slowest-step": _rows(
+        "ledger", "demo", of_row("name"), "name,time_ms", "--by", "step", "--sort", "time_ms", "--limit", "1"
     ),
-    "stall": Asked(
-        _report("ledger", "demo", "--by", "step", "--filter", "name=113"),
-        lambda reply: sum(reply.data["rows"][0][key] for key in ("input_ms", "host_ms", "dispatch_ms", "barrier_ms")),
+    "stall": _report("ledger", "demo", _stall, "--by", "step", "--filter", "name=113"),
+    "real-step-time": _keys(
+        "overview", "real-v6e", at("performance", "step_time_ms", "average"), "performance.step_time_ms"
     ),
-    "real-step-time": Asked(_report("overview", "real-v6e"), _at("performance", "step_time_ms", "average")),
-    "latency": Asked(
-        _report("inference", "serving"),
-        lambda reply: next(
-            each["total_ms"] for each in reply.data["rows"][0]["percentiles"] if each["percentile"] == 99
-        ),
+    "latency": _rows("inference", "serving", of_row("total_ms"), "percentile,total_ms", "--filter", "percentile=99"),
+    "top-op": _rows("ops", "demo", of_row("name"), "name,self_time_ps,source", "--limit", "1"),
+    "how-often": _keys("op", "demo", at("runs", "count"), "runs", *_OP),
+    "longest-run": _keys("op", "demo", lambda reply: reply.data["runs"]["maximum_ps"] / 1e6, "runs", *_OP),
+    "in-a-step": _sql("before", of_row("name"), _IN_A_STEP),
+    "matrix-share": _sql(
+        "demo",
+        of_row("share"),
+        "SELECT sum(self_time_ps) FILTER (category = 'convolution fusion') / sum(self_time_ps) AS share FROM ops",
     ),
-    "top-op": Asked(
-        _report("ops", "demo", "--limit", "1", "--columns", "name,self_time_ps,source"), _at("rows", 0, "name")
+    "block": _rows("ledger", "demo", in_total("time_ms"), "name,time_ms", "--by", "scope", "--filter", "/mlp"),
+    "host-transfers": _rows("ledger", "real-v6e", of_row("time_ms"), "owner,time_ms", *_OF_HOST),
+    "callback": _rows("ledger", "recomputes", of_row("time_ms"), "owner,time_ms", *_OF_HOST),
+    "why": _reason("late-input", at("findings", 0, "cause"), "title", "--limit", "1"),
+    "worth": _reason("late-input", at("findings", 0, "worth_ms"), "worth_ms", "--limit", "1"),
+    "who-is-late": _rows("input", "late-input", of_row("name"), "name,self_time_ms", "--limit", "1"),
+    "healthy": _reason(
+        "before",
+        lambda reply: any((each["worth_fraction"] or 0) > 0.03 for each in reply.data["findings"]),
+        "worth_fraction",
     ),
-    "how-often": Asked(_report("op", "demo", "--op", "fusion.397"), _at("runs", "count")),
-    "longest-run": Asked(
-        _report("op", "demo", "--op", "fusion.397"), lambda reply: reply.data["runs"]["maximum_ps"] / 1e6
+    "kernel-worth": _reason("slow-kernel", _of_cause("slow-kernel", "worth_ms"), "worth_ms"),
+    "print": _reason("recomputes", _of_cause("debug-print", "source"), "source"),
+    "compilations": _reason("serving", _compilations, "figures", "--limit", "1"),
+    "change": _diff(at("steps", "mean", "change_ms"), "--keys", "steps.mean"),
+    "what-grew": _diff(of_row("name", "kinds"), "--keys", "kinds.name,kinds.change_ms"),
+    "regressed": _diff(
+        lambda reply: {0: False, 6: True}.get(reply.code), "--fail-on-regression", "5%", "--keys", "verdict"
     ),
-    "in-a-step": Asked(
-        _sql(
-            "before",
-            "SELECT e.name, sum(e.duration_ps) FROM events e, events s WHERE e.core = 'host-0:1' AND s.core = e.core "
-            "AND e.track = 'XLA Ops' AND s.track = 'Steps' AND s.name = '104' AND e.start_ps >= s.start_ps "
-            "AND e.start_ps < s.start_ps + s.duration_ps GROUP BY 1 ORDER BY 2 DESC LIMIT 1",
-        ),
-        _at("rows", 0, "name"),
+    "share-of-peak": _rows(
+        "ops", "demo", of_row("flops_utilization"), "name,flops_utilization", "--filter", "name=fusion.397"
     ),
-    "matrix-share": Asked(
-        _sql(
-            "demo",
-            "SELECT sum(self_time_ps) FILTER (category = 'convolution fusion') / sum(self_time_ps) AS share FROM ops",
-        ),
-        _at("rows", 0, "share"),
+    "mfu": _keys("model", "before", share_at("hfu_percent"), "hfu_percent,mfu_percent"),
+    "mfu-without": _keys("model", "recomputes", share_at("mfu_percent"), "hfu_percent,mfu_percent"),
+    "recomputed": _reason("recomputes", _of_cause("recomputation", "worth_ms"), "worth_ms"),
+    "worst-kernel": _reason("slow-kernel", at("findings", 0, "target"), "target"),
+    "share-of-roof": _rows(
+        "ops",
+        "slow-kernel",
+        of_row("roofline_efficiency"),
+        "name,roofline_efficiency",
+        "--filter",
+        "name=custom_attention",
     ),
-    "block": Asked(
-        _report("ledger", "demo", "--by", "scope", "--filter", "/mlp", "--columns", "name,time_ms"), _sum("time_ms")
-    ),
-    "host-transfers": Asked(
-        _report("ledger", "real-v6e", "--filter", "owner=host_transfer", "--columns", "owner,time_ms"),
-        _at("rows", 0, "time_ms"),
-    ),
-    "callback": Asked(
-        _report("ledger", "recomputes", "--filter", "owner=host_transfer", "--columns", "owner,time_ms"),
-        _at("rows", 0, "time_ms"),
-    ),
-    "why": Asked(_report("findings", "late-input", "--limit", "3"), _at("findings", 0, "cause")),
-    "worth": Asked(_report("findings", "late-input", "--limit", "3"), _at("findings", 0, "worth_ms")),
-    "who-is-late": Asked(_report("input", "late-input", "--limit", "10"), _at("ops", 0, "name")),
-    "healthy": Asked(
-        _report("findings", "before", "--limit", "3"),
-        lambda reply: any(each["worth_fraction"] > 0.03 for each in reply.data["findings"]),
-    ),
-    "kernel-worth": Asked(_report("findings", "slow-kernel", "--limit", "3"), _at("findings", 0, "worth_ms")),
-    "print": Asked(
-        _report("findings", "recomputes", "--limit", "3"),
-        lambda reply: next(each["source"] for each in reply.data["findings"] if each["cause"] == "debug-print"),
-    ),
-    "compilations": Asked(
-        _report("findings", "serving", "--limit", "3"),
-        lambda reply: next(
-            (f["value"] for each in reply.data["findings"] for f in each["figures"] if f["name"] == "compilations"),
-            None,
-        ),
-    ),
-    "change": Asked(_json("diff", "{before}", "{exposed}"), _at("steps", "mean", "change_ms")),
-    "what-grew": Asked(_json("diff", "{before}", "{exposed}"), _at("categories", 0, "name")),
-    "regressed": Asked(
-        _json("diff", "{before}", "{exposed}", "--fail-on-regression", "5%"),
-        lambda reply: {0: False, 6: True}.get(reply.code),
-    ),
-    "share-of-peak": Asked(
-        _report("ops", "demo", "--filter", "name=fusion.397", "--columns", "name,flops_utilization"),
-        _at("rows", 0, "flops_utilization"),
-    ),
-    "mfu": Asked(_report("model", "before"), _share("hfu_percent")),
-    "mfu-without": Asked(_report("model", "recomputes"), _share("mfu_percent")),
-    "recomputed": Asked(
-        _report("findings", "recomputes", "--limit", "3"),
-        lambda reply: next(each["worth_ms"] for each in reply.data["findings"] if each["cause"] == "recomputation"),
-    ),
-    "worst-kernel": Asked(_report("findings", "slow-kernel", "--limit", "3"), _at("findings", 0, "ops", 0, "name")),
-    "share-of-roof": Asked(
-        _report("ops", "slow-kernel", "--filter", "name=custom_attention", "--columns", "name,roofline_efficiency"),
-        _at("rows", 0, "roofline_efficiency"),
-    ),
-    "below-the-roof": Asked(
-        _report(
-            "ops", "demo", "--filter", "roofline_efficiency<60% >1%", "--columns", "name,class,roofline_efficiency"
-        ),
-        lambda reply: frozenset(row["name"] for row in reply.data["rows"] if row["class"] != "collective"),
-    ),
-    "memory-left": Asked(
-        _report("memory", "demo", "--limit", "20"), lambda reply: reply.data["headroom_bytes"] / 2**30
-    ),
-    "largest-buffer": Asked(
-        _report("memory", "demo", "--sort", "size_bytes", "--columns", "name,size_bytes", "--limit", "1"),
+    "below-the-roof": _sql("demo", lambda reply: frozenset(row["name"] for row in reply.data["rows"]), _FAR),
+    "memory-left": _keys("memory", "demo", _most_gib, "headroom_bytes,peak_bytes,capacity_bytes"),
+    "largest-buffer": _rows(
+        "memory",
+        "demo",
         lambda reply: reply.data["rows"][0]["size_bytes"] / 2**20,
+        "name,size_bytes",
+        "--sort",
+        "size_bytes",
+        "--limit",
+        "1",
     ),
-    "allocated": Asked(
-        _report("memory-profile", "slow-kernel"),
-        lambda reply: max(each["peak_bytes"] / each["capacity_bytes"] for each in reply.data["allocators"]),
+    "allocated": _rows(
+        "memory-profile",
+        "slow-kernel",
+        lambda reply: max(row["peak_bytes"] / row["capacity_bytes"] for row in reply.data["rows"]),
+        "label,peak_bytes,capacity_bytes",
     ),
-    "slow-core": Asked(
-        _report("cores", "slow-core", "--sort", "own_time_ms", "--columns", "core,own_time_ms", "--limit", "2"),
-        _at("rows", 0, "core"),
+    "slow-core": _keys("cores", "slow-core", at("slowest"), "slowest,statement"),
+    "slow-core-worth": _reason("slow-core", at("findings", 0, "worth_ms"), "worth_ms", "--limit", "1"),
+    "waits-in": _keys(
+        "collectives",
+        "slow-core",
+        of_row("name", "collectives"),
+        "groups.late_core,collectives.name,collectives.waiting_time_ms",
+        "--limit",
+        "3",
     ),
-    "slow-core-worth": Asked(_report("findings", "slow-core", "--limit", "3"), _at("findings", 0, "worth_ms")),
-    "waits-in": Asked(_report("collectives", "slow-core", "--limit", "10"), _at("collectives", 0, "name")),
-    "exposed": Asked(
-        _report("ledger", "demo", "--filter", "owner:collective", "--columns", "owner,time_ms"), _sum("time_ms")
+    "exposed": _rows("ledger", "demo", in_total("time_ms"), "owner,time_ms", "--filter", "owner:collective"),
+    "idle": _rows(
+        "cores",
+        "late-input",
+        lambda reply: 1 - fmean(row["busy_percent"] for row in reply.data["rows"]) / 100,
+        "core,busy_percent",
     ),
-    "idle": Asked(_report("cores", "late-input", "--columns", "core,busy_percent"), _idle),
-    "cut": Asked(_report("findings", "cut", "--limit", "3"), lambda reply: None),
-    "cut-since": Asked(_report("overview", "cut"), lambda reply: str(reply.data["steps"][-1]["name"])),
+    "cut": _rows("cores", "cut", _cut, "core,lost_steps"),
+    "cut-since": _keys("overview", "cut", at("steps", -1, "name"), "steps.name"),
 }
 """By the question's key."""

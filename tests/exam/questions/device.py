@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.exam.profiles import CUT_CORE, CUT_STEP
-from tests.exam.question import Question
+from tests.exam.question import Question, Truth
 from tests.exam.questions.program import TOP_OP
 from tests.exam.raw import (
     far_from_roof,
@@ -70,6 +70,12 @@ MEMORY = (
     ),
 )  # fmt: skip
 
+
+def _of_pair(done: str) -> Truth:
+    """Names of a collective: of one in two parts, that in which cores wait, and that which begins it."""
+    return done, done.replace("-done", "-start")
+
+
 CORES = (
     Question(
         "slow-core", "cores and hosts", "Which core is slower than the others?", "slow-core", lambda _: "host-1:2",
@@ -80,7 +86,7 @@ CORES = (
     ),
     Question(
         "waits-in", "cores and hosts", "In which collective do the other cores wait for it most?", "slow-core",
-        lambda made: waited_for(made["slow-core"].cores)[0],
+        lambda made: _of_pair(waited_for(made["slow-core"].cores)[0]),
     ),
     Question(
         "exposed", "cores and hosts", "How many ms of a step do collectives take that no compute hides?", "demo",
