@@ -43,11 +43,12 @@ def in_this_process(words: Sequence[str]) -> Reply:
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = main(list(words))
-    return _reply(code, out.getvalue().encode(), err.getvalue())
+    printed = out.getvalue().encode()
+    return Reply(code, len(printed), _json(printed), error=err.getvalue())
 
 
-def by_program(program: Sequence[str], environment: Mapping[str, str]) -> Runner:
-    """Runs commands in processes of their own, each of which finds an empty cache."""
+def by_program(program: Sequence[str], made: Mapping[str, Made]) -> Runner:
+    """Runs commands in processes of their own, each of which finds an empty cache, and the profiles as they were."""
 
     def run(words: Sequence[str]) -> Reply:
         with tempfile.TemporaryDirectory() as cache:
@@ -56,25 +57,26 @@ def by_program(program: Sequence[str], environment: Mapping[str, str]) -> Runner
                 [*program, *words],
                 capture_output=True,
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, **environment, "XDG_CACHE_HOME": cache, "TMPDIR": cache},
+                env={**os.environ, "XDG_CACHE_HOME": cache, "TMPDIR": cache},
                 check=False,
             )
             seconds = time.perf_counter() - begun
-            return _reply(done.returncode, _printed(done.stdout), done.stderr.decode(errors="replace"), seconds)
+            for profile in made.values():
+                profile.tidy()
+            saved = _saved(done.stdout)
+            size = len(done.stdout) + len(saved)
+            return Reply(
+                done.returncode, size, _json(saved or done.stdout), seconds, done.stderr.decode("utf-8", "replace")
+            )
 
     return run
 
 
-def _printed(out: bytes) -> bytes:
-    """What a command printed; where that only names a file of JSON, this."""
+def _saved(out: bytes) -> bytes:
+    """The file of JSON that a command names as its answer, which has to be read too; nothing where it printed one."""
     data = _json(out)
     path = data.get("path", data.get("file_path")) if isinstance(data, dict) else None
-    is_named = isinstance(path, str) and path.endswith(".json") and set(data) <= {"path", "skipped", "capture"}
-    return Path(str(path)).read_bytes() if is_named else out
-
-
-def _reply(code: int, out: bytes, error: str, seconds: float = 0.0) -> Reply:
-    return Reply(code, len(out), _json(out), seconds, error)
+    return Path(path).read_bytes() if isinstance(path, str) and path.endswith(".json") else b""
 
 
 def _json(out: bytes) -> Any:

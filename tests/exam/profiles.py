@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from tests.demo.make_profile import write_profile
+from tests.demo.profile.timeline import DemoSpec
 from tests.insight.cases.case import Case, fine, part_problem, problem
 from tests.insight.cases.scenes import SERVING, SMALL, TRAIN_2_HOSTS, TRAIN_V5E, TRAIN_V5P, chore
 from tests.insight.raw import RawCore, cores_of, read
@@ -78,6 +80,12 @@ class Made:
         """The cores of all hosts, by plain arithmetic over the files' events."""
         return [core for space in self.spaces for core in cores_of(space)]
 
+    def tidy(self) -> None:
+        """Removes what a program left beside the files."""
+        for path in self.files[0].parent.iterdir():
+            if path not in self.files:
+                path.unlink()
+
     @property
     def cost_ms(self) -> float:
         """What the planted problem costs a mean step."""
@@ -88,6 +96,14 @@ class Made:
 def make(folder: Path) -> dict[str, Made]:
     """Writes all profiles, each as a logdir of its own; the real one where the reference data is at hand."""
     return {name: made for name in NAMES if (made := _make(name, folder / name)) is not None}
+
+
+def make_demo(folder: Path, size: int) -> dict[str, Made]:
+    """Writes a demo of so many bytes."""
+    run = folder / "demo" / "plugins" / "profile" / RUN
+    run.mkdir(parents=True)
+    files = write_profile(run / "host-0.xplane.pb", DemoSpec(size_bytes=size))
+    return {"demo": Made(folder / "demo", tuple(files))}
 
 
 def _make(name: str, logdir: Path) -> Made | None:

@@ -66,7 +66,7 @@ class Question:
 
 
 def judge(answer: Value | None, truth: Truth, tolerance: float) -> Verdict:
-    """Compares an answer with the truth; names that hold the true one are right, as `host-1:2` is for `1:2`."""
+    """Compares an answer with the truth."""
     if answer is None:
         return "can't tell"
     return "right" if _is_right(answer, truth, tolerance) else "wrong"
