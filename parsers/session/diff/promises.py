@@ -59,7 +59,7 @@ class Verified:
     """What came of promises.
 
     Attributes:
-        diff: the comparison that it rests on.
+        diff: the comparison behind it.
         causes: the findings of either run, the one that was worth most before first.
         outcome: of the claims together.
         promised_ps: what they were worth in a mean step, together; None where nothing is claimed.
@@ -148,7 +148,7 @@ def _cause(name: str, pair: Pair, time: Change, step: Change, blind: Sequence[st
         for finding in pair
     ]  # fmt: skip
     if not why and any(finding is not None and ps is None for finding, ps in zip(pair, worth, strict=True)):
-        why = "what can be won of it in a step is unknown"
+        why = "how much of it a step can save is unknown"
     cost = _cost(worth[0], worth[1], noise, bool(why))
     return Cause(shown.kind, name, shown.title, cost, time, shown.is_estimate, False, why)
 
@@ -173,12 +173,12 @@ def _why_unknown(diff: Diff, step: Change, claimed: Sequence[Cause], promised: f
     if step.noise is None:
         return "a run with one step says nothing about the noise"
     if not has_promises:
-        return "no finding of the run before promises anything"
+        return "no finding of the earlier run promises anything"
     for cause in claimed:
         if cause.unknown:
             return f"{cause.name}: {cause.unknown}"
     if promised is not None and promised <= step.noise and step.mark == "same":
-        return "what was promised is less than the noise of the step: more steps would decide"
+        return "the promise is smaller than the noise of the step: more steps would decide"
     return ""
 
 
@@ -197,5 +197,5 @@ def _no_promise(claim: str, before: Overview, promising: Sequence[Cause]) -> Pro
     near = get_close_matches(claim, names, n=3, cutoff=0.4) or names
     hint = f"one of: {', '.join(near)}" if near else "tpuprof-tui report findings lists what was found"
     there = any(finding.kind == claim for finding in before.findings)
-    why = "promises nothing: what can be won is unknown" if there else "is none of the run before"
+    why = "promises nothing: how much it can save is unknown" if there else "is not in the earlier run"
     return ProfileError("unknown_finding", f"The finding {claim} {why}.", hint, EXIT_NOT_FOUND)
