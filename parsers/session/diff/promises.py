@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Literal
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import nearest
 from tpuprof.parsers.pages.findings.finding import KIND_OWNERS, KINDS, Finding, FindingKind
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.session.diff.groups import owners_together
@@ -194,7 +194,7 @@ def _outcome(step: Change, claimed: Sequence[Cause], promised: float | None) -> 
 def _no_promise(claim: str, before: Overview, promising: Sequence[Cause]) -> ProfileError:
     """Why a finding can't be verified."""
     names = [cause.name for cause in promising]
-    near = get_close_matches(claim, names, n=3, cutoff=0.4) or names
+    near = nearest(claim, names) or names
     hint = f"one of: {', '.join(near)}" if near else "tpuprof-tui report findings lists what was found"
     there = any(finding.kind == claim for finding in before.findings)
     why = "promises nothing: how much it can save is unknown" if there else "is not in the earlier run"
