@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage
     from tpuprof.parsers.pages.overview.accounts_of_ops import OpAccounts
     from tpuprof.parsers.pages.overview.model import Overview
-    from tpuprof.parsers.pages.overview.model_use import ModelUse
+    from tpuprof.parsers.pages.overview.use.model_use import ModelUse
     from tpuprof.parsers.steps.ledger import Ledger
     from tpuprof.parsers.timeline.hosts.joined import HostRead
     from tpuprof.parsers.timeline.model import Timeline

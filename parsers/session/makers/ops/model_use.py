@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.pages.common import device_of
-from tpuprof.parsers.pages.overview.model_use import ModelUse
-from tpuprof.parsers.pages.overview.model_use import model_use as use_of
+from tpuprof.parsers.pages.overview.use.model_use import ModelUse
+from tpuprof.parsers.pages.overview.use.model_use import model_use as use_of
 from tpuprof.parsers.session.makers.summaries import read
 from tpuprof.parsers.session.pages import OP_ACCOUNTS, OVERVIEW
 

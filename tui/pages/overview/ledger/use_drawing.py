@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.pages.overview.model_use import PART_TITLES, ModelUse, UsePart
+from tpuprof.parsers.pages.overview.use.model_use import PART_TITLES, ModelUse, UsePart
 from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.pen import Pen

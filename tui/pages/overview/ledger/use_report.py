@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.pages.overview.model_use import PART_TITLES, PART_WORDS, PARTS, ModelUse, Part, with_given
+from tpuprof.parsers.pages.overview.use.model_use import PART_TITLES, PART_WORDS, PARTS, ModelUse, Part, with_given
 from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.report.declared import Declared, Metrics, Section, declared, drawn_by
