@@ -52,6 +52,7 @@ class Placed:
         layer: None where no name has one.
         by_name: whether its names say the block, rather than what it computes and is next to.
         is_named: whether it is in a scope, be that of any block or not.
+        hint: the block of names that mean it only where nothing says otherwise, such as ``linear``.
     """
 
     block: Block | None
@@ -59,6 +60,7 @@ class Placed:
     layer: str | None = None
     by_name: bool = False
     is_named: bool = False
+    hint: Block | None = None
 
 
 def placed_by_names(framework_op: str, name: str) -> Placed:
@@ -69,9 +71,10 @@ def placed_by_names(framework_op: str, name: str) -> Placed:
     """
     scopes = scopes_of(framework_op)
     again = ".remat" in name or "rematted_computation" in framework_op
-    block = block_of(scopes, "jvp(" in framework_op) or block_of_name(name)
+    said, is_sure = block_of(scopes, "jvp(" in framework_op)
+    block = said if is_sure else block_of_name(name)
     is_named = any(not scope.is_function for scope in scopes)
-    return Placed(block, pass_of(framework_op, again), layer_of(scopes), block is not None, is_named)
+    return Placed(block, pass_of(framework_op, again), layer_of(scopes), block is not None, is_named, said)
 
 
 class _Node:
@@ -93,7 +96,7 @@ class _Node:
         if self.product is not None and self.product is not self.proto:
             product = _named(self.product, "")
             own = replace(
-                product if product.block is not None else own,
+                product if product.block is not None or own.block is None else own,
                 pass_name=product.pass_name or own.pass_name,
                 layer=product.layer or own.layer,
                 is_named=product.is_named or own.is_named,
@@ -102,7 +105,7 @@ class _Node:
             return own
         inside = [place for each in self.inner if (place := _named(each, "")).block is not None]
         blocks = {place.block for place in inside}
-        return replace(own, block=inside[0].block, by_name=True) if len(blocks) == 1 else own
+        return replace(own, hint=inside[0].block) if len(blocks) == 1 and own.hint is None else own
 
     @property
     def opcodes(self) -> frozenset[bytes]:
@@ -158,6 +161,8 @@ class HloFlow:
         place, node = self._places[number], self._nodes[number]
         if place.block is not None:
             return place
+        if place.hint is not None:
+            return replace(place, block=place.hint, by_name=True)
         opcode = node.proto.opcode
         known = place.is_named or opcode in _KINDS or opcode.startswith(_COLLECTIVES)
         known = known or any(each.opcode.startswith(_COLLECTIVES) for each in node.inner)
@@ -206,7 +211,11 @@ class HloFlow:
                 open_ones.append(number)
         near = self._near(seeds)
         for number in open_ones:
-            self._set(number, "attention" if number in near else "router" if self._chooses(number) else "mlp")
+            hint = self._places[number].hint
+            found: Block = "attention" if number in near else "router" if self._chooses(number) else "mlp"
+            self._places[number] = replace(
+                self._places[number], block=hint or found, by_name=hint is not None
+            )
 
     def _is_weight(self, proto: hlo_pb2.HloInstructionProto | None) -> bool:
         return proto is not None and self._weights.is_weight(proto)
@@ -282,6 +291,8 @@ class HloFlow:
             block = self._block_of(node, place)
             if block is not None:
                 self._set(number, block)
+            elif place.hint is not None:
+                self._places[number] = replace(place, block=place.hint, by_name=True)
 
     def _block_of(self, node: _Node, place: Placed) -> Block | None:
         opcodes = node.opcodes

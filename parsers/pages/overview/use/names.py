@@ -145,22 +145,22 @@ def scopes_of(framework_op: str) -> tuple[Scope, ...]:
     return tuple(found)
 
 
-def block_of(scopes: Sequence[Scope], in_passes: bool) -> Block | None:
-    """The block that names say; None where none does.
+def block_of(scopes: Sequence[Scope], in_passes: bool) -> tuple[Block | None, bool]:
+    """The block that names say, None where none does; and whether they say it surely, and not for want of others.
 
     Args:
         in_passes: whether the op is in a pass over the model, forward or backward, by its names.
     """
     words = [scope.words for scope in scopes]
     if any(_OPTIMIZER.search(each) for each in words):
-        return "optimizer"
+        return "optimizer", True
     if not in_passes and any(scope.words in _ONLY_UPDATE and not scope.is_function for scope in scopes):
-        return "optimizer"
+        return "optimizer", True
     for table in (_STRONG, _WEAK):
         for place in range(len(words) - 1, -1, -1):
             if (block := _named(words, place, table)) is not None:
-                return block
-    return None
+                return block, table is _STRONG
+    return None, False
 
 
 def _named(words: Sequence[str], place: int, table: Sequence[tuple[Block, re.Pattern[str]]]) -> Block | None:
