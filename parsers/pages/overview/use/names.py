@@ -52,7 +52,7 @@ _STRONG: tuple[tuple[Block, re.Pattern[str]], ...] = (
         "router",
         _words(
             *("router", "routers", "routing", "route", "gate_logits", "moe_gate", "top_?k_gat(?:e|ing)", "dispatch"),
-            *("combine", r"load_balanc\w*", "expert_choice", "router_weights", "permute", "unpermute"),
+            *("combine", r"load_balanc\w*", "expert_choice", "router_weights"),
         ),
     ),
     (
