@@ -39,6 +39,7 @@ class BlockRow:
         layer: None in rows of blocks.
         time_ps: of the mean step; fraction: of it, 0-1.
         flops: of a step, over all cores; None where nobody counted them. `uncounted_ps`: the time of such ops.
+        peak_fraction: these FLOPs of what the cores could compute in that time, 0-1; None where unknown.
         hbm_bytes: to and from HBM in a step, over all cores; None where unknown.
         ops: how many distinct ops.
         by_name_ps: the time of those whose names say the block; that of the others follows from what they compute and
@@ -51,6 +52,7 @@ class BlockRow:
     time_ps: float
     fraction: float
     flops: float | None
+    peak_fraction: float | None
     uncounted_ps: float
     hbm_bytes: float | None
     ops: int
@@ -106,7 +108,8 @@ def model_blocks(
         flops = at_peak * cores * peak / 1e12
     uncounted = of_ops.owner_ps[:, owner_index("uncounted")]
     flops[uncounted > 0] = np.nan
-    columns = _Columns(times, flops, uncounted, _bytes(table, steps), whole)
+    most = 0.0 if peak is None else cores * peak / 1e12
+    columns = _Columns(times, flops, uncounted, _bytes(table, steps), whole, most)
     of_blocks, of_layers = dict[tuple[Row, str | None], list[int]](), dict[tuple[str, Row], list[int]]()
     for row in np.flatnonzero(times > 0).tolist():
         place = places[row]
@@ -132,6 +135,7 @@ class _Columns:
     uncounted: Floats
     hbm_bytes: Floats
     whole: float
+    flops_per_ps: float
 
 
 def _first_of_layers(places: Sequence[Placed], table: OpTable) -> list[str]:
@@ -159,13 +163,15 @@ def _row(
 ) -> BlockRow:
     time = float(of.times[rows].sum())
     named = sum(float(of.times[row]) for row in rows if places[row].by_name)
+    flops = _known(of.flops[rows])
     return BlockRow(
         block=block,
         pass_name=name,
         layer=layer,
         time_ps=time,
         fraction=time / of.whole if of.whole else 0.0,
-        flops=_known(of.flops[rows]),
+        flops=flops,
+        peak_fraction=flops / (of.flops_per_ps * time) if flops is not None and of.flops_per_ps and time else None,
         uncounted_ps=float(of.uncounted[rows].sum()),
         hbm_bytes=_known(of.hbm_bytes[rows]),
         ops=len(rows),
@@ -179,7 +185,7 @@ def _known(values: Floats) -> float | None:
 
 
 def _no_op(rest: float, whole: float, layer: str | None) -> BlockRow:
-    return BlockRow(NO_OP, None, layer, rest, rest / whole if whole else 0.0, None, 0.0, None, 0, 0.0)
+    return BlockRow(NO_OP, None, layer, rest, rest / whole if whole else 0.0, None, None, 0.0, None, 0, 0.0)
 
 
 def flow_of(modules: Callable[[int], HloModule | None]) -> Callable[[int], HloFlow | None]:

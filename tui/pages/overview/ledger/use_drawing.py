@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.pages.overview.use.blocks import NO_OP, BlockRow, Row
 from tpuprof.parsers.pages.overview.use.model_use import PART_TITLES, ModelUse, UsePart
 from tpuprof.tui.draw.bars import CLASS_STYLE
+from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Line, StyleKey
+from tpuprof.tui.draw.spans import Line, Span, StyleKey
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.pages.overview.use.memory_blocks import MemoryRow
+    from tpuprof.parsers.pages.overview.use.page import ModelPage
 
 _NAME, _FIGURES = 26, 22
 _OF_HFU: tuple[UsePart, ...] = ("recomputed", "passes", "other", "mfu")
@@ -60,3 +68,94 @@ def _line(
     blank = " " * max(room - min(begin, room - 1) - len(bar), 0)
     before = f" {name:<{_NAME - 1}}" + " " * min(begin, room - 1)
     return pen.fit([(before, "text"), (bar, style), (blank + figures, "text")])
+
+
+BLOCK_CLASSES: Mapping[Row, OpClass] = {
+    "embedding": "copy",
+    "attention": "compute",
+    "mlp": "compute",
+    "router": "collective",
+    "norm": "vector",
+    "loss": "compute",
+    "optimizer": "vector",
+    "other": "copy",
+    "unknown": "unknown",
+    NO_OP: "idle",
+}
+"""The class of ops whose colour each block has: that of most of its work."""
+
+_BLOCK_NAME, _PASS, _LAYER = 11, 11, 20
+_NUMBERS: tuple[tuple[str, int], ...] = (("time", 10), ("share", 8), ("of peak", 9), ("HBM", 11), ("by name", 9))
+
+
+def model_lines(page: ModelPage, most: int, pen: Pen) -> list[Line]:
+    """The blocks, the layers and the memory, each under its heading; nothing where they are unknown."""
+    lines: list[Line] = []
+    if page.blocks:
+        lines += [pen.rule("Blocks of the mean step"), *block_rows(page.blocks, pen)]
+    named = [row for row in page.layers if row.layer is not None]
+    if len({row.layer for row in named}) > 1:
+        shown = named[:most] if most else named
+        lines += [pen.rule("Layers", counted(len({row.layer for row in named}), "row")), *layer_rows(shown, pen)]
+        if len(shown) < len(named):
+            lines.append(pen.fit([(f" {len(named) - len(shown):,} more rows: --limit 0 shows all", "dim")]))
+    if page.memory:
+        lines += [pen.rule("Memory at the peak", f"{binary_size(page.peak_bytes)} of {page.module}")]
+        lines += memory_rows(page.memory, pen)
+    return lines
+
+
+def block_rows(rows: Sequence[BlockRow], pen: Pen, cursor: int | None = None) -> list[Line]:
+    """A heading, and a line a block and pass."""
+    names = [[(f"{row.block:<{_BLOCK_NAME}}", "text"), (f"{row.pass_name or '':<{_PASS}}", "dim")] for row in rows]
+    return _rows(f"{'block':<{_BLOCK_NAME}}{'pass':<{_PASS}}", rows, names, pen, cursor)
+
+
+def layer_rows(rows: Sequence[BlockRow], pen: Pen) -> list[Line]:
+    """A heading, and a line a layer and block."""
+    names = []
+    for row in rows:
+        layer = pen.at(_LAYER - 1).fit([(row.layer or "", "dim")])
+        names.append([*layer, (" ", "text"), (f"{row.block:<{_BLOCK_NAME}}", "text")])
+    return _rows(f"{'layer':<{_LAYER}}{'block':<{_BLOCK_NAME}}", rows, names, pen, None)
+
+
+def _rows(
+    head: str, rows: Sequence[BlockRow], names: Sequence[Sequence[Span]], pen: Pen, cursor: int | None
+) -> list[Line]:
+    width = 1 + len(head)
+    numbers = list(_NUMBERS)
+    while len(numbers) > 2 and pen.width - width - sum(cells for _, cells in numbers) < 8:
+        numbers.pop()
+    room = max(pen.width - width - sum(cells for _, cells in numbers), 4)
+    longest = max((row.fraction for row in rows), default=0.0) or 1.0
+    titles = "".join(f"{title:>{cells}}" for title, cells in numbers)
+    lines = [pen.fit([(f" {head}{'':<{room}}{titles}", "heading")])]
+    for at, (row, name) in enumerate(zip(rows, names, strict=True)):
+        length = max(round((room - 2) * row.fraction / longest), 1 if row.fraction > 0 else 0)
+        bar: Span = (f"{pen.glyphs.full * length:<{room}}", CLASS_STYLE[BLOCK_CLASSES[row.block]])
+        figures = [
+            duration(row.time_ps, pen.glyphs.is_ascii),
+            percent(100 * row.fraction),
+            percent(None if row.peak_fraction is None else 100 * row.peak_fraction),
+            binary_size(None if row.hbm_bytes is None else round(row.hbm_bytes)),
+            percent(100 * row.by_name_ps / row.time_ps) if row.time_ps and row.block != NO_OP else "",
+        ]
+        words = "".join(f"{figure:>{cells}}" for figure, (_, cells) in zip(figures, numbers, strict=False))
+        mark: Span = (pen.glyphs.mark, "mark") if cursor == at else (" ", "text")
+        lines.append(pen.fit([mark, *name, bar, (words, "text")]))
+    return lines
+
+
+def memory_rows(rows: Sequence[MemoryRow], pen: Pen) -> list[Line]:
+    """A line a block."""
+    room = max(pen.width - _BLOCK_NAME - 1 - 20, 4)
+    longest = max((row.fraction for row in rows), default=0.0) or 1.0
+    lines = []
+    for row in rows:
+        bar = pen.glyphs.full * max(round((room - 2) * row.fraction / longest), 1)
+        figures = f"{binary_size(row.size_bytes):>11}{percent(100 * row.fraction):>9}"
+        style = CLASS_STYLE[BLOCK_CLASSES[row.block]]
+        name = f" {row.block:<{_BLOCK_NAME}}"
+        lines.append(pen.fit([(name, "text"), (f"{bar:<{room}}", style), (figures, "text")]))
+    return lines
