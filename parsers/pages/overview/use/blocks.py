@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -24,6 +25,9 @@ Row = Block | Literal["no op"]
 
 NO_OP: Row = "no op"
 NO_LAYER = "no layer"
+MOST_OPS = 8
+"""How many of the ops of a block are named."""
+
 ROWS: tuple[Row, ...] = (*BLOCKS, NO_OP)
 
 _KNOWN_CLASSES = frozenset(("collective", "host"))
@@ -35,19 +39,19 @@ class BlockRow:
 
     Attributes:
         block: which one.
-        pass_name: ``forward``, ``backward``, ``recomputed``; None where names do not say, and in rows of layers.
+        phase: ``forward``, ``backward``, ``recomputed``; None where names do not say, and in rows of layers.
         layer: None in rows of blocks.
         time_ps: of the mean step; fraction: of it, 0-1.
         flops: of a step, over all cores; None where nobody counted them. `uncounted_ps`: the time of such ops.
         peak_fraction: these FLOPs of what the cores could compute in that time, 0-1; None where unknown.
         hbm_bytes: to and from HBM in a step, over all cores; None where unknown.
-        ops: how many distinct ops.
+        ops: how many distinct ops; largest: those with most of the time, name and time, the longest first.
         by_name_ps: the time of those whose names say the block; that of the others follows from what they compute and
             from what they are next to.
     """
 
     block: Row
-    pass_name: str | None
+    phase: str | None
     layer: str | None
     time_ps: float
     fraction: float
@@ -56,6 +60,7 @@ class BlockRow:
     uncounted_ps: float
     hbm_bytes: float | None
     ops: int
+    largest: tuple[tuple[str, float], ...]
     by_name_ps: float
 
 
@@ -74,20 +79,36 @@ def places_of(table: OpTable, flow: Callable[[int], HloFlow | None]) -> list[Pla
         flow: the compiled program of an id; None where the profile does not hold it.
     """
     classes, found = table.classes(), []
-    known = {program: None if (of := flow(program)) is None else of.places() for program in set(table.program_id.tolist())}
+    known = {
+        program: None if (of := flow(program)) is None else of.places() for program in set(table.program_id.tolist())
+    }
     by_names: dict[tuple[str, str], Placed] = {}
-    for row, (program, name, full) in enumerate(zip(table.program_id.tolist(), table.name, table.framework_op, strict=True)):
+    for row, (program, name, full) in enumerate(
+        zip(table.program_id.tolist(), table.name, table.framework_op, strict=True)
+    ):
         places = known[program]
         place = None if places is None else places.get(name)
         if place is None or (place.block == "unknown" and full):
             key = (full, name)
             place = by_names.get(key) or by_names.setdefault(key, placed_by_names(full, name))
-            block: Block = place.block or place.hint or (
-                "other" if place.is_named or classes[row] in _KNOWN_CLASSES else "unknown"
+            block: Block = (
+                place.block
+                or place.hint
+                or ("other" if place.is_named or classes[row] in _KNOWN_CLASSES else "unknown")
             )
-            place = Placed(block, place.pass_name, place.layer, place.by_name or place.is_named, place.is_named)
+            place = Placed(block, place.phase, place.layer, place.by_name or place.is_named, place.is_named)
         found.append(place)
-    return found
+    same = _same_layers({place.layer for place in found if place.layer is not None})
+    return [replace(place, layer=same[place.layer]) if place.layer in same else place for place in found]
+
+
+def _same_layers(names: Collection[str]) -> dict[str, str]:
+    """Layers that are the end of one other name alone, as ``layers`` is of ``decoder/layers``, to that name.
+
+    What a loop or a checkpoint computes is at times named from there on.
+    """
+    longer = {name: [other for other in names if other.endswith(f"/{name}")] for name in names}
+    return {name: others[0] for name, others in longer.items() if len(others) == 1}
 
 
 def model_blocks(
@@ -109,12 +130,12 @@ def model_blocks(
     uncounted = of_ops.owner_ps[:, owner_index("uncounted")]
     flops[uncounted > 0] = np.nan
     most = 0.0 if peak is None else cores * peak / 1e12
-    columns = _Columns(times, flops, uncounted, _bytes(table, steps), whole, most)
+    columns = _Columns(table.name, times, flops, uncounted, _bytes(table, steps), whole, most)
     of_blocks, of_layers = dict[tuple[Row, str | None], list[int]](), dict[tuple[str, Row], list[int]]()
     for row in np.flatnonzero(times > 0).tolist():
         place = places[row]
         block = place.block or "unknown"
-        of_blocks.setdefault((block, place.pass_name or None), []).append(row)
+        of_blocks.setdefault((block, place.phase or None), []).append(row)
         of_layers.setdefault((place.layer or NO_LAYER, block), []).append(row)
     blocks = [_row(block, name, None, rows, columns, places) for (block, name), rows in of_blocks.items()]
     layers = [_row(block, None, layer, rows, columns, places) for (layer, block), rows in of_layers.items()]
@@ -130,6 +151,7 @@ def model_blocks(
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
+    names: Sequence[str]
     times: Floats
     flops: Floats
     uncounted: Floats
@@ -166,7 +188,7 @@ def _row(
     flops = _known(of.flops[rows])
     return BlockRow(
         block=block,
-        pass_name=name,
+        phase=name,
         layer=layer,
         time_ps=time,
         fraction=time / of.whole if of.whole else 0.0,
@@ -175,6 +197,9 @@ def _row(
         uncounted_ps=float(of.uncounted[rows].sum()),
         hbm_bytes=_known(of.hbm_bytes[rows]),
         ops=len(rows),
+        largest=tuple(
+            (of.names[row], float(of.times[row])) for row in sorted(rows, key=lambda row: -of.times[row])[:MOST_OPS]
+        ),
         by_name_ps=named,
     )
 
@@ -185,7 +210,7 @@ def _known(values: Floats) -> float | None:
 
 
 def _no_op(rest: float, whole: float, layer: str | None) -> BlockRow:
-    return BlockRow(NO_OP, None, layer, rest, rest / whole if whole else 0.0, None, None, 0.0, None, 0, 0.0)
+    return BlockRow(NO_OP, None, layer, rest, rest / whole if whole else 0.0, None, None, 0.0, None, 0, (), 0.0)
 
 
 def flow_of(modules: Callable[[int], HloModule | None]) -> Callable[[int], HloFlow | None]:

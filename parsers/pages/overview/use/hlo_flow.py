@@ -48,7 +48,7 @@ class Placed:
 
     Attributes:
         block: None while nothing says.
-        pass_name: ``forward``, ``backward``, ``recomputed``; empty where its names do not say.
+        phase: ``forward``, ``backward``, ``recomputed``; empty where its names do not say.
         layer: None where no name has one.
         by_name: whether its names say the block, rather than what it computes and is next to.
         is_named: whether it is in a scope, be that of any block or not.
@@ -56,7 +56,7 @@ class Placed:
     """
 
     block: Block | None
-    pass_name: str = ""
+    phase: str = ""
     layer: str | None = None
     by_name: bool = False
     is_named: bool = False
@@ -97,7 +97,7 @@ class _Node:
             product = _named(self.product, "")
             own = replace(
                 product if product.block is not None or own.block is None else own,
-                pass_name=product.pass_name or own.pass_name,
+                phase=product.phase or own.phase,
                 layer=product.layer or own.layer,
                 is_named=product.is_named or own.is_named,
             )
@@ -117,7 +117,9 @@ def _named(proto: hlo_pb2.HloInstructionProto, name: str) -> Placed:
     return placed_by_names(text(proto.metadata.op_name), name)
 
 
-def _within(hlo: HloModule, proto: hlo_pb2.HloInstructionProto, depth: int = 3) -> Iterator[hlo_pb2.HloInstructionProto]:
+def _within(
+    hlo: HloModule, proto: hlo_pb2.HloInstructionProto, depth: int = 3
+) -> Iterator[hlo_pb2.HloInstructionProto]:
     """What a fusion wraps, and what fusions in it do, without parameters and constants."""
     inside = hlo.wrapped(proto)
     if inside is None or not depth:
@@ -146,7 +148,7 @@ class HloFlow:
                 if proto.opcode not in _NO_NODES and proto.opcode not in _PASSED:
                     self._nodes[proto.id] = _Node(hlo, proto)
         self._places = {number: node.place for number, node in self._nodes.items()}
-        self._has_passes = any(place.pass_name == "backward" for place in self._places.values())
+        self._has_passes = any(place.phase == "backward" for place in self._places.values())
         self._vocabulary = self._found_vocabulary()
         self._products()
         self._others()
@@ -160,7 +162,9 @@ class HloFlow:
         """Name of each argument to the block that uses it, besides the optimizer; without those that several use."""
         found: dict[str, Block] = {}
         for proto in self._weights.arguments:
-            users = self._users_of(proto.id) + [each for at in self._weights.in_loops(proto.id) for each in self._users_of(at)]
+            users = self._users_of(proto.id) + [
+                each for at in self._weights.in_loops(proto.id) for each in self._users_of(at)
+            ]
             used = {self._places[each].block for each in users if self._nodes[each].proto.opcode != b"while"} - {None}
             blocks = used - {"optimizer"} or used
             if len(blocks) == 1 and (block := blocks.pop()) is not None:
@@ -224,9 +228,7 @@ class HloFlow:
         for number in open_ones:
             hint = self._places[number].hint
             found: Block = "attention" if number in near else "router" if self._chooses(number) else "mlp"
-            self._places[number] = replace(
-                self._places[number], block=hint or found, by_name=hint is not None
-            )
+            self._places[number] = replace(self._places[number], block=hint or found, by_name=hint is not None)
 
     def _is_weight(self, proto: hlo_pb2.HloInstructionProto | None) -> bool:
         return proto is not None and self._weights.is_weight(proto)
@@ -307,7 +309,7 @@ class HloFlow:
 
     def _block_of(self, node: _Node, place: Placed) -> Block | None:
         opcodes = node.opcodes
-        is_outside = self._has_passes and not place.pass_name and bool(node.proto.metadata.op_name)
+        is_outside = self._has_passes and not place.phase and bool(node.proto.metadata.op_name)
         shapes = [dims for dims in node.shapes if len(dims) > 1]
         taken = [dims for at in node.operands for dims in self._weights.dims(at) if len(dims) > 1]
         if is_outside and not opcodes <= MOVES and not place.is_named:
@@ -353,9 +355,7 @@ class HloFlow:
             near = None if before is None and any(each.block is not None for each in makers) else near
         if near is None:
             return None
-        return replace(
-            place, block=near.block, pass_name=place.pass_name or near.pass_name, layer=place.layer or near.layer
-        )
+        return replace(place, block=near.block, phase=place.phase or near.phase, layer=place.layer or near.layer)
 
 
 def _common(places: Iterable[Placed]) -> Placed | None:
@@ -363,7 +363,7 @@ def _common(places: Iterable[Placed]) -> Placed | None:
     known = [place for place in places if place.block is not None]
     if len({place.block for place in known}) != 1:
         return None
-    passes, layers = {place.pass_name for place in known}, {place.layer for place in known}
+    passes, layers = {place.phase for place in known}, {place.layer for place in known}
     return Placed(known[0].block, passes.pop() if len(passes) == 1 else "", layers.pop() if len(layers) == 1 else None)
 
 

@@ -1,8 +1,9 @@
 """Which block of a model an op belongs to, by the names of its scopes, its function or its kernel.
 
-Names are those of Flax, Haiku, MaxText, Equinox, Keras, Hugging Face and PyTorch/XLA: ``layers_3/self_attention/query``,
-``h_7/mlp/c_fc``, ``transformer/linear_2``. The innermost name that says something decides, as a norm in an attention
-block is a norm; names that mean a block only among others of it (``wo``, ``query``) decide where no other one does.
+Names are those of Flax, Haiku, MaxText, Equinox, Keras, Hugging Face and PyTorch/XLA:
+``layers_3/self_attention/query``, ``h_7/mlp/c_fc``, ``transformer/linear_2``. The innermost name that says something
+decides, as a norm in an attention block is a norm; names that mean a block only among others of it (``wo``, ``query``)
+decide where no other one does.
 """
 
 from __future__ import annotations
@@ -78,8 +79,27 @@ _STRONG: tuple[tuple[Block, re.Pattern[str]], ...] = (
     (
         "loss",
         _words(
-            *(r"\w*loss(?:es)?", "logits", r"\w*logits", "lm_?head", r"\w*_head", "head", r"\w*cross_?entropy\w*", "xent"),
-            *("nll", "unembed", "classifier", "criterion", "log_softmax", "logsumexp", "output_layer", "kl_div", "vocab"),
+            *(
+                r"\w*loss(?:es)?",
+                "logits",
+                r"\w*logits",
+                "lm_?head",
+                r"\w*_head",
+                "head",
+                r"\w*cross_?entropy\w*",
+                "xent",
+            ),
+            *(
+                "nll",
+                "unembed",
+                "classifier",
+                "criterion",
+                "log_softmax",
+                "logsumexp",
+                "output_layer",
+                "kl_div",
+                "vocab",
+            ),
         ),
     ),
     (

@@ -21,7 +21,7 @@ class ModelPage:
     Attributes:
         hosts: names of the hosts that the figures cover.
         use: what of the peak it uses.
-        blocks, layers: the mean step by block and pass, and by layer and block; each adds up to it. Empty where unknown.
+        blocks, layers: the mean step by block and pass, and by layer and block; each adds up to it. Empty if unknown.
         goodput: the share of the time that it trained.
         samples: tokens or samples of a step by its compiled program, or why these are unknown.
         step_time: how long steps take; None without any.

@@ -42,7 +42,9 @@ def samples_of(hlo: HloModule, has_attention: bool, cores: int) -> Samples | str
     """
     entry = hlo.computation(hlo.proto.hlo_module.entry_computation_id)
     arguments = [] if entry is None else [each for each in entry.instructions if each.opcode == b"parameter"]
-    numbers = [each for each in arguments if element_type(each.shape) in _INTEGERS and len(each.shape.dimensions) in (2, 3)]
+    numbers = [
+        each for each in arguments if element_type(each.shape) in _INTEGERS and len(each.shape.dimensions) in (2, 3)
+    ]
     pictures = [each for each in arguments if _is_of_pictures(each)]
     if pictures:
         chosen, kind, count = pictures[0], "samples", pictures[0].shape.dimensions[0]

@@ -68,7 +68,9 @@ class Weights:
         self.arguments = [] if entry is None else [each for each in entry.instructions if each.opcode == b"parameter"]
         whole = {tuple(each.shape.dimensions) for each in self.arguments if _is_float(each)}
         whole = {dims for dims in whole if len(dims) > 1}
-        self.shapes: frozenset[Dims] = frozenset(whole | ({dims[1:] for dims in whole if len(dims) > 2} if self._loops else set()))
+        self.shapes: frozenset[Dims] = frozenset(
+            whole | ({dims[1:] for dims in whole if len(dims) > 2} if self._loops else set())
+        )
 
     def dims(self, number: int) -> tuple[Dims, ...]:
         """Dimensions of what an instruction gives; () for one that the module lacks."""
@@ -151,7 +153,9 @@ class Weights:
         if root is not None and root.opcode == b"tuple" and not self._stays(root, source.id, proto.tuple_index):
             return False
         given = self._hlo.instruction_by_id(loop.operand_ids[0])
-        return given is not None and given.opcode == b"tuple" and self._element_is_weight(given, proto.tuple_index, depth)
+        return (
+            given is not None and given.opcode == b"tuple" and self._element_is_weight(given, proto.tuple_index, depth)
+        )
 
     def _stays(self, root: hlo_pb2.HloInstructionProto, parameter: int, place: int) -> bool:
         if place >= len(root.operand_ids):

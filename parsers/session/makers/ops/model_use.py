@@ -97,7 +97,7 @@ def _step_program(table: OpTable) -> int:
 def _samples(hlo: HloModule | None, places: list[Placed], cores: int) -> Samples | str:
     if hlo is None:
         return NO_PROGRAM
-    if not any(place.pass_name == "backward" for place in places):
+    if not any(place.phase == "backward" for place in places):
         return NO_TRAINING
     return samples_of(hlo, any(place.block == "attention" for place in places), cores)
 

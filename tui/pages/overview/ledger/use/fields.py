@@ -25,9 +25,15 @@ def _big(value: float | None, _: bool = False) -> str:
 FLOPS = Unit("count", plain, _big)
 RATE = Unit("count a second", plain, _big)
 
+
+def largest_op(row: BlockRow) -> str | None:
+    """The op with most of a block's time."""
+    return row.largest[0][0] if row.largest else None
+
+
 _NOT_COUNTED = "nobody counted the FLOPs of these ops, or no op ran"
 _NO_BYTES = "nobody counted the bytes of these ops, or no op ran"
-_NO_PASS = "the optimizer is in none, and names of other ops need not say"
+_NO_PHASE = "the optimizer is in none, and names of other ops need not say"
 _BLOCKS = "; ".join(f"{block}: {words}" for block, words in {**BLOCK_WORDS, NO_OP: "no op ran"}.items())
 _BLOCK = attribute("block", VERBATIM, _BLOCKS)
 _FIGURES: tuple[Metric[BlockRow], ...] = (
@@ -45,6 +51,7 @@ _FIGURES: tuple[Metric[BlockRow], ...] = (
     attribute("hbm_bytes", BYTES, "to and from HBM in a step, over all cores", "HBM", null=_NO_BYTES),
     attribute("uncounted_ms", TIME_MS, "of it in ops whose work nobody counted", "not counted"),
     attribute("ops", COUNT, "distinct ops", "ops"),
+    Metric("op", TEXT, largest_op, "the op with most of the time", "no op ran", "most in"),
     attribute(
         "by_name_ms",
         TIME_MS,
@@ -58,7 +65,7 @@ BLOCKS: Table[Sequence[BlockRow]] = object_table(
     "blocks",
     (
         _BLOCK,
-        attribute("pass", TEXT, "forward, backward or recomputed, by names", "pass", null=_NO_PASS, name="pass_name"),
+        attribute("pass", TEXT, "forward, backward or recomputed, by names", "pass", null=_NO_PHASE, name="phase"),
         *_FIGURES,
     ),
     csv=("block", "pass", *(metric.key for metric in _FIGURES)),
@@ -79,7 +86,10 @@ MEMORY: Table[Sequence[MemoryRow]] = object_table(
     (
         attribute("block", VERBATIM, "as of blocks; unknown holds what several blocks use, and what is not listed too"),
         attribute(
-            "size_bytes", BYTES, "at the peak of memory_module, padding included; they add up to memory_peak_bytes", "size"
+            "size_bytes",
+            BYTES,
+            "at the peak of memory_module, padding included; they add up to memory_peak_bytes",
+            "size",
         ),
         attribute("percent", SHARE_PERCENT, "of the peak", "share", name="fraction"),
     ),
@@ -89,7 +99,9 @@ LOST: Table[Sequence[tuple[str, float, float]]] = object_table(
     "lost",
     (
         Metric("owner", VERBATIM, lambda row: row[0], "whose time it is, as of the page ledger"),
-        Metric("time_ms", TIME_MS, lambda row: row[1], "of elapsed_ms, in which the program did not train", heading="time"),
+        Metric(
+            "time_ms", TIME_MS, lambda row: row[1], "of elapsed_ms, in which the program did not train", heading="time"
+        ),
         Metric("percent", SHARE_PERCENT, lambda row: row[2], "of elapsed_ms", heading="share"),
     ),
     markdown=("owner", "time_ms", "percent"),
@@ -113,9 +125,10 @@ def _of(key: str, unit: Unit, name: str, meaning: str, heading: str, null: str =
     return Metric(key, unit, read, meaning, null, heading)
 
 
+_IDLE = ", ".join(OWNER_TITLES[owner] for owner in IDLE)
 _GOODPUT = (
     "share of elapsed_ms in which the program trained: ops of a step ran or followed one another, waiting inside of "
-    f"collectives included. The time between steps is lost, and in steps that of {', '.join(OWNER_TITLES[o] for o in IDLE)}"
+    f"collectives included. The time between steps is lost, and in steps that of {_IDLE}"
 )
 _ELAPSED = "from the start of the first step to the end of the last one, with the time up to the next step behind each"
 PAGE_METRICS: tuple[Metric[Any], ...] = (

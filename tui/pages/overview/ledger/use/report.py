@@ -12,7 +12,7 @@ from tpuprof.parsers.pages.overview.use.page import ModelPage
 from tpuprof.parsers.pages.overview.use.samples import Samples
 from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.format import duration, percent
-from tpuprof.tui.pages.overview.ledger.use_fields import (
+from tpuprof.tui.pages.overview.ledger.use.fields import (
     BLOCKS,
     FLOPS,
     LAYERS,
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from tpuprof.tui.draw.spans import Line
 
 _pictures = drawn_by("tpuprof.tui.pages.overview.ledger.picture:use_pictures")
-_waterfall = drawn_by("tpuprof.tui.pages.overview.ledger.use_drawing:waterfall")
-_model_lines = drawn_by("tpuprof.tui.pages.overview.ledger.use_drawing:model_lines")
+_waterfall = drawn_by("tpuprof.tui.pages.overview.ledger.use.drawing:waterfall")
+_model_lines = drawn_by("tpuprof.tui.pages.overview.ledger.use.drawing:model_lines")
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def declare(content: Content, request: ReportRequest) -> Declared:
         ),
         csv=parts,
         text=lambda pen: _text(content, request, pen),
-        unknown=_reasons(content),
+        unknown=reasons(content),
     )
 
 
@@ -175,7 +175,8 @@ def statement(use: ModelUse) -> str:
     return f"{words}."
 
 
-def _reasons(content: Content) -> Mapping[str, str]:
+def reasons(content: Content) -> Mapping[str, str]:
+    """Why figures are unknown, by their keys."""
     use, page = content.use, content.model
     keys = {"mfu": "mfu_percent", "hfu": "hfu_percent", "uncounted": "uncounted_percent"}
     found = {keys.get(name, name): why for name, why in use.unknown.items()}
@@ -215,7 +216,7 @@ def _text(content: Content, request: ReportRequest, pen: Pen) -> list[Line]:
     lines += _model_lines(page, request.most_rows, pen)
     lines += [pen.fit([(f" {name:<22}", "dim"), (words, "text")]) for name, words in metric_rows(METRICS[2:], content)]
     blocks = {"blocks": page.unknown["blocks"]} if "blocks" in page.unknown else {}
-    return [*lines, *pen.notes(page.warnings, {**blocks, **_reasons(content)}.items())]
+    return [*lines, *pen.notes(page.warnings, {**blocks, **reasons(content)}.items())]
 
 
 REPORT = declared(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.pages.overview.use.blocks import NO_OP, BlockRow, Row
+from tpuprof.parsers.pages.overview.use.blocks import NO_LAYER, NO_OP, BlockRow, Row
 from tpuprof.parsers.pages.overview.use.model_use import PART_TITLES, ModelUse, UsePart
 from tpuprof.tui.draw.bars import CLASS_STYLE
 from tpuprof.tui.draw.buffers.sizes import binary_size
@@ -90,24 +90,33 @@ _NUMBERS: tuple[tuple[str, int], ...] = (("time", 10), ("share", 8), ("of peak",
 
 def model_lines(page: ModelPage, most: int, pen: Pen) -> list[Line]:
     """The blocks, the layers and the memory, each under its heading; nothing where they are unknown."""
-    lines: list[Line] = []
-    if page.blocks:
-        lines += [pen.rule("Blocks of the mean step"), *block_rows(page.blocks, pen)]
-    named = [row for row in page.layers if row.layer is not None]
-    if len({row.layer for row in named}) > 1:
-        shown = named[:most] if most else named
-        lines += [pen.rule("Layers", counted(len({row.layer for row in named}), "row")), *layer_rows(shown, pen)]
-        if len(shown) < len(named):
-            lines.append(pen.fit([(f" {len(named) - len(shown):,} more rows: --limit 0 shows all", "dim")]))
-    if page.memory:
-        lines += [pen.rule("Memory at the peak", f"{binary_size(page.peak_bytes)} of {page.module}")]
-        lines += memory_rows(page.memory, pen)
+    blocks = [pen.rule("Blocks of the mean step"), *block_rows(page.blocks, pen)] if page.blocks else []
+    return [*blocks, *layer_lines(page, most, pen), *memory_lines(page, pen)]
+
+
+def layer_lines(page: ModelPage, most: int, pen: Pen) -> list[Line]:
+    """The layers, at most so many rows, 0 for all; nothing where no op names one."""
+    names = {row.layer for row in page.layers} - {NO_LAYER}
+    if not names:
+        return []
+    shown = page.layers[:most] if most else page.layers
+    lines = [pen.rule("Layers", counted(len(names), "layer")), *layer_rows(shown, pen)]
+    if len(shown) < len(page.layers):
+        lines.append(pen.fit([(f" {len(page.layers) - len(shown):,} more rows: --limit 0 shows all", "dim")]))
     return lines
+
+
+def memory_lines(page: ModelPage, pen: Pen) -> list[Line]:
+    """The memory by block; nothing where it is unknown."""
+    if not page.memory:
+        return []
+    title = pen.rule("Memory at the peak", f"{binary_size(page.peak_bytes)} of {page.module}")
+    return [title, *memory_rows(page.memory, pen)]
 
 
 def block_rows(rows: Sequence[BlockRow], pen: Pen, cursor: int | None = None) -> list[Line]:
     """A heading, and a line a block and pass."""
-    names = [[(f"{row.block:<{_BLOCK_NAME}}", "text"), (f"{row.pass_name or '':<{_PASS}}", "dim")] for row in rows]
+    names = [[(f"{row.block:<{_BLOCK_NAME}}", "text"), (f"{row.phase or '':<{_PASS}}", "dim")] for row in rows]
     return _rows(f"{'block':<{_BLOCK_NAME}}{'pass':<{_PASS}}", rows, names, pen, cursor)
 
 
@@ -130,7 +139,7 @@ def _rows(
     room = max(pen.width - width - sum(cells for _, cells in numbers), 4)
     longest = max((row.fraction for row in rows), default=0.0) or 1.0
     titles = "".join(f"{title:>{cells}}" for title, cells in numbers)
-    lines = [pen.fit([(f" {head}{'':<{room}}{titles}", "heading")])]
+    lines = [pen.fit([(f" {head}{'':<{room}}{titles}", "dim")])]
     for at, (row, name) in enumerate(zip(rows, names, strict=True)):
         length = max(round((room - 2) * row.fraction / longest), 1 if row.fraction > 0 else 0)
         bar: Span = (f"{pen.glyphs.full * length:<{room}}", CLASS_STYLE[BLOCK_CLASSES[row.block]])
