@@ -38,7 +38,7 @@ _BLOCKS = "; ".join(f"{block}: {words}" for block, words in {**BLOCK_WORDS, NO_O
 _BLOCK = attribute("block", VERBATIM, _BLOCKS)
 _FIGURES: tuple[Metric[BlockRow], ...] = (
     attribute("time_ms", TIME_MS, "of the mean step; over all rows they add up to it", "of a step"),
-    attribute("percent", SHARE_PERCENT, "of the mean step", "share", name="fraction"),
+    attribute("percent", SHARE_PERCENT, "its time, of the mean step", "share", name="fraction"),
     attribute("flops", FLOPS, "in a step, over all cores; over all rows they add up to step_flops", null=_NOT_COUNTED),
     attribute(
         "peak_percent",
