@@ -83,18 +83,18 @@ def test_once_for_ci(data: bytes, code: int, lines: int, call: Call, tmp_path: P
 
 def test_what_is_wrong_is_said(call: Call, tmp_path: Path) -> None:
     port = free_port()
-    sentence, _ = call.error(EXIT_CAPTURE_FAILED, "watch", f"127.0.0.1:{port}", "--once", "--out", str(tmp_path))
-    assert "No profiler server listens" in sentence
+    done = call("watch", f"127.0.0.1:{port}", "--once", "--out", str(tmp_path), code=EXIT_CAPTURE_FAILED)
+    assert "No profiler server listens" in done.err and not done.out
     for words in (["--slower", "1"], ["--space", "10"], ["--for", "soon"], ["--every", "0s"]):
         call.error(EXIT_USAGE, "watch", "a:1", *words)
     call.error(EXIT_USAGE, "watch", "a:1", "--out", "gs://bucket/x")
     with FakeProfiler(fails("PERMISSION_DENIED")) as server:
-        call.error(EXIT_CAPTURE_FAILED, "watch", server.address, "--captures", "--out", str(tmp_path))
+        call("watch", server.address, "--captures", "--out", str(tmp_path), code=EXIT_CAPTURE_FAILED)
 
 
 def test_profiles_lie_in_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/state")
-    assert own_folder(["host-0:9012", "[::1]:1"]) == "/state/tpuprof-tui/watch/host-0_9012_1_1"
+    assert own_folder(["host-0:9012", "[::1]:1"]) == "/state/tpuprof-tui/watch/host-0_9012__1_1"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
