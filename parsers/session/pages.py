@@ -98,7 +98,7 @@ OP_ACCOUNTS: PageKey[OpAccounts | None] = PageKey("overview:op_accounts")
 SUMMARIES: PageKey[tuple[HostSummary, ...]] = PageKey("summaries:summaries")
 
 ONLY_HLO = (
-    "These are compiled modules, not a profile: the memory tab has what there is to show, and g there the graph.",
+    "These are compiled modules, not a profile: the memory tab shows them, and g there opens the graph.",
     "capture a profile for this page",
 )
 """Why compiled modules without a profile lack a page, and what to do: sentence and hint."""

@@ -57,7 +57,7 @@ class AlignedSteps:
         all_reduce: step, id and duration of each core's all-reduces, as in `CoreStepTimes`.
         collective_names, collective_ps: the collectives with most time, and int64[cores, steps, k], their self time;
             the others together stand under an empty name.
-        slow_ops: the ops that the slowest step has most more of, on the core where that is most.
+        slow_ops: the ops that the slowest step spends most additional time on, on the core where that is most.
         core_names: ``host:ordinal`` of each core.
         hosts: int64[cores], the host of each core.
         input_source: what INFEED is measured by; None where nothing measures it.

@@ -54,7 +54,7 @@ class Page:
 _OF_TIMELINE = {"from_ps": "--from", "to_ps": "--to", "track": "--track"}
 _OF_MEMORY = {"module": "--module", "space": "--space", "device": "--device", "fit": "--fit"}
 _OF_GRAPH = {"op": "--op", "module": "--module", "around": "--around"}
-_OF_ALL_DEVICES = "A device memory profile is of one process, and of all its devices."
+_OF_ALL_DEVICES = "A device memory profile covers one process and all its devices."
 PAGES: tuple[Page, ...] = (
     Page("runs", "runs.report", {"facts": "--facts"}, without_host="The page runs shows all hosts of a run."),
     Page(
@@ -258,7 +258,7 @@ def views_of(tab: str) -> tuple[TabView, ...]:
 
 
 def views_there(tab: str, pages: Pages, host: str | None) -> tuple[TabView, ...]:
-    """Those of which a run has something: to be called on a thread, as it imports the parsers."""
+    """Those for which a run has data: to be called on a thread, as it imports the parsers."""
     return tuple(view for view in views_of(tab) if pages.page(_key(view.is_there), host))
 
 

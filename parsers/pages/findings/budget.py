@@ -242,9 +242,9 @@ class Budget:
         )
         at_roof, basis, advice = claim.of("ideal"), finding.basis, finding.advice
         if at_roof >= _NAMED * claim.worth_ps:
-            basis += f" {time(at_roof)} of it is time at the roof, which only less work or fewer bytes can save."
+            basis += f" {time(at_roof)} of that is time at the roof: only less work or fewer bytes can save it."
         if finding.kind in OVERLAPPED and claim.worth_ps > self.computing_ps:
-            advice += f" What computes takes {time(self.computing_ps)}: beside it at most that much can be hidden."
+            advice += f" Compute takes {time(self.computing_ps)}: at most that much can be hidden behind it."
         subject = self.subject(claim.rows, claim.op_ps, claim.cells.sum(axis=2))
         return replace(finding, claims=claims, basis=basis, advice=advice, subject=subject)
 

@@ -33,7 +33,7 @@ class SubjectOp:
     Attributes:
         name, program_id: of the HLO op; the id is None where the profile gives none.
         time_ps: its time in a step, or in the capture without steps; a mean over cores.
-        claimed_ps: the part of that which the finding claims.
+        claimed_ps: the part of that time claimed by the finding.
         bound_by, efficiency: what bounds it, and how near that it comes (0-1); None where unknown.
         source: ``file:line``; None where unknown.
     """

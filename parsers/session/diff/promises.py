@@ -55,7 +55,7 @@ class Verified:
     """What came of promises.
 
     Attributes:
-        diff: the comparison that it rests on.
+        diff: the comparison behind it.
         causes: the kinds of findings of either run, the one that was worth most before first.
         outcome: of the claims together.
         promised_ps: what they were worth in a mean step, together; None where nothing is claimed.
@@ -128,7 +128,7 @@ def _cause(kind: FindingKind, before: Overview, after: Overview, step: Change) -
     blind = [page.undetectable.get(kind, "") for page in (before, after)]
     why = next((words for words, side in zip(blind, sides, strict=True) if words and not side), "")
     if not why and any(side and not worth for side, worth in zip(sides, known, strict=True)):
-        why = "what can be won of it in a step is unknown"
+        why = "how much of it a step can save is unknown"
     worth = [sum(values) if values else None for values in known]
     return Cause(kind, shown.title, _cost(worth[0], worth[1], noise, bool(why)), time, shown.is_estimate, False, why)
 
@@ -153,12 +153,12 @@ def _why_unknown(diff: Diff, step: Change, claimed: Sequence[Cause], promised: f
     if step.noise is None:
         return "a run with one step says nothing about the noise"
     if not has_promises:
-        return "no finding of the run before promises anything"
+        return "no finding of the earlier run promises anything"
     for cause in claimed:
         if cause.unknown:
             return f"{cause.kind}: {cause.unknown}"
     if promised is not None and promised <= step.noise and step.mark == "same":
-        return "what was promised is less than the noise of the step: more steps would decide"
+        return "the promise is smaller than the noise of the step: more steps would decide"
     return ""
 
 
@@ -176,5 +176,5 @@ def _no_promise(claim: str, before: Overview, promising: Sequence[Cause]) -> Pro
     kinds = ", ".join(cause.kind for cause in promising)
     hint = f"one of: {kinds}" if kinds else "tpuprof-tui report findings lists what was found"
     there = any(finding.kind == claim for finding in before.findings)
-    why = "promises nothing: what can be won is unknown" if there else "is none of the run before"
+    why = "promises nothing: how much it can save is unknown" if there else "is not in the earlier run"
     return ProfileError("unknown_finding", f"The finding {claim} {why}.", hint, EXIT_NOT_FOUND)

@@ -59,39 +59,41 @@ MEANINGS: Mapping[str, str] = {
     "Step time": "of the slowest core in each step. ~ means inferred: the time between starts of the busiest program.",
     "Duty cycle": "share of the capture in which a chip runs an op that neither waits nor moves data for the host.",
     "Idle": "share of the capture in which a core ran no op at all.",
-    "FLOPS": "model FLOPs of all ops by the compiler's count, over the capture, against the device's peak.",
-    "HBM BW": "bytes that ops move to and from HBM by the compiler's count, against the device's peak.",
-    "Why slow?": "what takes more of a step than it needs to, most first; ~ marks an estimate. Enter tells what it "
-    "rests on, `o` goes to where to look.",
-    "Verdict": "the largest cause of a step that is not ideal. INPUT-BOUND: it waits for input; HOST-BOUND: no "
-    "program runs, because the host has not launched it; COMPILING: the host compiles meanwhile; WAITING FOR a host or "
+    "FLOPS": "model FLOPs of all ops by the compiler's count, over the capture, as a share of the device's peak.",
+    "HBM BW": "bytes that ops move to and from HBM by the compiler's count, as a share of the device's peak.",
+    "Why slow?": "what takes more of a step than it needs, the largest first; ~ marks an estimate. Enter shows the "
+    "evidence, `o` goes to where to look.",
+    "Verdict": "the largest cause of lost time in a step. INPUT-BOUND: it waits for input; HOST-BOUND: no "
+    "program runs, because the host has not launched it; COMPILING: the device waits while the host compiles; "
+    "WAITING FOR a host or "
     "core that is late; COLLECTIVE-BOUND: no compute hides collectives; TRANSFER-BOUND: data moves from and to the "
-    "host; COPY-BOUND: data moves within the device; IDLE: a program runs, but no op; BUSY, ROOF UNKNOWN: nobody "
-    "counted the ops' work; NOT TRACED: no op runs, and no event says what the host does.",
+    "host; COPY-BOUND: data moves within the device; IDLE: a program runs, but no op; BUSY, ROOF UNKNOWN: the ops' "
+    "work is unknown; NOT TRACED: no op runs, and no event shows what the host does.",
     "OF THE ROOF": "MEMORY-BOUND or COMPUTE-BOUND AT n % OF THE ROOF: the ops lose more than any cause takes, or no "
     "cause takes 5 % of a step. At their roof the ops would take n % of it.",
-    "A step goes": "to its owners, which add up to the mean step. Enter on a bar tells what it is, since when, the "
-    "steps and cores that have most of it, and its ops; `o` goes to where to look. On a low screen the cursor goes "
-    "over the parts of one bar; `i` lists all owners.",
-    "What if": "Space on a bar takes its owner away from the step, on a reason what that is about as a whole; again "
-    "puts it back, Esc all. A core that becomes faster helps only as far as others wait for it: the steps are played "
-    "again with their waits. Lengths and shares of bars stay those of the step as it is measured.",
-    "AT THE ROOF": "the part of the mean step that its computing ops would take at their roof; FLOPS beside it is of "
-    "the device's peak, over the whole capture.",
+    "A step goes": "to its owners, which add up to the mean step. Enter on a bar shows what the owner is, since "
+    "when, the steps and cores with most of it, and its ops; `o` goes to where to look. On a low "
+    "screen the cursor moves over the parts of one bar; `i` lists all owners.",
+    "What if": "Space on a bar or a reason takes that owner out of the step; again puts it back, Esc puts all "
+    "back. A core that becomes faster helps only as far as others wait for it: "
+    "the steps are replayed with their waits. Bars keep the lengths and shares of the measured step.",
+    "AT THE ROOF": "the part of the mean step that its compute ops would take at their roof; FLOPS beside it is a "
+    "share of the device's peak over the whole capture.",
     "Letters": f"{'; '.join(f'{OWNER_LETTER[owner]} {OWNER_TITLES[owner]}' for owner in OWNERS)}; O others.",
-    "Steps": "one column each from 0, by owners that add up to it: busy is what computes and copies, at the roof or "
-    "below; waiting is for other cores; idle is the rest without an op. The slow ones are marked.",
+    "Steps": "one column each from 0, by owners that add up to it: busy is compute and copies, at the roof or "
+    "below; waiting is for other cores; idle is the rest without an op. Slow steps are marked.",
     "C V D N H ?": "the class of an op: compute (matrix unit), vector, copy (DMA), collective (network), host, "
     "unknown. Without steps all time is shown by class; a dot is idle time.",
-    "self": "share of the self time of all ops, idle left out: what an op takes without the ops inside it.",
+    "self": "share of the self time of all ops, without idle time: self time is an op's time without the ops "
+    "inside it.",
     "count": "how often the op ran, summed over cores.",
     "FLOP/s": "FLOPs by the compiler's count over the op's time; n/a where the profile has no count.",
-    "REQUEST, RUN": "in programs that serve: what a request took, or a run of the module with most time; `v` takes it "
-    "apart.",
-    "EFFICIENCY": "the larger of FLOPS and HBM BW: how near the program is to its roof. On wide screens, and in `i`.",
+    "REQUEST, RUN": "in serving programs: the time of a request, or of a run of the module with the most time; `v` "
+    "breaks it down.",
+    "EFFICIENCY": "the larger of FLOPS and HBM BW: how close the program is to its roof. On wide screens, and in `i`.",
     "OPS PLACED": "where framework ops ran; EAGER: their time that ran eagerly; MATRIX OPS: operands' width. Also in "
     "`i`.",
-    "n/a": "the profile cannot tell: the notes (`w`) say why. It is never 0 instead.",
+    "n/a": "unknown: the notes (`w`) say why. Unknown is never shown as 0.",
 }
 
 
@@ -108,19 +110,19 @@ class OverviewTab(StepGraphTab[Overview]):
     MEANINGS = MEANINGS
     CARD = (
         (
-            "worth",
-            "what a step would save if what the finding is about cost nothing, or what it should; ~: an estimate.",
+            "saves",
+            "what a step would save if the cause cost nothing, or only what it should; ~: an estimate.",
         ),
-        ("rests on", "the figures behind a finding, each as it stands on the page that `o` goes to."),
+        ("evidence", "the figures behind a finding, each as on the page that `o` opens."),
         (
             "a bar",
-            "what the owner is, its time in the mean step, since when or at which rhythm it comes, which reasons claim "
-            "how much of it: no two the same time. Then its ops, clones together, by self time over the whole capture "
-            "and all cores, and the steps and cores that have most of it.",
+            "what the owner is, its time in the mean step, since when or in which rhythm it comes, and how much of "
+            "it each reason claims: no two claim the same time. Then its ops, clones together, by self time over "
+            "the whole capture and all cores, and the steps and cores with most of it.",
         ),
         (
             "step",
-            "its time on the slowest core, then its owners, which add up to it: means over its cores; usually: in "
+            "its time on the slowest core, then its owners (means over its cores), which add up to it; usually: in "
             "the median step.",
         ),
         ("rank, share", "of an op: by self time over all cores."),
@@ -391,9 +393,9 @@ class OverviewTab(StepGraphTab[Overview]):
         page, owners = self._page, self._owners_here
         account = None if page is None else page.account
         if account is None:
-            return "No account of a step is there"
+            return "There is no account of a step"
         if not owners:
-            return "This reason is about a part of an owner's time: take away a bar below"
+            return "This reason claims a part of an owner's time: take away a bar below"
         if not any(each.owner in owners and each.time_ps + each.between_ps > 0 for each in account.owners):
             return f"No part of a step is {taken_words(owners)}"
         self._what_if = self._what_if.toggled(owners)

@@ -91,14 +91,14 @@ def test_a_promise_that_is_kept_in_part(runs: dict[str, str], call: Call) -> Non
 
 def test_what_can_not_be_told(runs: dict[str, str], call: Call) -> None:
     printed = call("verify", runs["hidden"], runs["exposed"], code=EXIT_UNREADABLE)
-    assert "no finding of the run before promises anything" in " ".join(printed.out.split())
+    assert "no finding of the earlier run promises anything" in " ".join(printed.out.split())
 
 
 def test_a_claim_that_was_not_made(runs: dict[str, str], call: Call) -> None:
     sentence, hint = call.error(EXIT_NOT_FOUND, "verify", runs["exposed"], runs["hidden"], "--claim", "colective")
-    assert sentence == "The finding colective is none of the run before." and hint == "try: one of: collective"
+    assert sentence == "The finding colective is not in the earlier run." and hint == "try: one of: collective"
     sentence, _ = call.error(EXIT_NOT_FOUND, "verify", "demo", runs["hidden"], "--claim", "unexplained")
-    assert sentence == "The finding unexplained promises nothing: what can be won is unknown."
+    assert sentence == "The finding unexplained promises nothing: how much it can save is unknown."
     call("verify", runs["exposed"], runs["exposed"], code=EXIT_USAGE)
 
 

@@ -96,7 +96,7 @@ def _reason(named: Mapping[str, Document], name: str) -> Document:
     if name in named:
         return named[name]
     near = get_close_matches(name, named, n=3, cutoff=0.4) or list(named)
-    hint = f"one of: {', '.join(near)}" if near else "why without a reason says what was looked for"
+    hint = f"one of: {', '.join(near)}" if near else "why without a reason lists what was looked for"
     raise ProfileError("not_found", f"There is no reason {printable(name)[:60]}.", hint, EXIT_NOT_FOUND)
 
 

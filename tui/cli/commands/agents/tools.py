@@ -166,22 +166,24 @@ _DIFF = "diff"
 _WITH_ROWS = tuple(page.name for page in PAGES if not page.is_of_arrays and page.name != "timeline")
 """Pages whose table `query` filters: the timeline has a tool of its own, and live arrays are of no profile."""
 
-_SIZE = Parameter("max_bytes", "integer", f"of the answer, {LEAST_BYTES:,} to {LARGEST_BYTES:,}", default=MOST_BYTES)
+_SIZE = Parameter(
+    "max_bytes", "integer", f"size of the answer, {LEAST_BYTES:,} to {LARGEST_BYTES:,}", default=MOST_BYTES
+)
 _PATH = Parameter("path", "string", "a logdir, a run or a file below the root", default=".")
 _RUN = Parameter("run", "string", "name of a run, or its beginning; the newest without it", "--run")
-_HOST = Parameter("host", "string", "one host alone", "--host")
-_CORE = Parameter("core", "string", "one core alone, as host:2", "--core")
+_HOST = Parameter("host", "string", "only this host", "--host")
+_CORE = Parameter("core", "string", "only this core, as host:2", "--core")
 _OF_RUN = (_PATH, _RUN, _HOST, _CORE)
 _FILTER = Parameter(
-    "filter", "string", "terms that must all hold: fusion !copy >1ms roofline_efficiency<60%", "--filter", default=""
+    "filter", "string", "terms that must all match: fusion !copy >1ms roofline_efficiency<60%", "--filter", default=""
 )
 _SORT = Parameter("sort", "string", "key of a column, key:asc or key:desc", "--sort")
-_COLUMNS = Parameter("columns", "string", "keys of columns, with commas between", "--columns")
+_COLUMNS = Parameter("columns", "string", "keys of columns, separated by commas", "--columns")
 _OF_OPS = "name,self_time_ps,self_time_percent,occurrences,bound_by,roofline_efficiency,source"
 
 
 def _limit(most: int) -> Parameter:
-    return Parameter("limit", "integer", "rows, 0 for all that fit", "--limit", default=most)
+    return Parameter("limit", "integer", "number of rows, 0 for all that fit", "--limit", default=most)
 
 
 TOOLS: tuple[Tool, ...] = (
@@ -191,11 +193,11 @@ TOOLS: tuple[Tool, ...] = (
         "runs",
         (_PATH,),
         short.runs,
-        "a path nearer to the run, or max_bytes",
+        "a path closer to the run, or max_bytes",
     ),
     Tool(
         "why",
-        "Why the program is slow: reasons by name, what is worth most first, in ms a step. With a reason's name: its "
+        "Why the program is slow: reasons by name, in ms a step, the largest saving first. With a reason's name: its "
         "evidence, ops, cores, figures, and what to try.",
         "findings",
         (*_OF_RUN, Parameter("reason", "string", "name of one reason, for all about it")),
@@ -213,16 +215,16 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         "op",
-        "All about one op or kernel: its runs (min, median, p90, max) by core and step, its rates, what bounds it, who "
-        "feeds it and who waits for it.",
+        "All about one op or kernel: its runs (min, median, p90, max) by core and step, its rates, what bounds it, "
+        "who feeds it and who waits for it.",
         "op",
         (
             *_OF_RUN,
             Parameter("op", "string", "name of an HLO op, kernel or framework op", "--op", needed=True),
-            Parameter("module", "string", "of its program, where several have such an op", "--module"),
+            Parameter("module", "string", "name of its program, if several have such an op", "--module"),
         ),
         short.op,
-        "core or host for less of it, or max_bytes",
+        "core or host for a smaller answer, or max_bytes",
     ),
     Tool(
         "query",
@@ -248,8 +250,8 @@ TOOLS: tuple[Tool, ...] = (
             _PATH,
             _RUN,
             _HOST,
-            Parameter("from_ms", "number", "from this instant on, on the trace's clock", "--from"),
-            Parameter("to_ms", "number", "up to this instant", "--to"),
+            Parameter("from_ms", "number", "start on the trace's clock", "--from"),
+            Parameter("to_ms", "number", "end on the trace's clock", "--to"),
             Parameter("track", "string", "tracks with this in their section / name", "--track"),
             _limit(50),
         ),
@@ -258,7 +260,7 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         "diff",
-        "What changed between two runs, and what of it is noise.",
+        "What changed between two runs, and how much of it is noise.",
         _DIFF,
         (
             Parameter("before", "string", "path below the root: the run before", needed=True),

@@ -110,7 +110,7 @@ def _is_met(condition: Condition, run_path: str, steps: list[float]) -> bool:
     """Whether a run meets the condition; its step joins the others where it does not."""
     step_ps = step_time(run_path)
     if step_ps is None:
-        note(f"{os.path.basename(run_path)}: no steps in it; nothing to judge by")
+        note(f"{os.path.basename(run_path)}: it has no steps to judge")
         return False
     met = condition.holds(step_ps, steps)
     usual = f", usually {duration(median(steps))}" if steps else ""
@@ -129,4 +129,4 @@ def _remove(result: CaptureResult) -> None:
             ", ".join(printable(os.path.basename(path)) for path in left[:_MOST_NAMED]),
         )
         more = f" and {counted(len(left) - _MOST_NAMED, 'more file')}" if len(left) > _MOST_NAMED else ""
-        note(f"{run} is kept: it holds files that this capture did not write, or that changed since: {names}{more}")
+        note(f"{run} is kept: it has files that this capture did not write, or that changed since: {names}{more}")

@@ -50,12 +50,12 @@ def _arrays(args: argparse.Namespace) -> tuple[str, str] | None:
     if len(found) == 1:
         folder = [*sibling_arrays(given[0])[:2]] if os.path.isdir(given[0]) else []
         if len(folder) < 2:
-            sentence = f"{printable(given[0])} is one device memory profile; there is none to compare it with."
+            sentence = f"{printable(given[0])} is one device memory profile; name another one to compare it with."
             raise ProfileError("one_run", sentence, EXAMPLE, EXIT_USAGE)
         found = [*folder[::-1]]
     if None in found:
         other = printable(given[found.index(None)])
-        sentence = f"A device memory profile is compared with another one, and {other} is none."
+        sentence = f"A device memory profile is compared with another one, and {other} is not one."
         raise ProfileError("usage", sentence, EXAMPLE, EXIT_USAGE)
     before, after = (path for path in found if path is not None)
     if os.path.realpath(before) == os.path.realpath(after):

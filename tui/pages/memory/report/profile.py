@@ -69,8 +69,8 @@ def _with_timelines(page: MemoryProfilePage, request: ReportRequest) -> Values:
     """Every allocator with its timeline and what was in use at its peak."""
     points = [_points(allocator, None if request.limit == 0 else MOST_POINTS) for allocator in page.allocators]
     notes = [
-        f"the timeline of {allocator.label} has {len(shown):,} points for {counted(len(allocator.time_ps), 'event')},"
-        " each the one with most in use of its stretch; --limit 0 gives all"
+        f"the timeline of {allocator.label} has {len(shown):,} points for "
+        f"{counted(len(allocator.time_ps), 'event')}, each the highest of its stretch; --limit 0 gives all"
         for allocator, shown in zip(page.allocators, points, strict=True)
         if len(shown) < len(allocator.time_ps)
     ]

@@ -76,11 +76,11 @@ def _uncounted(of: Content) -> float | None:
 
 
 _MFU = (
-    "model FLOPs utilization: FLOPs that the model asks for, recomputed ones left out, of what the cores could compute "
-    "at their peak in the mean step"
+    "model FLOPs utilization: the model's FLOPs, without recomputed ones, as a share of what the cores could "
+    "compute at their peak in the mean step"
 )
 _BY_HLO = "the model's FLOPs: of --model-flops (given), or counted by the compiler (hlo), all ops of a step together"
-_AT_LEAST = "of the mean step, in ops whose work nobody counted: above 0, HFU and MFU by HLO are at least what they say"
+_AT_LEAST = "share of the mean step in ops of unknown work: above 0, HFU and MFU by HLO are lower bounds"
 _TOKENS = "tokens, or samples, by the time from one step to the next"
 _TOKENS_BY = "tokens, or samples, of a step: of --tokens (given), or by the arguments of the compiled program (hlo)"
 _KIND = "of which these are, by the program: tokens where it has attention and whole numbers go in, samples elsewhere"
@@ -89,9 +89,7 @@ METRICS: tuple[Metric[Content], ...] = (
     _of("mfu_percent", SHARE_PERCENT, "mfu", _MFU, "MFU", _GIVEN),
     _of("hfu_percent", SHARE_PERCENT, "hfu", "hardware FLOPs utilization: the same with all FLOPs that ran", "HFU"),
     Metric("model_flops_from", VERBATIM, _counted_by, _BY_HLO, heading="model FLOPs from"),
-    _of(
-        "model_flops", FLOPS, "model_flops", "FLOPs that the model asks for in a step, all cores", "model FLOPs a step"
-    ),
+    _of("model_flops", FLOPS, "model_flops", "the model's FLOPs in a step, over all cores", "model FLOPs a step"),
     _of("step_flops", FLOPS, "step_flops", "FLOPs that ran in a step, over all cores", "FLOPs a step"),
     Metric("uncounted_percent", PERCENT, _uncounted, _AT_LEAST, heading="not counted"),
     _of("tokens_per_second", RATE, "tokens_per_second", _TOKENS, "tokens a second", _NO_TOKENS),
@@ -116,7 +114,7 @@ WATERFALL: Table[Sequence[Part]] = object_table(
     (
         attribute("part", VERBATIM, "; ".join(f"{part}: {PART_WORDS[part]}" for part in PARTS)),
         attribute("percent", SHARE_PERCENT, "of the peak; over all parts they add up to 100", "share", name="fraction"),
-        attribute("time_ms", TIME_MS, "as long as that of the mean step", "of a step"),
+        attribute("time_ms", TIME_MS, "time of the mean step", "of a step"),
     ),
     (Metric("title", VERBATIM, lambda of: PART_TITLES[of.part], "what the page calls it", heading="part"),),
     csv=("part", "percent", "time_ms"),
@@ -169,9 +167,12 @@ def statement(use: ModelUse) -> str:
     if largest is not None and largest.fraction > 0:
         words += f"; most of the rest: {PART_TITLES[largest.part]}, {percent(100 * largest.fraction)}"
     if use.mfu is not None and use.mfu > 1:
-        return f"{words}. No step can do that: --model-flops is of one step over all cores, and too large for this one."
+        return (
+            f"{words}. That is impossible: --model-flops counts one step over all cores, and is too large for "
+            "this step."
+        )
     if use.is_given and use.mfu is not None and use.hfu is not None and use.mfu > use.hfu:
-        return f"{words}. More FLOPs are given than are counted for what ran."
+        return f"{words}. --model-flops gives more FLOPs than are counted for the ops that ran."
     return f"{words}."
 
 
@@ -209,9 +210,7 @@ def _text(content: Content, request: ReportRequest, pen: Pen) -> list[Line]:
     if use.uncounted:
         share = percent(100 * use.uncounted)
         which = "HFU is" if use.is_given else "HFU and MFU are"
-        lines += pen.wrap(
-            f"Nobody counted the work of ops that take {share} of a step: {which} at least that high.", "warn"
-        )
+        lines += pen.wrap(f"Ops that take {share} of a step have unknown work: {which} at least that high.", "warn")
     lines += _waterfall(use, pen)
     lines += _model_lines(page, request.most_rows, pen)
     lines += [pen.fit([(f" {name:<22}", "dim"), (words, "text")]) for name, words in metric_rows(METRICS[2:], content)]
