@@ -2,7 +2,7 @@
 
     python tests/bench/big_table.py [rows]
 
-Times are the best of three, of the drawing alone; what goes over the wire is counted by `tests/terminal`.
+Times are the best of three, of the drawing alone; what goes over the wire is counted by `tests/tui/terminal/pty`.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ from tpuprof.tui.report.page import (
     Content,
     Report,
     ReportRequest,
+    check_keys,
     chosen_of,
     no_rows,
 )
@@ -110,7 +111,7 @@ def _describe(args: argparse.Namespace, page: Page) -> int:
 
 def _check_options(args: argparse.Namespace, page: Page) -> None:
     """Sees, before any work, that the options go with the page."""
-    printing.check_keys(args)
+    check_keys(args.keys, args.format)
     if args.format not in (*FORMATS, *page.formats, PARQUET):
         its_page = next(one.name for one in PAGES if args.format in one.formats)
         sentence = f"--format {args.format} is for the page {its_page}, not {args.page}."

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.terminal.pty_app import DEADLINE_SECONDS, START, PtyApp
+from tests.tui.terminal.pty.pty_app import DEADLINE_SECONDS, START, PtyApp
 
 SIZES = ((80, 24), (120, 40))
 """What an app of the usual size is resized to, one after the other."""
