@@ -74,9 +74,10 @@ class Origin:
     """Where instructions come from.
 
     Attributes:
-        places: ``file:line``, the innermost call first; () where the compiler does not say.
+        places: ``file:line``, the innermost call first, and where the compiler made one instruction of two, both lines;
+            () where it does not say.
         primitive: of JAX, ``dot_general``; empty where there is none.
-        scopes: `jax.named_scope`s and the pipeline's own (``ep_wait_in``), as the compiler lists them.
+        scopes: `jax.named_scope`s and the pipeline's own (``ep_wait_in``), each once.
     """
 
     places: tuple[str, ...]
@@ -152,7 +153,7 @@ class Schedule:
         return tuple((part > 0).mean(axis=1).tolist())
 
     def executed(self) -> tuple[int | None, ...]:
-        """Slots that each unit uses in one call at most: of a bundle as often as its loops turn, if all conditions hold.
+        """Slots that each unit uses in one call at most: a bundle runs as often as its loops turn, if conditions hold.
 
         None for all where a loop turns as often as numbers say that are known when the program runs.
         """
