@@ -142,7 +142,7 @@ def counters_page(parts: Sequence[HostCounters], notes: Sequence[str] = ()) -> C
     kernels = tuple(KernelRow(part.host, use) for part in parts for use in part.kernels)
     captured = max((part.captured_ps for part in parts if part.captured_ps is not None), default=None)
     main = main_core(units)
-    sampled = next((row.use.sampled_ps for row in main if row.use.sampled_ps), None)
+    sampled = max((row.use.sampled_ps for row in main if row.use.sampled_ps), default=None)
     unknown = _unknown(parts, units, counters, kernels)
     sources = dict.fromkeys(row.use.source for row in units) | ({"LLO": None} if kernels else {})
     return CountersPage(
