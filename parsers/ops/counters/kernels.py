@@ -1,9 +1,9 @@
 """What custom calls use of each unit, as a whole and by scope: the compiler's count of their instructions.
 
 With `--xla_xprof_register_llo_debug_info` in `LIBTPU_INIT_ARGS` a core has ``% util`` of each unit from one trace point
-of a kernel to the next, and the kernel's scopes on its line ``XLA TraceMe``. With `--xla_xprof_enable_custom_call_tracing`
-it has a line a unit, ``VALU Instructions``, whose events carry their ``llo_scopes`` (docs/custom_call_profiling.md and
-`llo_parser.py` of XProf).
+of a kernel to the next, and the kernel's scopes on its line ``XLA TraceMe``. With another flag,
+`--xla_xprof_enable_custom_call_tracing`, it has a line a unit, ``VALU Instructions``, whose events carry their
+``llo_scopes`` (docs/custom_call_profiling.md and `llo_parser.py` of XProf).
 """
 
 from __future__ import annotations

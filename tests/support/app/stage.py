@@ -49,7 +49,7 @@ from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages.input.view import InputPipelineTab
 from tpuprof.tui.pages.memory.view import MemoryTab
-from tpuprof.tui.pages.ops.card_cache import OpPages
+from tpuprof.tui.pages.ops.cards.card_cache import OpPages
 from tpuprof.tui.pages.ops.view import OpsTab
 from tpuprof.tui.pages.overview.view import OverviewTab
 from tpuprof.tui.pages.timeline.view import TimelineTab

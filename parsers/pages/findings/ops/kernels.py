@@ -8,6 +8,7 @@ from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.words import sentence_name, share, short
 from tpuprof.parsers.ops.device import CUSTOM_CALL
 from tpuprof.parsers.ops.roofline import uncounted
+from tpuprof.parsers.ops.table import kernel_name
 from tpuprof.parsers.pages.findings.budget import Budget
 from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, JumpTarget
@@ -18,7 +19,6 @@ from tpuprof.parsers.pages.findings.ops.groups import (
     Claimed,
     CloneGroup,
     capped,
-    kernel_name,
     op_finding,
 )
 

@@ -13,7 +13,7 @@ from tests.support.app.stage import check_golden, frame, make_app, ops_tab
 from tests.support.gpus import cpu_profile, gpu_profile, session_of
 from tests.support.reports import printed
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.pages.ops.kernels import kernels_page
+from tpuprof.parsers.pages.ops.kernels.gpu import kernels_page
 from tpuprof.parsers.session.pages import FRAMEWORK_OPS, OPS
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions

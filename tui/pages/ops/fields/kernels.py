@@ -6,7 +6,7 @@ from functools import partial
 from operator import attrgetter
 
 from tpuprof.parsers.ops.streams.attribution import kernel_name
-from tpuprof.parsers.pages.ops.kernels import KernelsPage
+from tpuprof.parsers.pages.ops.kernels.gpu import KernelsPage
 from tpuprof.tui.pages.ops.fields.common import bars, shown_field
 from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, in_order, of_each
 from tpuprof.tui.report.shared.quantities import RANK

@@ -7,8 +7,9 @@ import pytest
 
 from tests.parsers.pages.findings.build import PEAKS, US, Op, evidence, found, grid, modules, product, the, with_
 from tpuprof.parsers.ops.roofline import table_rates, uncounted
+from tpuprof.parsers.ops.table import kernel_name
 from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
-from tpuprof.parsers.pages.findings.ops.groups import groups_of, kernel_name
+from tpuprof.parsers.pages.findings.ops.groups import groups_of
 from tpuprof.parsers.pages.findings.why_slow import findings
 from tpuprof.parsers.pages.overview.performance import counted_words
 

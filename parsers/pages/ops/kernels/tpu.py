@@ -1,0 +1,333 @@
+"""The page of a TPU's kernels: custom calls such as Pallas ones, by time, and what is known of each.
+
+What is measured comes from the runs and from the spans inside them, what is static from the kernel's module in the
+profile; the two are never added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.words import share, short, time
+from tpuprof.parsers.ops.core.calls import CallPart, CallRuns, StepSpan, joined_calls
+from tpuprof.parsers.ops.device import CUSTOM_CALL, Peaks
+from tpuprof.parsers.ops.table import kernel_name
+from tpuprof.parsers.pages.counters import KernelRow
+from tpuprof.parsers.pages.ops.kernels.operands import CHOSEN, NO_TEXT, call_arrays
+from tpuprof.parsers.pages.ops.kernels.witnesses import Figure, Witness, use, work
+from tpuprof.parsers.pages.ops.one_op import Spread, spread
+from tpuprof.parsers.pages.ops.ops import OpsPage
+
+Bound = Literal["waiting for copies", "compute", "HBM"]
+
+WAITS = 0.5
+"""A kernel that waits for copies from this share of its time on is bound by them, whatever it uses."""
+
+NOT_TRACED = (
+    "the profile has no spans inside kernels: LIBTPU_INIT_ARGS='--xla_xprof_register_llo_debug_info=true "
+    "--xla_xprof_enable_custom_call_tracing=true' records them"
+)
+NO_COUNT = "nobody counted it: the profile has no count, and no module of the kernel that says what it does"
+NO_KERNEL = "no custom call of a TPU that is a kernel ran in this profile"
+
+
+@dataclass(frozen=True, slots=True)
+class TpuKernel:
+    """A kernel: the custom calls of one program that run it on arrays of the same sizes, over all cores.
+
+    Attributes:
+        row: of the page of ops, of the call with most time; op: its name there; program: of its module.
+        ops: names of all of its calls: a layer each, of a program that is not a loop over its layers.
+        kernel: what it is called: the function that calls it.
+        source: ``file:line`` of the call; empty where unknown.
+        runs: the spread of its runs; fraction: its time, of the cores' whole time (0-1).
+        flops, bytes: of a run, by witness. bytes are those to and from HBM.
+        matrix: use of the matrix units at their peak (0-1), over a run, by witness.
+        peaks: of one core.
+        traced: the runs with the spans inside them; None where no event is of it.
+        units: use of units by the compiler's count, of the whole call and of its scopes.
+    """
+
+    row: int
+    op: str
+    ops: tuple[str, ...]
+    program: str
+    program_id: int
+    kernel: str
+    source: str
+    framework_op: str
+    runs: Spread
+    fraction: float
+    flops: Figure
+    bytes: Figure
+    matrix: Figure
+    peaks: Peaks
+    traced: CallRuns | None
+    units: tuple[KernelRow, ...]
+
+    @property
+    def mean_ps(self) -> float | None:
+        """The mean time of a run."""
+        return self.runs.total_ps / self.runs.runs if self.runs.runs else None
+
+    def _rate(self, amount: float | None) -> float | None:
+        mean = self.mean_ps
+        return amount / (mean / 1e12) if amount is not None and mean else None
+
+    @property
+    def flops_per_second(self) -> float | None:
+        """FLOP/s over the mean run."""
+        return self._rate(self.flops.value)
+
+    @property
+    def bytes_per_second(self) -> float | None:
+        """Bytes a second to and from HBM over the mean run."""
+        return self._rate(self.bytes.value)
+
+    @property
+    def flops_use(self) -> float | None:
+        """FLOP/s, of the peak (0-1)."""
+        rate, peak = self.flops_per_second, self.peaks.flops_per_second
+        return rate / peak if rate is not None and peak else None
+
+    @property
+    def bytes_use(self) -> float | None:
+        """Bytes a second, of HBM's peak (0-1)."""
+        rate, peak = self.bytes_per_second, self.peaks.hbm
+        return rate / peak if rate is not None and peak else None
+
+    @property
+    def roof_ps(self) -> float | None:
+        """What a run would take at the roof: the longer of its FLOPs and its bytes at their peaks."""
+        used = [each for each in (self.flops_use, self.bytes_use) if each is not None]
+        mean = self.mean_ps
+        return max(used) * mean if used and mean else None
+
+    @property
+    def roof(self) -> float | None:
+        """How near a run comes to the roof (0-1)."""
+        roof, mean = self.roof_ps, self.mean_ps
+        return roof / mean if roof is not None and mean else None
+
+    def _part(self, ps: int) -> float | None:
+        traced = self.traced
+        return ps / traced.traced_ps if traced is not None and traced.traced_ps else None
+
+    @property
+    def wait_in(self) -> float | None:
+        """The part of a run in which it waits for blocks to come (0-1), measured."""
+        return None if self.traced is None else self._part(self.traced.wait_in_ps)
+
+    @property
+    def wait_out(self) -> float | None:
+        """The part in which it waits for results to be written."""
+        return None if self.traced is None else self._part(self.traced.wait_out_ps)
+
+    @property
+    def body(self) -> float | None:
+        """The part in which the body of a grid step runs."""
+        traced = self.traced
+        return None if traced is None or not traced.body_ps else self._part(traced.body_ps)
+
+    @property
+    def waits(self) -> float | None:
+        """The part in which it waits for copies, in or out."""
+        into, out = self.wait_in, self.wait_out
+        return None if into is None or out is None else into + out
+
+    @property
+    def wait_places(self) -> tuple[float, ...]:
+        """Of the waits for blocks the part at each place of a grid step, that of an operand each; () where unknown."""
+        traced = self.traced
+        return tuple(ps / traced.wait_in_ps for ps in traced.waits_in_ps) if traced and traced.wait_in_ps else ()
+
+    @property
+    def grid_steps(self) -> int | None:
+        """Bodies in a run, measured; None where no span says."""
+        return self.traced.grid_steps or None if self.traced is not None else None
+
+    @property
+    def parts(self) -> tuple[CallPart, ...]:
+        """The spans inside by name."""
+        return () if self.traced is None else self.traced.parts
+
+    @property
+    def step(self) -> tuple[StepSpan, ...]:
+        """The spans of one grid step."""
+        return () if self.traced is None else self.traced.step
+
+    @property
+    def bound(self) -> Bound | None:
+        """What bounds it: waits for copies where they take half of it, else what it uses most; None where unknown."""
+        if (self.waits or 0.0) >= WAITS:
+            return "waiting for copies"
+        used: dict[Bound, float] = {"compute": self.flops_use or 0.0, "HBM": self.bytes_use or 0.0}
+        most = max(used, key=lambda each: used[each])
+        return most if used[most] > 0 else None
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """Witnesses that contradict arithmetic, a sentence each."""
+        told = (("FLOPs", self.flops), ("HBM bytes", self.bytes), ("MXU use", self.matrix))
+        return tuple(
+            f"{what} by the {each.witness} are refused: {each.refused}."
+            for what, figure in told
+            for each in figure.testimonies
+            if each.refused
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TpuKernelsPage:
+    """The kernels of a TPU's program, those with most time first.
+
+    Attributes:
+        ops: the ops that they are among, and the device.
+        kernels: those that ran.
+        statement: what to know of them, in a sentence.
+        unknown: why figures are missing, by key.
+        notes: what contradicts arithmetic, and where figures come from.
+    """
+
+    ops: OpsPage
+    kernels: tuple[TpuKernel, ...]
+    statement: str
+    unknown: Mapping[str, str]
+    notes: tuple[str, ...]
+
+    def place(self, name: str) -> int | None:
+        """Which kernel has that name, or a call of that name; of several the one with most time; None where none has."""
+        calls = (at for at, kernel in enumerate(self.kernels) if name in kernel.ops)
+        kernels = (at for at, kernel in enumerate(self.kernels) if name == kernel.kernel)
+        return next(calls, next(kernels, None))
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Names of the hosts."""
+        return self.ops.hosts
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is wrong with the files."""
+        return self.ops.warnings
+
+
+def kernel_rows(ops: OpsPage, calls: Mapping[tuple[int, str], CallRuns]) -> list[int]:
+    """The rows of the page of ops that are kernels: those that have runs among `calls`."""
+    table = ops.table
+    pairs = zip(table.program_id.tolist(), table.name, table.category, strict=True)
+    return [row for row, (program, name, kind) in enumerate(pairs) if kind == CUSTOM_CALL and (program, name) in calls]
+
+
+def tpu_kernels_page(ops: OpsPage, calls: Sequence[CallRuns], units: Sequence[KernelRow] = ()) -> TpuKernelsPage:
+    """Makes the page.
+
+    Args:
+        ops: with the work of kernels by their shapes, where the profile has their modules.
+        calls: runs of kernels, over all hosts.
+        units: what custom calls use by the compiler's count.
+    """
+    by_op = {(call.program_id, call.name): call for call in calls}
+    uses: dict[tuple[int, str], list[KernelRow]] = {}
+    for row in units:
+        uses.setdefault((row.use.program_id, row.use.name), []).append(row)
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for row in kernel_rows(ops, by_op):
+        arrays = call_arrays(ops.table.expression(row))
+        alike = ops.table.name[row] if arrays is None else arrays.signature
+        groups.setdefault((kernel_name(ops.table, row), ops.program[row], alike), []).append(row)
+    kernels = []
+    for rows in groups.values():
+        keys = [(int(ops.table.program_id[row]), ops.table.name[row]) for row in rows]
+        call = joined_calls([by_op[key] for key in keys])
+        kernels.append(_kernel(ops, rows, call, tuple(use for key in keys for use in uses.get(key, ()))))
+    kernels.sort(key=lambda kernel: (-kernel.runs.total_ps, kernel.op))
+    unknown = {} if kernels else {"kernels": NO_KERNEL}
+    if kernels and not any(kernel.traced and kernel.traced.traced_ps for kernel in kernels):
+        unknown |= {"waits": NOT_TRACED}
+    notes = [f"{kernel.op}: {words}" for kernel in kernels for words in kernel.refusals]
+    return TpuKernelsPage(ops, tuple(kernels), _statement(kernels), unknown, tuple(notes))
+
+
+def _kernel(ops: OpsPage, rows: Sequence[int], call: CallRuns, units: tuple[KernelRow, ...]) -> TpuKernel:
+    """One kernel.
+
+    Args:
+        rows: of its calls, the one with most time first.
+        call: their runs.
+    """
+    table, peaks, row = ops.table, ops.peaks, rows[0]
+    text = table.expression(row)
+    arrays = call_arrays(text)
+    once = None if arrays is None else arrays.bytes_once
+    seconds = float(call.duration_ps.mean()) / 1e12 if len(call.duration_ps) else 0.0
+    of_shapes: float | None = None
+    flops = work(
+        [("shapes", of_shapes), ("count", _known(call.flops))],
+        _times(peaks.flops_per_second, seconds),
+        NO_COUNT,
+        of_shapes,
+    )
+    moved = work(
+        [("shapes", None), ("count", _known(call.hbm_bytes)), ("operands", once)],
+        _times(peaks.hbm, seconds),
+        NO_TEXT if arrays is None else CHOSEN if arrays.is_indexed else NO_COUNT,
+    )
+    source = table.texts("source", np.array([row]))[0]
+    return TpuKernel(
+        row=row,
+        op=table.name[row],
+        ops=tuple(table.name[each] for each in rows),
+        program=ops.program[row],
+        program_id=int(table.program_id[row]),
+        kernel=kernel_name(table, row),
+        source=source,
+        framework_op=table.framework_op[row].rstrip(":"),
+        runs=spread("", call.duration_ps),
+        fraction=float(ops.self_fraction[list(rows)].sum()),
+        flops=flops,
+        bytes=moved,
+        matrix=_matrix(flops, seconds, peaks, units),
+        peaks=peaks,
+        traced=call,
+        units=units,
+    )
+
+
+def _known(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def _times(rate: float | None, seconds: float) -> float | None:
+    return None if rate is None else rate * seconds
+
+
+def _matrix(flops: Figure, seconds: float, peaks: Peaks, units: Sequence[KernelRow]) -> Figure:
+    """How much of the matrix units was used, by each witness."""
+    peak = _times(peaks.flops_per_second, seconds)
+    said: list[tuple[Witness, float | None]] = []
+    said += [(each.witness, each.value / peak) for each in flops.testimonies if peak and not each.refused]
+    whole = [row for row in units if not row.use.scope and row.use.unit.startswith("MXU")]
+    shares = [row.share for row in whole if row.share is not None]
+    said.append(("trace points", sum(shares) / len(shares) if shares else None))
+    return use(said, NO_COUNT)
+
+
+def _statement(kernels: Sequence[TpuKernel]) -> str:
+    """What the kernel with most time does with it."""
+    if not kernels:
+        return ""
+    first = kernels[0]
+    words = f"{short(first.kernel)} takes {share(first.fraction)} of the cores' time"
+    words += f", {time(first.mean_ps or 0.0)} a run"
+    if first.waits is not None and first.waits >= WAITS:
+        words += f"; {share(first.waits)} of that it waits for copies"
+    elif first.roof is not None:
+        words += f", {share(first.roof)} of its roof"
+    more = f"; {counted(len(kernels) - 1, 'more kernel')}" if len(kernels) > 1 else ""
+    return f"{words}{more}."

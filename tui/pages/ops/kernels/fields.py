@@ -1,0 +1,216 @@
+"""The quantities of a TPU's kernels: what each run takes, does and waits for, and the spans inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tpuprof.parsers.ops.core.calls import CallPart
+from tpuprof.parsers.pages.ops.kernels.tpu import NO_COUNT, NO_KERNEL, NOT_TRACED, TpuKernel, TpuKernelsPage
+from tpuprof.parsers.pages.ops.kernels.witnesses import Figure
+from tpuprof.tui.draw.bars import small_bar
+from tpuprof.tui.draw.format import UNKNOWN, share
+from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey
+from tpuprof.tui.draw.table import by_row
+from tpuprof.tui.report.fields import Field, Metric, Rows, Table, attribute, in_order, named, of_each
+from tpuprof.tui.report.shared.quantities import RANK
+from tpuprof.tui.report.units import (
+    BYTES,
+    COUNT,
+    GFLOPS,
+    GIGABYTES,
+    SHARE,
+    SHARE_PERCENT,
+    TEXT,
+    TEXTS,
+    TIME_PS,
+    VERBATIM,
+    WHOLE,
+)
+
+Kernels = Sequence[TpuKernel]
+BAR = 6
+
+NO_PEAK = "nobody counted its work, or the device's peak is unknown"
+NO_RUNS = "no event of the profile is of it"
+NO_BODY = "the profile has no spans of Pallas's pipeline inside it (ep_run_kernel)"
+_ONE_WITNESS = "no witness says, or each is refused (refused says why)"
+
+
+def _figure(name: str) -> Callable[[TpuKernel], Figure]:
+    return lambda kernel: getattr(kernel, name)
+
+
+def _value(name: str) -> Callable[[TpuKernel], float | None]:
+    return lambda kernel: _figure(name)(kernel).value
+
+
+def _witness(name: str) -> Callable[[TpuKernel], str]:
+    return lambda kernel: _figure(name)(kernel).witness or ""
+
+
+def by_witness(figure: Figure, refused: str = "!") -> str:
+    """A share by each witness, the refused ones marked: ``12.0% shapes · 0.3% trace points ! impossible``."""
+    words = (
+        f"{share(each.value)} {each.witness}{f' {refused} impossible' if each.refused else ''}"
+        for each in figure.testimonies
+    )
+    return ", ".join(words) or UNKNOWN
+
+
+def wait_style(part: float | None) -> StyleKey:
+    """How the part of a run that waits looks."""
+    return "dim" if part is None else "bad" if part >= 0.5 else "warn" if part >= 0.2 else "text"
+
+
+def _bar(page: TpuKernelsPage, glyphs: Glyphs, row: int) -> Span:
+    """Its time, that of the first one as the whole column; in it the colour says what bounds it."""
+    most = page.kernels[0].fraction or 1.0
+    kernel = page.kernels[row]
+    style: dict[str | None, StyleKey] = {"waiting for copies": "bad", "compute": "class.compute", "HBM": "class.copy"}
+    return small_bar(kernel.fraction / most, BAR, glyphs)[0], style.get(kernel.bound, "dim")
+
+
+def _of(read: str | Callable[[TpuKernel], Any]) -> Callable[[TpuKernelsPage, Rows], Any]:
+    return of_each(read, "kernels")
+
+
+def _rank(page: TpuKernelsPage, rows: Rows) -> list[int]:
+    return [row + 1 for row in rows]
+
+
+_SPREAD = (
+    ("minimum_time_ps", "minimum_ps", "the shortest run", "least"),
+    ("median_time_ps", "median_ps", "the run in the middle", "median"),
+    ("p90_time_ps", "p90_ps", "the time that 90 % of the runs are not longer than", "p90"),
+    ("maximum_time_ps", "maximum_ps", "the longest run", "most"),
+)
+
+_FIELDS: tuple[Field[TpuKernelsPage], ...] = (
+    Field("rank", RANK.unit, _rank, "the row's place by time", heading="#"),
+    named("self_time_percent", SHARE_PERCENT, _of("fraction"), "its time, of the cores' whole time", "time", 6,
+          name="self", fixed=True),
+    named("time_bar", SHARE, _of("fraction"), "the same as a bar; red: it waits for copies", "", BAR,
+          cells=by_row(_bar)),
+    named("kernel", TEXT, _of("kernel"), "the function that calls it, else its name without a number", "kernel", 24,
+          style=lambda _: "strong", fixed=True, grows=True, filter=("kernel",)),
+    named("op", TEXT, _of("op"), "the op's name; of several calls that of the one with most time", "op", 20, filter=("name",)),
+    named("calls", COUNT, _of(lambda kernel: len(kernel.ops)),
+          "custom calls of the program that run it, with arrays of the same sizes", "calls", 5),
+    named("program", TEXT, _of("program"), "the program that it is part of", "program", filter=("program",)),
+    named("framework_op", TEXT, _of("framework_op"), "the framework op that it stems from", "framework op", 24,
+          null="the profile names none", filter=("framework_op",)),
+    named("source", TEXT, _of("source"), "file and line of the call", "source", 20,
+          null="the profile names no source line"),
+    named("runs", COUNT, _of("runs.runs"), "runs, over all cores", "runs", 6),
+    named("self_time_ps", TIME_PS, _of("runs.total_ps"), "time over all runs and cores", "total", 9),
+    named("average_time_ps", TIME_PS, _of("mean_ps"), "the mean run", "mean", 8, null=NO_RUNS),
+    *(named(key, TIME_PS, _of(f"runs.{name}"), meaning, heading, 8, null=NO_RUNS)
+      for key, name, meaning, heading in _SPREAD),
+    named("bound_by", VERBATIM, _of("bound"),
+          "waiting for copies, where that takes half of its time; else what it uses most, compute or HBM", "bound by",
+          18, null=NO_PEAK, style=lambda value: "bad" if value == "waiting for copies" else "text"),
+    named("wait_in_percent", SHARE_PERCENT, _of("wait_in"),
+          "measured: the part of a run in which it waits for blocks to come (ep_wait_in and its like)", "wait in", 7,
+          null=NOT_TRACED, style=wait_style),
+    named("wait_out_percent", SHARE_PERCENT, _of("wait_out"),
+          "measured: the part in which it waits for results to be written (ep_wait_out, ep_finalize)", "wait out", 8,
+          null=NOT_TRACED, style=wait_style),
+    named("body_percent", SHARE_PERCENT, _of("body"), "measured: the part in which the body of a grid step runs",
+          "body", 6, null=NO_BODY),
+    named("grid_steps", COUNT, _of("grid_steps"), "measured: bodies in a run", "steps", 6, null=NO_BODY),
+    named("flops", WHOLE, _of(_value("flops")), "FLOPs of a run", "FLOPs", null=_ONE_WITNESS),
+    named("flops_witness", TEXT, _of(_witness("flops")), "what says how many FLOPs", "FLOPs by", 8, null=NO_COUNT),
+    named("gflops_per_second", GFLOPS, _of("flops_per_second"), "these FLOPs over the mean run", "FLOP/s", 7,
+          null=_ONE_WITNESS),
+    named("flops_utilization_percent", SHARE_PERCENT, _of("flops_use"), "the same, of the peak", "FLOPS", 6,
+          null=NO_PEAK),
+    named("hbm_bytes", BYTES, _of(_value("bytes")), "bytes of a run to and from HBM", "HBM bytes", null=_ONE_WITNESS),
+    named("hbm_witness", TEXT, _of(_witness("bytes")), "what says how many bytes", "bytes by", 9, null=NO_COUNT),
+    named("hbm_gigabytes_per_second", GIGABYTES, _of("bytes_per_second"), "these bytes over the mean run", "HBM B/s",
+          7, null=_ONE_WITNESS),
+    named("hbm_utilization_percent", SHARE_PERCENT, _of("bytes_use"), "the same, of HBM's peak", "HBM", 6,
+          null=NO_PEAK),
+    named("roof_time_ps", TIME_PS, _of("roof_ps"),
+          "what a run takes at the roof: the longer of its FLOPs and its bytes at their peaks", "at roof", 8,
+          null=NO_PEAK),
+    named("roof_percent", SHARE_PERCENT, _of("roof"), "that, of the mean run", "of roof", 7, null=NO_PEAK),
+    named("matrix_percent", SHARE_PERCENT, _of(_value("matrix")),
+          "use of the matrix units at their peak, by the first witness that nothing contradicts", "MXU", 6,
+          null=_ONE_WITNESS),
+    named("matrix_by_witness", TEXT, _of(lambda kernel: by_witness(kernel.matrix) if kernel.matrix.testimonies else ""),
+          "the same by each witness; a refused one is impossible", "MXU by witness", null=NO_COUNT),
+    named("refused", TEXTS, _of("refusals"), "witnesses that contradict arithmetic, and why", "refused"),
+)  # fmt: skip
+
+_KEYS = tuple(field.key for field in _FIELDS if field.key not in ("rank", "time_bar"))
+
+CALLS: Table[TpuKernelsPage] = Table(
+    "calls",
+    _FIELDS,
+    lambda page: len(page.kernels),
+    json=_KEYS,
+    csv=("rank", *_KEYS),
+    markdown=in_order(
+        "rank kernel op calls self_time_percent runs median_time_ps p90_time_ps bound_by wait_in_percent wait_out_percent",
+        "body_percent flops_utilization_percent hbm_gigabytes_per_second hbm_utilization_percent roof_percent",
+        "matrix_by_witness",
+    ),
+    screen=in_order(
+        "self_time_percent time_bar kernel median_time_ps bound_by wait_in_percent matrix_percent",
+        "hbm_gigabytes_per_second roof_percent calls runs op p90_time_ps maximum_time_ps minimum_time_ps body_percent",
+        "wait_out_percent grid_steps flops_witness hbm_witness framework_op source self_time_ps",
+    ),
+)
+
+
+class PartRow:
+    """A span inside a kernel, and the kernel that it is of."""
+
+    def __init__(self, kernel: TpuKernel, part: CallPart) -> None:
+        self.kernel, self.part = kernel, part
+
+    @property
+    def fraction(self) -> float | None:
+        """Its time, of the runs that have spans (0-1)."""
+        traced = self.kernel.traced
+        return self.part.total_ps / traced.traced_ps if traced is not None and traced.traced_ps else None
+
+
+def part_rows(page: TpuKernelsPage) -> tuple[PartRow, ...]:
+    """The spans of all kernels."""
+    return tuple(PartRow(kernel, part) for kernel in page.kernels for part in kernel.parts)
+
+
+_PARTS: tuple[Field[Any], ...] = (
+    named("op", TEXT, of_each("kernel.op"), "the kernel's op", "op"),
+    named("name", TEXT, of_each("part.name"), "the span's name", "span", 24, fixed=True, grows=True),
+    named("kind", VERBATIM, of_each("part.kind"),
+          "wait in, wait out, body, copies (it starts them), or a scope that the author named", "kind", 9),
+    named("occurrences", COUNT, of_each("part.count"), "how many there are in all runs", "count", 8),
+    named("total_time_ps", TIME_PS, of_each("part.total_ps"), "their time, what overlaps once", "time", 9),
+    named("fraction_percent", SHARE_PERCENT, of_each("fraction"), "the same, of the runs that have spans", "share", 7),
+)  # fmt: skip
+
+PARTS: Table[Sequence[PartRow]] = Table(
+    "spans",
+    _PARTS,
+    len,
+    json=tuple(field.key for field in _PARTS),
+    markdown=in_order("op name kind occurrences total_time_ps fraction_percent"),
+    screen=in_order("name kind fraction_percent total_time_ps occurrences"),
+)
+
+METRICS: tuple[Metric[TpuKernelsPage], ...] = (
+    attribute("statement", VERBATIM, "what to know of the kernels, in a sentence", null=NO_KERNEL),
+    Metric("call_count", COUNT, lambda page: len(page.kernels), "kernels that ran", heading="kernels"),
+    Metric(
+        "kernel_time_percent",
+        SHARE_PERCENT,
+        lambda page: sum(kernel.fraction for kernel in page.kernels) if page.kernels else None,
+        "time of all of them, of the cores' whole time",
+        NO_KERNEL,
+        "in kernels",
+    ),
+    attribute("notes", TEXTS, "what contradicts arithmetic, and where figures come from"),
+)
