@@ -12,8 +12,10 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import HostFile, only_shown
 from tpuprof.parsers.formats.crew import Crew
+from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.hosts.reduction import Reduction
+from tpuprof.parsers.ops.core.kernel_work import KernelWorks
 from tpuprof.parsers.ops.core.ops import MODULES_LINE, OPS_LINE, STEPS_LINE, as_interval, line_spans, time_span
 from tpuprof.parsers.ops.core.sums import OpSums, op_sums
 from tpuprof.parsers.ops.device import (
@@ -149,8 +151,6 @@ def _program_names(trace: Trace, streams: Sequence[StreamDevice]) -> Mapping[int
     """The names of the programs whose ops streams ran, which have no line of modules."""
     if not streams:
         return {}
-    from tpuprof.parsers.formats.hlo.programs import HloModules  # noqa: PLC0415 - for GPUs only
-
     ops = [op for device in streams for op in device.attribution.ops]
     ran = {op.program for op in ops}
     if any(not op.program and not op.expression for op in ops):
@@ -181,9 +181,11 @@ def _summarise_ops(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDon
     """The ops of a host, or of one core of it."""
     planes = tensor_cores(trace)
 
+    works = KernelWorks(lambda: HloModules.of(trace))
+
     def totals(plane: Plane) -> CoreTotals:
         sums = op_sums(plane, on_chunk, crew)
-        return CoreTotals(sums.table, sums.op_events, whole_time(plane, sums))
+        return CoreTotals(works.applied(sums.table), sums.op_events, whole_time(plane, sums))
 
     with Crew(threads) as crew:
         cores = crew.map(totals, planes)

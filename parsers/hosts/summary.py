@@ -20,6 +20,7 @@ from tpuprof.parsers.hosts.core_summary import CoreBusy, CoreSummary, OfCore, ha
 from tpuprof.parsers.hosts.op_summary import OPS_OF_HOST, OpSummary, of_core, op_summary
 from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.ops import device as devices
+from tpuprof.parsers.ops.core.kernel_work import KernelWorks
 from tpuprof.parsers.ops.core.ops import ASYNC_OPS_LINE, OPS_LINE, SPARSE_OPS_LINE, STEPS_LINE, event_spans
 from tpuprof.parsers.ops.core.times import CoreOpTimes, core_op_times
 from tpuprof.parsers.ops.host.activity import (
@@ -159,13 +160,14 @@ def summarise(
     beside = [devices.device_info(plane) for plane in trace.planes if devices.is_sparse_core(plane)]
     chips = Counter(info.chip for info in (*infos, *beside))
     modules = HloModules.of(trace)
+    works = KernelWorks(lambda: modules)
 
     def work(index: int) -> CoreSummary:
         shares_chip = chips[infos[index].chip] > 1  # its duty cycle needs the union of its cores' intervals
         core = cores[index], infos[index], step_lists[index], runs[index]
         others = [*runs[:index], *runs[index + 1 :]]
         of_core = causes_of_core(causes, launched[index], at_barriers[index], shift, others)
-        return summarise_core(*core, shares_chip, waits, of_core, modules, on_chunk, more, crew)
+        return summarise_core(*core, shares_chip, waits, of_core, modules, works, on_chunk, more, crew)
 
     with Crew(workers) as crew:
         summaries = crew.map(work, range(len(cores)))
