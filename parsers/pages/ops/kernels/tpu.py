@@ -6,7 +6,8 @@ profile; the two are never added.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -14,10 +15,13 @@ import numpy as np
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, short, time
+from tpuprof.parsers.formats.mosaic.spec import KernelSpec
 from tpuprof.parsers.ops.core.calls import CallPart, CallRuns, StepSpan, joined_calls
+from tpuprof.parsers.ops.core.kernel_work import work_of_spec
 from tpuprof.parsers.ops.device import CUSTOM_CALL, Peaks
 from tpuprof.parsers.ops.table import kernel_name
 from tpuprof.parsers.pages.counters import KernelRow
+from tpuprof.parsers.pages.ops.kernels.blocks import ONE_BUFFER, BlockRow, block_rows, block_sizes
 from tpuprof.parsers.pages.ops.kernels.operands import CHOSEN, NO_TEXT, call_arrays
 from tpuprof.parsers.pages.ops.kernels.witnesses import Figure, Witness, use, work
 from tpuprof.parsers.pages.ops.one_op import Spread, spread
@@ -44,11 +48,14 @@ class TpuKernel:
         row: of the page of ops, of the call with most time; op: its name there; program: of its module.
         ops: names of all of its calls: a layer each, of a program that is not a loop over its layers.
         kernel: what it is called: the function that calls it.
+        arrays: types and sizes of its operands and results.
         source: ``file:line`` of the call; empty where unknown.
         runs: the spread of its runs; fraction: its time, of the cores' whole time (0-1).
         flops, bytes: of a run, by witness. bytes are those to and from HBM.
         matrix: use of the matrix units at their peak (0-1), over a run, by witness.
         peaks: of one core.
+        blocks: what it keeps on the chip, static; () where the profile has no module of it.
+        spec: what its module says, static; None where the profile has no module of it.
         traced: the runs with the spans inside them; None where no event is of it.
         units: use of units by the compiler's count, of the whole call and of its scopes.
     """
@@ -59,6 +66,7 @@ class TpuKernel:
     program: str
     program_id: int
     kernel: str
+    arrays: str
     source: str
     framework_op: str
     runs: Spread
@@ -67,6 +75,8 @@ class TpuKernel:
     bytes: Figure
     matrix: Figure
     peaks: Peaks
+    blocks: tuple[BlockRow, ...]
+    spec: KernelSpec | None
     traced: CallRuns | None
     units: tuple[KernelRow, ...]
 
@@ -147,9 +157,53 @@ class TpuKernel:
         return tuple(ps / traced.wait_in_ps for ps in traced.waits_in_ps) if traced and traced.wait_in_ps else ()
 
     @property
+    def waited_for(self) -> tuple[tuple[BlockRow, float], ...]:
+        """The arrays whose blocks it waits for, each with its part of these waits (0-1); () where unknown."""
+        places, copied = self.wait_places, [row for row in self.blocks if row.is_copied_in]
+        return tuple(zip(copied, places, strict=True)) if len(places) == len(copied) else ()
+
+    @property
+    def wait_words(self) -> str:
+        """Which array it waits for most, and why, as a clause; empty where unknown."""
+        first = max(self.waited_for, key=lambda pair: pair[1], default=None)
+        if first is None or first[1] < WAITS:
+            return ""
+        row, part = first
+        why = f", which {ONE_BUFFER}" if row.buffer.buffers == 1 else f", which has {row.buffer.buffers} buffers"
+        return f"{share(part)} of that is for {row.block.replace(',', 'x')} blocks of {short(row.name)}{why}"
+
+    @property
+    def block_sizes(self) -> str:
+        """Sizes of the blocks that it copies, or those that its name tells; empty where neither does."""
+        return block_sizes(self.blocks) or sizes_in_name(self.op)
+
+    @property
+    def vmem_bytes(self) -> int | None:
+        """What the compiler set aside in VMEM, else the buffers of its blocks; static."""
+        spec = self.spec
+        return None if spec is None else spec.used_vmem_bytes or spec.bytes_in("vmem")
+
+    @property
+    def smem_bytes(self) -> int | None:
+        """The buffers of its blocks in SMEM; static."""
+        return None if self.spec is None else self.spec.bytes_in("smem")
+
+    @property
+    def grid(self) -> str:
+        """Bounds of its grid, ``4,2,2``; ``?`` for one that is known when the program runs; empty for none."""
+        bounds = self.spec.grid if self.spec is not None and self.spec.grid is not None else ()
+        return ",".join("?" if bound is None else str(bound) for bound in bounds)
+
+    @property
     def grid_steps(self) -> int | None:
         """Bodies in a run, measured; None where no span says."""
         return self.traced.grid_steps or None if self.traced is not None else None
+
+    @property
+    def steps(self) -> int | None:
+        """Steps of its grid: those measured, else those of its module; None where unknown."""
+        static = self.spec.steps if self.spec is not None and self.spec.grid else None
+        return self.grid_steps or static
 
     @property
     def parts(self) -> tuple[CallPart, ...]:
@@ -173,12 +227,12 @@ class TpuKernel:
     @property
     def refusals(self) -> tuple[str, ...]:
         """Witnesses that contradict arithmetic, a sentence each."""
-        told = (("FLOPs", self.flops), ("HBM bytes", self.bytes), ("MXU use", self.matrix))
+        told = (("FLOPs", self.flops), ("HBM bytes", self.bytes), ("Use of the MXU", self.matrix))
         return tuple(
-            f"{what} by the {each.witness} are refused: {each.refused}."
+            f"{what} by {each.witness}: impossible, {each.refused}."
             for what, figure in told
             for each in figure.testimonies
-            if each.refused
+            if each.refused and not (figure is self.matrix and each.witness == "count")
         )
 
 
@@ -201,7 +255,7 @@ class TpuKernelsPage:
     notes: tuple[str, ...]
 
     def place(self, name: str) -> int | None:
-        """Which kernel has that name, or a call of that name; of several the one with most time; None where none has."""
+        """Which kernel has a call of that name, or is called so, of several the one with most time; None where none."""
         calls = (at for at, kernel in enumerate(self.kernels) if name in kernel.ops)
         kernels = (at for at, kernel in enumerate(self.kernels) if name == kernel.kernel)
         return next(calls, next(kernels, None))
@@ -217,6 +271,14 @@ class TpuKernelsPage:
         return self.ops.warnings
 
 
+_SIZE = re.compile(r"(?:^|-)([a-z]{1,6})_([0-9]{1,6})(?=-)")
+
+
+def sizes_in_name(name: str) -> str:
+    """Block sizes that a kernel's name tells, as vLLM's kernels have them: ``bq 32, bkvp 64``; empty without."""
+    return ", ".join(f"{what} {size}" for what, size in _SIZE.findall(name))
+
+
 def kernel_rows(ops: OpsPage, calls: Mapping[tuple[int, str], CallRuns]) -> list[int]:
     """The rows of the page of ops that are kernels: those that have runs among `calls`."""
     table = ops.table
@@ -224,13 +286,20 @@ def kernel_rows(ops: OpsPage, calls: Mapping[tuple[int, str], CallRuns]) -> list
     return [row for row, (program, name, kind) in enumerate(pairs) if kind == CUSTOM_CALL and (program, name) in calls]
 
 
-def tpu_kernels_page(ops: OpsPage, calls: Sequence[CallRuns], units: Sequence[KernelRow] = ()) -> TpuKernelsPage:
+SpecOf = Callable[[int, str], "KernelSpec | None"]
+"""What a program's kernel is, by program id and name of the op."""
+
+
+def tpu_kernels_page(
+    ops: OpsPage, calls: Sequence[CallRuns], units: Sequence[KernelRow] = (), spec_of: SpecOf = lambda _, __: None
+) -> TpuKernelsPage:
     """Makes the page.
 
     Args:
         ops: with the work of kernels by their shapes, where the profile has their modules.
         calls: runs of kernels, over all hosts.
         units: what custom calls use by the compiler's count.
+        spec_of: reads a kernel's module.
     """
     by_op = {(call.program_id, call.name): call for call in calls}
     uses: dict[tuple[int, str], list[KernelRow]] = {}
@@ -245,7 +314,8 @@ def tpu_kernels_page(ops: OpsPage, calls: Sequence[CallRuns], units: Sequence[Ke
     for rows in groups.values():
         keys = [(int(ops.table.program_id[row]), ops.table.name[row]) for row in rows]
         call = joined_calls([by_op[key] for key in keys])
-        kernels.append(_kernel(ops, rows, call, tuple(use for key in keys for use in uses.get(key, ()))))
+        of_units = tuple(use for key in keys for use in uses.get(key, ()))
+        kernels.append(_kernel(ops, rows, call, of_units, spec_of(*keys[0])))
     kernels.sort(key=lambda kernel: (-kernel.runs.total_ps, kernel.op))
     unknown = {} if kernels else {"kernels": NO_KERNEL}
     if kernels and not any(kernel.traced and kernel.traced.traced_ps for kernel in kernels):
@@ -254,7 +324,9 @@ def tpu_kernels_page(ops: OpsPage, calls: Sequence[CallRuns], units: Sequence[Ke
     return TpuKernelsPage(ops, tuple(kernels), _statement(kernels), unknown, tuple(notes))
 
 
-def _kernel(ops: OpsPage, rows: Sequence[int], call: CallRuns, units: tuple[KernelRow, ...]) -> TpuKernel:
+def _kernel(
+    ops: OpsPage, rows: Sequence[int], call: CallRuns, units: tuple[KernelRow, ...], spec: KernelSpec | None
+) -> TpuKernel:
     """One kernel.
 
     Args:
@@ -266,17 +338,25 @@ def _kernel(ops: OpsPage, rows: Sequence[int], call: CallRuns, units: tuple[Kern
     arrays = call_arrays(text)
     once = None if arrays is None else arrays.bytes_once
     seconds = float(call.duration_ps.mean()) / 1e12 if len(call.duration_ps) else 0.0
-    of_shapes: float | None = None
+    shapes = None if spec is None else work_of_spec(spec)
+    steps = call.grid_steps or (spec.steps if spec is not None and spec.grid else None)
     flops = work(
-        [("shapes", of_shapes), ("count", _known(call.flops))],
+        [("shapes", shapes and shapes.flops), ("count", _known(call.flops))],
         _times(peaks.flops_per_second, seconds),
-        NO_COUNT,
-        of_shapes,
+        _why_no_flops(spec),
+        shapes and shapes.flops,
+        steps,
     )
     moved = work(
-        [("shapes", None), ("count", _known(call.hbm_bytes)), ("operands", once)],
+        [
+            ("shapes", shapes and shapes.hbm_bytes),
+            ("count", _known(call.hbm_bytes)),
+            ("operands", None if shapes and shapes.hbm_bytes else once),
+        ],
         _times(peaks.hbm, seconds),
         NO_TEXT if arrays is None else CHOSEN if arrays.is_indexed else NO_COUNT,
+        shapes and shapes.hbm_bytes,
+        steps,
     )
     source = table.texts("source", np.array([row]))[0]
     return TpuKernel(
@@ -286,6 +366,7 @@ def _kernel(ops: OpsPage, rows: Sequence[int], call: CallRuns, units: tuple[Kern
         program=ops.program[row],
         program_id=int(table.program_id[row]),
         kernel=kernel_name(table, row),
+        arrays="" if arrays is None else arrays.signature,
         source=source,
         framework_op=table.framework_op[row].rstrip(":"),
         runs=spread("", call.duration_ps),
@@ -294,9 +375,18 @@ def _kernel(ops: OpsPage, rows: Sequence[int], call: CallRuns, units: tuple[Kern
         bytes=moved,
         matrix=_matrix(flops, seconds, peaks, units),
         peaks=peaks,
+        blocks=block_rows(spec, () if arrays is None else arrays.names),
+        spec=spec,
         traced=call,
         units=units,
     )
+
+
+def _why_no_flops(spec: KernelSpec | None) -> str:
+    """Why the FLOPs are unknown where no witness says anything."""
+    if spec is None:
+        return NO_COUNT
+    return spec.reason or spec.work.matrix_flops.reason or "it has no matrix product, and nobody counted the rest"
 
 
 def _known(value: float) -> float | None:
@@ -311,7 +401,7 @@ def _matrix(flops: Figure, seconds: float, peaks: Peaks, units: Sequence[KernelR
     """How much of the matrix units was used, by each witness."""
     peak = _times(peaks.flops_per_second, seconds)
     said: list[tuple[Witness, float | None]] = []
-    said += [(each.witness, each.value / peak) for each in flops.testimonies if peak and not each.refused]
+    said += [(each.witness, each.value / peak) for each in flops.testimonies if peak]
     whole = [row for row in units if not row.use.scope and row.use.unit.startswith("MXU")]
     shares = [row.share for row in whole if row.share is not None]
     said.append(("trace points", sum(shares) / len(shares) if shares else None))
@@ -327,6 +417,7 @@ def _statement(kernels: Sequence[TpuKernel]) -> str:
     words += f", {time(first.mean_ps or 0.0)} a run"
     if first.waits is not None and first.waits >= WAITS:
         words += f"; {share(first.waits)} of that it waits for copies"
+        words += f": {first.wait_words}" if first.wait_words else ""
     elif first.roof is not None:
         words += f", {share(first.roof)} of its roof"
     more = f"; {counted(len(kernels) - 1, 'more kernel')}" if len(kernels) > 1 else ""

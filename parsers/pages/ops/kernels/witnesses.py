@@ -29,6 +29,9 @@ LEAST = 0.95
 """A figure contradicts the shapes from this part of what they need on downwards: times and counts are rounded."""
 
 
+_NEAR = 0.05  # of a grid step: what a body does besides its products
+
+
 @dataclass(frozen=True, slots=True)
 class Testimony:
     """What one witness says.
@@ -74,7 +77,11 @@ class Figure:
 
 
 def work(
-    said: Sequence[tuple[Witness, float | None]], most: float | None, why: str, least: float | None = None
+    said: Sequence[tuple[Witness, float | None]],
+    most: float | None,
+    why: str,
+    least: float | None = None,
+    steps: int | None = None,
 ) -> Figure:
     """A kernel's work in a run, FLOPs or bytes.
 
@@ -83,9 +90,11 @@ def work(
         most: what the device can do in the time of a run; None where its peak is unknown.
         why: why it is unknown where no witness says anything.
         least: what the shapes need at least; None where they do not say.
+        steps: of the grid; a count that is that of some of them says so.
     """
     known = [(witness, value) for witness, value in said if value]
-    return Figure(tuple(Testimony(witness, value, _refused(value, most, least)) for witness, value in known), why)
+    refused = (_refused(value, most, least, steps) for _, value in known)
+    return Figure(tuple(Testimony(*each, why_not) for each, why_not in zip(known, refused, strict=True)), why)
 
 
 def use(said: Sequence[tuple[Witness, float | None]], why: str) -> Figure:
@@ -95,9 +104,12 @@ def use(said: Sequence[tuple[Witness, float | None]], why: str) -> Figure:
     return Figure(tuple(Testimony(witness, value, _refused(value, 1.0, least)) for witness, value in known), why)
 
 
-def _refused(value: float, most: float | None, least: float | None) -> str:
+def _refused(value: float, most: float | None, least: float | None, steps: int | None = None) -> str:
     if most is not None and value > AT_THE_PEAK * most:
         return f"{value / most:.3g} times what the device can do in that time"
     if least is not None and value < LEAST * least:
-        return f"{share(value / least)} of what the shapes need"
+        words = f"{share(value / least)} of what the shapes need"
+        counted = value / least * steps if steps is not None else 0.0
+        is_whole = round(counted) >= 1 and abs(counted - round(counted)) < _NEAR
+        return f"{words}: it counts {round(counted)} of {steps} grid steps" if is_whole else words
     return ""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.formats.mosaic.spec import KernelSpec, kernel_spec
 from tpuprof.parsers.ops.core.calls import is_kernel, merged_calls
 from tpuprof.parsers.ops.device import CUSTOM_CALL
 from tpuprof.parsers.pages.ops.kernels.host import CALLS_OF_HOST
 from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernelsPage, tpu_kernels_page
-from tpuprof.parsers.session.pages import COUNTERS, HAS_COUNTERS, OPS
+from tpuprof.parsers.session.pages import COUNTERS, HAS_COUNTERS, MODULES, OPS
 
 if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.ops import OpsPage
@@ -24,7 +25,14 @@ def tpu_kernels(session: Session, host: str | None) -> TpuKernelsPage:
     found = session.reduced(CALLS_OF_HOST, host)
     calls = merged_calls(chain.from_iterable(summary.calls for summary in found.summaries))
     units = session.page(COUNTERS, host).kernels if session.page(HAS_COUNTERS, host) else ()
-    return tpu_kernels_page(ops, calls, units)
+    modules = session.page(MODULES, host)
+
+    def spec_of(program: int, name: str) -> KernelSpec | None:
+        module = next((found for each in modules if (found := each.module(program)) is not None), None)
+        proto = None if module is None else module.instruction_proto(name)
+        return None if module is None or proto is None else kernel_spec(module, proto)
+
+    return tpu_kernels_page(ops, calls, units, spec_of)
 
 
 def has_tpu_kernels(session: Session, host: str | None) -> bool:

@@ -8,7 +8,9 @@ from itertools import groupby
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.ops.core.calls import SpanKind, StepSpan, span_kind
 from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernel, TpuKernelsPage
+from tpuprof.parsers.pages.ops.kernels.variants import Variant
 from tpuprof.parsers.pages.ops.kernels.witnesses import Figure
+from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.card import Card
 from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, share, size
 from tpuprof.tui.draw.layout import cut_middle
@@ -16,7 +18,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.pages.ops.fields.common import short_program
-from tpuprof.tui.pages.ops.kernels.fields import CALLS, by_witness, wait_style
+from tpuprof.tui.pages.ops.kernels.fields import CALLS, VARIANTS, by_witness, wait_style
 from tpuprof.tui.report.fields import screen_columns
 from tpuprof.tui.report.units import GFLOPS
 
@@ -43,6 +45,7 @@ def kernel_card(kernel: TpuKernel, pen: Pen) -> list[Line]:
     _work(card, kernel)
     for words in kernel.refusals:
         card.entry("", words, "warn")
+    _blocks(card, kernel)
     if kernel.step:
         card.lines += step_lines(kernel.step, pen)
     elif kernel.waits is None:
@@ -76,10 +79,33 @@ def _waits(card: Card, kernel: TpuKernel) -> None:
     parts = [f"copies in {share(kernel.wait_in)}", f"copies out {share(kernel.wait_out)}"]
     parts += [f"body {share(kernel.body)}"] if kernel.body is not None else []
     card.entry("waits for", f"{', '.join(parts)} of a run, measured", wait_style(kernel.waits))
-    places = kernel.wait_places
-    if len(places) > 1:
-        each = ", ".join(f"operand {at} {share(part)}" for at, part in enumerate(places))
+    if kernel.waited_for:
+        each = ", ".join(f"{row.name} {share(part)}" for row, part in kernel.waited_for)
         card.entry("", f"of the waits for copies in: {each}")
+    if kernel.wait_words:
+        card.entry("", kernel.wait_words, "warn")
+
+
+def _blocks(card: Card, kernel: TpuKernel) -> None:
+    """Grid, blocks and memory, as the kernel's module has them."""
+    spec = kernel.spec
+    if spec is None:
+        card.entry("grid", "n/a: the profile has no module of this kernel", "dim")
+        return
+    if spec.reason:
+        card.entry("grid", f"n/a: {spec.reason}", "dim")
+        return
+    steps = f"{kernel.grid.replace(',', card.pen.glyphs.times)} = {count(spec.steps)} steps" if kernel.grid else "none"
+    measured = f"; {count(kernel.grid_steps)} bodies a run, measured" if kernel.grid_steps else ""
+    card.entry("grid", f"{steps}{measured}")
+    for row in kernel.blocks:
+        moved = f", {count(row.buffer.fetches)} copied" if row.buffer.fetches is not None else ""
+        card.entry("", f"{row.role} {row.name}: {row.words}{moved}".replace(" :", ":"))
+    vmem = binary_size(kernel.vmem_bytes)
+    what = "set aside by the compiler" if spec.used_vmem_bytes else "in buffers of blocks"
+    limit = f", of {binary_size(spec.vmem_limit_bytes)} that it may take" if spec.vmem_limit_bytes else ""
+    smem = f"; SMEM {binary_size(kernel.smem_bytes)}" if kernel.smem_bytes else ""
+    card.entry("VMEM", f"{vmem} {what}{limit}{smem}, static")
 
 
 def _work(card: Card, kernel: TpuKernel) -> None:
@@ -158,12 +184,18 @@ def _cells(spans: Sequence[StepSpan], whole: int, room: int, glyphs: Glyphs) -> 
     ]
 
 
-def report_lines(page: TpuKernelsPage, pen: Pen, most: int, card_of: int | None) -> list[Line]:
+def report_lines(
+    page: TpuKernelsPage, several: Sequence[Variant], pen: Pen, most: int, card_of: int | None
+) -> list[Line]:
     """The whole page as text: the answer, the table, then the card of the first kernel, or of the one asked for."""
     lines = pen.wrap(page.statement, "strong", [(" ", "text")]) if page.statement else []
     if card_of is None:
         columns = screen_columns(CALLS, page, pen.glyphs)
         lines += first_rows(columns, range(len(page.kernels)), most, pen, "self")
+    if several:
+        columns = screen_columns(VARIANTS, several, pen.glyphs)
+        lines.append(pen.rule("Which block size", "by the device's time of the median run"))
+        lines += first_rows(columns, range(len(several)), most, pen, "")
     shown = 0 if card_of is None and page.kernels else card_of
     if shown is not None:
         lines += [pen.rule(page.kernels[shown].op), *kernel_card(page.kernels[shown], pen)]

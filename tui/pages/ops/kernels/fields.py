@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tpuprof.parsers.ops.core.calls import CallPart
+from tpuprof.parsers.pages.ops.kernels.blocks import BlockRow
 from tpuprof.parsers.pages.ops.kernels.tpu import NO_COUNT, NO_KERNEL, NOT_TRACED, TpuKernel, TpuKernelsPage
+from tpuprof.parsers.pages.ops.kernels.variants import Variant
 from tpuprof.parsers.pages.ops.kernels.witnesses import Figure
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import UNKNOWN, share
@@ -25,7 +28,6 @@ from tpuprof.tui.report.units import (
     TEXTS,
     TIME_PS,
     VERBATIM,
-    WHOLE,
 )
 
 Kernels = Sequence[TpuKernel]
@@ -33,6 +35,7 @@ BAR = 6
 
 NO_PEAK = "nobody counted its work, or the device's peak is unknown"
 NO_RUNS = "no event of the profile is of it"
+NO_MODULE = "the profile has no module of this kernel, or it cannot be read"
 NO_BODY = "the profile has no spans of Pallas's pipeline inside it (ep_run_kernel)"
 _ONE_WITNESS = "no witness says, or each is refused (refused says why)"
 
@@ -43,6 +46,14 @@ def _figure(name: str) -> Callable[[TpuKernel], Figure]:
 
 def _value(name: str) -> Callable[[TpuKernel], float | None]:
     return lambda kernel: _figure(name)(kernel).value
+
+
+def _whole(name: str) -> Callable[[TpuKernel], int | None]:
+    def read(kernel: TpuKernel) -> int | None:
+        value = _figure(name)(kernel).value
+        return None if value is None else round(value)
+
+    return read
 
 
 def _witness(name: str) -> Callable[[TpuKernel], str]:
@@ -94,7 +105,8 @@ _FIELDS: tuple[Field[TpuKernelsPage], ...] = (
           cells=by_row(_bar)),
     named("kernel", TEXT, _of("kernel"), "the function that calls it, else its name without a number", "kernel", 24,
           style=lambda _: "strong", fixed=True, grows=True, filter=("kernel",)),
-    named("op", TEXT, _of("op"), "the op's name; of several calls that of the one with most time", "op", 20, filter=("name",)),
+    named("op", TEXT, _of("op"), "the op's name; of several calls that of the one with most time", "op", 20,
+          filter=("name",)),
     named("calls", COUNT, _of(lambda kernel: len(kernel.ops)),
           "custom calls of the program that run it, with arrays of the same sizes", "calls", 5),
     named("program", TEXT, _of("program"), "the program that it is part of", "program", filter=("program",)),
@@ -119,13 +131,13 @@ _FIELDS: tuple[Field[TpuKernelsPage], ...] = (
     named("body_percent", SHARE_PERCENT, _of("body"), "measured: the part in which the body of a grid step runs",
           "body", 6, null=NO_BODY),
     named("grid_steps", COUNT, _of("grid_steps"), "measured: bodies in a run", "steps", 6, null=NO_BODY),
-    named("flops", WHOLE, _of(_value("flops")), "FLOPs of a run", "FLOPs", null=_ONE_WITNESS),
+    named("flops", COUNT, _of(_whole("flops")), "FLOPs of a run", "FLOPs", null=_ONE_WITNESS),
     named("flops_witness", TEXT, _of(_witness("flops")), "what says how many FLOPs", "FLOPs by", 8, null=NO_COUNT),
     named("gflops_per_second", GFLOPS, _of("flops_per_second"), "these FLOPs over the mean run", "FLOP/s", 7,
           null=_ONE_WITNESS),
     named("flops_utilization_percent", SHARE_PERCENT, _of("flops_use"), "the same, of the peak", "FLOPS", 6,
           null=NO_PEAK),
-    named("hbm_bytes", BYTES, _of(_value("bytes")), "bytes of a run to and from HBM", "HBM bytes", null=_ONE_WITNESS),
+    named("hbm_bytes", BYTES, _of(_whole("bytes")), "bytes of a run to and from HBM", "HBM bytes", null=_ONE_WITNESS),
     named("hbm_witness", TEXT, _of(_witness("bytes")), "what says how many bytes", "bytes by", 9, null=NO_COUNT),
     named("hbm_gigabytes_per_second", GIGABYTES, _of("bytes_per_second"), "these bytes over the mean run", "HBM B/s",
           7, null=_ONE_WITNESS),
@@ -140,6 +152,16 @@ _FIELDS: tuple[Field[TpuKernelsPage], ...] = (
           null=_ONE_WITNESS),
     named("matrix_by_witness", TEXT, _of(lambda kernel: by_witness(kernel.matrix) if kernel.matrix.testimonies else ""),
           "the same by each witness; a refused one is impossible", "MXU by witness", null=NO_COUNT),
+    named("grid", TEXT, _of("grid"), "static: bounds of its grid; ? for one that is known when it runs", "grid", 10,
+          null=NO_MODULE),
+    named("block_sizes", TEXT, _of("block_sizes"),
+          "static: sizes of the blocks of its inputs and outputs; of a kernel without module those in its name",
+          "blocks", 20, null=NO_MODULE),
+    named("vmem_bytes", BYTES, _of("vmem_bytes"),
+          "static: what the compiler set aside for it in VMEM, else the buffers of its blocks", "VMEM", 8,
+          null=NO_MODULE),
+    named("smem_bytes", BYTES, _of("smem_bytes"), "static: the buffers of its blocks in SMEM", "SMEM", 8,
+          null=NO_MODULE),
     named("refused", TEXTS, _of("refusals"), "witnesses that contradict arithmetic, and why", "refused"),
 )  # fmt: skip
 
@@ -152,9 +174,9 @@ CALLS: Table[TpuKernelsPage] = Table(
     json=_KEYS,
     csv=("rank", *_KEYS),
     markdown=in_order(
-        "rank kernel op calls self_time_percent runs median_time_ps p90_time_ps bound_by wait_in_percent wait_out_percent",
-        "body_percent flops_utilization_percent hbm_gigabytes_per_second hbm_utilization_percent roof_percent",
-        "matrix_by_witness",
+        "rank kernel op calls self_time_percent runs median_time_ps p90_time_ps bound_by wait_in_percent",
+        "wait_out_percent body_percent flops_utilization_percent hbm_gigabytes_per_second hbm_utilization_percent",
+        "roof_percent matrix_by_witness block_sizes vmem_bytes",
     ),
     screen=in_order(
         "self_time_percent time_bar kernel median_time_ps bound_by wait_in_percent matrix_percent",
@@ -199,6 +221,103 @@ PARTS: Table[Sequence[PartRow]] = Table(
     json=tuple(field.key for field in _PARTS),
     markdown=in_order("op name kind occurrences total_time_ps fraction_percent"),
     screen=in_order("name kind fraction_percent total_time_ps occurrences"),
+)
+
+
+class Block:
+    """What a kernel keeps on the chip, and the kernel that it is of."""
+
+    def __init__(self, kernel: TpuKernel, row: BlockRow) -> None:
+        self.kernel, self.row = kernel, row
+
+    @property
+    def waits(self) -> float | None:
+        """The part of the kernel's waits for copies in that is for it (0-1); None where unknown."""
+        return next((part for row, part in self.kernel.waited_for if row is self.row), None)
+
+
+def blocks_of(page: TpuKernelsPage) -> tuple[Block, ...]:
+    """What all kernels keep on the chip."""
+    return tuple(Block(kernel, row) for kernel in page.kernels for row in kernel.blocks)
+
+
+_NOT_COPIED = "it is not copied by the grid, or the module does not say"
+_BLOCKS: tuple[Field[Any], ...] = (
+    named("op", TEXT, of_each("kernel.op"), "the kernel's op", "op"),
+    named("name", TEXT, of_each("row.name"), "the operand or result", "array", null="it is no argument"),
+    named("role", VERBATIM, of_each("row.role"),
+          "input, output, prefetch (numbers that are there before it starts), scratch, or pipeline: buffers of some array "
+          "that the kernel copies by itself", "role"),
+    named("array", TEXT, of_each("row.array"), "dimensions of the array", "size", null="it is no argument"),
+    named("block", TEXT, of_each("row.block"), "dimensions of what a grid step sees", "block", null="it is a scalar"),
+    named("element", VERBATIM, of_each("row.buffer.element"), "type of an element", "type"),
+    named("space", VERBATIM, of_each("row.buffer.space"), "vmem, smem, or any for an array that stays where it is",
+          "space"),
+    named("buffers", COUNT, of_each("row.buffer.buffers"),
+          "how many blocks are kept: two where the next is copied while this one is used; 0 for one read where it lies",
+          "buffers", null=NO_MODULE),
+    named("bytes", BYTES, of_each("row.buffer.total_bytes"), "of all these buffers", "bytes", null=NO_MODULE),
+    named("fetches", COUNT, of_each("row.buffer.fetches"), "blocks that are copied in a run", "copied",
+          null=_NOT_COPIED),
+    named("copied_bytes", BYTES, of_each("row.buffer.copied_bytes"), "bytes of these", "copied bytes",
+          null=_NOT_COPIED),
+    named("wait_percent", SHARE_PERCENT, of_each("waits"),
+          "measured: its part of the waits for copies in", "of the waits", null=NOT_TRACED),
+)  # fmt: skip
+
+BLOCKS: Table[Sequence[Block]] = Table(
+    "blocks",
+    _BLOCKS,
+    len,
+    json=tuple(field.key for field in _BLOCKS),
+    markdown=in_order("op name role array block element space buffers bytes fetches copied_bytes wait_percent"),
+)
+
+
+def _of_kernel(key: str) -> Field[Any]:
+    """A field of the kernels' table, of the kernel of a variant."""
+    known = CALLS.by_key[key]
+    look = known.screen
+    read = replace(
+        known, read=lambda items, rows: known.read(_Kernels([items[row].kernel for row in rows]), range(len(rows)))
+    )
+    return replace(read, screen=None if look is None else replace(look, cells=None), sort=None)
+
+
+class _Kernels:
+    """Kernels as the fields of their table read them."""
+
+    def __init__(self, kernels: Sequence[TpuKernel]) -> None:
+        self.kernels = kernels
+
+
+_OF_KERNEL = in_order(
+    "kernel block_sizes grid op program runs median_time_ps minimum_time_ps p90_time_ps maximum_time_ps",
+    "wait_in_percent wait_out_percent body_percent vmem_bytes hbm_bytes roof_percent bound_by",
+)
+_VARIANTS: tuple[Field[Any], ...] = (
+    named("place", COUNT, of_each("place"),
+          "its place among the kernels of the same name and arrays, 1 the fastest", "#", 3, fixed=True),
+    named("slower_percent", SHARE_PERCENT, of_each("slower"),
+          "how much longer its median run takes than that of the fastest", "slower", 7),
+    named("why", TEXT, of_each("why"), "what takes longer than in the fastest", "why", 30, null="it is the fastest",
+          grows=True),
+    *map(_of_kernel, _OF_KERNEL),
+)  # fmt: skip
+
+VARIANTS: Table[Sequence[Variant]] = Table(
+    "variants",
+    _VARIANTS,
+    len,
+    json=tuple(field.key for field in _VARIANTS),
+    markdown=in_order(
+        "place kernel block_sizes grid runs median_time_ps p90_time_ps slower_percent wait_in_percent vmem_bytes",
+        "roof_percent why op",
+    ),
+    screen=in_order(
+        "place kernel block_sizes median_time_ps slower_percent why wait_in_percent p90_time_ps vmem_bytes",
+        "roof_percent runs grid",
+    ),
 )
 
 METRICS: tuple[Metric[TpuKernelsPage], ...] = (

@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
+from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.pages.ops.kernels.gpu import KernelsPage, kernels_page
-from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernelsPage
+from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernel, TpuKernelsPage
+from tpuprof.parsers.pages.ops.kernels.variants import variants
 from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.ops.fields.device import DEVICE, SIMULATED
 from tpuprof.tui.pages.ops.fields.kernels import KERNELS
 from tpuprof.tui.pages.ops.kernels import gpu_report
-from tpuprof.tui.pages.ops.kernels.fields import CALLS, METRICS, PARTS, part_rows
+from tpuprof.tui.pages.ops.kernels.fields import (
+    BLOCKS,
+    CALLS,
+    METRICS,
+    PARTS,
+    VARIANTS,
+    blocks_of,
+    part_rows,
+)
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.report.declared import Declared, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import metric_rows
-from tpuprof.tui.report.page import ReportRequest, page_of
+from tpuprof.tui.report.page import Format, ReportRequest, page_of
+
+BY_BLOCKS = "blocks"
+"""`--by blocks` makes the main table, that of CSV, the one of kernels by the size of their blocks."""
 
 Page = KernelsPage | TpuKernelsPage
 _lines = drawn_by("tpuprof.tui.pages.ops.kernels.drawing:report_lines")
+
+
+def check(options: Mapping[str, Any], _: Format, __: int | None) -> None:
+    """Sees that `--by` asks for what there is."""
+    by = options.get("by")
+    if by is not None and by != BY_BLOCKS:
+        sentence = f"The page kernels has no {by} to put kernels together by: there is {BY_BLOCKS}."
+        raise ProfileError("usage", sentence, f"--by {BY_BLOCKS}", EXIT_USAGE)
 
 
 def read(request: ReportRequest) -> Page:
@@ -68,18 +90,36 @@ def declare(page: Page, request: ReportRequest) -> Declared:
     calls = Section(CALLS, page, "Kernels", request.most_rows, rows=None if chosen is None else [chosen])
     parts = [row for row in part_rows(page) if chosen is None or row.kernel is page.kernels[chosen]]
     spans = Section(PARTS, parts, "Spans inside", request.most_rows)
+    blocks = [row for row in blocks_of(page) if chosen is None or row.kernel is page.kernels[chosen]]
+    several = variants(page.kernels if chosen is None else _alike(page, chosen))
+    of_sizes = Section(VARIANTS, several, "Which block size", request.most_rows)
     ops = page.ops
     return Declared(
         common.head("Kernels", ops, request),
         statement=page.statement,
         metrics=lambda: metric_rows(METRICS, page),
-        parts=(Metrics((*DEVICE, SIMULATED), ops), Metrics(METRICS, page), calls, spans),
-        csv=calls,
-        text=lambda pen: common.text_lines(ops, _lines(page, pen, request.most_rows, chosen), page.unknown, pen),
+        parts=(
+            Metrics((*DEVICE, SIMULATED), ops),
+            Metrics(METRICS, page),
+            calls,
+            of_sizes,
+            Section(BLOCKS, blocks, "What is kept on the chip", request.most_rows),
+            spans,
+        ),
+        csv=of_sizes if request.options.get("by") == BY_BLOCKS else calls,
+        text=lambda pen: common.text_lines(
+            ops, _lines(page, several, pen, request.most_rows, chosen), page.unknown, pen
+        ),
         notes=page.notes,
         unknown=page.unknown,
         reasons=_reasons(page),
     )
+
+
+def _alike(page: TpuKernelsPage, chosen: int) -> list[TpuKernel]:
+    """The kernels that do the same as one of them."""
+    one = page.kernels[chosen]
+    return [each for each in page.kernels if (each.kernel, each.arrays) == (one.kernel, one.arrays)]
 
 
 def _reasons(page: TpuKernelsPage) -> dict[str, str]:
@@ -89,5 +129,12 @@ def _reasons(page: TpuKernelsPage) -> dict[str, str]:
 
 METRICS_OF_ALL = (*DEVICE, SIMULATED, *gpu_report.OWN, *METRICS)
 REPORT = declared(
-    "kernels", read, declare, (CALLS, PARTS, KERNELS), METRICS_OF_ALL, CALLS, warnings=lambda page: page.ops.warnings
+    "kernels",
+    read,
+    declare,
+    (CALLS, VARIANTS, BLOCKS, PARTS, KERNELS),
+    METRICS_OF_ALL,
+    CALLS,
+    warnings=lambda page: page.ops.warnings,
+    check=check,
 )
