@@ -35,6 +35,7 @@ _TARGET = re.compile(rb'custom_call_target="([^"]*)"')
 _BODY = "ep_run_kernel"
 _DRAINS = "ep_finalize"
 _WAIT = re.compile(r"(?:^|_)wait(?:_|$)|^dma_wait")
+_NAMES = re.compile(rb"ep_wait|ep_run_kernel|dma_wait")
 _COPIES = re.compile(r"^ep_(?:copy|initialize)")
 _MOST_PARTS = 60
 _MOST_STEP_SPANS = 200
@@ -107,11 +108,25 @@ class CallRuns:
     parts: tuple[CallPart, ...]
     step: tuple[StepSpan, ...]
 
+    def part(self, ps: int) -> float | None:
+        """Some time inside, of that of the runs that have spans (0-1); None where none has."""
+        return ps / self.traced_ps if self.traced_ps else None
+
+    @property
+    def wait_places(self) -> tuple[float, ...]:
+        """Of the waits for blocks the part (0-1) at each place of a grid step; () where unknown."""
+        return tuple(ps / self.wait_in_ps for ps in self.waits_in_ps) if self.wait_in_ps else ()
+
 
 def is_kernel(text: bytes) -> bool:
     """Whether a custom call's HLO is that of a kernel: what the compiler calls by itself has another target."""
     target = _TARGET.search(text)
     return target is None or target.group(1) == _KERNEL
+
+
+def has_waits(plane: Plane) -> bool:
+    """Whether spans of kernels lie on a core's line, by the names of its events."""
+    return plane.line(SCOPES_LINE) is not None and _NAMES.search(plane.event_metadata.body) is not None
 
 
 def core_calls(plane: Plane, on_chunk: ChunkDone | None = None) -> Iterator[CallRuns]:

@@ -17,12 +17,12 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, short, time
 from tpuprof.parsers.formats.mosaic.spec import KernelSpec
 from tpuprof.parsers.ops.core.calls import CallPart, CallRuns, StepSpan, joined_calls
+from tpuprof.parsers.ops.core.kernel_blocks import BlockRow, block_rows, block_sizes, wait_words, waited_for
 from tpuprof.parsers.ops.core.kernel_work import work_of_spec
+from tpuprof.parsers.ops.core.operands import CHOSEN, NO_TEXT, call_arrays
 from tpuprof.parsers.ops.device import CUSTOM_CALL, Peaks
 from tpuprof.parsers.ops.table import kernel_name
 from tpuprof.parsers.pages.counters import KernelRow
-from tpuprof.parsers.pages.ops.kernels.blocks import ONE_BUFFER, BlockRow, block_rows, block_sizes
-from tpuprof.parsers.pages.ops.kernels.operands import CHOSEN, NO_TEXT, call_arrays
 from tpuprof.parsers.pages.ops.kernels.witnesses import Figure, Witness, use, work
 from tpuprof.parsers.pages.ops.one_op import Spread, spread
 from tpuprof.parsers.pages.ops.ops import OpsPage
@@ -124,25 +124,21 @@ class TpuKernel:
         roof, mean = self.roof_ps, self.mean_ps
         return roof / mean if roof is not None and mean else None
 
-    def _part(self, ps: int) -> float | None:
-        traced = self.traced
-        return ps / traced.traced_ps if traced is not None and traced.traced_ps else None
-
     @property
     def wait_in(self) -> float | None:
         """The part of a run in which it waits for blocks to come (0-1), measured."""
-        return None if self.traced is None else self._part(self.traced.wait_in_ps)
+        return None if self.traced is None else self.traced.part(self.traced.wait_in_ps)
 
     @property
     def wait_out(self) -> float | None:
         """The part in which it waits for results to be written."""
-        return None if self.traced is None else self._part(self.traced.wait_out_ps)
+        return None if self.traced is None else self.traced.part(self.traced.wait_out_ps)
 
     @property
     def body(self) -> float | None:
         """The part in which the body of a grid step runs."""
         traced = self.traced
-        return None if traced is None or not traced.body_ps else self._part(traced.body_ps)
+        return None if traced is None or not traced.body_ps else traced.part(traced.body_ps)
 
     @property
     def waits(self) -> float | None:
@@ -153,24 +149,17 @@ class TpuKernel:
     @property
     def wait_places(self) -> tuple[float, ...]:
         """Of the waits for blocks the part at each place of a grid step, that of an operand each; () where unknown."""
-        traced = self.traced
-        return tuple(ps / traced.wait_in_ps for ps in traced.waits_in_ps) if traced and traced.wait_in_ps else ()
+        return () if self.traced is None else self.traced.wait_places
 
     @property
     def waited_for(self) -> tuple[tuple[BlockRow, float], ...]:
         """The arrays whose blocks it waits for, each with its part of these waits (0-1); () where unknown."""
-        places, copied = self.wait_places, [row for row in self.blocks if row.is_copied_in]
-        return tuple(zip(copied, places, strict=True)) if len(places) == len(copied) else ()
+        return waited_for(self.blocks, self.wait_places)
 
     @property
     def wait_words(self) -> str:
         """Which array it waits for most, and why, as a clause; empty where unknown."""
-        first = max(self.waited_for, key=lambda pair: pair[1], default=None)
-        if first is None or first[1] < WAITS:
-            return ""
-        row, part = first
-        why = f", which {ONE_BUFFER}" if row.buffer.buffers == 1 else f", which has {row.buffer.buffers} buffers"
-        return f"{share(part)} of that is for {row.block.replace(',', 'x')} blocks of {short(row.name)}{why}"
+        return wait_words(self.waited_for)
 
     @property
     def block_sizes(self) -> str:
@@ -417,7 +406,7 @@ def _statement(kernels: Sequence[TpuKernel]) -> str:
     words += f", {time(first.mean_ps or 0.0)} a run"
     if first.waits is not None and first.waits >= WAITS:
         words += f"; {share(first.waits)} of that it waits for copies"
-        words += f": {first.wait_words}" if first.wait_words else ""
+        words += f", and of the waits {first.wait_words}" if first.wait_words else ""
     elif first.roof is not None:
         words += f", {share(first.roof)} of its roof"
     more = f"; {counted(len(kernels) - 1, 'more kernel')}" if len(kernels) > 1 else ""

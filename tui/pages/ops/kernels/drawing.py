@@ -83,7 +83,7 @@ def _waits(card: Card, kernel: TpuKernel) -> None:
         each = ", ".join(f"{row.name} {share(part)}" for row, part in kernel.waited_for)
         card.entry("", f"of the waits for copies in: {each}")
     if kernel.wait_words:
-        card.entry("", kernel.wait_words, "warn")
+        card.entry("", f"of these waits {kernel.wait_words}", "warn")
 
 
 def _blocks(card: Card, kernel: TpuKernel) -> None:

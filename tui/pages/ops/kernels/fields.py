@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tpuprof.parsers.ops.core.calls import CallPart
-from tpuprof.parsers.pages.ops.kernels.blocks import BlockRow
+from tpuprof.parsers.ops.core.kernel_blocks import BlockRow
 from tpuprof.parsers.pages.ops.kernels.tpu import NO_COUNT, NO_KERNEL, NOT_TRACED, TpuKernel, TpuKernelsPage
 from tpuprof.parsers.pages.ops.kernels.variants import Variant
 from tpuprof.parsers.pages.ops.kernels.witnesses import Figure
@@ -246,8 +246,8 @@ _BLOCKS: tuple[Field[Any], ...] = (
     named("op", TEXT, of_each("kernel.op"), "the kernel's op", "op"),
     named("name", TEXT, of_each("row.name"), "the operand or result", "array", null="it is no argument"),
     named("role", VERBATIM, of_each("row.role"),
-          "input, output, prefetch (numbers that are there before it starts), scratch, or pipeline: buffers of some array "
-          "that the kernel copies by itself", "role"),
+          "input, output, prefetch (numbers that are there before it starts), scratch, or pipeline: buffers of an "
+          "array that the kernel copies by itself", "role"),
     named("array", TEXT, of_each("row.array"), "dimensions of the array", "size", null="it is no argument"),
     named("block", TEXT, of_each("row.block"), "dimensions of what a grid step sees", "block", null="it is a scalar"),
     named("element", VERBATIM, of_each("row.buffer.element"), "type of an element", "type"),

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.words import share, short
 from tpuprof.parsers.formats.mosaic.spec import KernelBuffer, KernelSpec
+
+MOST_OF_IT = 0.5
+"""An array is what a kernel waits for from this part of its waits on."""
 
 ONE_BUFFER = "has one buffer, so that its next block comes only when the body is done with this one"
 
@@ -85,6 +89,25 @@ def _name(buffer: KernelBuffer, operands: Sequence[str]) -> str:
     if buffer.role == "output":
         return f"result {buffer.number}"
     return operands[buffer.number] if buffer.number < len(operands) else f"operand {buffer.number}"
+
+
+def waited_for(rows: Sequence[BlockRow], places: Sequence[float]) -> tuple[tuple[BlockRow, float], ...]:
+    """The arrays whose blocks a kernel waits for, each with its part of these waits; () where it is not known.
+
+    Args:
+        places: the part (0-1) of the waits at each place of a grid step.
+    """
+    copied = [row for row in rows if row.is_copied_in]
+    return tuple(zip(copied, places, strict=True)) if len(places) == len(copied) else ()
+
+
+def wait_words(waits: Sequence[tuple[BlockRow, float]]) -> str:
+    """Which array a kernel waits for most, and why, as a clause; empty where that is not known, or it is several."""
+    row, part = max(waits, key=lambda pair: pair[1], default=(None, 0.0))
+    if row is None or part < MOST_OF_IT:
+        return ""
+    why = ONE_BUFFER if row.buffer.buffers == 1 else f"has {row.buffer.buffers} buffers"
+    return f"{share(part)} is for {row.block.replace(',', 'x')} blocks of {short(row.name)}, which {why}"
 
 
 def block_sizes(rows: Sequence[BlockRow]) -> str:
