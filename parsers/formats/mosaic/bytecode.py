@@ -191,7 +191,9 @@ def _read_entries(offsets: Reader, entries: Reader, dialects: list[str]) -> tupl
         for _ in range(count):
             size = offsets.number()
             # What another dialect encodes its own way is not known here: such an entry reads as one without a text.
-            places.append((entries.part(size >> 1), bool(size & 1) and own) if own or not size & 1 else _unknown(entries, size))
+            places.append(
+                (entries.part(size >> 1), bool(size & 1) and own) if own or not size & 1 else _unknown(entries, size)
+            )
     if len(places) != attributes + types:
         raise Damaged("its tables of attributes and types do not fit together")
     return places[:attributes], places[attributes:]

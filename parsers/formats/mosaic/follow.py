@@ -1,7 +1,7 @@
 """Follows a kernel through all steps of its grid, and counts what it computes and copies.
 
-Only integers are followed (`scalars.py`), and vectors by their shapes: what is counted follows from shapes, the grid and
-constants. What depends on numbers that the program gets when it runs is counted at most, and not as certain.
+Only integers are followed (`scalars.py`), and vectors by their shapes: what is counted follows from shapes, the grid
+and constants. What depends on numbers that the program gets when it runs is counted at most, and not as certain.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ class Walk:
         for bound in bounds:
             steps *= bound
         self.steps: int | None = steps if len(bounds) == len(grid) else None
-        self.indices = _indices(bounds, steps) if self.steps is not None and steps <= _MOST_STEPS else [None] * len(grid)
+        self.indices = (
+            _indices(bounds, steps) if self.steps is not None and steps <= _MOST_STEPS else [None] * len(grid)
+        )
         self.values: dict[Value, Number] = {}
 
     def seen(self, name: str, op: Op, state: State) -> None:
@@ -141,7 +143,7 @@ class Walk:
             self.values[result] = selected(condition, a, b)
 
     def _for(self, op: Op, operands: list[Number], state: State) -> None:
-        """A loop: each turn of it where its bounds are constant, else its body once, which runs nobody knows how often."""
+        """A loop: each of its turns where its bounds are known; else its body once, and not as certain."""
         block = op.regions[0][0] if op.regions and op.regions[0] else None
         if block is None or len(operands) < 3:
             return

@@ -55,7 +55,9 @@ class VisitsOf:
         walk = self._walk
         if walk is None or walk.steps is None or any(each is None for each in block):
             return Visits(fixed)
-        return _moving(np.stack([np.broadcast_to(np.int64(0) + _known(each), walk.steps) for each in block]), bounds, array)
+        return _moving(
+            np.stack([np.broadcast_to(np.int64(0) + _known(each), walk.steps) for each in block]), bounds, array
+        )
 
     def _is_constant(self, block: list[Number]) -> bool | None:
         if any(isinstance(each, np.ndarray) and len(each) and np.any(each != each[0]) for each in block):
@@ -105,5 +107,3 @@ def _elements(block: Int64s, bounds: Sequence[int], array: Sequence[int] | None)
     size = np.array(bounds, np.int64)[:, None]
     inside = np.clip(np.array(array, np.int64)[:, None] - block * size, 0, size)
     return np.prod(inside, axis=0, dtype=np.int64)
-
-

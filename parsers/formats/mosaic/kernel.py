@@ -138,7 +138,7 @@ def _window(entries: Entries, number: int) -> Window:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Allocation:
     """Memory that a kernel allocates in its body.
 
@@ -146,11 +146,13 @@ class Allocation:
         shape: what it is.
         slots: how many buffers it has where a pipeline copies into it: it then has as many semaphores; else None.
         place: ``file:line``; None where the module does not say.
+        op: that allocates it.
     """
 
     shape: Shaped
     slots: int | None
     place: str | None
+    op: Op
 
 
 def allocations(kernel: Kernel) -> Iterator[Allocation]:
@@ -165,10 +167,10 @@ def allocations(kernel: Kernel) -> Iterator[Allocation]:
         if pending is not None:
             before, where = pending
             slots = before.dimensions[0] if is_semaphore and shape.dimensions == before.dimensions[:1] else None
-            yield Allocation(before, slots, kernel.entries.place(where.location))
+            yield Allocation(before, slots, kernel.entries.place(where.location), where)
         pending = None if is_semaphore else (shape, op)
     if pending is not None:
-        yield Allocation(pending[0], None, kernel.entries.place(pending[1].location))
+        yield Allocation(pending[0], None, kernel.entries.place(pending[1].location), pending[1])
 
 
 def walk(block: Block) -> Iterator[Op]:

@@ -1,7 +1,7 @@
 """What a Pallas kernel of a compiled program is: grid, blocks, buffers, scratch, memory and cost, as the program says.
 
-All of it is static: it is read from the custom call and the Mosaic module that the compiler was given, and nothing of it
-was measured. JAX stores the module in the JSON of the call's backend config, as ``custom_call_config.body``, with the
+All of it is static: it is read from the custom call and the Mosaic module that the compiler was given, and nothing of
+it was measured. JAX stores the module in the JSON of the call's backend config, as ``custom_call_config.body``, with the
 cost estimate of `pl.pallas_call`; the compiler adds how much memory it set aside (``used_scoped_memory_configs``).
 """
 
@@ -24,7 +24,7 @@ from tpuprof.parsers.formats.mosaic.follow import Effort
 from tpuprof.parsers.formats.mosaic.index_maps import Visits, VisitsOf
 from tpuprof.parsers.formats.mosaic.kernel import Kernel, Window, allocations, read_kernel
 from tpuprof.parsers.formats.mosaic.sizes import bytes_of, known, unpadded_bytes
-from tpuprof.parsers.formats.mosaic.work import Work, unknown_work, work_of
+from tpuprof.parsers.formats.mosaic.work import Copies, Work, unknown_work, work_of
 from tpuprof.parsers.formats.xspace.walk import text
 
 if TYPE_CHECKING:
@@ -59,24 +59,31 @@ class KernelBuffer:
     """What a kernel keeps in memory on the chip, or reads where it lies.
 
     Attributes:
-        role: ``prefetch``, ``input``, ``output``, ``scratch``, or ``pipeline`` for what `pltpu.emit_pipeline` allocates.
-        number: which operand of the custom call it is, or for an output which result; None for the others.
-        array: dimensions of that array; None for the others.
+        role: ``prefetch``, ``input``, ``output``, ``scratch``; ``pipeline`` for what `pltpu.emit_pipeline` allocates.
+        number: which operand of the custom call it is, or for an output which result. Of scratch and pipelines: the
+            operand or result that is copied to or from it, as `is_output` says; None where none is.
+        is_output: whether `number` is one of a result.
+        name: what the program calls that array: an argument's name, else that of the instruction that makes it; empty
+            where it has none.
+        array: its dimensions; None where there is no array.
         block: dimensions of what the kernel sees at a time; a dimension below zero is not known before it runs.
         element: its type, ``bf16``, ``f32``, ``dma_semaphore``.
         space: ``vmem``, ``smem``, ``semaphore_mem``; ``any`` for an array that stays where it is; empty if not stated.
         buffers: how many of such blocks are kept, two where the next one is copied meanwhile; 0 where the kernel reads
             the array where it is; None where the module does not say.
         bytes: of one block, in VMEM padded as Mosaic does; None where they are not known.
-        fetches: how many blocks are copied in one call: a step of the grid that sees the block of the step before copies
-            none; None where it is not known.
-        copied_bytes: bytes of these blocks that lie in the array, without padding; None where they are not known.
+        fetches: how many blocks are copied in one call: a step of the grid that sees the block of the step before
+            copies none; None where it is not known.
+        copied_bytes: bytes of these blocks that lie in the array, without padding; of an array that stays where it is,
+            what the kernel copies of it itself; None where they are not known.
         touched_bytes: bytes of the blocks that are seen, each counted once; None where they are not known.
         place: ``file:line`` where the kernel allocates it; None for arguments.
     """
 
     role: str
     number: int | None
+    is_output: bool
+    name: str
     array: tuple[int, ...] | None
     block: tuple[int, ...]
     element: str
@@ -160,9 +167,7 @@ def kernel_specs(hlo: HloModule) -> Iterator[KernelSpec]:
                 yield spec
 
 
-def kernel_spec(
-    hlo: HloModule, proto: hlo_pb2.HloInstructionProto, effort: Effort | None = None
-) -> KernelSpec | None:
+def kernel_spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto, effort: Effort | None = None) -> KernelSpec | None:
     """What a custom call says of its kernel; None for an instruction that calls no Mosaic kernel.
 
     A module that is damaged, or in a form that is not read here, leaves `grid` at None, and `reason` says why.
@@ -172,14 +177,14 @@ def kernel_spec(
     config = _json(hlo.backend_config(proto))
     call = config.get("custom_call_config")
     call = call if isinstance(call, dict) else {}
-    effort = effort or Effort()
+    effort = effort if effort is not None else Effort()
     kernel: Kernel | None = None
     buffers: tuple[KernelBuffer, ...] = ()
     reason = ""
     try:
         kernel = read_kernel(_module(call))
-        buffers = tuple(_buffers(hlo, proto, kernel, effort))
-        work = work_of(kernel, effort)
+        work, copies = work_of(kernel, effort)
+        buffers = tuple(_buffers(hlo, proto, kernel, copies, effort))
     except Damaged as fault:
         kernel, buffers, reason = None, (), str(fault)
         reason = reason if reason == _NO_MODULE else f"its Mosaic module cannot be read: {reason}"
@@ -250,69 +255,111 @@ def _scoped(entries: object) -> int | None:
 
 
 def _buffers(
-    hlo: HloModule, proto: hlo_pb2.HloInstructionProto, kernel: Kernel, effort: Effort
+    hlo: HloModule, proto: hlo_pb2.HloInstructionProto, kernel: Kernel, copies: Copies, effort: Effort
 ) -> Iterator[KernelBuffer]:
-    """The arguments of the kernel, then what it allocates. Bounds of the grid that are not known are operands too."""
-    results = list(proto.shape.tuple_shapes) if proto.shape.tuple_shapes else [proto.shape]
-    operands = [None if each is None else each.shape for each in hlo.operand_protos(proto)]
-    dynamic = sum(bound is None for bound in kernel.grid)
-    arguments, visits = kernel.arguments, VisitsOf(kernel, effort)
-    ahead, behind = kernel.prefetched, len(arguments) - kernel.scratch
-    split = behind - len(results)
-    if split < ahead or (kernel.windows and len(kernel.windows) != behind - ahead):
-        raise Damaged("its kernel has other inputs and outputs than the custom call")
-    for index, shape in enumerate(arguments):
-        operand = index + dynamic
-        if index < ahead:
-            yield _argument("prefetch", operand, operands, shape, None, visits)
-        elif index >= behind:
-            yield _own("scratch", shape)
-        else:
-            window = kernel.windows[index - ahead] if kernel.windows else None
-            if index < split:
-                yield _argument("input", operand, operands, shape, window, visits)
-            else:
-                yield _argument("output", index - split, results, shape, window, visits)
+    """The arguments of the kernel, then what it allocates."""
+    visits = VisitsOf(kernel, effort)
+    arrays = _arrays(hlo, proto, kernel)
+    for index, (shape, array) in enumerate(zip(kernel.arguments, arrays, strict=True)):
+        window = kernel.windows[index - kernel.prefetched] if kernel.windows and array.has_window else None
+        amount = copies.bytes.get(index)
+        yield _argument(array, shape, window, visits, None if amount is None else amount.value)
     for made in allocations(kernel):
         slots, shape = made.slots, made.shape
         if slots is not None:
             shape = Shaped(shape.kind, shape.dimensions[1:], shape.element, shape.space)
-        yield _own("scratch" if slots is None else "pipeline", shape, 1 if slots is None else slots, made.place)
+        number = copies.buffer.get(made.op)
+        array = _NO_ARRAY if number is None else arrays[number]
+        yield _own("scratch" if slots is None else "pipeline", array, shape, slots or 1, made.place)
 
 
-_Shapes = list["hlo_pb2.ShapeProto | None"] | list["hlo_pb2.ShapeProto"]
+@dataclass(frozen=True, slots=True, eq=False)
+class _Array:
+    """What an argument of a kernel is in the program."""
+
+    role: str
+    number: int | None = None
+    name: str = ""
+    shape: hlo_pb2.ShapeProto | None = None
+
+    @property
+    def is_output(self) -> bool:
+        return self.role == "output"
+
+    @property
+    def has_window(self) -> bool:
+        return self.role in ("input", "output")
+
+    @property
+    def dimensions(self) -> tuple[int, ...] | None:
+        return None if self.shape is None else tuple(self.shape.dimensions)
+
+
+_NO_ARRAY = _Array("scratch")
+
+
+def _arrays(hlo: HloModule, proto: hlo_pb2.HloInstructionProto, kernel: Kernel) -> list[_Array]:
+    """What each argument is; bounds of the grid that are known when the program runs are operands in front of them."""
+    results = list(proto.shape.tuple_shapes) if proto.shape.tuple_shapes else [proto.shape]
+    operands = hlo.operand_protos(proto)
+    dynamic = sum(bound is None for bound in kernel.grid)
+    ahead, behind = kernel.prefetched, len(kernel.arguments) - kernel.scratch
+    split = behind - len(results)
+    if split < ahead or (kernel.windows and len(kernel.windows) != behind - ahead):
+        raise Damaged("its kernel has other inputs and outputs than the custom call")
+    arrays: list[_Array] = []
+    for index in range(split):
+        operand = operands[index + dynamic] if index + dynamic < len(operands) else None
+        role = "prefetch" if index < ahead else "input"
+        shape = None if operand is None else operand.shape
+        arrays.append(_Array(role, index + dynamic, "" if operand is None else _called(operand), shape))
+    arrays += [_Array("output", number, "", shape) for number, shape in enumerate(results)]
+    return arrays + [_NO_ARRAY] * kernel.scratch
+
+
+def _called(operand: hlo_pb2.HloInstructionProto) -> str:
+    """What the program calls an argument of its own, else the instruction's name."""
+    is_argument = operand.opcode == b"parameter" and operand.metadata.op_name
+    return text(operand.metadata.op_name if is_argument else operand.name)
 
 
 def _argument(
-    role: str, number: int, shapes: _Shapes, shape: Shaped | None, window: Window | None, visits: VisitsOf
+    array: _Array, shape: Shaped | None, window: Window | None, visits: VisitsOf, copied: int | None
 ) -> KernelBuffer:
-    array = shapes[number] if number < len(shapes) else None
-    dimensions = None if array is None else tuple(array.dimensions)
-    block = shape.dimensions if shape is not None else ()
-    element = shape.element if shape is not None else "" if array is None else element_type(array)
-    space = shape.space if shape is not None else ""
-    in_vmem = array is not None and array.layout.memory_space == _SPACE_OF_VMEM
+    """One argument; `copied` is what the kernel copies of it itself."""
+    if not array.has_window and array.role != "prefetch":
+        return _own(array.role, array, shape)
+    block, element, space = _parts(shape)
+    in_vmem = array.shape is not None and array.shape.layout.memory_space == _SPACE_OF_VMEM
     if window is not None and window.bounds is not None:
-        seen = visits.of(window, dimensions)
+        seen = visits.of(window, array.dimensions)
     elif space in _COPIED:
         seen = Visits(True, 1, _elements(block), _elements(block))
     else:
         seen = Visits()
     if in_vmem:
         seen = Visits(seen.is_constant, 0, 0, seen.touched)
+    if not element and array.shape is not None:
+        element = element_type(array.shape)
     return KernelBuffer(
-        role=role,
-        number=number,
-        array=dimensions,
+        role=array.role,
+        number=array.number,
+        is_output=array.is_output,
+        name=array.name,
+        array=array.dimensions,
         block=block,
         element=element,
         space=space,
         buffers=_how_many(space, window, seen, in_vmem),
         bytes=bytes_of(shape) if shape is not None else None,
         fetches=seen.fetches,
-        copied_bytes=None if seen.copied is None else unpadded_bytes((seen.copied,), element),
+        copied_bytes=copied if seen.copied is None else unpadded_bytes((seen.copied,), element),
         touched_bytes=None if seen.touched is None else unpadded_bytes((seen.touched,), element),
     )
+
+
+def _parts(shape: Shaped | None) -> tuple[tuple[int, ...], str, str]:
+    return ((), "", "") if shape is None else (shape.dimensions, shape.element, shape.space)
 
 
 def _elements(block: tuple[int, ...]) -> int | None:
@@ -330,7 +377,9 @@ def _how_many(space: str, window: Window | None, seen: Visits, in_vmem: bool) ->
     return _DOUBLE if seen.is_constant is not True else 1
 
 
-def _own(role: str, shape: Shaped | None, buffers: int = 1, place: str | None = None) -> KernelBuffer:
-    block, element, space = ((), "", "") if shape is None else (shape.dimensions, shape.element, shape.space)
+def _own(role: str, array: _Array, shape: Shaped | None, buffers: int = 1, place: str | None = None) -> KernelBuffer:
+    """Memory that the kernel has for itself, and the array that is copied to or from it."""
+    block, element, space = _parts(shape)
     size = None if shape is None else bytes_of(shape)
-    return KernelBuffer(role, None, None, block, element, space, buffers, size, place=place)
+    about = (array.number, array.is_output, array.name, array.dimensions)
+    return KernelBuffer(role, *about, block, element, space, buffers, size, place=place)

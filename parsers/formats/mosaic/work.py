@@ -1,7 +1,8 @@
 """What a kernel must do at least: the arithmetic of its matrix products, and the bytes that it copies itself.
 
 FLOPs of a product are 2 m n k, by the shapes of its vectors, for each step of the grid and turn of a loop that runs it.
-Where a condition or a loop depends on numbers that the program gets when it runs, they are not known, and counted at most.
+Where a condition or a loop depends on numbers that the program gets when it runs, the FLOPs are not known, but how many
+there are at most may be.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from math import prod
 import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.mosaic.bytecode import Op
+from tpuprof.parsers.formats.mosaic.bytecode import Op, Value
 from tpuprof.parsers.formats.mosaic.entries import Shaped
 from tpuprof.parsers.formats.mosaic.follow import Effort, State, TooLong, Walk
 from tpuprof.parsers.formats.mosaic.kernel import Kernel
@@ -25,6 +26,7 @@ _GRID = "its grid is known when the program runs"
 _SHAPES = "a shape of it is known when the program runs"
 _LONG = "the kernel takes more steps than are followed"
 _MOST = 1 << 62
+_MOST_VIEWS = 16
 _LIST = re.compile(r"\[([0-9, ]{0,256})\]")
 _MAP = re.compile(r"\(([d0-9, ]{0,256})\) -> \(([d0-9, ]{0,256})\)")
 
@@ -65,6 +67,19 @@ class Work:
     copied_out_bytes: Amount = _NOTHING
 
 
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """What a kernel copies itself, by its arguments, the indices of its grid left out.
+
+    Attributes:
+        bytes: how much of each argument, to or from the chip.
+        buffer: which argument is copied to or from what an op of the kernel allocates.
+    """
+
+    bytes: dict[int, Amount]
+    buffer: dict[Op, int]
+
+
 def unknown_work(reason: str) -> Work:
     """Nothing is known, for this reason."""
     return Work(*[Amount(None, None, reason)] * 4)
@@ -103,6 +118,10 @@ class _Counter(Walk):
     def __init__(self, kernel: Kernel, effort: Effort) -> None:
         super().__init__(kernel.entries, kernel.grid, effort)
         self.flops, self.special, self.into, self.out = (_Count() for _ in range(4))
+        ahead = len(kernel.body.arguments) - len(kernel.arguments)
+        self.arguments = {value: index for index, value in enumerate(kernel.body.arguments[ahead:])}
+        self.copied: dict[int, _Count] = {}
+        self.buffer: dict[Op, int] = {}
 
     def seen(self, name: str, op: Op, state: State) -> None:
         times = self.steps if state.mask is None else int(np.count_nonzero(state.mask))
@@ -150,18 +169,39 @@ class _Counter(Walk):
 
     def _copy(self, op: Op, times: int | None, state: State) -> None:
         """A copy: its first two operands that are no semaphores are where from and where to."""
-        shapes = [self.entries.shaped(value.type) for value in op.operands if value is not None]
-        ends = [shape for shape in shapes if shape is not None and shape.kind == "memref" and "sem" not in shape.element]
-        if len(ends) < 2:
+        values = [(value, self.entries.shaped(value.type)) for value in op.operands if value is not None]
+        ends = [
+            (value, shape)
+            for value, shape in values
+            if shape is not None and shape.kind == "memref" and "sem" not in shape.element
+        ]
+        if len(ends) < 2 or (ends[0][1].space in _ON_CHIP) == (ends[1][1].space in _ON_CHIP):
             return
-        source, target = ends[0].space in _ON_CHIP, ends[1].space in _ON_CHIP
-        if source != target:
-            size = unpadded_bytes(ends[0].dimensions, ends[0].element)
-            (self.into if target else self.out).add(size, times, state)
+        (source, shape), (target, other) = ends[:2]
+        size = unpadded_bytes(shape.dimensions, shape.element)
+        into = other.space in _ON_CHIP
+        (self.into if into else self.out).add(size, times, state)
+        array, buffer = (_root(each) for each in ((source, target) if into else (target, source)))
+        number = self.arguments.get(array)
+        if number is not None:
+            self.copied.setdefault(number, _Count()).add(size, times, state)
+            if buffer.op is not None:
+                self.buffer.setdefault(buffer.op, number)
+
+
+def _root(value: Value) -> Value:
+    """The memory that a value is a part of: slices and views of it take it first."""
+    for _ in range(_MOST_VIEWS):
+        op = value.op
+        if op is None or not op.operands or op.operands[0] is None:
+            break
+        value = op.operands[0]
+    return value
 
 
 _SPECIAL = frozenset(
-    f"math.{name}" for name in ("exp", "exp2", "log", "log1p", "log2", "tanh", "sin", "cos", "rsqrt", "sqrt", "erf", "powf")
+    f"math.{name}"
+    for name in ("exp", "exp2", "log", "log1p", "log2", "tanh", "sin", "cos", "rsqrt", "sqrt", "erf", "powf")
 ) | {"tpu.reciprocal"}
 
 
@@ -172,12 +212,13 @@ def _count(shape: Shaped | None) -> int | None:
     return prod(shape.dimensions) if all(size >= 0 for size in shape.dimensions) else None
 
 
-def work_of(kernel: Kernel, effort: Effort) -> Work:
+def work_of(kernel: Kernel, effort: Effort) -> tuple[Work, Copies]:
     """What one call does; every amount is unknown where the kernel takes too many steps to follow."""
     counter = _Counter(kernel, effort)
     ahead = len(kernel.body.arguments) - len(kernel.arguments)
     try:
         counter.run(kernel.body, counter.indices[:ahead], State(None, True, True))
     except TooLong:
-        return unknown_work(_LONG)
-    return Work(counter.flops.amount, counter.special.amount, counter.into.amount, counter.out.amount)
+        return unknown_work(_LONG), Copies({}, counter.buffer)
+    work = Work(counter.flops.amount, counter.special.amount, counter.into.amount, counter.out.amount)
+    return work, Copies({number: count.amount for number, count in counter.copied.items()}, counter.buffer)

@@ -20,19 +20,24 @@ class BlockRow:
 
     Attributes:
         name: of the operand in the program; ``result 0`` of a result; empty for scratch.
-        whole: what the kernel's module says of the array; buffer: and of what it keeps of it on the chip.
-        is_copied_in: whether grid steps wait for blocks of it.
+        buffer: what the kernel's module says of it.
     """
 
     name: str
-    whole: KernelBuffer
     buffer: KernelBuffer
-    is_copied_in: bool
 
     @property
     def role(self) -> str:
         """What it is: ``input``, ``output``, ``prefetch``, ``scratch``, ``pipeline``: buffers of some array."""
-        return self.whole.role
+        if self.buffer.role != "pipeline" or self.buffer.number is None:
+            return self.buffer.role
+        return "output" if self.buffer.is_output else "input"
+
+    @property
+    def is_copied_in(self) -> bool:
+        """Whether grid steps wait for blocks of it."""
+        each = self.buffer
+        return self.role == "input" and each.space == "vmem" and each.buffers != 0 and each.fetches != 1
 
     @property
     def block(self) -> str:
@@ -42,7 +47,7 @@ class BlockRow:
     @property
     def array(self) -> str:
         """Dimensions of the whole array; empty where there is none."""
-        return sizes(self.whole.array or ())
+        return sizes(self.buffer.array or ())
 
     @property
     def words(self) -> str:
@@ -59,36 +64,27 @@ def sizes(dimensions: Sequence[int]) -> str:
     return ",".join("?" if size < 0 else str(size) for size in dimensions)
 
 
-def block_rows(spec: KernelSpec | None, operands: Sequence[str]) -> tuple[BlockRow, ...]:
+def block_rows(spec: KernelSpec | None) -> tuple[BlockRow, ...]:
     """The arrays of a kernel: inputs, outputs, scratch; () where its module is not known.
 
-    What `pltpu.emit_pipeline` allocates stands for the arrays that the kernel gets as a whole, in their order.
-
-    Args:
-        operands: names of the custom call's operands.
+    What `pltpu.emit_pipeline` allocates stands for the array that it copies, which the kernel gets as a whole.
     """
     if spec is None:
         return ()
-    arrays = [each for each in spec.buffers if each.role in ("input", "output")]
-    pipelines = [each for each in spec.buffers if each.role == "pipeline"]
-    whole = [each for each in arrays if each.buffers == 0]
-    of_pipeline = dict(zip(map(id, pipelines), whole, strict=True)) if len(pipelines) == len(whole) else {}
-    rows = []
-    for each in spec.buffers:
-        of = of_pipeline.get(id(each), each)
-        if of_pipeline and each in whole:
-            continue
-        is_input = of.role == "input" and each.space == "vmem" and each.buffers != 0
-        rows.append(BlockRow(_name(of, operands), of, each, is_input and each.fetches != 1))
-    return tuple(rows)
+    in_pipelines = {(each.number, each.is_output) for each in spec.buffers if each.role == "pipeline"}
+    return tuple(
+        BlockRow(_name(each), each)
+        for each in spec.buffers
+        if each.buffers != 0 or (each.number, each.is_output) not in in_pipelines
+    )
 
 
-def _name(buffer: KernelBuffer, operands: Sequence[str]) -> str:
+def _name(buffer: KernelBuffer) -> str:
     if buffer.number is None:
         return ""
-    if buffer.role == "output":
+    if buffer.is_output:
         return f"result {buffer.number}"
-    return operands[buffer.number] if buffer.number < len(operands) else f"operand {buffer.number}"
+    return buffer.name or f"operand {buffer.number}"
 
 
 def waited_for(rows: Sequence[BlockRow], places: Sequence[float]) -> tuple[tuple[BlockRow, float], ...]:

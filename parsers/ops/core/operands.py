@@ -9,7 +9,6 @@ from tpuprof.parsers.formats.hlo.shapes import Shape, shapes_in
 
 _CALL = "custom-call("
 _BEHIND = re.compile(r"\)(?:, [a-z_]+=|$)")
-_OPERAND = re.compile(r"%([\w.\-]+)")
 _ALIASED = re.compile(r"\{[0-9, ]*\}: \(([0-9]{1,9}),")
 _ALIASING = "output_to_operand_aliasing={"
 _INDEX = frozenset(("s32", "u32", "s64", "u64"))
@@ -25,13 +24,11 @@ class CallArrays:
 
     Attributes:
         operands, results: in the order of the text.
-        names: of the operands; fewer where the text leaves them out.
         in_place: numbers of the operands that a result is written over.
     """
 
     operands: tuple[Shape, ...]
     results: tuple[Shape, ...]
-    names: tuple[str, ...]
     in_place: frozenset[int]
 
     @property
@@ -68,6 +65,5 @@ def call_arrays(text: str) -> CallArrays | None:
     return CallArrays(
         tuple(each.shape for each in found if each.begin > begin),
         tuple(each.shape for each in found if each.begin < begin),
-        tuple(_OPERAND.findall(text, begin, end)),
         frozenset(int(number) for number in _ALIASED.findall(rest)),
     )

@@ -9,7 +9,6 @@ from tpuprof.parsers.base.words import sentence_name, share, short, size
 from tpuprof.parsers.formats.mosaic.spec import kernel_spec
 from tpuprof.parsers.ops.core.calls import CallRuns
 from tpuprof.parsers.ops.core.kernel_blocks import block_rows, wait_words, waited_for
-from tpuprof.parsers.ops.core.operands import call_arrays
 from tpuprof.parsers.ops.device import CUSTOM_CALL
 from tpuprof.parsers.ops.roofline import uncounted
 from tpuprof.parsers.ops.table import kernel_name
@@ -147,9 +146,7 @@ def _wait_sentence(budget: Budget, row: int, call: CallRuns) -> str:
     module = module_of(budget.evidence, row)
     proto = None if module is None else module.instruction_proto(budget.evidence.table.name[row])
     spec = None if module is None or proto is None else kernel_spec(module, proto)
-    arrays = call_arrays(budget.evidence.table.expression(row))
-    blocks = block_rows(spec, () if arrays is None else arrays.names)
-    array = wait_words(waited_for(blocks, call.wait_places))
+    array = wait_words(waited_for(block_rows(spec), call.wait_places))
     return f"{words}. Of the waits for blocks {array}." if array else f"{words}."
 
 

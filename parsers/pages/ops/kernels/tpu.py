@@ -364,7 +364,7 @@ def _kernel(
         bytes=moved,
         matrix=_matrix(flops, seconds, peaks, units),
         peaks=peaks,
-        blocks=block_rows(spec, () if arrays is None else arrays.names),
+        blocks=block_rows(spec),
         spec=spec,
         traced=call,
         units=units,
