@@ -22,8 +22,8 @@ HOW_TO_RECORD = (
 """Which options fill the counters: XProf's docs/advanced_profiler_options.md, and docs/kernel-profiling.md."""
 
 HOW_TO_TRACE = (
-    "LIBTPU_INIT_ARGS='--xla_xprof_register_llo_debug_info=true --xla_xprof_enable_custom_call_tracing=true', set before "
-    "JAX starts, records what kernels use and wait for"
+    "LIBTPU_INIT_ARGS='--xla_xprof_register_llo_debug_info=true --xla_xprof_enable_custom_call_tracing=true', set "
+    "before JAX starts, records what kernels use and wait for"
 )
 """Which flags record it for custom calls: XProf's docs/custom_call_profiling.md."""
 
@@ -102,7 +102,7 @@ class KernelRow:
 
     @property
     def share(self) -> float | None:
-        """Time in which the unit worked, of the time that is known of, 0-1; None where `refused` says why it can't be."""
+        """Time in which the unit worked, of the time that is known of, 0-1; None where it is refused."""
         return self.use.busy_ps / self.use.sampled_ps if self.use.sampled_ps and not self.refused else None
 
 

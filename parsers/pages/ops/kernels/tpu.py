@@ -15,14 +15,17 @@ import numpy as np
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, short, time
+from tpuprof.parsers.formats.llo.schedule import Schedule
 from tpuprof.parsers.formats.mosaic.spec import KernelSpec
 from tpuprof.parsers.ops.core.calls import CallPart, CallRuns, StepSpan, joined_calls
 from tpuprof.parsers.ops.core.kernel_blocks import BlockRow, block_rows, block_sizes, wait_words, waited_for
 from tpuprof.parsers.ops.core.kernel_work import work_of_spec
 from tpuprof.parsers.ops.core.operands import CHOSEN, NO_TEXT, call_arrays
+from tpuprof.parsers.ops.counters.chips import chip_of
 from tpuprof.parsers.ops.device import CUSTOM_CALL, Peaks
 from tpuprof.parsers.ops.table import kernel_name
 from tpuprof.parsers.pages.counters import KernelRow
+from tpuprof.parsers.pages.ops.kernels.static import StaticSchedule, static_schedule
 from tpuprof.parsers.pages.ops.kernels.witnesses import Figure, Witness, use, work
 from tpuprof.parsers.pages.ops.one_op import Spread, spread
 from tpuprof.parsers.pages.ops.ops import OpsPage
@@ -56,6 +59,7 @@ class TpuKernel:
         peaks: of one core.
         blocks: what it keeps on the chip, static; () where the profile has no module of it.
         spec: what its module says, static; None where the profile has no module of it.
+        static: what the compiler's schedule says; None where the profile has none of it.
         traced: the runs with the spans inside them; None where no event is of it.
         units: use of units by the compiler's count, of the whole call and of its scopes.
     """
@@ -77,6 +81,7 @@ class TpuKernel:
     peaks: Peaks
     blocks: tuple[BlockRow, ...]
     spec: KernelSpec | None
+    static: StaticSchedule | None
     traced: CallRuns | None
     units: tuple[KernelRow, ...]
 
@@ -279,8 +284,16 @@ SpecOf = Callable[[int, str], "KernelSpec | None"]
 """What a program's kernel is, by program id and name of the op."""
 
 
+ScheduleOf = Callable[[str, str], "Schedule | None"]
+"""The compiler's schedule of a kernel, by the names of the op and of its module."""
+
+
 def tpu_kernels_page(
-    ops: OpsPage, calls: Sequence[CallRuns], units: Sequence[KernelRow] = (), spec_of: SpecOf = lambda _, __: None
+    ops: OpsPage,
+    calls: Sequence[CallRuns],
+    units: Sequence[KernelRow] = (),
+    spec_of: SpecOf = lambda _, __: None,
+    schedule_of: ScheduleOf = lambda _, __: None,
 ) -> TpuKernelsPage:
     """Makes the page.
 
@@ -288,7 +301,7 @@ def tpu_kernels_page(
         ops: with the work of kernels by their shapes, where the profile has their modules.
         calls: runs of kernels, over all hosts.
         units: what custom calls use by the compiler's count.
-        spec_of: reads a kernel's module.
+        spec_of: reads a kernel's module; schedule_of: finds its schedule.
     """
     by_op = {(call.program_id, call.name): call for call in calls}
     uses: dict[tuple[int, str], list[KernelRow]] = {}
@@ -304,7 +317,8 @@ def tpu_kernels_page(
         keys = [(int(ops.table.program_id[row]), ops.table.name[row]) for row in rows]
         call = joined_calls([by_op[key] for key in keys])
         of_units = tuple(use for key in keys for use in uses.get(key, ()))
-        kernels.append(_kernel(ops, rows, call, of_units, spec_of(*keys[0])))
+        schedule = schedule_of(keys[0][1], ops.program[rows[0]].partition("(")[0])
+        kernels.append(_kernel(ops, rows, call, of_units, spec_of(*keys[0]), schedule))
     kernels.sort(key=lambda kernel: (-kernel.runs.total_ps, kernel.op))
     unknown = {} if kernels else {"kernels": NO_KERNEL}
     if kernels and not any(kernel.traced and kernel.traced.traced_ps for kernel in kernels):
@@ -314,7 +328,12 @@ def tpu_kernels_page(
 
 
 def _kernel(
-    ops: OpsPage, rows: Sequence[int], call: CallRuns, units: tuple[KernelRow, ...], spec: KernelSpec | None
+    ops: OpsPage,
+    rows: Sequence[int],
+    call: CallRuns,
+    units: tuple[KernelRow, ...],
+    spec: KernelSpec | None,
+    schedule: Schedule | None,
 ) -> TpuKernel:
     """One kernel.
 
@@ -348,6 +367,8 @@ def _kernel(
         steps,
     )
     source = table.texts("source", np.array([row]))[0]
+    static = None if schedule is None else static_schedule(schedule, _spans_a_run(call))
+    busy = _of_time(static, ops.device_type, seconds)
     return TpuKernel(
         row=row,
         op=table.name[row],
@@ -362,10 +383,11 @@ def _kernel(
         fraction=float(ops.self_fraction[list(rows)].sum()),
         flops=flops,
         bytes=moved,
-        matrix=_matrix(flops, seconds, peaks, units),
+        matrix=_matrix(flops, seconds, peaks, units, busy),
         peaks=peaks,
         blocks=block_rows(spec),
         spec=spec,
+        static=static,
         traced=call,
         units=units,
     )
@@ -386,11 +408,26 @@ def _times(rate: float | None, seconds: float) -> float | None:
     return None if rate is None else rate * seconds
 
 
-def _matrix(flops: Figure, seconds: float, peaks: Peaks, units: Sequence[KernelRow]) -> Figure:
+def _spans_a_run(call: CallRuns) -> dict[str, float]:
+    """How many spans of each name a run has."""
+    runs = len(call.duration_ps)
+    return {part.name: part.count / runs for part in call.parts} if runs else {}
+
+
+def _of_time(static: StaticSchedule | None, device_type: str | None, seconds: float) -> float | None:
+    """The part of a run in which the matrix units' slots are used by the schedule, at the nominal clock."""
+    chip = chip_of(device_type)
+    if static is None or chip is None or not seconds or "MXU" not in static.busy:
+        return None
+    return static.busy["MXU"] / chip.frequency_hz / seconds
+
+
+def _matrix(flops: Figure, seconds: float, peaks: Peaks, units: Sequence[KernelRow], scheduled: float | None) -> Figure:
     """How much of the matrix units was used, by each witness."""
     peak = _times(peaks.flops_per_second, seconds)
     said: list[tuple[Witness, float | None]] = []
     said += [(each.witness, each.value / peak) for each in flops.testimonies if peak]
+    said.append(("schedule", scheduled or None))
     whole = [row for row in units if not row.use.scope and row.use.unit.startswith("MXU")]
     shares = [row.share for row in whole if row.share is not None]
     said.append(("trace points", sum(shares) / len(shares) if shares else None))

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import closing, suppress
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.mosaic.spec import KernelSpec, kernel_spec
-from tpuprof.parsers.ops.core.calls import is_kernel, merged_calls
+from tpuprof.parsers.ops.core.calls import CallRuns, is_kernel, merged_calls
 from tpuprof.parsers.ops.device import CUSTOM_CALL
 from tpuprof.parsers.pages.ops.kernels.host import CALLS_OF_HOST
 from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernelsPage, tpu_kernels_page
+from tpuprof.parsers.session.files import opened
 from tpuprof.parsers.session.pages import COUNTERS, HAS_COUNTERS, MODULES, OPS
 
 if TYPE_CHECKING:
+    from tpuprof.parsers.formats.llo.schedule import Schedule
+    from tpuprof.parsers.formats.llo.stored import StoredSchedule
     from tpuprof.parsers.pages.ops.ops import OpsPage
     from tpuprof.parsers.session.session import Session
 
@@ -32,7 +37,33 @@ def tpu_kernels(session: Session, host: str | None) -> TpuKernelsPage:
         proto = None if module is None else module.instruction_proto(name)
         return None if module is None or proto is None else kernel_spec(module, proto)
 
-    return tpu_kernels_page(ops, calls, units, spec_of)
+    schedules = _schedules(session, host, {(call.name, _program(ops, call)) for call in calls[:_MOST_SCHEDULES]})
+    return tpu_kernels_page(ops, calls, units, spec_of, lambda name, program: schedules.get((name, program)))
+
+
+_MOST_SCHEDULES = 40
+"""Schedules of the kernels with most time: each takes a while to read."""
+
+
+def _program(ops: OpsPage, call: CallRuns) -> str:
+    """Name of the module that a kernel is part of, as its schedule has it."""
+    ids = ops.table.program_id.tolist()
+    return ops.program[ids.index(call.program_id)].partition("(")[0] if call.program_id in ids else ""
+
+
+def _schedules(session: Session, host: str | None, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], Schedule]:
+    """The compiler's schedules of some kernels, by op and program; none of a name that several programs have."""
+    from tpuprof.parsers.formats.llo.stored import stored_schedules  # noqa: PLC0415 - few profiles hold any
+
+    found: dict[tuple[str, str], list[StoredSchedule]] = {}
+    for file in session.run.files(host)[:1]:  # all hosts run the same programs
+        with suppress(ProfileError), closing(opened(file)) as trace:
+            for stored in stored_schedules(trace):
+                key = stored.instruction, stored.program.partition("(")[0]
+                if key in wanted:
+                    found.setdefault(key, []).append(stored)
+    read = {key: stored[0].read() for key, stored in found.items() if len(stored) == 1}
+    return {key: schedule for key, schedule in read.items() if not isinstance(schedule, str)}
 
 
 def has_tpu_kernels(session: Session, host: str | None) -> bool:

@@ -42,14 +42,15 @@ def kernel_card(kernel: TpuKernel, pen: Pen) -> list[Line]:
     card.head(kernel.kernel, ("kernel", calls, short_program(kernel.program, pen.glyphs)), "compute")
     _times(card, kernel)
     _waits(card, kernel)
+    if kernel.step:
+        card.lines += [*step_lines(kernel.step, pen), pen.fit([])]
+    elif kernel.waits is None:
+        card.entry("spans", NO_SPANS, "dim")
     _work(card, kernel)
     for words in kernel.refusals:
         card.entry("", words, "warn")
     _blocks(card, kernel)
-    if kernel.step:
-        card.lines += step_lines(kernel.step, pen)
-    elif kernel.waits is None:
-        card.entry("spans", NO_SPANS, "dim")
+    _schedule(card, kernel)
     _scopes(card, kernel)
     card.known("op", kernel.framework_op)
     card.known("source", kernel.source)
@@ -83,7 +84,7 @@ def _waits(card: Card, kernel: TpuKernel) -> None:
         each = ", ".join(f"{row.name} {share(part)}" for row, part in kernel.waited_for)
         card.entry("", f"of the waits for copies in: {each}")
     if kernel.wait_words:
-        card.entry("", f"of these waits {kernel.wait_words}", "warn")
+        card.entry("", f"{kernel.wait_words}", "warn")
 
 
 def _blocks(card: Card, kernel: TpuKernel) -> None:
@@ -119,6 +120,31 @@ def _work(card: Card, kernel: TpuKernel) -> None:
     if kernel.roof is not None:
         took = duration(kernel.roof_ps, card.pen.glyphs.is_ascii)
         card.entry("roof", f"{took} a run at its roof, {share(kernel.roof)} of what it takes")
+
+
+def _schedule(card: Card, kernel: TpuKernel) -> None:
+    """What the compiler's schedule holds, region by region: static, but for how often the spans say that one runs."""
+    static = kernel.static
+    if static is None:
+        card.entry("schedule", NO_SCHEDULE, "dim")
+        return
+    runs = "" if static.run_bundles is None else f", {count(round(static.run_bundles))} run"
+    spilled = f"{count(static.spills)} spills, {count(static.fills)} fills"
+    spilled += f", {binary_size(static.spill_bytes)} of VMEM for them" if static.spill_bytes else ""
+    card.entry(
+        "schedule", f"{count(static.bundles)} bundles{runs}; {spilled}; static", "warn" if static.spills else "text"
+    )
+    for region in static.regions[:_MOST_REGIONS]:
+        place = region.place.rpartition("/")[2] or region.kind
+        scope = f" {region.scope}" if region.scope else ""
+        used = sorted(region.shares.items(), key=lambda pair: -pair[1])[:_MOST_UNITS]
+        words = f"{share(region.fraction)}: {count(region.bundles)} bundles {card.pen.glyphs.times} {region.runs:g}"
+        words += "".join(f", {unit} {share(part)}" for unit, part in used if part)
+        card.entry("", f"{place}{scope} {words}")
+
+
+_MOST_REGIONS, _MOST_UNITS = 4, 3
+NO_SCHEDULE = "n/a: LIBTPU_INIT_ARGS='--xla_xprof_register_llo_debug_info=true' puts it into the profile"
 
 
 def _rate(rate: str, peak: str, used: float | None, figure: Figure) -> str:

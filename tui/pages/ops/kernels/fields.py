@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tpuprof.parsers.formats.llo.schedule import UNITS
 from tpuprof.parsers.ops.core.calls import CallPart
 from tpuprof.parsers.ops.core.kernel_blocks import BlockRow
+from tpuprof.parsers.pages.ops.kernels.static import RegionUse
 from tpuprof.parsers.pages.ops.kernels.tpu import NO_COUNT, NO_KERNEL, NOT_TRACED, TpuKernel, TpuKernelsPage
 from tpuprof.parsers.pages.ops.kernels.variants import Variant
 from tpuprof.parsers.pages.ops.kernels.witnesses import Figure
@@ -20,8 +22,10 @@ from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import (
     BYTES,
     COUNT,
+    FLAG,
     GFLOPS,
     GIGABYTES,
+    NUMBER,
     SHARE,
     SHARE_PERCENT,
     TEXT,
@@ -36,6 +40,10 @@ BAR = 6
 NO_PEAK = "nobody counted its work, or the device's peak is unknown"
 NO_RUNS = "no event of the profile is of it"
 NO_MODULE = "the profile has no module of this kernel, or it cannot be read"
+NO_SCHEDULE = (
+    "the profile has no schedule of this kernel, or several: LIBTPU_INIT_ARGS='--xla_xprof_register_llo_debug_info=true' "
+    "puts it there"
+)
 NO_BODY = "the profile has no spans of Pallas's pipeline inside it (ep_run_kernel)"
 _ONE_WITNESS = "no witness says, or each is refused (refused says why)"
 
@@ -162,6 +170,11 @@ _FIELDS: tuple[Field[TpuKernelsPage], ...] = (
           null=NO_MODULE),
     named("smem_bytes", BYTES, _of("smem_bytes"), "static: the buffers of its blocks in SMEM", "SMEM", 8,
           null=NO_MODULE),
+    named("bundles", COUNT, _of(lambda kernel: kernel.static and kernel.static.bundles),
+          "static: bundles of its schedule", "bundles", 8, null=NO_SCHEDULE),
+    named("spills", COUNT, _of(lambda kernel: kernel.static and kernel.static.spills),
+          "static: registers that its bundles write to memory because there are too few", "spills", 7,
+          null=NO_SCHEDULE),
     named("refused", TEXTS, _of("refusals"), "witnesses that contradict arithmetic, and why", "refused"),
 )  # fmt: skip
 
@@ -271,6 +284,56 @@ BLOCKS: Table[Sequence[Block]] = Table(
     len,
     json=tuple(field.key for field in _BLOCKS),
     markdown=in_order("op name role array block element space buffers bytes fetches copied_bytes wait_percent"),
+)
+
+
+class Region:
+    """A region of a kernel's schedule, and the kernel that it is of."""
+
+    def __init__(self, kernel: TpuKernel, row: RegionUse) -> None:
+        self.kernel, self.row = kernel, row
+
+    def share(self, unit: str) -> float | None:
+        """What a unit uses of its slots (0-1)."""
+        return self.row.shares.get(unit)
+
+
+def regions_of(page: TpuKernelsPage) -> tuple[Region, ...]:
+    """The regions of all kernels whose schedule the profile has."""
+    return tuple(
+        Region(kernel, row) for kernel in page.kernels if kernel.static is not None for row in kernel.static.regions
+    )
+
+
+def _unit(name: str) -> Field[Any]:
+    key = f"{name.lower()}_percent"
+    meaning = f"static: slots of {name} that it uses, of those of its bundles"
+    return named(key, SHARE_PERCENT, of_each(lambda region: region.share(name)), meaning, name, null="it has none")
+
+
+_REGIONS: tuple[Field[Any], ...] = (
+    named("op", TEXT, of_each("kernel.op"), "the kernel's op", "op"),
+    named("kind", VERBATIM, of_each("row.kind"), "what the compiler calls such a region", "kind"),
+    named("place", TEXT, of_each("row.place"), "file and line that most of its instructions stem from", "source",
+          null="the compiler does not say"),
+    named("scope", TEXT, of_each("row.scope"), "the scope that most of them are in", "scope", null="they are in none"),
+    named("bundles", COUNT, of_each("row.bundles"), "static: bundles in it, without those of regions inside it",
+          "bundles"),
+    named("runs", NUMBER, of_each("row.runs"),
+          "how often it runs in a run of the kernel, where all conditions hold; where is_measured is true, by the spans "
+          "of its scope", "runs"),
+    named("is_measured", FLAG, of_each("row.is_measured"), "whether spans say how often it runs", "measured"),
+    named("fraction_percent", SHARE_PERCENT, of_each("row.fraction"),
+          "its bundles, as often as they run, of those of the kernel: no time, as bundles wait", "of bundles run"),
+    *map(_unit, UNITS),
+)  # fmt: skip
+
+REGIONS: Table[Sequence[Region]] = Table(
+    "regions",
+    _REGIONS,
+    len,
+    json=tuple(field.key for field in _REGIONS),
+    markdown=in_order("op kind place scope bundles runs fraction_percent mxu_percent valu_percent vload_percent"),
 )
 
 

@@ -20,9 +20,11 @@ from tpuprof.tui.pages.ops.kernels.fields import (
     CALLS,
     METRICS,
     PARTS,
+    REGIONS,
     VARIANTS,
     blocks_of,
     part_rows,
+    regions_of,
 )
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.report.declared import Declared, Metrics, Section, declared, drawn_by
@@ -91,6 +93,7 @@ def declare(page: Page, request: ReportRequest) -> Declared:
     parts = [row for row in part_rows(page) if chosen is None or row.kernel is page.kernels[chosen]]
     spans = Section(PARTS, parts, "Spans inside", request.most_rows)
     blocks = [row for row in blocks_of(page) if chosen is None or row.kernel is page.kernels[chosen]]
+    regions = [row for row in regions_of(page) if chosen is None or row.kernel is page.kernels[chosen]]
     several = variants(page.kernels if chosen is None else _alike(page, chosen))
     of_sizes = Section(VARIANTS, several, "Which block size", request.most_rows)
     ops = page.ops
@@ -104,6 +107,7 @@ def declare(page: Page, request: ReportRequest) -> Declared:
             calls,
             of_sizes,
             Section(BLOCKS, blocks, "What is kept on the chip", request.most_rows),
+            Section(REGIONS, regions, "Schedule, region by region", request.most_rows),
             spans,
         ),
         csv=of_sizes if request.options.get("by") == BY_BLOCKS else calls,
@@ -132,7 +136,7 @@ REPORT = declared(
     "kernels",
     read,
     declare,
-    (CALLS, VARIANTS, BLOCKS, PARTS, KERNELS),
+    (CALLS, VARIANTS, BLOCKS, REGIONS, PARTS, KERNELS),
     METRICS_OF_ALL,
     CALLS,
     warnings=lambda page: page.ops.warnings,
