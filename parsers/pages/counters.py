@@ -101,9 +101,14 @@ class KernelRow:
     refused: str = ""
 
     @property
+    def counted(self) -> float | None:
+        """Time in which the unit worked, of the time that is known of, 0-1, whether that can be or not."""
+        return self.use.busy_ps / self.use.sampled_ps if self.use.sampled_ps else None
+
+    @property
     def share(self) -> float | None:
-        """Time in which the unit worked, of the time that is known of, 0-1; None where it is refused."""
-        return self.use.busy_ps / self.use.sampled_ps if self.use.sampled_ps and not self.refused else None
+        """The same; None where it is refused."""
+        return None if self.refused else self.counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ class KernelWorks:
         """A table whose kernels have the work that their shapes need, where nobody counted it, or too little of it."""
         rows = list(kernel_rows(table))
         found = dict(self._works(table, rows)) if rows else {}
-        return _with_works(table, found) if found else table
+        return with_works(table, found) if found else table
 
     def _works(self, table: OpTable, rows: Iterable[int]) -> Iterator[tuple[int, KernelWork]]:
         """The work of some kernels whose program the profile holds; those that are alike are followed once."""
@@ -91,7 +91,8 @@ class KernelWorks:
             yield row, self._known[alike]
 
 
-def _with_works(table: OpTable, found: Mapping[int, KernelWork]) -> OpTable:
+def with_works(table: OpTable, found: Mapping[int, KernelWork]) -> OpTable:
+    """A table whose rows have at least the work given for them; that of all occurrences is as often that of a run."""
     flops, model = table.flops.copy(), table.model_flops.copy()
     everything, traffic = table.bytes_accessed.copy(), table.traffic.copy()
     hbm = TRAFFIC.index("hbm")

@@ -58,7 +58,17 @@ def core_of(busy: Sequence[Span], steps: Sequence[Span], waits: Sequence[Span] =
     intervals = (columns[:, 0], columns[:, 1])
     marked, runs = marked_steps(plane), module_runs(plane)
     causes = IdleCauses(input=intervals)
-    return summarise_core(plane, device_info(plane), marked, runs, False, intervals, causes, HloModules({}), KernelWorks(lambda: HloModules({})))
+    return summarise_core(
+        plane,
+        device_info(plane),
+        marked,
+        runs,
+        False,
+        intervals,
+        causes,
+        HloModules({}),
+        KernelWorks(lambda: HloModules({})),
+    )
 
 
 def gaps(core: CoreSummary) -> list[Span]:

@@ -45,7 +45,8 @@ MEANINGS: Mapping[str, str] = {
     "Step time": "of the slowest core in each step. ~ means inferred: the time between starts of the busiest program.",
     "Duty cycle": "share of the capture in which a chip runs an op that neither waits nor moves data for the host.",
     "Idle": "share of the capture in which a core ran no op at all.",
-    "FLOPS": "model FLOPs of all ops by the compiler's count, over the capture, against the device's peak.",
+    "FLOPS": "the model's FLOPs of all ops by the compiler's count, over the capture, against the device's peak: with "
+    "what is computed a second time, which MFU (tpuprof-tui report model) leaves out.",
     "HBM BW": "bytes that ops move to and from HBM by the compiler's count, against the device's peak.",
     "Why slow?": "what takes more of a step than it needs to, most first; ~ marks an estimate. Enter tells what it "
     "rests on, `o` goes to where to look.",

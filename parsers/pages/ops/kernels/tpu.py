@@ -225,7 +225,7 @@ class TpuKernel:
         return tuple(
             f"{what} by {each.witness}: impossible, {each.refused}."
             for what, figure in told
-            for each in figure.testimonies
+            for each in figure.statements
             if each.refused and not (figure is self.matrix and each.witness == "count")
         )
 
@@ -426,10 +426,10 @@ def _matrix(flops: Figure, seconds: float, peaks: Peaks, units: Sequence[KernelR
     """How much of the matrix units was used, by each witness."""
     peak = _times(peaks.flops_per_second, seconds)
     said: list[tuple[Witness, float | None]] = []
-    said += [(each.witness, each.value / peak) for each in flops.testimonies if peak]
+    said += [(each.witness, each.value / peak) for each in flops.statements if peak]
     said.append(("schedule", scheduled or None))
     whole = [row for row in units if not row.use.scope and row.use.unit.startswith("MXU")]
-    shares = [row.share for row in whole if row.share is not None]
+    shares = [row.counted for row in whole if row.counted is not None]
     said.append(("trace points", sum(shares) / len(shares) if shares else None))
     return use(said, NO_COUNT)
 

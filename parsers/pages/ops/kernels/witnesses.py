@@ -33,7 +33,7 @@ _NEAR = 0.05  # of a grid step: what a body does besides its products
 
 
 @dataclass(frozen=True, slots=True)
-class Testimony:
+class Statement:
     """What one witness says.
 
     Attributes:
@@ -50,13 +50,13 @@ class Testimony:
 class Figure:
     """A quantity by its witnesses, the best first; `why` says why none is believed, where that is so."""
 
-    testimonies: tuple[Testimony, ...]
+    statements: tuple[Statement, ...]
     why: str = ""
 
     @property
-    def best(self) -> Testimony | None:
+    def best(self) -> Statement | None:
         """The first witness that nothing contradicts; None without one."""
-        return next((each for each in self.testimonies if not each.refused), None)
+        return next((each for each in self.statements if not each.refused), None)
 
     @property
     def value(self) -> float | None:
@@ -73,7 +73,7 @@ class Figure:
         """Why the value is unknown; empty where it is known."""
         if self.best is not None:
             return ""
-        return "; ".join(f"{each.witness}: {each.refused}" for each in self.testimonies) or self.why
+        return "; ".join(f"{each.witness}: {each.refused}" for each in self.statements) or self.why
 
 
 def work(
@@ -94,14 +94,14 @@ def work(
     """
     known = [(witness, value) for witness, value in said if value]
     refused = (_refused(value, most, least, steps) for _, value in known)
-    return Figure(tuple(Testimony(*each, why_not) for each, why_not in zip(known, refused, strict=True)), why)
+    return Figure(tuple(Statement(*each, why_not) for each, why_not in zip(known, refused, strict=True)), why)
 
 
 def use(said: Sequence[tuple[Witness, float | None]], why: str) -> Figure:
     """How much of a unit was used (0-1): of the witnesses the first is what the shapes need."""
     least = next((value for witness, value in said if witness == "shapes"), None)
     known = [(witness, value) for witness, value in said if value is not None]
-    return Figure(tuple(Testimony(witness, value, _refused(value, 1.0, least)) for witness, value in known), why)
+    return Figure(tuple(Statement(witness, value, _refused(value, 1.0, least)) for witness, value in known), why)
 
 
 def _refused(value: float, most: float | None, least: float | None, steps: int | None = None) -> str:

@@ -72,7 +72,7 @@ def by_witness(figure: Figure, refused: str = "!") -> str:
     """A share by each witness, the refused ones marked: ``12.0% shapes · 0.3% trace points ! impossible``."""
     words = (
         f"{share(each.value)} {each.witness}{f' {refused} impossible' if each.refused else ''}"
-        for each in figure.testimonies
+        for each in figure.statements
     )
     return ", ".join(words) or UNKNOWN
 
@@ -158,7 +158,7 @@ _FIELDS: tuple[Field[TpuKernelsPage], ...] = (
     named("matrix_percent", SHARE_PERCENT, _of(_value("matrix")),
           "use of the matrix units at their peak, by the first witness that nothing contradicts", "MXU", 6,
           null=_ONE_WITNESS),
-    named("matrix_by_witness", TEXT, _of(lambda kernel: by_witness(kernel.matrix) if kernel.matrix.testimonies else ""),
+    named("matrix_by_witness", TEXT, _of(lambda kernel: by_witness(kernel.matrix) if kernel.matrix.statements else ""),
           "the same by each witness; a refused one is impossible", "MXU by witness", null=NO_COUNT),
     named("grid", TEXT, _of("grid"), "static: bounds of its grid; ? for one that is known when it runs", "grid", 10,
           null=NO_MODULE),
