@@ -273,6 +273,11 @@ def sizes_in_name(name: str) -> str:
     return ", ".join(f"{what} {size}" for what, size in _SIZE.findall(name))
 
 
+def without_sizes(name: str) -> str:
+    """A kernel's name without the sizes in it: that of all its variants; the name itself where nothing else is left."""
+    return _SIZE.sub("", name).strip("-") or name
+
+
 def kernel_rows(ops: OpsPage, calls: Mapping[tuple[int, str], CallRuns]) -> list[int]:
     """The rows of the page of ops that are kernels: those that have runs among `calls`."""
     table = ops.table
@@ -375,7 +380,7 @@ def _kernel(
         ops=tuple(table.name[each] for each in rows),
         program=ops.program[row],
         program_id=int(table.program_id[row]),
-        kernel=kernel_name(table, row),
+        kernel=without_sizes(kernel_name(table, row)),
         arrays="" if arrays is None else arrays.signature,
         source=source,
         framework_op=table.framework_op[row].rstrip(":"),

@@ -12,7 +12,7 @@ from tests.parsers.pages.ops.kernels.made import COPIED, FLOPS, SPEC, buffer
 from tests.support.files.kernels import KernelRun, with_kernels
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.mosaic.work import Amount, Work
-from tpuprof.parsers.ops.core.kernel_work import KernelWork, KernelWorks, work_of_spec, with_works
+from tpuprof.parsers.ops.core.kernel_work import KernelWork, KernelWorks, with_works, work_of_spec
 from tpuprof.parsers.ops.core.sums import op_sums
 from tpuprof.parsers.ops.table import OpTable
 

@@ -39,7 +39,7 @@ def kernel_card(kernel: TpuKernel, pen: Pen) -> list[Line]:
     """All about one kernel: what it takes, what it waits for, its work by witness, and a step of its grid."""
     card = Card(pen, LABEL)
     calls = f"{kernel.op} and {counted(len(kernel.ops) - 1, 'more call')}" if len(kernel.ops) > 1 else kernel.op
-    card.head(kernel.kernel, ("kernel", calls, short_program(kernel.program, pen.glyphs)), "compute")
+    card.head(kernel.kernel, ("kernel", calls, short_program(kernel.program, pen.glyphs)))
     _times(card, kernel)
     _waits(card, kernel)
     if kernel.step:

@@ -37,12 +37,13 @@ from tpuprof.tui.report.units import (
 Kernels = Sequence[TpuKernel]
 BAR = 6
 
+WAITING = "waiting for copies"
 NO_PEAK = "nobody counted its work, or the device's peak is unknown"
 NO_RUNS = "no event of the profile is of it"
 NO_MODULE = "the profile has no module of this kernel, or it cannot be read"
 NO_SCHEDULE = (
-    "the profile has no schedule of this kernel, or several: LIBTPU_INIT_ARGS='--xla_xprof_register_llo_debug_info=true' "
-    "puts it there"
+    "the profile has no schedule of this kernel, or several: "
+    "LIBTPU_INIT_ARGS='--xla_xprof_register_llo_debug_info=true' puts it there"
 )
 NO_BODY = "the profile has no spans of Pallas's pipeline inside it (ep_run_kernel)"
 _ONE_WITNESS = "no witness says, or each is refused (refused says why)"
@@ -129,7 +130,8 @@ _FIELDS: tuple[Field[TpuKernelsPage], ...] = (
       for key, name, meaning, heading in _SPREAD),
     named("bound_by", VERBATIM, _of("bound"),
           "waiting for copies, where that takes half of its time; else what it uses most, compute or HBM", "bound by",
-          18, null=NO_PEAK, style=lambda value: "bad" if value == "waiting for copies" else "text"),
+          8, null=NO_PEAK, style=lambda value: "bad" if value == WAITING else "text",
+          words=lambda value, _: "waits" if value == WAITING else value or UNKNOWN),
     named("wait_in_percent", SHARE_PERCENT, _of("wait_in"),
           "measured: the part of a run in which it waits for blocks to come (ep_wait_in and its like)", "wait in", 7,
           null=NOT_TRACED, style=wait_style),
@@ -320,8 +322,8 @@ _REGIONS: tuple[Field[Any], ...] = (
     named("bundles", COUNT, of_each("row.bundles"), "static: bundles in it, without those of regions inside it",
           "bundles"),
     named("runs", NUMBER, of_each("row.runs"),
-          "how often it runs in a run of the kernel, where all conditions hold; where is_measured is true, by the spans "
-          "of its scope", "runs"),
+          "how often it runs in a run of the kernel, where all conditions hold; where is_measured is true, by the "
+          "spans of its scope", "runs"),
     named("is_measured", FLAG, of_each("row.is_measured"), "whether spans say how often it runs", "measured"),
     named("fraction_percent", SHARE_PERCENT, of_each("row.fraction"),
           "its bundles, as often as they run, of those of the kernel: no time, as bundles wait", "of bundles run"),

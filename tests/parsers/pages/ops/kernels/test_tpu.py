@@ -15,7 +15,13 @@ from tests.support.files.kernels import TARGET, US, KernelRun, with_kernels
 from tpuprof.parsers.formats.mosaic.spec import KernelSpec
 from tpuprof.parsers.pages.counters import CountersPage
 from tpuprof.parsers.pages.ops.kernels.host import CALLS_OF_HOST
-from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernel, TpuKernelsPage, sizes_in_name, tpu_kernels_page
+from tpuprof.parsers.pages.ops.kernels.tpu import (
+    TpuKernel,
+    TpuKernelsPage,
+    sizes_in_name,
+    tpu_kernels_page,
+    without_sizes,
+)
 from tpuprof.parsers.pages.ops.kernels.variants import variants
 from tpuprof.parsers.session.pages import COUNTERS, OPS, TPU_KERNELS
 
@@ -115,6 +121,7 @@ def test_a_paged_kernel_has_its_name_and_no_made_up_bytes(tmp_path: Path) -> Non
 def test_sizes_in_names() -> None:
     assert sizes_in_name("RPA-bq_32-bkvp_64-p_64-.1") == "bq 32, bkvp 64, p 64"
     assert sizes_in_name("matmul_optimized.1") == ""
+    assert without_sizes("RPA-bq_32-bkvp_64-p_64-") == "RPA" and without_sizes("-bq_32-") == "-bq_32-"
 
 
 def test_variants_by_the_median_run(tmp_path: Path) -> None:
