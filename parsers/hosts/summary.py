@@ -116,7 +116,7 @@ class HostSummary(OpSummary):
     mxu_percent: float | None
     hbm_percent: float | None
     hlo_programs: Mapping[int, str]
-    calls: tuple[CallRuns, ...] = ()
+    calls: tuple[CallRuns, ...]
 
 
 def needed_bytes(trace: Trace) -> int:

@@ -192,7 +192,7 @@ class TabEntry:
 
 _OF_OPS = (
     TabView("collectives", "Collectives", "collectives.view:CollectivesView", "COLLECTIVES", "HAS_COLLECTIVES"),
-    TabView("kernels", "Kernels", "ops.kernels.view:KernelsView", "TPU_KERNELS", "HAS_TPU_KERNELS"),
+    TabView("kernels", "Kernels", "ops.kernels_view:KernelsView", "TPU_KERNELS", "HAS_TPU_KERNELS"),
     TabView("sparse-core", "SparseCore", "sparse_core.view:SparseCoreView", "SPARSE_CORE", "HAS_SPARSE_CORES"),
     TabView("counters", "Units", "counters.view:UnitsView", "COUNTERS", "HAS_COUNTERS"),
 )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import share, short
-from tpuprof.parsers.formats.mosaic.spec import KernelBuffer, KernelSpec
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.formats.mosaic.spec import KernelBuffer, KernelSpec
 
 MOST_OF_IT = 0.5
 """An array is what a kernel waits for from this part of its waits on."""

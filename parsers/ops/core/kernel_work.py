@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.ops.device import CUSTOM_CALL
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.table import OpTable
 
 if TYPE_CHECKING:
+    from tpuprof.parsers.formats.hlo.modules import HloModule
+    from tpuprof.parsers.formats.hlo.programs import HloModules
     from tpuprof.parsers.formats.mosaic.spec import KernelSpec
 
 LEAST = 0.95
@@ -40,6 +41,14 @@ class KernelWork:
 
     flops: int | None
     hbm_bytes: int | None
+
+
+def spec_of(module: HloModule | None, name: str) -> KernelSpec | None:
+    """What a kernel's module says; None where the program is not there, or has no kernel of that name."""
+    from tpuprof.parsers.formats.mosaic.spec import kernel_spec  # noqa: PLC0415 - of programs with kernels
+
+    proto = None if module is None else module.instruction_proto(name)
+    return None if module is None or proto is None else kernel_spec(module, proto)
 
 
 def work_of_spec(spec: KernelSpec) -> KernelWork:
@@ -75,18 +84,16 @@ class KernelWorks:
 
     def _works(self, table: OpTable, rows: Iterable[int]) -> Iterator[tuple[int, KernelWork]]:
         """The work of some kernels whose program the profile holds; those that are alike are followed once."""
-        from tpuprof.parsers.formats.mosaic.spec import TARGET, kernel_spec  # noqa: PLC0415 - of programs with kernels
-
         programs = self._programs()
         for row in rows:
             program = int(table.program_id[row])
             module = programs.module(program) if program in programs.names else None
             proto = None if module is None else module.instruction_proto(table.name[row])
-            if module is None or proto is None or proto.custom_call_target != TARGET:
+            if module is None or proto is None:
                 continue
             alike = module.backend_config(proto), proto.shape.SerializeToString()
             if alike not in self._known:
-                spec = kernel_spec(module, proto)
+                spec = spec_of(module, table.name[row])
                 self._known[alike] = KernelWork(None, None) if spec is None else work_of_spec(spec)
             yield row, self._known[alike]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.pages.ops.compare import OpComparison, compare_ops
-from tpuprof.tui.pages.ops.cards.card_cache import CardCache, OpPages
+from tpuprof.tui.pages.ops.details.card_cache import CardCache, OpPages
 from tpuprof.tui.pages.ops.table_views import FrameworkView, HloView, KernelView, RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView
 from tpuprof.tui.widgets.rows import RowsView

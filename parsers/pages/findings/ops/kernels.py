@@ -6,9 +6,9 @@ import numpy as np
 
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.words import sentence_name, share, short, size
-from tpuprof.parsers.formats.mosaic.spec import kernel_spec
 from tpuprof.parsers.ops.core.calls import CallRuns
 from tpuprof.parsers.ops.core.kernel_blocks import block_rows, wait_words, waited_for
+from tpuprof.parsers.ops.core.kernel_work import spec_of
 from tpuprof.parsers.ops.device import CUSTOM_CALL
 from tpuprof.parsers.ops.roofline import uncounted
 from tpuprof.parsers.ops.table import kernel_name
@@ -143,9 +143,7 @@ def _wait_sentence(budget: Budget, row: int, call: CallRuns) -> str:
     words = f"It waits for blocks to come in {share(call.part(call.wait_in_ps) or 0.0)} of that, for results to be "
     words += f"written in {share(call.part(call.wait_out_ps) or 0.0)}"
     words += f"; its body runs in {share(call.part(call.body_ps) or 0.0)}" if call.body_ps else ""
-    module = module_of(budget.evidence, row)
-    proto = None if module is None else module.instruction_proto(budget.evidence.table.name[row])
-    spec = None if module is None or proto is None else kernel_spec(module, proto)
+    spec = spec_of(module_of(budget.evidence, row), budget.evidence.table.name[row])
     array = wait_words(waited_for(block_rows(spec), call.wait_places))
     return f"{words}. Of the waits for blocks {array}." if array else f"{words}."
 

@@ -7,8 +7,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.formats.mosaic.spec import KernelSpec, kernel_spec
+from tpuprof.parsers.formats.llo.stored import StoredSchedule, stored_schedules
 from tpuprof.parsers.ops.core.calls import CallRuns, is_kernel, merged_calls
+from tpuprof.parsers.ops.core.kernel_work import spec_of
 from tpuprof.parsers.ops.device import CUSTOM_CALL
 from tpuprof.parsers.pages.ops.kernels.host import CALLS_OF_HOST
 from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernelsPage, tpu_kernels_page
@@ -17,7 +18,7 @@ from tpuprof.parsers.session.pages import COUNTERS, HAS_COUNTERS, MODULES, OPS
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.llo.schedule import Schedule
-    from tpuprof.parsers.formats.llo.stored import StoredSchedule
+    from tpuprof.parsers.formats.mosaic.spec import KernelSpec
     from tpuprof.parsers.pages.ops.ops import OpsPage
     from tpuprof.parsers.session.session import Session
 
@@ -32,13 +33,11 @@ def tpu_kernels(session: Session, host: str | None) -> TpuKernelsPage:
     units = session.page(COUNTERS, host).kernels if session.page(HAS_COUNTERS, host) else ()
     modules = session.page(MODULES, host)
 
-    def spec_of(program: int, name: str) -> KernelSpec | None:
-        module = next((found for each in modules if (found := each.module(program)) is not None), None)
-        proto = None if module is None else module.instruction_proto(name)
-        return None if module is None or proto is None else kernel_spec(module, proto)
+    def of_program(program: int, name: str) -> KernelSpec | None:
+        return spec_of(next((found for each in modules if (found := each.module(program)) is not None), None), name)
 
     schedules = _schedules(session, host, {(call.name, _program(ops, call)) for call in calls[:_MOST_SCHEDULES]})
-    return tpu_kernels_page(ops, calls, units, spec_of, lambda name, program: schedules.get((name, program)))
+    return tpu_kernels_page(ops, calls, units, of_program, lambda name, program: schedules.get((name, program)))
 
 
 _MOST_SCHEDULES = 40
@@ -53,8 +52,6 @@ def _program(ops: OpsPage, call: CallRuns) -> str:
 
 def _schedules(session: Session, host: str | None, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], Schedule]:
     """The compiler's schedules of some kernels, by op and program; none of a name that several programs have."""
-    from tpuprof.parsers.formats.llo.stored import stored_schedules  # noqa: PLC0415 - few profiles hold any
-
     found: dict[tuple[str, str], list[StoredSchedule]] = {}
     for file in session.run.files(host)[:1]:  # all hosts run the same programs
         with suppress(ProfileError), closing(opened(file)) as trace:

@@ -66,8 +66,12 @@ class KernelsView(RowsView):
         return self._variants[self.row].kernel if self._is_by_size else self._page.kernels[self.row]
 
     def card(self, pen: Pen) -> list[Line]:
-        """All about the kernel under the cursor."""
-        return [] if self._kernel is None else kernel_card(self._kernel, pen)
+        """All about the kernel under the cursor; among block sizes first why it is slower than the fastest."""
+        if self._kernel is None or self.row is None:
+            return []
+        why = self._variants[self.row].why if self._is_by_size else ""
+        slower = pen.wrap(f"Slower than the fastest: {why}.", "warn") if why else []
+        return [*slower, *kernel_card(self._kernel, pen)]
 
     @property
     def selection(self) -> str | None:
