@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.formats.llo.schedule import SPACES, UNITS, Instructions, LloAllocation, Origin, Regions, Schedule
-from tpuprof.parsers.formats.llo.wire import LEN, Columns, Damaged, columns, packed, signed
-from tpuprof.parsers.formats.xspace.walk import text
+from tpuprof.parsers.formats.llo.wire import Columns, Damaged, columns, packed, signed
+from tpuprof.parsers.formats.xspace.walk import LEN, text
 
 _LOOP = ("loop pre-header", "loop header", "loop branch", "loop body", "loop end", "loop end branch", "loop exit")
 _PREDICATED = ("check", "branch", "predicated", "fallthrough")
@@ -194,9 +194,9 @@ def _origins(parts: list[bytes]) -> tuple[tuple[Origin, ...], tuple[Int64s, Int6
         frames = [columns([frame]) for frame in origin.parts(1)]
         places = [(int(frame.numbers(1, 1)[0]), int(frame.numbers(2, 1)[0])) for frame in frames]
         scopes = [_entry(texts, int(number)) for part in origin.parts(3) for number in packed(part)]
-        primitive = int(origin.numbers(2, 1, -1)[0])
-        where = tuple(f"{_entry(texts, file)}:{line}" for file, line in places)
-        origins.append(Origin(where, _entry(texts, primitive), tuple(scopes)))
+        primitive = _entry(texts, int(origin.numbers(2, 1, -1)[0]))
+        where = tuple(f"{_entry(texts, file)}:{line}" for file, line in reversed(places))  # outermost first in the file
+        origins.append(Origin(where, primitive, tuple(dict.fromkeys(each for each in scopes if each != primitive))))
         ids.append(packed(b"".join(origin.parts(4))))
     known = np.concatenate(ids)
     rows = np.repeat(np.arange(len(ids) - 1, dtype=np.int64), [len(each) for each in ids[1:]])

@@ -74,9 +74,10 @@ class Origin:
     """Where instructions come from.
 
     Attributes:
-        places: ``file:line``, the innermost call first; () where the compiler does not say.
+        places: ``file:line``, the innermost call first, and where the compiler made one instruction of two, both lines;
+            () where it does not say.
         primitive: of JAX, ``dot_general``; empty where there is none.
-        scopes: `jax.named_scope`s and the pipeline's own (``ep_wait_in``), as the compiler lists them.
+        scopes: `jax.named_scope`s and the pipeline's own (``ep_wait_in``), each once.
     """
 
     places: tuple[str, ...]
@@ -131,7 +132,8 @@ class Schedule:
 
     def used_in(self, region: int = 0) -> Int64s:
         """Slots that are used in a region, by unit."""
-        return self.used[:, self._bundles(region)].sum(axis=1, dtype=np.int64)
+        used: Int64s = self.used[:, self._bundles(region)].sum(axis=1, dtype=np.int64)
+        return used
 
     def shares(self, region: int = 0) -> tuple[float | None, ...]:
         """Share of its slots that each unit uses in a region, 0 to 1; None for a region or unit without slots."""
@@ -149,6 +151,18 @@ class Schedule:
         if not part.shape[1]:
             return (None,) * len(self.slots)
         return tuple((part > 0).mean(axis=1).tolist())
+
+    def executed(self) -> tuple[int | None, ...]:
+        """Slots that each unit uses in one call at most: a bundle runs as often as its loops turn, if conditions hold.
+
+        None for all where a loop turns as often as numbers say that are known when the program runs.
+        """
+        if np.any(self.regions.turns < 0):
+            return (None,) * len(self.slots)
+        turns = np.ones(self.bundles, np.int64)
+        for row in range(len(self.regions)):  # a region comes behind the one around it
+            turns[self._bundles(row)] = self.regions.turns[row]
+        return tuple((self.used.astype(np.int64) @ turns).tolist())
 
     def opcodes(self, region: int | None = None) -> dict[str, int]:
         """How many instructions there are by their names, the most first; of one region without those inside it."""

@@ -84,8 +84,8 @@ def _one_block(block: list[Number], bounds: Sequence[int], array: Sequence[int] 
     if not fixed:
         return Visits(None)
     at = [int(np.asarray(_known(each)).flat[0]) for each in block]
-    size = _elements(np.array(at, np.int64)[:, None], bounds, array)
-    size = None if size is None else int(size[0])
+    elements = _elements(np.array(at, np.int64)[:, None], bounds, array)
+    size = None if elements is None else int(elements[0])
     return Visits(True, 1, size, size)
 
 
@@ -106,4 +106,5 @@ def _elements(block: Int64s, bounds: Sequence[int], array: Sequence[int] | None)
         return None
     size = np.array(bounds, np.int64)[:, None]
     inside = np.clip(np.array(array, np.int64)[:, None] - block * size, 0, size)
-    return np.prod(inside, axis=0, dtype=np.int64)
+    elements: Int64s = np.prod(inside, axis=0, dtype=np.int64)
+    return elements

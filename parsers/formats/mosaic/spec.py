@@ -1,7 +1,7 @@
 """What a Pallas kernel of a compiled program is: grid, blocks, buffers, scratch, memory and cost, as the program says.
 
-All of it is static: it is read from the custom call and the Mosaic module that the compiler was given, and nothing of
-it was measured. JAX stores the module in the JSON of the call's backend config, as ``custom_call_config.body``, with the
+All of it is static: it is read from the custom call and the Mosaic module that the compiler was given, and nothing
+was measured. JAX stores the module in the JSON of the call's backend config, as ``custom_call_config.body``, with the
 cost estimate of `pl.pallas_call`; the compiler adds how much memory it set aside (``used_scoped_memory_configs``).
 """
 
@@ -158,33 +158,51 @@ class KernelSpec:
 
 
 def kernel_specs(hlo: HloModule) -> Iterator[KernelSpec]:
-    """The kernels of a program in its order; what they do is followed for a bounded time, all together."""
-    effort = Effort(10 * Effort().left)
+    """The kernels of a program in its order. One that is called more than once is read once."""
+    reader = _Reader(10 * Effort().left)
     for computation in hlo.proto.hlo_module.computations:
         for proto in computation.instructions:
-            spec = kernel_spec(hlo, proto, effort)
-            if spec is not None:
-                yield spec
+            if _is_kernel(proto):
+                yield _spec(hlo, proto, reader)
 
 
-def kernel_spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto, effort: Effort | None = None) -> KernelSpec | None:
+def kernel_spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto) -> KernelSpec | None:
     """What a custom call says of its kernel; None for an instruction that calls no Mosaic kernel.
 
     A module that is damaged, or in a form that is not read here, leaves `grid` at None, and `reason` says why.
     """
-    if proto.opcode != b"custom-call" or proto.custom_call_target != TARGET:
-        return None
+    return _spec(hlo, proto, _Reader(Effort().left)) if _is_kernel(proto) else None
+
+
+def _is_kernel(proto: hlo_pb2.HloInstructionProto) -> bool:
+    return bool(proto.opcode == b"custom-call" and proto.custom_call_target == TARGET)
+
+
+class _Reader:
+    """Reads modules and follows them, for a bounded time all together; each of them once."""
+
+    def __init__(self, ops: int) -> None:
+        self.effort = Effort(ops)
+        self._read: dict[bytes, tuple[Kernel, Work, Copies]] = {}
+
+    def read(self, module: bytes) -> tuple[Kernel, Work, Copies]:
+        """The kernel of a module, and what it does."""
+        if module not in self._read:
+            kernel = read_kernel(module)
+            self._read[module] = (kernel, *work_of(kernel, self.effort))
+        return self._read[module]
+
+
+def _spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto, reader: _Reader) -> KernelSpec:
     config = _json(hlo.backend_config(proto))
     call = config.get("custom_call_config")
     call = call if isinstance(call, dict) else {}
-    effort = effort if effort is not None else Effort()
     kernel: Kernel | None = None
     buffers: tuple[KernelBuffer, ...] = ()
     reason = ""
     try:
-        kernel = read_kernel(_module(call))
-        work, copies = work_of(kernel, effort)
-        buffers = tuple(_buffers(hlo, proto, kernel, copies, effort))
+        kernel, work, copies = reader.read(_module(call))
+        buffers = tuple(_buffers(hlo, proto, kernel, copies, reader.effort))
     except Damaged as fault:
         kernel, buffers, reason = None, (), str(fault)
         reason = reason if reason == _NO_MODULE else f"its Mosaic module cannot be read: {reason}"

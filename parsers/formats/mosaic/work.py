@@ -133,6 +133,9 @@ class _Counter(Walk):
             self.special.add(_count(self._shape(op, -1)), times, state)
         elif name == "tpu.enqueue_dma":
             self._copy(op, times, state)
+        elif name.startswith("tpu.enqueue"):  # rows that numbers choose, such as `tpu.enqueue_indirect_dma`
+            self.into.add(None, times, state)
+            self.out.add(None, times, state)
 
     def _shape(self, op: Op, operand: int) -> Shaped | None:
         """The shape of an operand; of the result for -1."""

@@ -18,8 +18,8 @@ from tpuprof.parsers.session.pages import FRAMEWORK_OPS, OPS
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages.ops.fields.framework_ops import FrameworkOps
-from tpuprof.tui.pages.ops.report.framework_ops import REPORT as FRAMEWORK_OPS_REPORT
 from tpuprof.tui.pages.ops.kernels.report import REPORT as KERNELS
+from tpuprof.tui.pages.ops.report.framework_ops import REPORT as FRAMEWORK_OPS_REPORT
 from tpuprof.tui.pages.ops.switcher import HLO
 from tpuprof.tui.pages.ops.table_views import KernelView
 
