@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from math import prod
 
-import numpy as np
-
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.mosaic.bytecode import Op, Value
 from tpuprof.parsers.formats.mosaic.entries import Shaped
@@ -93,7 +91,8 @@ class _Count:
         self.reasons: list[str] = []
         self.is_bounded = True
 
-    def add(self, each: int | None, times: int | None, state: State) -> None:
+    def add(self, each: int | None, state: State) -> None:
+        times = state.steps
         if each is None or times is None:
             self.reasons.append(_SHAPES if each is None else _GRID)
             self.is_bounded = False
@@ -124,18 +123,17 @@ class _Counter(Walk):
         self.buffer: dict[Op, int] = {}
 
     def seen(self, name: str, op: Op, state: State) -> None:
-        times = self.steps if state.mask is None else int(np.count_nonzero(state.mask))
         if name == "tpu.matmul":
-            self.flops.add(self._product(op), times, state)
+            self.flops.add(self._product(op), state)
         elif name == "vector.contract":
-            self.flops.add(self._contraction(op), times, state)
+            self.flops.add(self._contraction(op), state)
         elif name in _SPECIAL:
-            self.special.add(_count(self._shape(op, -1)), times, state)
+            self.special.add(_count(self._shape(op, -1)), state)
         elif name == "tpu.enqueue_dma":
-            self._copy(op, times, state)
+            self._copy(op, state)
         elif name.startswith("tpu.enqueue"):  # rows that numbers choose, such as `tpu.enqueue_indirect_dma`
-            self.into.add(None, times, state)
-            self.out.add(None, times, state)
+            self.into.add(None, state)
+            self.out.add(None, state)
 
     def _shape(self, op: Op, operand: int) -> Shaped | None:
         """The shape of an operand; of the result for -1."""
@@ -170,7 +168,7 @@ class _Counter(Walk):
             sizes |= zip((name.strip() for name in found.group(2).split(",")), shape.dimensions, strict=False)
         return 2 * prod(sizes.values()) if len(maps) >= 2 and all(size >= 0 for size in sizes.values()) else None
 
-    def _copy(self, op: Op, times: int | None, state: State) -> None:
+    def _copy(self, op: Op, state: State) -> None:
         """A copy: its first two operands that are no semaphores are where from and where to."""
         values = [(value, self.entries.shaped(value.type)) for value in op.operands if value is not None]
         ends = [
@@ -183,11 +181,11 @@ class _Counter(Walk):
         (source, shape), (target, other) = ends[:2]
         size = unpadded_bytes(shape.dimensions, shape.element)
         into = other.space in _ON_CHIP
-        (self.into if into else self.out).add(size, times, state)
+        (self.into if into else self.out).add(size, state)
         array, buffer = (_root(each) for each in ((source, target) if into else (target, source)))
         number = self.arguments.get(array)
         if number is not None:
-            self.copied.setdefault(number, _Count()).add(size, times, state)
+            self.copied.setdefault(number, _Count()).add(size, state)
             if buffer.op is not None:
                 self.buffer.setdefault(buffer.op, number)
 
@@ -220,7 +218,7 @@ def work_of(kernel: Kernel, effort: Effort) -> tuple[Work, Copies]:
     counter = _Counter(kernel, effort)
     ahead = len(kernel.body.arguments) - len(kernel.arguments)
     try:
-        counter.run(kernel.body, counter.indices[:ahead], State(None, True, True))
+        counter.run(kernel.body, counter.indices[:ahead], State(None, counter.steps))
     except TooLong:
         return unknown_work(_LONG), Copies({}, counter.buffer)
     work = Work(counter.flops.amount, counter.special.amount, counter.into.amount, counter.out.amount)
