@@ -20,7 +20,7 @@ from tests.support.made.op_views import pages_of
 from tpuprof.parsers.ops.filtering.filter import parse_filter
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK
-from tpuprof.tui.pages.ops.card_cache import CardCache
+from tpuprof.tui.pages.ops.details.card_cache import CardCache
 from tpuprof.tui.pages.ops.table_views import TableView
 
 WIDTH, HEIGHT = 120, 36

@@ -17,9 +17,9 @@ from tpuprof.tui.draw.layout import filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.pages import views_of
-from tpuprof.tui.pages.ops.card import CARD
-from tpuprof.tui.pages.ops.card_cache import CardCache, Key, fetch
-from tpuprof.tui.pages.ops.compare import ABOUT, comparison_lines
+from tpuprof.tui.pages.ops.details.card import CARD
+from tpuprof.tui.pages.ops.details.card_cache import CardCache, Key, fetch
+from tpuprof.tui.pages.ops.details.compare import ABOUT, comparison_lines
 from tpuprof.tui.pages.ops.fields.device import machine_line
 from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, KERNELS, TREE, View, Views
 from tpuprof.tui.terminal.theme import AnyLine

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.counters import KernelRow
     from tpuprof.parsers.pages.ops.details import OpDetails
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
-    from tpuprof.parsers.pages.ops.kernels import KernelsPage
+    from tpuprof.parsers.pages.ops.kernels.gpu import KernelsPage
     from tpuprof.parsers.pages.ops.op_profile import OpProfilePage, OpTree
     from tpuprof.parsers.pages.ops.ops import OpsPage
     from tpuprof.parsers.pages.ops.sources import SourcesPage
