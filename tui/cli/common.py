@@ -17,7 +17,7 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import masked
 from tpuprof.tui.app.config import read_config
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.cli.arguments.options import DEMO, MOST_WIDTH
+from tpuprof.tui.cli.arguments.options import DEMO, MOST_WIDTH, in_lines
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages import command_named
 from tpuprof.tui.terminal.custom import VARIABLE, Config, config_path
@@ -103,9 +103,12 @@ def core_of(logdir: Logdir, args: argparse.Namespace) -> str | None:
 
 
 def note(sentence: str) -> None:
-    """One line on standard error, without secrets."""
+    """One line on standard error, without secrets; on a terminal as many as it takes to break it between words."""
     encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
     line = printable(masked(sentence)).encode(encoding, "backslashreplace").decode(encoding)
+    if sys.stderr.isatty():
+        begin = line.index(": ") + 2 if line.startswith(("try: ", "note: ")) else 0
+        line = "\n".join(in_lines(line, line_width(), begin))
     print(line, file=sys.stderr)  # noqa: T201 - this is what a command line is for
 
 

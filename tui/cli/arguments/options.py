@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import textwrap
 from collections.abc import Sequence
 from functools import partial
 from typing import NoReturn
@@ -17,6 +18,8 @@ PROGRAM = "tpuprof-tui"
 DEMO = "demo"  # the path that stands for the bundled demo profile
 STREAM = "-"  # the file name that stands for standard input or output
 MOST_WIDTH = 10_000  # cells of the widest text report
+_COLUMNS = re.compile(r" *\S+(?: \S+)* {2,}(?=\S)")  # what stands before the text of a second column
+_LEAST_COLUMN = 24  # cells of a second column below which a line goes on at its own begin
 _MILLISECONDS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})")
 _PERCENT = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,9})?) ?%?")
 HERE = "."  # where profiles are looked for if no path is given
@@ -30,9 +33,29 @@ class UsageParser(argparse.ArgumentParser):
         raise ProfileError("usage", f"{message[:1].upper()}{message[1:]}.", f"{self.prog} --help", EXIT_USAGE)
 
 
+class _LinesFormatter(argparse.HelpFormatter):
+    """Keeps the lines of a text, and wraps those that are too long at words, in their second column where they have one."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(line for each in text.splitlines() for line in _wrapped(indent + each, width))
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    """A line in lines of at most so many cells: what goes on stands below the text of its second column, if it has one."""
+    columns = _COLUMNS.match(line)
+    begin = len(columns[0]) if columns else 0
+    return in_lines(line, width, begin if 0 < begin <= width - _LEAST_COLUMN else len(line) - len(line.lstrip()))
+
+
+def in_lines(text: str, width: int, begin: int = 0) -> list[str]:
+    """A text in lines of at most so many cells, but for a word that is longer; all but the first begin in a column."""
+    after = " " * begin
+    return textwrap.wrap(text, width, subsequent_indent=after, break_long_words=False, break_on_hyphens=False) or [""]
+
+
 def new_parser(command: str, description: str, more: str = "") -> UsageParser:
-    """A command's parser; what more there is stands as it is at the end of its help."""
-    form = argparse.RawDescriptionHelpFormatter if more else argparse.HelpFormatter
+    """A command's parser; what more there is stands at the end of its help, in lines of its own."""
+    form = _LinesFormatter if more else argparse.HelpFormatter
     name = f"{PROGRAM} {command}".strip()
     return UsageParser(name, None, description, more or None, formatter_class=form, allow_abbrev=False)
 
@@ -46,8 +69,8 @@ def add_look(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
 def add_screen(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """How the screen looks, and whether it follows the mouse."""
     add_look(parser)
-    colours = "default: auto, dark or light by the terminal; or by the file of tpuprof-tui config"
-    parser.add_argument("--theme", choices=THEMES, help=colours)
+    colours = f"{', '.join(THEMES)}; default: auto, dark or light by the terminal; or by the file of tpuprof-tui config"
+    parser.add_argument("--theme", choices=THEMES, metavar="THEME", help=colours)
     parser.add_argument("--mouse", action="store_true", default=None, help="follow the mouse, over SSH too")
     parser.add_argument("--no-mouse", dest="mouse", action="store_false", help="leave the mouse to the terminal")
 

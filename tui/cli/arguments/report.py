@@ -73,7 +73,9 @@ def _add_format(parser: UsageParser) -> None:
     formats += "of the timeline, compressed where FILE ends in .gz; "
     formats += "dot, hlo, proto: of the graph, for Graphviz, as HLO text, as an HloProto; "
     formats += "parquet: the main table, to a FILE (pip install 'tpuprof-tui[sql]')"
-    parser.add_argument("--format", choices=(*FORMATS, HTML, *OF_SOME_PAGES), default="text", help=formats)
+    choices = (*FORMATS, HTML, *OF_SOME_PAGES)
+    formats = f"{', '.join(choices)}; {formats}"
+    parser.add_argument("--format", choices=choices, default="text", metavar="FORMAT", help=formats)
     options.add_mask(parser, "with --format html: ")
 
 
