@@ -15,7 +15,7 @@ class ScreenState:
 
     Attributes:
         tab: name of the tab that is shown.
-        loading, searching: a load is under way; a search is in force.
+        loading, searching: a load is running; a search is in force.
         run_count, host_count, note_count: runs that the path led to, readable hosts of the run, problems and warnings.
         has_page: the tab shows figures.
         selection: what yank would copy, or None.
@@ -95,12 +95,14 @@ _TIMELINE: tuple[Action, ...] = (
     _command("follow", "less_than_sign", "Follow an arrow back", argument=", -1", shown="<"),
     _command("base", "t", "Times relative to the trace, the step or the mark"),
     _command("fold", "z", "Open or close the track or section", "fold"),
-    _command("fold_all", "Z", "Close or open all sections; of several hosts all hosts"),
-    _command("next_host", "J", "Next host, on the same row where it is open", "host", ", 1"),
+    _command("fold_all", "Z", "Close or open all sections; with several hosts, all hosts"),
+    _command("next_host", "J", "Next host, on the same row if it is open", "host", ", 1"),
     _command("next_host", "K", "Previous host", argument=", -1"),
     _command("pin", "p", "Pin the track on top"),
     _command("by_busy", "b", "Tracks by busy time"),
-    Action("filter", ("F",), "F", "Only tracks with this in their name", "", lambda now: "filter" in now.commands),
+    Action(
+        "filter", ("F",), "F", "Only tracks with these words in their names", "", lambda now: "filter" in now.commands
+    ),
 )
 
 _MEMORY: tuple[Action, ...] = (
@@ -114,7 +116,7 @@ _MEMORY: tuple[Action, ...] = (
     _command("at_peak", "p", "Back to the highest peak", "peak"),
     _command("map", "a", "Allocation map, or the working set", "map"),
     _command("figures", "i", "All figures, with what they mean"),
-    _command("live_arrays", "L", "Live arrays: who holds the memory, by the file beside", "live arrays"),
+    _command("live_arrays", "L", "Live arrays: who holds the memory, from the file beside", "live arrays"),
     _command("triage", "x", "What to do first: suggestions, and what-if", "what to do"),
 )
 
@@ -139,8 +141,8 @@ ACTIONS: tuple[Action, ...] = (
     _command("top", "t", "Ten children of each node, or all"),
     _command("most", "m", "Only children that make up 90% of the time"),
     _command("compare_op", "c", "Mark the op; on another one: both side by side", "compare"),
-    _command("same_op", "o", "The op, step, bar or finding where there is more on it", "same op"),
-    _command("what_if", "space", "What if: the step without the bar's owner, or what the finding is about; and back"),
+    _command("same_op", "o", "Go to the page with more on the op, step, bar or finding", "same op"),
+    _command("what_if", "space", "What if: the step without the bar's owner, or the finding's cause; and back"),
     _command("on_timeline", "O", "The op's longest run on the timeline"),
     _command("graph", "g", "The op's graph: operands, users, text of the HLO", "graph"),
     _command("buffers", "B", "The op's buffers in memory"),
@@ -157,7 +159,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("cancel_load", (), "Esc", "Cancel loading", "cancel", lambda now: now.loading),
     Action("swap_background", ("T",), "T", "Light or dark background", "", lambda now: now.colorful),
     Action("help", ("question_mark",), "?", "Keys, and what the numbers mean", "help"),
-    Action("palette", ("ctrl+p",), "ctrl+p", "Everything that can be done now"),
+    Action("palette", ("ctrl+p",), "ctrl+p", "All commands that work now"),
     Action("go_back", ("escape",), "Esc", "Back one level"),
     Action("suspend_process", ("ctrl+z",), "ctrl+z", "Suspend (fg brings it back)"),
     Action("quit", ("q", "Q", "ctrl+c", "ctrl+q"), "q", "Quit (Q does from anywhere)", "quit"),

@@ -39,17 +39,17 @@ SHORT = 28  # rows below which the line on what is under the cursor gives way to
 RULE_CELLS = 3  # cells of the rule between list and card, as its style says
 
 _JUMPS = {
-    "same_op": KeyRow("o", "go there", "Go to the op, step or page that it is about"),
+    "same_op": KeyRow("o", "go there", "Go to its op, step or page"),
     "on_timeline": KeyRow("O", "timeline", "Go to its longest run on the timeline"),
 }
 
 _ABOUT_NOTES = meanings(
-    ("Verdict", "the overview's sentences in full: what the program spends its time on, and why that is said."),
-    ("!", "what is wrong with the files, or with what they hold; below it what to try."),
-    ("not known", "figures that the profile cannot tell, each with its reason. They are n/a on the pages, never 0."),
+    ("Verdict", "the overview's sentences in full: what the program spends its time on, and the evidence."),
+    ("!", "what is wrong with the files or their contents; below it what to try."),
+    ("unknown", "figures that the profile does not have, each with its reason. The pages show n/a for them, never 0."),
 )
 _ABOUT_PALETTE = meanings(
-    ("", "Everything that does something now, with its key. Type a part of its name, then Enter."),
+    ("", "All commands that work now, with their keys. Type a part of a name, then Enter."),
 )
 
 
@@ -227,7 +227,7 @@ class MainScreen(AppScreen):
             self.show_tab(name)
 
     def foot_line(self, width: int) -> AnyLine:
-        """What is under way, else at most seven keys: the tab's own, then what is possible now, help and quit."""
+        """What is running, else at most seven keys: the tab's own, then what is possible now, help and quit."""
         glyphs, progress = self.look.glyphs, self.current_run.progress
         if words := self.captures.words if self.captures.is_under_way else self.comparisons.words:
             return message_line(words, Pen(width, glyphs))
@@ -325,7 +325,7 @@ class MainScreen(AppScreen):
             self.tab.redraw()
 
     def _go_back(self) -> None:
-        """Cancels what is under way, ends a search, or goes back to where a jump came from; never quits."""
+        """Cancels what is running, ends a search, or goes back to where a jump came from; never quits."""
         if self.captures.is_under_way:
             self.captures.stop()
         elif self.comparisons.words:
@@ -364,7 +364,7 @@ class MainScreen(AppScreen):
         now = self.situation
         shown = self.look.keys.shown
         choices = [Choice((action.title, shown(key_of(action, now))), action) for action in actions.possible(now)]
-        title, columns = "What can be done now", ("action", "key")
+        title, columns = "Commands", ("action", "key")
         self.open(ChoicePopup(self.look, title, columns, choices, self._run_chosen, _ABOUT_PALETTE, typing=True))
 
     def _run_chosen(self, action: Action) -> None:

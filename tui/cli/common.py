@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import textwrap
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
@@ -17,7 +18,7 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import masked
 from tpuprof.tui.app.config import read_config
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.cli.arguments.options import DEMO, MOST_WIDTH, in_lines
+from tpuprof.tui.cli.arguments.options import DEMO, MOST_WIDTH
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages import command_named
 from tpuprof.tui.terminal.custom import VARIABLE, Config, config_path
@@ -108,7 +109,10 @@ def note(sentence: str) -> None:
     line = printable(masked(sentence)).encode(encoding, "backslashreplace").decode(encoding)
     if sys.stderr.isatty():
         begin = line.index(": ") + 2 if line.startswith(("try: ", "note: ")) else 0
-        line = "\n".join(in_lines(line, line_width(), begin))
+        after = " " * begin
+        line = textwrap.fill(
+            line, line_width(), subsequent_indent=after, break_long_words=False, break_on_hyphens=False
+        )
     print(line, file=sys.stderr)  # noqa: T201 - this is what a command line is for
 
 

@@ -139,7 +139,7 @@ class PageScreen(AppScreen, Generic[_Row]):
     def _sort(self, reverse: bool = False) -> None:
         """In the next order, or the other way round."""
         if not self.orders:
-            self.flash = "These rows have an order of their own."
+            self.flash = "These rows have a fixed order."
             return
         view = replace(self.view, sort=self.view.sort or next(iter(self.orders)))
         self.view = view.turned_round() if reverse else view.sorted_by_next(list(self.orders))

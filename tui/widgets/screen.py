@@ -337,12 +337,12 @@ class AppScreen(Screen[None]):
         with contextlib.suppress(ValueError):
             words = shlex.split(command)
         if not words or not os.path.isfile(path):
-            return f"{command} can't be run." if not words else f"{path} is not there any more."
+            return f"{command} can't be run." if not words else f"{path} no longer exists."
         try:
             with self.app.suspend():
                 subprocess.run([*words, f"+{line}", os.path.abspath(path)], check=False)  # noqa: S603 - the user's editor
         except SuspendNotSupported:
-            return "This terminal can't be lent to an editor."
+            return "This terminal can't run an editor."
         except OSError as error:
             return f"{words[0]} can't be run: {error.strerror}."
         return ""

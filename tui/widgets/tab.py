@@ -189,7 +189,7 @@ class Tab(LineCanvas):
 
     def card_help_lines(self, pen: Pen) -> list[Line]:
         """What the card that Enter opens is, and what its numbers mean: those of the page mean the same there."""
-        words = "All that the profile tells of the row under the cursor. What it does not tell is n/a, never 0."
+        words = "Everything in the profile about the row under the cursor. Unknown is n/a, never 0."
         lines = meanings(("", words), *self.CARD)(pen)
         return [*lines, pen.fit([]), *self.meaning_lines(pen)]
 

@@ -57,8 +57,8 @@ class OpsTab(Tab):
         "clones": "duplicates, and ops of one program that differ by numbers in name and framework op alone.",
         "padding": "what tiling adds: an array's last two dimensions are filled up to its tile.",
         "matrix": "the part of the matrix unit that dimensions fill; an estimate from shapes, not measured.",
-        "by source": "ops by the file and line that they name: of a fusion one line, as in XProf, for all in it.",
-        "n/a": "the profile has no count for it; it is never 0 instead.",
+        "by source": "ops by their file and line: all of a fusion counts for one line, as in XProf.",
+        "n/a": "the profile has no count for it; unknown is never shown as 0.",
     }
     NAME_CELLS = 14
 

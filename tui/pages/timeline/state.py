@@ -260,7 +260,7 @@ class TimelineView(Marks):
         """The next (1) or previous (-1) step fills the window."""
         steps, now = self.timeline.steps, self.step
         if not steps:
-            return "this profile has no steps to move by"
+            return "this profile has no steps"
         number = (0 if direction > 0 else -1) if now is None else now + direction
         if now is not None:
             span = steps[now].start_ps, steps[now].end_ps

@@ -286,11 +286,11 @@ def hint_of(view: TimelineView) -> str:
     """What there is to do at an empty place."""
     row = view.rows.current
     if row is None:
-        return "no track is called so; Esc shows all of them"
+        return "no track has that name; Esc shows all tracks"
     if row.kind == "host":
         return _host_words(view.timeline.hosts[row.section])
     if row.kind == "section":
-        return "Enter or `z` opens and closes the section, `j` goes on to its tracks"
+        return "Enter or `z` opens and closes the section, `j` goes to its tracks"
     section = view.timeline.sections[row.section]
     if row.kind == "rate":
         return _rate_words(view, section.rates[row.item])
