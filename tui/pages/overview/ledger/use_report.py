@@ -89,7 +89,7 @@ WATERFALL: Table[Sequence[Part]] = object_table(
         attribute("percent", SHARE_PERCENT, "of the peak; over all parts they add up to 100", "share", name="fraction"),
         attribute("time_ms", TIME_MS, "time of the mean step", "of a step"),
     ),
-    (Metric("title", VERBATIM, lambda of: PART_TITLES[of.part], "what the page calls it", heading="part"),),
+    (Metric("title", VERBATIM, lambda of: PART_TITLES[of.part], "its name on the page", heading="part"),),
     csv=("part", "percent", "time_ms"),
     markdown=("title", "percent", "time_ms"),
 )

@@ -237,7 +237,7 @@ def test_the_numbers_of_toggles_are_those_of_their_advice() -> None:
 def test_help_is_in_words() -> None:
     unknown = {"free_bytes": "the text does not give it", "used_bytes": "the text does not give it", "odd_bytes": "no"}
     lines = frame(meaning_lines(replace(made_up_triage(), unknown=unknown), Pen(120, BLOCK)))
-    assert "what was free, what is in use: the text does not give it" in lines and "odd: no" in lines
+    assert "free memory, memory in use: the text does not give it" in lines and "odd: no" in lines
     assert "_bytes" not in lines and "its digit is pressed" in lines.replace("\n", " ")
     module = frame(meaning_lines(replace(made_up_triage(), kind="module"), Pen(120, BLOCK)))
     assert "needs: the module's peak" in module
