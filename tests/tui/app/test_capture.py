@@ -230,11 +230,11 @@ async def test_the_words_of_each_stage(logdir: Path) -> None:
             }
             return app.main.captures.words
 
-        assert words() == "Connecting; Esc gives it up"
+        assert words() == "Connecting; Esc discards it"
         assert words("tracing") == "Tracing, 1.5 s left; Esc ends it and keeps the profile so far"
         assert words("failed", "tracing") == "Tracing 2 addresses, 1.5 s left; Esc ends it and keeps the profile so far"
-        assert words("receiving") == "Receiving; Esc twice gives it up"
-        assert words("written", "receiving") == "Receiving 2 addresses; Esc twice gives it up"
+        assert words("receiving") == "Receiving; Esc twice discards it"
+        assert words("written", "receiving") == "Receiving 2 addresses; Esc twice discards it"
 
 
 def test_the_line_is_in_sight_on_the_smallest_screen() -> None:

@@ -99,7 +99,7 @@ def test_a_file_that_is_not_understood_is_refused_with_its_line(text: str, sente
 
 @pytest.mark.parametrize("key", ["", "ee", "é", "ctrl+", "meta+x", "F5"])
 def test_what_is_no_key_is_said(key: str) -> None:
-    assert "is no key: a sign such as e" in refused(f'[keys]\nsort = "{key}"')
+    assert "is not a key; keys are a character such as e" in refused(f'[keys]\nsort = "{key}"')
 
 
 def test_a_hostile_name_is_shown_harmlessly() -> None:
@@ -126,7 +126,7 @@ def test_a_file_that_can_not_be_read_is_an_error(tmp_path: Path) -> None:
             read_config({"TPUPROF_CONFIG": str(path)})
         return caught.value.sentence
 
-    assert "which is not there" in sentence(tmp_path / "nothing")
+    assert "which does not exist" in sentence(tmp_path / "nothing")
     assert "is no file" in sentence(tmp_path)
     (tmp_path / "large").write_bytes(b"#" * (MOST_BYTES + 1))
     assert "is larger than 1,000,000 bytes" in sentence(tmp_path / "large")

@@ -39,7 +39,7 @@ STEPS = object_table(
         attribute("name", TEXT, "the step", "step"),
         attribute("step_time_ms", TIME_MS, f"its duration on the slowest core; {_OUTSIDE}", "time"),
         attribute("hidden_time_ms", TIME_MS, "as the page's, of this step", "hidden", name="hidden_ps"),
-        attribute("exposed_time_ms", TIME_MS, "the same, those between slices too", "exposed", name="exposed_ps"),
+        attribute("exposed_time_ms", TIME_MS, "the same, including those between slices", "exposed", name="exposed_ps"),
         attribute("beside_time_ms", TIME_MS, "the same", "beside", name="stalled_ps"),
     ),
     markdown=in_order("name step_time_ms hidden_time_ms exposed_time_ms beside_time_ms"),

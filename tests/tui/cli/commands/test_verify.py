@@ -127,7 +127,7 @@ def test_a_promise_below_the_noise_decides_nothing(runs: dict[str, str]) -> None
     assert steps is not None and made.promised_ps is not None
     loud = replace(steps, mean=replace(steps.mean, noise=2 * made.promised_ps, mark="same"))
     found = verify(replace(made.diff, steps=loud), before.page(OVERVIEW), after.page(OVERVIEW), ["collective"])
-    assert found.outcome == "unknown" and "less than the noise" in found.why
+    assert found.outcome == "unknown" and "smaller than the noise" in found.why
     found = verify(
         replace(made.diff, different="these are different programs"), before.page(OVERVIEW), after.page(OVERVIEW)
     )

@@ -253,7 +253,7 @@ def test_a_profile_that_tells_nothing_is_drawn_all_the_same() -> None:
         text = "\n".join(
             text_of(compose_memory_profile(page_of(nothing), (), MemoryProfileState(), Pen(100, glyphs), 24))
         )
-        assert "peak n/a" in text and "capacity n/a" in text and "Nothing is known to be in use" in text
+        assert "peak n/a" in text and "capacity n/a" in text and "What is in use at the peak is unknown" in text
 
 
 def test_names_of_profiles_cannot_break_the_page() -> None:

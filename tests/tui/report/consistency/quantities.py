@@ -225,7 +225,7 @@ PARTS = (
         "collectives, of the step",
         (owners("percent", "collective_wait", "collective_transfer"),),
         (
-            Apart(At("collectives", "exposed_percent"), "between slices too", OUTSIDE, ("v6e", "gpus")),
+            Apart(At("collectives", "exposed_percent"), "those between slices", OUTSIDE, ("v6e", "gpus")),
             Apart(
                 At("hosts", "hosts[].collective_percent", how="mean"),
                 "for other cores elsewhere",
@@ -260,14 +260,14 @@ PARTS = (
     Quantity(
         "time in collectives",
         (owners("time_ms", "collective_wait", "collective_transfer"),),
-        (Apart(At("collectives", "exposed_time_ms"), "between slices too", OUTSIDE, ("v6e", "gpus")),),
+        (Apart(At("collectives", "exposed_time_ms"), "those between slices", OUTSIDE, ("v6e", "gpus")),),
         BEYOND,
         BEYOND_WHY,
     ),
     Quantity(
         "each step's time in collectives",
         (At("ledger", "steps[].collective_wait_ms + steps[].collective_transfer_ms"),),
-        (Apart(At("collectives", "steps[].exposed_time_ms"), "between slices too", OUTSIDE, ("v6e", "gpus")),),
+        (Apart(At("collectives", "steps[].exposed_time_ms"), "those between slices", OUTSIDE, ("v6e", "gpus")),),
         BEYOND,
         BEYOND_WHY,
     ),

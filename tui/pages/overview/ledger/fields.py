@@ -113,7 +113,7 @@ By = Literal["step", "core", "host", OpGrouping]
 """What the account of the mean step is divided by."""
 
 DIVIDED_BY: tuple[By, ...] = ("step", "core", "host", "module", "scope", "op")
-_WITH_BY = "only with --by: "
+_WITH_BY = "with --by only: "
 BY: Metric[By] = Metric(
     "by",
     VERBATIM,
@@ -162,5 +162,5 @@ WITHOUT_PARTS: tuple[Metric[Without], ...] = (
     attribute("saved_percent", SHARE_PERCENT, "the same, of period_ms with them", "saved share", name="saved_fraction"),
 )
 WITHOUT: Metric[Without | None] = Metric(
-    "without", nested(WITHOUT_PARTS), lambda without: without, "only with --without: the step without these", NO_STEPS
+    "without", nested(WITHOUT_PARTS), lambda without: without, "with --without only: the step without these", NO_STEPS
 )
