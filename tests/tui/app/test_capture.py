@@ -176,7 +176,7 @@ async def test_the_line_is_edited(logdir: Path) -> None:
     [
         (".", "Writes to {logdir}/plugins/profile."),
         ("plugins/profile/2020_01_01_00_00_00", "Writes to {logdir}/plugins/profile."),
-        ("lone.xplane.pb", "Writes to {logdir}/plugins/profile, for lone.xplane.pb lies there."),
+        ("lone.xplane.pb", "Writes to {logdir}/plugins/profile, where lone.xplane.pb is."),
         ("", "Writes to {here}/plugins/profile, in the working folder, and shows that folder instead of the demo."),
         (
             "memory://tpuprof-none/x",

@@ -135,7 +135,7 @@ def test_what_does_not_go_is_said(tmp_path: Path, call: Call, monkeypatch: pytes
     call.error(EXIT_NOT_FOUND, "share", tmp_path / "dump")
     for words in (("share", "demo"), ("report", "ops", "demo", "--format", "html")):
         monkeypatch.setattr("sys.stdout", Terminal())
-        assert "nothing to read on a terminal" in call.error(EXIT_USAGE, *words)[0]
+        assert "can't be read on a terminal" in call.error(EXIT_USAGE, *words)[0]
 
 
 def test_of_many_hosts_each_is_in_the_picture(tmp_path: Path, call: Call) -> None:

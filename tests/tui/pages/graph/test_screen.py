@@ -239,7 +239,7 @@ async def test_what_may_not_be_written(tmp_path: Path) -> None:
         for text, why in (
             ("graph.png", "The name must end in"),
             (str(folder / "x.dot"), "lies in a folder of profiles"),
-            (str(tmp_path / "there.dot"), "There is such a file already"),
+            (str(tmp_path / "there.dot"), "That file exists"),
             (str(tmp_path / "no" / "x.dot"), "is not there"),
         ):
             asker.editor.text = text

@@ -77,7 +77,7 @@ def test_what_the_account_is_not_divided_by_is_a_usage_error(tmp_path: Path, cal
     said = call("report", "ledger", tmp_path / "nothing", "--by", "stack", code=EXIT_USAGE).err
     assert "can't be divided by stack; choose one of step, core, host, module, scope, op." in said
     said = call("report", "live-arrays", tmp_path / "nothing", "--by", "op", code=EXIT_USAGE).err
-    assert "no op to put arrays together by: there are source, " in said
+    assert "no op to group arrays by; it has source, " in said
 
 
 def test_json_has_both_steps_and_owners_add_up(profile: Path, call: Call) -> None:

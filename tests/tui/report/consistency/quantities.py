@@ -253,7 +253,7 @@ PARTS = (
     Quantity(
         "waiting in collectives",
         (owners("time_ms", "collective_wait"),),
-        (Apart(At("collectives", "waiting_time_ms"), "unknown between slices", OUTSIDE, ("v6e", "gpus")),),
+        (Apart(At("collectives", "waiting_time_ms"), "without those between slices", OUTSIDE, ("v6e", "gpus")),),
         1e-4,
         HALVES,
     ),
@@ -422,7 +422,7 @@ COUNTS = (
         (
             Apart(
                 At("memory-profile", "allocators[].capacity_bytes", how="first"),
-                "what is free at the peak",
+                "free memory at the peak",
                 "The allocator of a running program has what it asked the system for, not what a device has at most.",
             ),
         ),

@@ -94,7 +94,7 @@ def test_only_the_host_was_traced(tmp_path: Path, call: Call) -> None:
         (["demo", "--require", "stepps"], EXIT_USAGE, "--require does not know stepps."),
         (["demo", "--require", "\x1b[2J"], EXIT_USAGE, "--require does not know"),
         (["demo", "--require", " , "], EXIT_USAGE, "--require is empty."),
-        (["--require", "device"], EXIT_USAGE, "no PATH is given"),
+        (["--require", "device"], EXIT_USAGE, "needs the PATH"),
     ],
 )
 def test_what_can_not_be_required(call: Call, arguments: list[str], code: int, words: str) -> None:

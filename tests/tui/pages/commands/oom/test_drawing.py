@@ -218,7 +218,7 @@ def test_what_can_not_be_tried_has_a_true_reason() -> None:
         load_triage()
     )
     drawn = [frame(nothing_known(one, Pen(200, BLOCK), None)) for one in (flags, empty, module, load_triage())]
-    assert "the compiler's choice" in drawn[0] and "The module has no buffers in HBM." in drawn[1]
+    assert "The compiler chooses" in drawn[0] and "The module has no buffers in HBM." in drawn[1]
     assert "None of the listed buffers stands out" in drawn[2] and "allocated before" in drawn[3]
 
 
