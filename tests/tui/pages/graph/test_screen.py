@@ -240,7 +240,7 @@ async def test_what_may_not_be_written(tmp_path: Path) -> None:
             ("graph.png", "The name must end in"),
             (str(folder / "x.dot"), "lies in a folder of profiles"),
             (str(tmp_path / "there.dot"), "That file exists"),
-            (str(tmp_path / "no" / "x.dot"), "is not there"),
+            (str(tmp_path / "no" / "x.dot"), "does not exist"),
         ):
             asker.editor.text = text
             await press(pilot, "enter")
