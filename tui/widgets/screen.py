@@ -44,10 +44,11 @@ from tpuprof.tui.terminal.theme import AnyLine, palette
 from tpuprof.tui.widgets import chrome
 from tpuprof.tui.widgets.asking import LineEditor, PromptPopup
 from tpuprof.tui.widgets.chrome import footer
+from tpuprof.tui.widgets.driver import ThriftyDriver
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
 from tpuprof.tui.widgets.popup import Popup, PopupLayer
 
-APP_KEYS = ("ctrl+c", "ctrl+q", "ctrl+z")  # keys that mean the same whatever is open
+APP_KEYS = ("ctrl+c", "ctrl+q", "ctrl+z", "ctrl+l")  # keys that mean the same whatever is open
 
 
 class ScreenApp(App[Any]):
@@ -59,11 +60,12 @@ class ScreenApp(App[Any]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c,ctrl+q", "quit", show=False, priority=True),
         Binding("ctrl+z", "suspend_process", show=False, priority=True),
+        Binding("ctrl+l", "draw_anew", show=False, priority=True),
     ]
 
     def __init__(self, terminal: Terminal, environ: Mapping[str, str] | None = None) -> None:
         # Native colours: what the palette says goes to the terminal as it is.
-        super().__init__(ansi_color=True)
+        super().__init__(ThriftyDriver, ansi_color=True)
         self.look = ScreenLook.of(terminal)
         self.environ = os.environ if environ is None else environ
         self._loop_there: Future[asyncio.AbstractEventLoop] = Future()
@@ -73,8 +75,18 @@ class ScreenApp(App[Any]):
     def on_mount(self) -> None:
         """Draws everything when the app comes back from the background."""
         # the terminal comes back empty, and of the size it had, so that nothing else draws it
-        self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
+        self.app_resume_signal.subscribe(self, lambda _: self.action_draw_anew())
         self._loop_there.set_result(asyncio.get_running_loop())
+
+    def on_resize(self, event: Resize) -> None:
+        """A terminal of another size has moved what it showed, or lost it."""
+        if isinstance(self._driver, ThriftyDriver):
+            self._driver.forget(*event.size)
+
+    def action_draw_anew(self) -> None:
+        """Writes the whole screen, for a terminal that shows anything else."""
+        self.on_resize(Resize(self.size, self.size))
+        self.screen.refresh()
 
     def show(self, mouse: bool) -> int:
         """Shows the screen until the user leaves (0), a signal ends it (128 and its number) or an error does (1).
@@ -150,7 +162,7 @@ class AppScreen(Screen[None]):
         self.head = LineCanvas(look, self.draw_head, self.point_at_head, background="bar", id="head")
         self.foot = LineCanvas(look, self._draw_foot, background="bar", id="foot")
         self.tiny = LineCanvas(look, self._draw_tiny, id="tiny")
-        self.popups = PopupLayer(look, self.foot.redraw, id="popups")
+        self.popups = PopupLayer(look, self.popup_turned, id="popups")
 
     # --- what a kind of screen says
 
@@ -205,6 +217,10 @@ class AppScreen(Screen[None]):
     def popup(self) -> Popup | None:
         """What is open above the page, whether its help is shown or not."""
         return self.popups.below or self.popups.popup
+
+    def popup_turned(self) -> None:
+        """A popup opens, closes or is on something else."""
+        self.foot.redraw()
 
     @property
     def _canvases(self) -> tuple[LineCanvas, ...]:

@@ -45,6 +45,7 @@ class Tab(LineCanvas):
     CARD: ClassVar[tuple[tuple[str, str], ...]] = ()
     """What the figures on the card that Enter opens are called and mean, for its help."""
     NAME_CELLS: ClassVar[int] = 13  # cells of what they are called
+    card_is_open: bool = False  # a popup shows it in full, so that its place on the page stays blank
     _page: Any = None
     _state: State = Searching("")  # what it shows, and what is going on while that is not there
 

@@ -203,20 +203,10 @@ def _scoped(hlo: HloModule, space: int) -> tuple[int | None, str | None]:
     best: tuple[int | None, str | None] = (None, None)
     for computation in hlo.proto.hlo_module.computations:
         for instruction in computation.instructions:
-            for place, size in _scoped_configs(_backend_config(hlo, instruction)):
+            for place, size in _scoped_configs(hlo.backend_config(instruction)):
                 if place == space and size > (best[0] or 0):
                     best = size, text(instruction.name)
     return best
-
-
-def _backend_config(hlo: HloModule, instruction: hlo_pb2.HloInstructionProto) -> bytes:
-    """JSON, or whatever else a backend keeps there; newer compilers put it in a table of the module."""
-    if not instruction.HasField("backend_config_payload"):
-        return instruction.backend_config
-    payload, table = instruction.backend_config_payload, hlo.proto.hlo_module.payloads
-    if payload.WhichOneof("payload_source") == "id":
-        return table[payload.id] if 0 <= payload.id < len(table) else b""
-    return payload.value
 
 
 def _scoped_configs(config: bytes) -> Iterator[tuple[int, int]]:

@@ -14,7 +14,8 @@ from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.host.activity import Compilation, IdleTime
 from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.pages.findings.subject import NOTHING, Subject, without_figures
+from tpuprof.parsers.pages.findings.figures import other_figures, without_figures
+from tpuprof.parsers.pages.findings.subject import NOTHING, Subject
 from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, WAITS, Owner
 from tpuprof.parsers.steps.aligned import AlignedSteps
 
@@ -184,13 +185,14 @@ class Finding:
 
 
 def told(finding: Finding) -> Finding:
-    """A finding whose sentences are for people alone: the figures that they carry are among those of its subject."""
+    """A finding whose sentences are for people alone: each figure in them is among those of its subject."""
     title, advice = (without_figures(text)[0] for text in (finding.title, finding.advice))
     basis, of_basis = without_figures(finding.basis)
     evidence = [without_figures(sentence) for sentence in finding.evidence]
     figures = dict.fromkeys((*(figure for _, found in evidence for figure in found), *of_basis))
-    subject = replace(finding.subject, figures=(*figures, *finding.subject.figures))
     words = tuple(sentence for sentence, _ in evidence)
+    exact = (*figures, *finding.subject.figures)
+    subject = replace(finding.subject, figures=(*exact, *other_figures((title, *words, basis), exact)))
     return replace(finding, title=title, basis=basis, evidence=words, advice=advice, subject=subject)
 
 

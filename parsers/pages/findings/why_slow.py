@@ -62,7 +62,7 @@ def findings_of(
     """The same where the time to divide and the matrix products are known already."""
     of_capture = [found for found in (no_device_events(evidence), memory_nearly_full(evidence)) if found is not None]
     if whole is None:
-        return tuple(of_capture)
+        return tuple(map(told, of_capture))
     known, left = _claiming(whole, products, programs)
     without_reason = unexplained(left)
     known += [without_reason] if without_reason is not None else []

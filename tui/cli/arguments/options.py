@@ -83,6 +83,12 @@ def add_report(
     parser.add_argument("--output", metavar="FILE", help="write the report to FILE instead of standard output")
 
 
+def add_keys(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Which keys of JSON."""
+    keys = "of --format json these keys alone, commas between: a.b is b of a, or of each in the list a"
+    parser.add_argument("--keys", metavar="KEYS", help=keys)
+
+
 def add_debug(parser: argparse.ArgumentParser) -> None:
     """Tracebacks; `cli` itself looks for it."""
     parser.add_argument("--debug", action="store_true", help="print the traceback of an error")

@@ -94,6 +94,7 @@ def _with_options(parser: UsageParser) -> UsageParser:
     sort = "by a column, numbers from the largest, texts from A; KEY:asc or KEY:desc sets the direction"
     choice.add_argument("--sort", metavar="KEY", help=sort)
     choice.add_argument("--columns", metavar="KEYS", help="these columns: keys separated by commas (see --describe)")
+    options.add_keys(choice)
     parser.add_argument("--output", metavar="FILE", help="write to FILE instead of standard output")
     options.add_width(parser)
     options.add_look(parser)

@@ -104,6 +104,7 @@ def _describe(args: argparse.Namespace, page: Page) -> int:
 
 def _check_options(args: argparse.Namespace, page: Page) -> None:
     """Sees, before any work, that the options go with the page."""
+    printing.check_keys(args)
     if args.format not in (*FORMATS, *page.formats, PARQUET):
         its_page = next(one.name for one in PAGES if args.format in one.formats)
         sentence = f"--format {args.format} is for the page {its_page}, not {args.page}."

@@ -167,7 +167,9 @@ class OpsTab(Tab):
         return [*filled(rows, pen.width, list_height), ruled, *(((" ", "text"), *line) for line in card)]
 
     def _card(self, view: View, pen: Pen) -> list[Line]:
-        """The card, or the one before it while the cursor is on its way."""
+        """The card, or the one before it while the cursor is on its way; nothing while it is open in full."""
+        if self.card_is_open:
+            return []
         if not (self.card_is_late and self._card_drawn[0] == (self.views.at, pen.width, pen.glyphs)):
             self._card_drawn = ((self.views.at, pen.width, pen.glyphs), view.card(pen))
         return self._card_drawn[1]

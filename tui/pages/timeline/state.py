@@ -70,8 +70,8 @@ class TimelineView(Marks):
             self.matches = find(timeline, self.matches.text)
 
     def _select_opening(self) -> None:
-        """The first event of a stretch that it opens on is selected, unless the cursor went elsewhere."""
-        if self.event is None and self.is_on_a_part and self.cursor_ps == rows.opening_instant(self.timeline):
+        """The first event of the row is selected, unless the cursor went elsewhere."""
+        if self.event is None and self.cursor_ps == rows.opening_instant(self.timeline):
             self.event = self._under_cursor()
 
     @property

@@ -278,4 +278,5 @@ def test_parquet_has_chosen_rows_and_needs_a_file(call: Call, tmp_path: Path) ->
     assert list(few[0]) == ["name", "occurrences"] and len(few) == 3
     sentence, hint = call.error(EXIT_USAGE, "report", "ops", "demo", "--format", "parquet")
     assert sentence == "A Parquet file can't be printed." and "--output" in hint
-    call("report", "memory-profile", "demo", "--format", "parquet", "--output", str(file), code=EXIT_USAGE)
+    call("report", "memory-profile", "demo", "--columns", "label", "--format", "parquet", "--output", str(file))
+    assert [row["label"] for row in read_parquet(file)] == [f"HBM of device {core}" for core in range(4)]

@@ -107,6 +107,16 @@ def rows(document: Document, _: Arguments) -> Answer:
     return Answer(_unknown(document, _head(document) | values), {"rows": document["matching_rows"]})
 
 
+def sql(document: Document) -> Answer:
+    """The rows of a query in SQL; `more` where there are others."""
+    values = {"tables": document["tables"], "rows": document["rows"]}
+    if document["has_more"]:
+        values["more"] = f"there are more rows than these {document['row_count']}: limit"
+    head = {"warnings": document["warnings"]} if "run" not in document and document["warnings"] else {}
+    head = _head(document) if "run" in document else head
+    return Answer(_unknown(document, head | values), {"rows": document["row_count"]})
+
+
 def op(document: Document, _: Arguments) -> Answer:
     """All about one op."""
     values = {key: value for key, value in document.items() if key not in ("schema", "run", "warnings", "unknown")}
