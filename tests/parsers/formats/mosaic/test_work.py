@@ -99,7 +99,7 @@ def test_a_grid_that_is_not_known_makes_the_amount_unknown_and_not_zero() -> Non
     kernel = Kernel((DYNAMIC, 4))
     kernel.product(8, 16, 32)
     found = work(kernel)
-    assert found.matrix_flops == Amount(None, None, "its grid is known when the program runs")
+    assert found.matrix_flops == Amount(None, None, "its grid is known only at run time")
     assert found.transcendentals == Amount(0, 0)
 
 
