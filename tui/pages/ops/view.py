@@ -58,8 +58,8 @@ class OpsTab(Tab):
     MEANINGS: ClassVar[dict[str, str]] = {
         "IDLE": "time in which a core runs no op.",
         "duplicates": "ops that the compiler made of one: the same code, several times.",
-        "clones": "duplicates, and ops of one program that differ by numbers in name and framework op alone.",
-        "padding": "what tiling adds: an array's last two dimensions are filled up to its tile.",
+        "clones": "duplicates, and ops of one program that differ only by numbers in name and framework op.",
+        "padding": "the bytes that tiling adds: an array's last two dimensions are rounded up to its tile.",
         "matrix": "the part of the matrix unit that dimensions fill; an estimate from shapes, not measured.",
         "by source": "ops by their file and line: all of a fusion counts for one line, as in XProf.",
         "n/a": "the profile has no count for it; unknown is never shown as 0.",
