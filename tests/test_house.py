@@ -48,7 +48,6 @@ FOR_FEW = {
         *("tpuprof.parsers.ops.streams", "tpuprof.parsers.ops.host.events", "tpuprof.parsers.formats.hlo.programs"),
     ),
     "parsers/hosts/summary.py": ("tpuprof.parsers.ops.streams",),
-    "parsers/pages/ops/ops.py": ("tpuprof.parsers.ops.streams",),
     "tui/__main__.py": ("tpuprof.tui.cli.main",),
     "tui/app/loader.py": ("tpuprof.parsers.files.logdir",),
     "tui/app/watch.py": ("tpuprof.parsers.files.watch",),
@@ -57,7 +56,10 @@ FOR_FEW = {
 """Modules of ours, and what they import where few runs need it: the core that is not compiled, profiles of GPUs and
 CPUs, a trace for Perfetto; what waits for the first frame, and for ctrl+C to end the program while it starts."""
 
-DATA = ("golden", "hashes", "tests/demo/modules", "tests/bench/oom_proof/data", "tests/bench/oom_proof/data/fits")
+DATA = (
+    *("golden", "hashes", "tests/demo/modules", "tests/parsers/pages/overview/use/compiled"),
+    *("tests/bench/oom_proof/data", "tests/bench/oom_proof/data/fits"),
+)
 """Folders of data, which may hold any number of files."""
 
 SCREEN_FOLDERS = ("tui/app/", "tui/widgets/")

@@ -25,13 +25,15 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.input.model import InputPipelinePage
     from tpuprof.parsers.pages.memory import CompiledModules
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
+    from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernelsPage
     from tpuprof.parsers.pages.ops.op_profile import OpProfilePage
     from tpuprof.parsers.pages.ops.ops import OpsPage
     from tpuprof.parsers.pages.ops.roofline import RooflinePage
     from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage
     from tpuprof.parsers.pages.overview.accounts_of_ops import OpAccounts
     from tpuprof.parsers.pages.overview.model import Overview
-    from tpuprof.parsers.pages.overview.model_use import ModelUse
+    from tpuprof.parsers.pages.overview.use.model_use import ModelUse
+    from tpuprof.parsers.pages.overview.use.page import ModelPage
     from tpuprof.parsers.steps.ledger import Ledger
     from tpuprof.parsers.timeline.hosts.joined import HostRead
     from tpuprof.parsers.timeline.model import Timeline
@@ -77,9 +79,11 @@ FRAMEWORK_OPS: PageKey[FrameworkOpsPage] = PageKey("ops.framework_ops:framework_
 ROOFLINE: PageKey[RooflinePage] = PageKey("ops.roofline:roofline")
 COLLECTIVES: PageKey[CollectivesPage] = PageKey("collectives:collectives")
 COUNTERS: PageKey[CountersPage] = PageKey("counters:counters", live_ranges=True)
+TPU_KERNELS: PageKey[TpuKernelsPage] = PageKey("ops.kernels:tpu_kernels", live_ranges=True)
 SPARSE_CORE: PageKey[SparseCorePage] = PageKey("ops.sparse_core:sparse_core")
 MEMORY: PageKey[CompiledModules] = PageKey("memory.compiled:compiled_modules", live_ranges=True)
 MEMORY_PROFILE: PageKey[MemoryProfilePage] = PageKey("memory.over_time:memory_profile")
+MODEL: PageKey[ModelPage] = PageKey("ops.model_use:model")
 GRAPHS: PageKey[Programs] = PageKey("memory.graphs:graphs")
 
 # what is no page of its own
@@ -87,6 +91,7 @@ OP_PROFILE_WITHOUT_IDLE: PageKey[OpProfilePage] = PageKey("ops.op_profile:withou
 ROOFLINE_WITHOUT_INFEED: PageKey[RooflinePage] = PageKey("ops.roofline:without_infeed")
 HAS_COLLECTIVES: PageKey[bool] = PageKey("collectives:has_collectives")
 HAS_COUNTERS: PageKey[bool] = PageKey("counters:has_counters")
+HAS_TPU_KERNELS: PageKey[bool] = PageKey("ops.kernels:has_tpu_kernels")
 HAS_SPARSE_CORES: PageKey[bool] = PageKey("ops.ops:has_sparse_cores")
 MODULES: PageKey[tuple[HloModules, ...]] = PageKey("ops.modules:modules")
 MODULE_RUNS: PageKey[tuple[DeviceModuleRuns, ...]] = PageKey("memory.over_time:module_runs")

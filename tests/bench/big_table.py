@@ -2,7 +2,7 @@
 
     python tests/bench/big_table.py [rows]
 
-Times are the best of three, of the drawing alone; what goes over the wire is counted by `tests/terminal`.
+Times are the best of three, of the drawing alone; what goes over the wire is counted by `tests/tui/terminal/pty`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.support.made.op_views import pages_of
 from tpuprof.parsers.ops.filtering.filter import parse_filter
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK
-from tpuprof.tui.pages.ops.card_cache import CardCache
+from tpuprof.tui.pages.ops.details.card_cache import CardCache
 from tpuprof.tui.pages.ops.table_views import TableView
 
 WIDTH, HEIGHT = 120, 36

@@ -68,7 +68,7 @@ PAGES: tuple[Page, ...] = (
     Page("overview", "overview.report", {}),
     Page("findings", "overview.findings_report", {"without": "--without"}),
     Page("ledger", "overview.ledger.report", {"without": "--without", "by": "--by"}),
-    Page("model", "overview.ledger.use_report", {"model_flops": "--model-flops", "tokens": "--tokens"}),
+    Page("model", "overview.ledger.use.report", {"model_flops": "--model-flops", "tokens": "--tokens"}),
     Page("input", "input.report", {}),
     Page("inference", "overview.inference.report", {"requests": "--requests"}),
     Page("timeline", "timeline.report.report", _OF_TIMELINE, ("perfetto",)),
@@ -79,7 +79,7 @@ PAGES: tuple[Page, ...] = (
     Page("framework-ops", "ops.report.framework_ops", {}),
     Page("collectives", "collectives.report", {}),
     Page("sparse-core", "sparse_core.report", {}),
-    Page("kernels", "ops.report.kernels", {}),
+    Page("kernels", "ops.kernels.report", {"op": "--op", "by": "--by"}),
     Page("roofline", "ops.report.roofline", {}),
     Page("counters", "counters.report", {}),
     Page("graph", "graph.report", _OF_GRAPH, ("dot", "hlo", "proto"), is_of_memory=True, takes_hlo=True),
@@ -192,6 +192,7 @@ class TabEntry:
 
 _OF_OPS = (
     TabView("collectives", "Collectives", "collectives.view:CollectivesView", "COLLECTIVES", "HAS_COLLECTIVES"),
+    TabView("kernels", "Kernels", "ops.kernels_view:KernelsView", "TPU_KERNELS", "HAS_TPU_KERNELS"),
     TabView("sparse-core", "SparseCore", "sparse_core.view:SparseCoreView", "SPARSE_CORE", "HAS_SPARSE_CORES"),
     TabView("counters", "Units", "counters.view:UnitsView", "COUNTERS", "HAS_COUNTERS"),
 )
@@ -216,7 +217,7 @@ _ABOVE = {
 }
 """Popups and screens that open above the tabs."""
 
-_BESIDE = {"ledger": "overview"}
+_BESIDE = {"ledger": "overview", "model": "overview"}
 """Pages that a tab reads only when a key asks for what they hold, and the tab."""
 
 _OF_HOSTS = {"timeline-host": "timeline.load:load_host", "timeline-brief": "timeline.load:load_brief"}
@@ -228,7 +229,7 @@ _VIEWS = {
     **{view.name: tab.name for tab in TABS for view in tab.views},
 }
 _LOADS = {
-    **{"hosts": "HOSTS", "graph": "GRAPHS", "ledger": "LEDGER"},
+    **{"hosts": "HOSTS", "graph": "GRAPHS", "ledger": "LEDGER", "model": "MODEL"},
     **{tab.name: tab.load for tab in TABS},
     **{view.name: view.page for tab in TABS for view in tab.views},
     **_OF_HOSTS,

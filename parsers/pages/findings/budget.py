@@ -28,6 +28,7 @@ from tpuprof.parsers.pages.findings.claims import (
     spread,
     taken,
 )
+from tpuprof.parsers.pages.findings.figures import with_figures
 from tpuprof.parsers.pages.findings.finding import (
     ADVICE,
     NEVER_SEEN,
@@ -38,7 +39,7 @@ from tpuprof.parsers.pages.findings.finding import (
     JumpTarget,
     OwnerClaim,
 )
-from tpuprof.parsers.pages.findings.subject import Subject, SubjectOps, subject_of, with_figures
+from tpuprof.parsers.pages.findings.subject import Subject, SubjectOps, subject_of
 from tpuprof.parsers.steps.accounts.owners import OWNERS, OpOwners, Owner, op_owners, owner_index
 from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.ledger import Ledger

@@ -9,12 +9,14 @@ from typing import Literal, get_args
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.ops.core.calls import CallRuns
 from tpuprof.parsers.ops.core.times import CoreOpTimes
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.host.activity import Compilation, IdleTime
 from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.pages.findings.subject import NOTHING, Subject, without_figures
+from tpuprof.parsers.pages.findings.figures import other_figures, without_figures
+from tpuprof.parsers.pages.findings.subject import NOTHING, Subject
 from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, WAITS, Owner
 from tpuprof.parsers.steps.aligned import AlignedSteps
 
@@ -43,6 +45,7 @@ FindingKind = Literal[
     "shuffle",
     "precision",
     "padding",
+    "kernel-wait",
     "slow-kernel",
     "recomputation",
     "tiny-loop",
@@ -90,6 +93,8 @@ ADVICE: Mapping[FindingKind, str] = {
     "that are multiples of 128.",
     "precision": "Use bfloat16 operands, or the default precision, if the model's accuracy allows it.",
     "padding": "Choose sizes that are multiples of the matrix unit's width, or fold small dimensions together.",
+    "kernel-wait": "Give the block that it waits for a second buffer (pl.Buffered(2)), or use larger blocks, which are "
+    "copied less often; the page kernels shows blocks and buffers.",
     "slow-kernel": "Tune its block sizes and its pipelining, or let the compiler do the work.",
     "recomputation": "Save more activations (another checkpoint policy) as far as memory allows.",
     "tiny-loop": "Process many elements per trip: vectorise the loop, unroll it, or use an associative scan.",
@@ -184,13 +189,14 @@ class Finding:
 
 
 def told(finding: Finding) -> Finding:
-    """A finding whose sentences are for people alone: the figures that they carry are among those of its subject."""
+    """A finding whose sentences are for people alone: each figure in them is among those of its subject."""
     title, advice = (without_figures(text)[0] for text in (finding.title, finding.advice))
     basis, of_basis = without_figures(finding.basis)
     evidence = [without_figures(sentence) for sentence in finding.evidence]
     figures = dict.fromkeys((*(figure for _, found in evidence for figure in found), *of_basis))
-    subject = replace(finding.subject, figures=(*figures, *finding.subject.figures))
     words = tuple(sentence for sentence, _ in evidence)
+    exact = (*figures, *finding.subject.figures)
+    subject = replace(finding.subject, figures=(*exact, *other_figures((title, *words, basis), exact)))
     return replace(finding, title=title, basis=basis, evidence=words, advice=advice, subject=subject)
 
 
@@ -215,6 +221,7 @@ class Evidence:
         modules: compiled programs, for the shapes of matrix products; only those of large ops are parsed.
         core_ops: time of the largest ops by core; None where it is unknown.
         memory: bytes of HBM that the fullest allocator had in use at most, and its capacity; None where unknown.
+        calls: kernels of which the profile has the spans inside, over all hosts.
         serves: for a program that does not train, the modules that it runs: name, runs, and the median time of one.
         no_device: why there are no device events; empty where there are.
     """
@@ -235,5 +242,6 @@ class Evidence:
     modules: Sequence[HloModules] = ()
     core_ops: CoreOpTimes | None = None
     memory: tuple[int, int] | None = None
+    calls: Sequence[CallRuns] = ()
     serves: tuple[tuple[str, int, float], ...] = ()
     no_device: str = ""

@@ -15,8 +15,9 @@ from tpuprof.parsers.base.intervals import Bools, Floats
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, share, short, time
+from tpuprof.parsers.pages.findings.figures import with_figures
 from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, FindingKind, JumpTarget, OwnerClaim, told
-from tpuprof.parsers.pages.findings.subject import subject_of_hosts, with_figures
+from tpuprof.parsers.pages.findings.subject import subject_of_hosts
 from tpuprof.parsers.steps.accounts.cpu import CpuAccount, HostFunction
 from tpuprof.parsers.steps.accounts.owners import OWNERS, WAITS, Owner, owner_index
 from tpuprof.parsers.steps.ledger import Ledger

@@ -152,7 +152,14 @@ def _row(row: HostRow, busy: CoreBusy, summary: HostSummary, times: _Times | Non
         core=int(busy.name.rpartition(":")[2]),
         chip=busy.chip,
         noun="core" if summary.core_count else "GPU",
+        lost_steps=_lost_steps(summary, busy.name),
     )
+
+
+def _lost_steps(summary: HostSummary, name: str) -> tuple[str, ...]:
+    """The steps in which a core lost ops."""
+    lost = () if summary.steps is None else summary.steps.lost
+    return next((core.steps for core in lost if core.core == name), ())
 
 
 def _compared(row: HostRow, own: Int64s, first: Int64s, second: Int64s) -> HostRow:

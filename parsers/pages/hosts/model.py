@@ -53,6 +53,7 @@ class HostRow:
             chip has is None.
         chip: the number of its chip; None for a host, and where the profile does not record it.
         noun: what a core is called, ``core`` or ``GPU``.
+        lost_steps: steps that are left out since this core lost ops in them.
     """
 
     host: str
@@ -77,6 +78,7 @@ class HostRow:
     core: int | None = None
     chip: int | None = None
     noun: str = "core"
+    lost_steps: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:

@@ -135,6 +135,7 @@ TABLES: tuple[SqlTable, ...] = (
     SqlTable("hosts", "a host", (("hosts", "hosts"),), _of_page),
     SqlTable("modules", "an HLO module that ran", (("inference", "modules"),), _of_page),
     SqlTable("buffers", "an HBM buffer of a compiled module", (("memory", "buffers"),), _of_buffers, (_MODULE,)),
+    SqlTable("allocators", "an allocator, at its peak", (("memory-profile", "allocators"),), _of_page),
     SqlTable("collectives", "a collective", (("collectives", "collectives"),), _of_page),
     SqlTable("findings", "a reason why the program is slow", (("findings", "findings"),), _of_page),
 )

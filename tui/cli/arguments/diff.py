@@ -45,9 +45,11 @@ def verify_parser() -> UsageParser:
     what += "in B, and what took its place."
     parser = options.new_parser("verify", what, _OF_VERIFY)
     _add_runs(parser)
-    claim = "the kind of a finding of A, such as collective; may be given again (default: those that cost less in B)"
+    claim = "a finding of A by its kind, such as collective, or of several of a kind one, slow-kernel-2; may be given "
+    claim += "again (default: those that cost less in B)"
     parser.add_argument("--claim", action="append", default=[], metavar="FINDING", help=claim)
     parser.add_argument("--format", choices=("text", "json", "md"), default="text", help="default: text")
+    options.add_keys(parser)
     parser.add_argument("--output", metavar="FILE", help="write to FILE instead of standard output")
     options.add_width(parser)
     options.add_look(parser)
@@ -61,6 +63,7 @@ def diff_parser() -> UsageParser:
     parser = options.new_parser("diff", what, _EPILOG)
     _add_runs(parser)
     options.add_report(parser, parser, FORMATS)
+    options.add_keys(parser)
     rows = "ops in the report; 0: all that changed, in json and csv all (default: 20 in md, else 0)"
     parser.add_argument("--limit", type=options.whole_number, default=0, metavar="N", help=rows)
     fail = "exit with code 6 if steps got slower by more than PERCENT and by more than noise"

@@ -94,6 +94,7 @@ def _with_options(parser: UsageParser) -> UsageParser:
     sort = "by a column, numbers from the largest, texts from A; KEY:asc or KEY:desc sets the direction"
     choice.add_argument("--sort", metavar="KEY", help=sort)
     choice.add_argument("--columns", metavar="KEYS", help="these columns: keys separated by commas (see --describe)")
+    options.add_keys(choice)
     parser.add_argument("--output", metavar="FILE", help="write to FILE instead of standard output")
     options.add_width(parser)
     options.add_look(parser)
@@ -111,7 +112,8 @@ def _with_options(parser: UsageParser) -> UsageParser:
     _add_of_pages(parser)
     by = f"page ledger: a row for each {', '.join(DIVIDED_BY)} (scope: of framework ops, such as a layer); "
     by += f"page live-arrays: group by {', '.join(GROUPED_BY)} (default: source)"
-    parser.add_argument("--by", choices=(*DIVIDED_BY, *GROUPED_BY), metavar="BY", help=by)
+    by += "; page kernels: blocks, for variants of a kernel by the sizes of their blocks"
+    parser.add_argument("--by", choices=(*DIVIDED_BY, *GROUPED_BY, "blocks"), metavar="BY", help=by)
     options.add_interval(parser.add_argument_group("timeline", "Its events instead of its tracks:"))
     graph = parser.add_argument_group("op, graph", "Which op, in which module, and how far around it:")
     op = "name of an HLO op, a kernel or a framework op (default: the one with the most time)"

@@ -221,6 +221,7 @@ def _of_core(field: Field[HostsPage]) -> Field[HostsPage]:
     return replace(field, meaning=f"{field.meaning}; of its own steps where its host is not compared with the others")
 
 
+_LOST = "steps left out because this core lost ops in them"
 _CORE, _NO_CHIP = "its host and number, as --core takes it", "the profile does not say its chip"
 CORES: Table[HostsPage] = Table(
     "cores",
@@ -230,9 +231,10 @@ CORES: Table[HostsPage] = Table(
         Field("chip", COUNT, _of_row("chip"), "the number of its chip", _NO_CHIP),
         *map(_of_core, HOSTS.chosen(_OF_CORES)),
         Field("slowest_of_steps", _OF_STEPS, _OF_COMMON, _SLOWEST_OF, heading="slowest in"),
+        Field("lost_steps", TEXTS, _of_row(lambda row: list(row.lost_steps)), _LOST),
     ),
     HOSTS.length,
-    json=("core", "host", "chip", *_OF_CORES),
+    json=("core", "host", "chip", *_OF_CORES, "lost_steps"),
     markdown=(
         *("core", "busy_percent", "step_time_ms.average", "own_time_ms", "slowest_of_steps", "cost_ms"),
         *("collective_wait_percent", "input_percent", "step_idle_percent"),

@@ -17,9 +17,9 @@ from tpuprof.tui.draw.layout import filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.pages import views_of
-from tpuprof.tui.pages.ops.card import CARD
-from tpuprof.tui.pages.ops.card_cache import CardCache, Key, fetch
-from tpuprof.tui.pages.ops.compare import ABOUT, comparison_lines
+from tpuprof.tui.pages.ops.details.card import CARD
+from tpuprof.tui.pages.ops.details.card_cache import CardCache, Key, fetch
+from tpuprof.tui.pages.ops.details.compare import ABOUT, comparison_lines
 from tpuprof.tui.pages.ops.fields.device import machine_line
 from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, KERNELS, TREE, View, Views
 from tpuprof.tui.terminal.theme import AnyLine
@@ -58,8 +58,8 @@ class OpsTab(Tab):
     MEANINGS: ClassVar[dict[str, str]] = {
         "IDLE": "time in which a core runs no op.",
         "duplicates": "ops that the compiler made of one: the same code, several times.",
-        "clones": "duplicates, and ops of one program that differ by numbers in name and framework op alone.",
-        "padding": "what tiling adds: an array's last two dimensions are filled up to its tile.",
+        "clones": "duplicates, and ops of one program that differ only by numbers in name and framework op.",
+        "padding": "the bytes that tiling adds: an array's last two dimensions are rounded up to its tile.",
         "matrix": "the part of the matrix unit that dimensions fill; an estimate from shapes, not measured.",
         "by source": "ops by their file and line: all of a fusion counts for one line, as in XProf.",
         "n/a": "the profile has no count for it; unknown is never shown as 0.",

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.pages.findings.figures import Figure
 from tpuprof.parsers.pages.findings.finding import KIND_OWNERS, KINDS, Finding, FindingKind
-from tpuprof.parsers.pages.findings.subject import MOST_LISTED, Figure, SubjectOp, SubjectPart
+from tpuprof.parsers.pages.findings.subject import MOST_LISTED, SubjectOp, SubjectPart
 from tpuprof.parsers.pages.overview.ledger import explained
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.draw.pen import Pen
@@ -141,16 +142,20 @@ _SUBJECT_OPS: Table[Sequence[SubjectOp]] = object_table(
 
 
 def _parts(key: str, what: str) -> Table[Sequence[SubjectPart]]:
-    time = attribute("time_ms", TIME_MS, "what the finding claims there, the mean over steps")
+    time = attribute("time_ms", TIME_MS, "the time claimed there, mean over steps")
     return object_table(key, (attribute("name", TEXT, f"the {what}, as all pages name it"), time))
 
 
 _FIGURES: Table[Sequence[Figure]] = object_table(
     "figures",
     (
-        attribute("name", VERBATIM, "what the figure is: words of the evidence, or a name that all findings share"),
+        attribute(
+            "name",
+            VERBATIM,
+            "what the figure is: words of the evidence, # for the number; or a name that all findings share",
+        ),
         attribute("value", NUMBER, "the figure"),
-        attribute("unit", VERBATIM, "ms, count or fraction (0-1)"),
+        attribute("unit", VERBATIM, "ms, count, fraction (0-1), bytes, or step (its name)"),
     ),
 )
 _INTERVAL: tuple[Metric[Interval], ...] = (

@@ -101,7 +101,7 @@ def test_events_are_those_of_the_interval(call: Call) -> None:
 def test_too_many_events_are_none(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "MOST_EVENTS", 1000)
     sentence, hint = call.error(EXIT_USAGE, "query", "demo", "SELECT count(*) FROM events")
-    assert sentence == "That are 69,007 events, more than the 1,000 that a query reads." and "--from" in hint
+    assert sentence == "These are 69,007 events, more than the 1,000 that a query reads." and "--from" in hint
 
 
 def test_only_tables_that_are_named_are_read(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,4 +278,5 @@ def test_parquet_has_chosen_rows_and_needs_a_file(call: Call, tmp_path: Path) ->
     assert list(few[0]) == ["name", "occurrences"] and len(few) == 3
     sentence, hint = call.error(EXIT_USAGE, "report", "ops", "demo", "--format", "parquet")
     assert sentence == "A Parquet file can't be printed." and "--output" in hint
-    call("report", "memory-profile", "demo", "--format", "parquet", "--output", str(file), code=EXIT_USAGE)
+    call("report", "memory-profile", "demo", "--columns", "label", "--format", "parquet", "--output", str(file))
+    assert [row["label"] for row in read_parquet(file)] == [f"HBM of device {core}" for core in range(4)]

@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
+from importlib.util import find_spec
 from typing import Any, Literal
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.text import nearest, printable
+from tpuprof.tui.api.sql.tables import TABLES as TABLES_OF_SQL
 from tpuprof.tui.cli import common
 from tpuprof.tui.cli.arguments.diff import diff_parser
+from tpuprof.tui.cli.arguments.options import HERE
+from tpuprof.tui.cli.arguments.query import query_parser
 from tpuprof.tui.cli.arguments.report import report_parser
 from tpuprof.tui.cli.commands.agents import short
 from tpuprof.tui.cli.commands.agents.bounded import bounded
 from tpuprof.tui.cli.commands.agents.root import Root
 from tpuprof.tui.cli.commands.diff.runs import made_diff
+from tpuprof.tui.cli.commands.query import made_query
 from tpuprof.tui.cli.commands.report import made_report
 from tpuprof.tui.pages import PAGES, page_named
 
@@ -59,6 +63,7 @@ class Tool:
         parameters: besides `max_bytes`.
         shorten: makes the answer of the command's JSON; with it, how many entries lists have in all.
         more: how to get what does not fit.
+        takes_sql: whether a call may give a query in SQL in place of a page, where DuckDB is installed.
     """
 
     name: str
@@ -67,11 +72,17 @@ class Tool:
     parameters: tuple[Parameter, ...]
     shorten: Callable[[dict[str, Any], Arguments], short.Answer]
     more: str
+    takes_sql: bool = False
+
+    @property
+    def given(self) -> tuple[Parameter, ...]:
+        """What a call may give."""
+        return (*self.parameters, *(_OF_SQL if self.takes_sql and _has_sql() else ()), _SIZE)
 
     @property
     def schema(self) -> dict[str, Any]:
-        """What a call may give, as JSON Schema."""
-        given = (*self.parameters, _SIZE)
+        """The same as JSON Schema."""
+        given = self.given
         properties: dict[str, dict[str, object]] = {
             each.name: {"type": each.kind, "description": each.meaning} for each in given
         }
@@ -87,20 +98,28 @@ class Tool:
             ProfileError: what it gives does not fit, or can't be read.
         """
         given = self._checked(arguments)
-        document = json.loads(_diff(given, root) if self.page == _DIFF else self._report(given, root))
-        answer = self.shorten(document, given)
+        if given.get("sql") == _SCHEMA:
+            return bounded(_schema(), given["max_bytes"], "max_bytes")
+        document = json.loads(self._printed(given, root))
+        answer = short.sql(document) if given.get("sql") else self.shorten(document, given)
         head = {key: root.named(value) if key == "path" else value for key, value in answer.values.items()}
         rows = head.get("runs")
         if isinstance(rows, list):
             head["runs"] = [row | {"path": root.named(row["path"])} for row in rows if root.holds(row["path"])]
         return bounded(head, given["max_bytes"], self.more, answer.whole)
 
+    def _printed(self, given: Arguments, root: Root) -> str:
+        """What the command prints."""
+        if given.get("sql"):
+            return _query(given, root)
+        return _diff(given, root) if self.page == _DIFF else self._report(given, root)
+
     def _checked(self, arguments: Arguments) -> dict[str, Any]:
         """What the call gives, with what it leaves to the tool."""
-        known = {each.name: each for each in (*self.parameters, _SIZE)}
+        known = {each.name: each for each in self.given}
         for name, value in arguments.items():
             if name not in known:
-                near = get_close_matches(name, known, n=3, cutoff=0.4) or list(known)
+                near = nearest(name, known) or list(known)
                 raise _refused(f"{self.name} takes no {printable(name)[:60]}.", f"one of: {', '.join(near)}")
             _check_kind(known[name], value)
         missing = [each.name for each in known.values() if each.needed and arguments.get(each.name) is None]
@@ -116,19 +135,44 @@ class Tool:
 
     def _report(self, given: Arguments, root: Root) -> str:
         name = self.page or given["page"]
+        if name is None:
+            other = " or sql" if "sql" in given else ""
+            raise _refused(f"{self.name} needs the argument page{other}.", f"one of: {', '.join(_WITH_ROWS)}")
         page = page_named(name) if name in _WITH_ROWS or self.page else None
         if page is None:
-            near = get_close_matches(name, _WITH_ROWS, n=3, cutoff=0.4) or list(_WITH_ROWS)
+            near = nearest(name, _WITH_ROWS) or list(_WITH_ROWS)
             raise _refused(f"There is no page {printable(name)[:60]} with a table.", f"one of: {', '.join(near)}")
         place = root.place(given["path"])
         if name != "runs":
             root.check(place, given.get("run"), name == "trend", page.is_of_memory)
         words = [name, f"--logdir={place}", "--format=json"]
-        options = {each.option: given[each.name] for each in self.parameters if each.option}
+        options = {each.option: given[each.name] for each in self.given if each.option}
         words += [f"{option}={value}" for option, value in options.items() if value is not None]
         made, _ = made_report(report_parser().parse_args(words))
         assert not callable(made), "a function makes traces for Perfetto alone"
         return "".join(made)
+
+
+def _has_sql() -> bool:
+    """Whether DuckDB is installed."""
+    return find_spec("duckdb") is not None
+
+
+def _query(given: Arguments, root: Root) -> str:
+    """The answer of a query in SQL as JSON."""
+    if other := [name for name in ("page", "filter", "sort", "columns") if given[name]]:
+        raise _refused(f"A query in SQL takes no {other[0]}.", "sql alone, or page with filter, sort, columns")
+    place = root.place(given["path"])
+    root.check(place, given["run"], False, with_modules=False)
+    words = [f"--logdir={place}", "--format=json", f"--limit={given['limit']}", f"--time-limit={_SQL_SECONDS}"]
+    options = {each.option: given[each.name] for each in (*_OF_RUN[1:], *_OF_SQL) if each.option}
+    words += [f"{option}={value}" for option, value in options.items() if value is not None]
+    return made_query(query_parser().parse_args([*words, "--", HERE, given["sql"]]))
+
+
+def _schema() -> dict[str, Any]:
+    """The tables that a query in SQL can name, with their columns."""
+    return {"tables": {table.name: [column.name for column in table.columns] for table in TABLES_OF_SQL}}
 
 
 def _diff(given: Arguments, root: Root) -> str:
@@ -179,6 +223,16 @@ _FILTER = Parameter(
 )
 _SORT = Parameter("sort", "string", "key of a column, key:asc or key:desc", "--sort")
 _COLUMNS = Parameter("columns", "string", "keys of columns, separated by commas", "--columns")
+_SCHEMA = "schema"
+_SQL_SECONDS = 20
+_SQL = "one SELECT in DuckDB's SQL instead of page, filter, sort and columns, over tables such as ops, events, steps, "
+_SQL += f"cores, buffers, findings; {_SCHEMA}: all tables and columns"
+_OF_SQL = (
+    Parameter("sql", "string", _SQL),
+    Parameter("from_ms", "number", "with sql: only events from this instant on, on the trace's clock", "--from"),
+    Parameter("to_ms", "number", "with sql: only events up to this instant", "--to"),
+    Parameter("track", "string", "with sql: only events of tracks with this in their section / name", "--track"),
+)
 _OF_OPS = "name,self_time_ps,self_time_percent,occurrences,bound_by,roofline_efficiency,source"
 
 
@@ -232,7 +286,7 @@ TOOLS: tuple[Tool, ...] = (
         "framework-ops, input, memory (buffers at the peak), and so on.",
         "",
         (
-            Parameter("page", "string", "whose table", needed=True),
+            Parameter("page", "string", "whose table"),
             *_OF_RUN,
             _FILTER,
             _SORT,
@@ -241,6 +295,7 @@ TOOLS: tuple[Tool, ...] = (
         ),
         short.rows,
         "filter, columns, limit or max_bytes",
+        takes_sql=True,
     ),
     Tool(
         "timeline",

@@ -22,7 +22,7 @@ from tpuprof.tui.draw.format import duration
 _MOST_FAILURES = 3
 _MOST_NAMED = 3  # files that stay, in one note
 _PAUSE_SECONDS = 2.0
-_PASSING = ("no_server", "no_answer", "another_session", "connection_lost", "deadline")
+PASSING = ("no_server", "no_answer", "another_session", "connection_lost", "deadline")
 """Failures that may be over a moment later."""
 
 Capture = Callable[[], CaptureResult]
@@ -38,7 +38,7 @@ def tried(capture: Capture, retries: int, pause: Callable[[float], None] = time.
         try:
             return capture()
         except ProfileError as error:
-            if not left or error.code not in _PASSING:
+            if not left or error.code not in PASSING:
                 raise
             note(f"{error.sentence} Trying again, {left} left.")
             pause(_PAUSE_SECONDS)

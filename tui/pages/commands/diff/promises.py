@@ -21,7 +21,9 @@ from tpuprof.tui.report.page import CommandReport, TextLook
 from tpuprof.tui.report.text import titled_text
 from tpuprof.tui.report.units import FLAG, TIME_MS, VERBATIM
 
-_NONE_FOUND = "that run has no finding of the kind: there is no such time, or too little"
+_NONE_FOUND = (
+    "that run has no finding of the kind on the same ops, lines or cores: there is no such time, or too little"
+)
 _A_PART = "the kind claims a part of an owner's time, or a run has no account of its steps"
 _NO_NOISE = "the profiles have no steps, or one"
 _HEADLINES: dict[str, tuple[str, StyleKey]] = {
@@ -51,8 +53,9 @@ def _with_reasons(metrics: Sequence[Metric[Any]], why: str) -> tuple[Metric[Any]
 
 
 _CAUSE: tuple[Metric[Cause], ...] = (
-    attribute("kind", VERBATIM, "of its findings, taken together"),
-    attribute("title", VERBATIM, "of the finding that saves most, in A if A has it"),
+    attribute("kind", VERBATIM, "of the finding"),
+    attribute("name", VERBATIM, "as --claim takes it: the kind, with a number if there are several of the kind"),
+    attribute("title", VERBATIM, "of the finding, in A if A has it"),
     attribute("is_claim", FLAG, "whether its promise is checked"),
     attribute("is_estimate", FLAG, "whether its saving comes from a model; else it is measured"),
     *_with_reasons(tuple(map(_change_of_cost, fields.of_change("cost", "time"))), _NONE_FOUND),
@@ -87,7 +90,7 @@ def sentence(made: Verified, ascii_only: bool) -> str:
     """What came of the promises."""
     if made.outcome == "unknown":
         return f"Nothing can be said about the promise: {made.why}."
-    names, step = ", ".join(cause.kind for cause in made.claims), made.step
+    names, step = ", ".join(cause.name for cause in made.claims), made.step
     if not made.claims:
         return f"No finding costs less than before; {_of_step(step, ascii_only)}."
     promised = duration(made.promised_ps, ascii_only)
@@ -159,7 +162,7 @@ def _cells(made: Verified, ascii_only: bool) -> list[tuple[str, ...]]:
         is_known = cost.before is not None and cost.after is not None
         delta = UNKNOWN if cause.unknown else signed(cost.delta, "time", ascii_only) if is_known else "-"
         noise = noise_time(cost, ascii_only)
-        rows.append((cause.kind, f"{estimate}{before}", after, delta, noise, MARKS[cost.mark].word))
+        rows.append((cause.name, f"{estimate}{before}", after, delta, noise, MARKS[cost.mark].word))
     return rows
 
 
@@ -176,7 +179,7 @@ def markdown(made: Verified, _: TextLook, __: int) -> str:
 
 def _instead(made: Verified, ascii_only: bool) -> list[str]:
     """What came instead, a sentence each."""
-    found = [f"{of.kind}: {of.title} ({_costs(of, ascii_only)})" for of in made.instead]
+    found = [f"{of.name}: {of.title} ({_costs(of, ascii_only)})" for of in made.instead]
     grown = [f"{OWNER_TITLES[of.owner]}: {signed(of.mean.delta, 'time', ascii_only)} a step" for of in made.owners]
     return [f"came instead: {each}" for each in (*found, *grown)]
 
@@ -198,7 +201,7 @@ def text(made: Verified, look: TextLook, _: int) -> str:
             ]
             claim = "*" if number and made.causes[number - 1].is_claim else " "
             drawn.append(pen.fit([(f" {claim} {'  '.join(cells)}", "text" if number else "dim")]))
-        drawn += pen.wrap("* its promise is checked; - no finding of the kind in that run.", "dim") if rows else []
+        drawn += pen.wrap("* its promise is checked; - no such finding in that run.", "dim") if rows else []
         for each in _instead(made, ascii_only):
             drawn += pen.wrap(each, "text", [(" ! ", "warn")])
         return drawn

@@ -254,7 +254,9 @@ def facts_of(view: TimelineView) -> EventFacts | None:
         duration_ps=end - start,
         self_ps=self_time(track, index) if track.depth > 1 else end - start,
         step=None if step is None else "~" * view.timeline.steps_are_inferred + step.name,
-        step_fraction=None if step is None or track.kind == "steps" else (end - start) / max(1, step.end_ps - step.start_ps),
+        step_fraction=None
+        if step is None or track.kind == "steps"
+        else (end - start) / max(1, step.end_ps - step.start_ps),
         occurrences=int(track.counts[int(track.key[index])]),
         is_op=track.kind == "ops" and works,
         flops=rates[0],

@@ -1,12 +1,12 @@
 """Compiles the kernels of `kernels.py` for TPUs and stores what the compiler writes of them.
 
-Run by hand, on any Linux machine, TPU or none; needs `pip install "jax[tpu]"` (made with jax 0.10.2 and libtpu 0.0.42)::
+Run by hand, on any Linux machine, TPU or none; needs `pip install "jax[tpu]"` (made with jax 0.10.2, libtpu 0.0.42)::
 
     python tests/parsers/formats/mosaic/compiled/compile_kernels.py
 
 Writes `kernels.zip`. For each kernel `NAME.hlo.pb`, the program compiled for a v5e. For those of `SCHEDULES` also their
-schedule, `CHIP-NAME.llo_module.pb`, and `CHIP-NAME.json`, what the compiler's own texts say: sums and slots of the units,
-and the bytes that it allocates.
+schedule, `CHIP-NAME.llo_module.pb`, and `CHIP-NAME.json`, what the compiler's own texts say: sums and slots of the
+units, and the bytes that it allocates.
 """
 
 # mypy: ignore-errors

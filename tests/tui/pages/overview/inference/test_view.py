@@ -44,16 +44,17 @@ async def test_the_cursor_goes_over_modules_and_search_finds_them() -> None:
 async def test_notes_and_help_are_those_of_the_view() -> None:
     async with scene(make_app(ReadyPages(serving_overview()))) as (app, pilot):
         await pilot.press("v", "w")
-        assert "one run of jit_prefill, the module with most time" in words(app)
+        assert "one run of jit_prefill, the module with the most time" in words(app)
         await pilot.press("escape", "?", "pagedown", "pagedown")
-        assert "Tokens a second cannot be told" in words(app)
+        assert "Tokens a second are unknown" in words(app)
 
 
 async def test_a_program_that_trains_keeps_its_steps_and_has_latencies_on_request() -> None:
     page = dataclasses.replace(training_overview(), inference=serving_overview().inference, infers=False)
     async with scene(make_app(ReadyPages(page))) as (app, pilot):
         assert "─ Steps" in frame(app) and "LATENCY" not in frame(app)
-        assert "Histogram" in await after(pilot, "l", "v")
+        assert "The model can't be read." in await after(pilot, "l", "v")
+        assert "Histogram" in await after(pilot, "v")
         assert "─ Steps" in await after(pilot, "v")
 
 
@@ -68,7 +69,7 @@ async def test_b_takes_the_spans_of_an_annotation_for_requests_and_again_none() 
 async def test_without_sessions_there_is_no_such_view() -> None:
     async with scene(make_app(ReadyPages(training_overview()))) as (app, pilot):
         assert "v latencies" not in frame(app)
-        assert "Top ops" in await after(pilot, "v")
+        assert "Top ops" in await after(pilot, "v", "v")
 
 
 async def test_the_view_stays_where_another_page_has_latencies_too() -> None:
