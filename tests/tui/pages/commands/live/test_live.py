@@ -156,7 +156,7 @@ def test_the_app(server: FakeRuntime) -> None:
     with PtyApp("live", server.address, width=80, height=24) as app:
         app.wait_for_text("Chip 2 is less busy")
         server.values = {name: [90.0] * 4 if "duty" in name else values for name, values in server.values.items()}
-        app.wait_for_text("All 4 chips work alike: 90% duty.")
+        app.wait_for_text("All 4 chips are equally busy: 90% duty.")
         app.press("p")
         app.wait_for_text("paused")
         app.press("p?")
