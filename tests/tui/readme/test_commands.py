@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.imports import ROOT
-from tests.terminal.pty_app import PtyApp
 from tests.tui.readme.commands import read
 from tests.tui.readme.world import RUNS, build, make_programs
+from tests.tui.terminal.pty.pty_app import PtyApp
 from tpuprof.tui.cli import main as cli
 
 README = read()
