@@ -57,6 +57,10 @@ class VisitsOf:
         walk = self._walk
         if walk is None or walk.steps is None or any(each is None for each in block):
             return Visits(fixed)
+        try:
+            self._effort.spend(len(block) * walk.steps)
+        except TooLong:
+            return Visits(fixed)
         return _moving(
             np.stack([np.broadcast_to(np.int64(0) + _known(each), walk.steps) for each in block]), bounds, array
         )

@@ -18,11 +18,11 @@ from tpuprof.parsers.formats.mosaic.kernel import Kernel
 from tpuprof.parsers.formats.mosaic.sizes import unpadded_bytes
 
 _ON_CHIP = ("vmem", "smem")
-_CONDITION = "some of it runs only where numbers that are known when the program runs say so"
-_UNBOUNDED = "a loop turns as often as numbers say that are known when the program runs"
-_GRID = "its grid is known when the program runs"
-_SHAPES = "a shape of it is known when the program runs"
-_LONG = "the kernel takes more steps than are followed"
+_CONDITION = "a part of it runs only on a condition that is known at run time"
+_UNBOUNDED = "a loop's trip count is known only at run time"
+_GRID = "its grid is known only at run time"
+_SHAPES = "one of its shapes is known only at run time"
+_LONG = "the kernel has more steps than are followed"
 _MOST = 1 << 62
 _MOST_VIEWS = 16
 _LIST = re.compile(r"\[([0-9, ]{0,256})\]")
@@ -66,16 +66,20 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Copies:
-    """What a kernel copies itself, by its arguments, the indices of its grid left out.
+class Details:
+    """What a kernel does in parts.
 
     Attributes:
-        bytes: how much of each argument, to or from the chip.
+        copied: how much it copies itself of each of its arguments, to or from the chip; the indices of its grid are
+            left out of their numbers.
         buffer: which argument is copied to or from what an op of the kernel allocates.
+        runs: how often vector ops of a source line run in one call, each number once, in order: JAX gives ops that it
+            lowers once the line of their first use. Lines of which that is not known are left out.
     """
 
-    bytes: dict[int, Amount]
+    copied: dict[int, Amount]
     buffer: dict[Op, int]
+    runs: dict[str, tuple[int, ...]]
 
 
 def unknown_work(reason: str) -> Work:
@@ -121,8 +125,12 @@ class _Counter(Walk):
         self.arguments = {value: index for index, value in enumerate(kernel.body.arguments[ahead:])}
         self.copied: dict[int, _Count] = {}
         self.buffer: dict[Op, int] = {}
+        self.ran: dict[Op, int | None] = {}
 
     def seen(self, name: str, op: Op, state: State) -> None:
+        if self._is_vector(op):
+            before, steps = self.ran.get(op, 0), state.steps if state.is_certain else None
+            self.ran[op] = None if before is None or steps is None else before + steps
         if name == "tpu.matmul":
             self.flops.add(self._product(op), state)
         elif name == "vector.contract":
@@ -134,6 +142,23 @@ class _Counter(Walk):
         elif name.startswith("tpu.enqueue"):  # rows that numbers choose, such as `tpu.enqueue_indirect_dma`
             self.into.add(None, state)
             self.out.add(None, state)
+
+    def _is_vector(self, op: Op) -> bool:
+        made = self._shape(op, -1) if op.results else None
+        return (made is not None and made.kind == "vector") or op.name.endswith("vector_store")
+
+    def runs(self) -> dict[str, tuple[int, ...]]:
+        """See `Details`."""
+        found: dict[str, set[int | None]] = {}
+        for op, count in self.ran.items():
+            place = self.entries.place(op.location)
+            if place is not None:
+                found.setdefault(place, set()).add(count)
+        return {
+            place: tuple(sorted(count for count in counts if count is not None))
+            for place, counts in found.items()
+            if None not in counts
+        }
 
     def _shape(self, op: Op, operand: int) -> Shaped | None:
         """The shape of an operand; of the result for -1."""
@@ -213,13 +238,14 @@ def _count(shape: Shaped | None) -> int | None:
     return prod(shape.dimensions) if all(size >= 0 for size in shape.dimensions) else None
 
 
-def work_of(kernel: Kernel, effort: Effort) -> tuple[Work, Copies]:
+def work_of(kernel: Kernel, effort: Effort) -> tuple[Work, Details]:
     """What one call does; every amount is unknown where the kernel takes too many steps to follow."""
     counter = _Counter(kernel, effort)
     ahead = len(kernel.body.arguments) - len(kernel.arguments)
     try:
         counter.run(kernel.body, counter.indices[:ahead], State(None, counter.steps))
     except TooLong:
-        return unknown_work(_LONG), Copies({}, counter.buffer)
+        return unknown_work(_LONG), Details({}, counter.buffer, {})
     work = Work(counter.flops.amount, counter.special.amount, counter.into.amount, counter.out.amount)
-    return work, Copies({number: count.amount for number, count in counter.copied.items()}, counter.buffer)
+    copied = {number: count.amount for number, count in counter.copied.items()}
+    return work, Details(copied, counter.buffer, counter.runs())

@@ -168,7 +168,7 @@ def test_a_page_without_such_a_table_says_so(page: str) -> None:
     ("options", "sentence"),
     [
         (("--filter", "self_time>1"), "there is no column self_time: self_time_ps"),
-        (("--filter", "name>x"), "x is no number to compare name with"),
+        (("--filter", "name>x"), "x is not a number to compare name with"),
         (("--filter", "flops>1ms"), "flops is not in ms"),
         (("--filter", "~("), "not a regex"),
         (("--sort", "slf_time_ps"), "There is no column slf_time_ps.\ntry: --sort self_time_ps"),

@@ -234,7 +234,7 @@ _KIND = "the HLO category, else the type of the framework op"
 TOP_OP = (
     attribute("name", VERBATIM, "of the framework op, else of the HLO op", "op"),
     attribute("category", VERBATIM, "type of the framework op, Unknown without one"),
-    attribute("class", VERBATIM, "what the core does meanwhile", "class", name="op_class"),
+    attribute("class", VERBATIM, "what the core does", "class", name="op_class"),
     attribute("hlo_category", VERBATIM, "which takes most of its time", null=_NO_CATEGORY),
     attribute("self_time_percent", PERCENT, "of the self time of all ops, without idle time", "self"),
     attribute("cumulative_percent", PERCENT, "the same with all ops before it", "cumulative"),

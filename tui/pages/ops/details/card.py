@@ -135,7 +135,7 @@ def line_card(page: SourcesPage, row: int, excerpt: SourceExcerpt | None, pen: P
     card = Card(pen, LABEL)
     bound, reached = page.rates.bound_name(row), float(page.rates.efficiency[row])
     if math.isfinite(reached):
-        card.entry("roof", f"{used_words(reached)} of what {bound} allows")
+        card.entry("roof", f"{used_words(reached)} of its limit by {bound}")
     ops, runs = counted(int(page.op_count[row]), "op"), counted(int(page.occurrences[row]), "run")
     card.entry("ops", f"{ops}, {runs}; {share(float(page.op_fraction[row]))} of the op time")
     card.known("in", page.function[row] or page.scope[row])
