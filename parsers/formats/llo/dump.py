@@ -13,7 +13,7 @@ import re
 from tpuprof.parsers.base.errors import ProfileError, unreadable
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.formats.llo.module import read_schedule
+from tpuprof.parsers.formats.llo.module import LARGEST, read_schedule
 from tpuprof.parsers.formats.llo.schedule import Schedule
 from tpuprof.parsers.formats.llo.wire import Damaged
 from tpuprof.parsers.formats.xspace.source import open_source
@@ -28,7 +28,6 @@ _NAME = re.compile(r"([0-9]{1,20})-(.{1,200})-([0-9]{2,6})-llo_module\.pb")
 _ANY = re.compile(r"[0-9]{1,20}-.{1,200}-[0-9]{2,6}-[a-zA-Z].{0,200}\.(?:txt|html|pb)")
 _OF_RUNTIME = ("TLP", "<")
 """The program around all kernels, and what the compiler adds at its begin and end, ``<late-initialization>``."""
-_LARGEST = 512 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +52,11 @@ class DumpedSchedule:
         Raises:
             ProfileError: the file cannot be read, is too large, or holds no schedule.
         """
-        if self.size > _LARGEST:
+        if self.size > LARGEST:
             raise ProfileError("too_large", f"{self._shown} is too large for a schedule: it has {self.size:,} bytes.")
         source = open_source(self.path)
         try:
-            data = source.read(0, min(source.size, _LARGEST))
+            data = source.read(0, min(source.size, LARGEST))
         finally:
             source.close()
         try:

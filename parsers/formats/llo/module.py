@@ -34,6 +34,8 @@ _ONCE = ("loop pre-header", "loop exit")
 _INSTRUCTION, _LOOP_FIELD, _PREDICATED_FIELD, _REGION = 1, 2, 3, 4
 _BOUNDS = 8
 _DEEPEST = 200
+LARGEST = 64 << 20
+"""Bytes of a schedule; a kernel's has some hundred thousand."""
 _MOST_TURNS = 1 << 40
 
 
@@ -43,6 +45,8 @@ def read_schedule(data: bytes) -> Schedule:
     Raises:
         Damaged: the bytes are none.
     """
+    if len(data) > LARGEST:
+        raise Damaged(f"it has {len(data):,} bytes, and more than {LARGEST:,} are not read")
     module = columns([data])
     tops = module.parts(2)
     if not tops:

@@ -17,7 +17,7 @@ from tests.support.files.wire import field
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.formats.llo import dump
 from tpuprof.parsers.formats.llo.dump import DUMP_ARGS, dumped_schedules
-from tpuprof.parsers.formats.llo.module import read_schedule
+from tpuprof.parsers.formats.llo.module import LARGEST, read_schedule
 from tpuprof.parsers.formats.llo.opcodes import opcode_name
 from tpuprof.parsers.formats.llo.schedule import UNITS, LloAllocation, Origin, Schedule
 from tpuprof.parsers.formats.llo.stored import stored_schedules
@@ -268,10 +268,12 @@ def test_a_dump_that_is_damaged_missing_or_too_large_is_refused(tmp_path: Path) 
     (found,) = dumped_schedules(str(tmp_path))
     with pytest.raises(ProfileError, match=r"10-mm\.1-70-llo_module\.pb cannot be read as a schedule: a message in it"):
         found.read()
-    os.truncate(found.path, (512 << 20) + 1)
+    os.truncate(found.path, LARGEST + 1)
     (large,) = dumped_schedules(str(tmp_path))
     with pytest.raises(ProfileError, match="too large"):
         large.read()
+    with pytest.raises(Damaged, match="are not read"):
+        read_schedule(bytes(LARGEST + 1))
     os.remove(found.path)
     with pytest.raises(ProfileError) as caught:
         found.read()
