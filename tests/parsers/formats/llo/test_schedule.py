@@ -23,6 +23,7 @@ from tpuprof.parsers.formats.llo.schedule import UNITS, LloAllocation, Origin, S
 from tpuprof.parsers.formats.llo.stored import stored_schedules
 from tpuprof.parsers.formats.llo.wire import Damaged
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.source import FileSource, open_source
 from tpuprof.parsers.formats.xspace.trace import Trace
 
 COMPILED = ["v5e-matmul", "v5e-attention", "v5e-gather", "v5e-spill", "v5e-wait", "v6e-matmul"]
@@ -78,7 +79,7 @@ def test_shares_are_of_slots_and_of_bundles() -> None:
     assert schedule.shares() == pytest.approx(used / slots / schedule.bundles)
     busy = schedule.busy_shares()
     assert busy == pytest.approx((schedule.used > 0).mean(axis=1))
-    assert schedule.shares()[UNITS.index("MXU")] == 0 and busy[UNITS.index("EUP")] > 0.3
+    assert schedule.shares()[UNITS.index("MXU")] == 0 and (busy[UNITS.index("EUP")] or 0) > 0.3
     inner = schedule.regions.kind.index("predicated")
     assert (schedule.used_in(inner) <= used).all()
     empty = schedule.regions.kind.index("fallthrough")
@@ -126,7 +127,8 @@ def turns_of(*bounds: bytes) -> list[int]:
     member = b""
     for each in reversed(bounds):
         member = looped(each, member) if member else looped(each)
-    return read_schedule(module(region(member, 0, 4))).regions.turns.tolist()
+    turns: list[int] = read_schedule(module(region(member, 0, 4))).regions.turns.tolist()
+    return turns
 
 
 def test_turns_are_those_of_all_loops_around() -> None:
@@ -238,8 +240,12 @@ def test_a_dump_lists_its_kernels_and_reads_one(tmp_path: Path, monkeypatch: pyt
     for name in ("10-TLP-70-llo_module.pb", "10-<late-finalization>-65-llo_module.pb", "10-mm.1-72-final_bundles.txt"):
         put(tmp_path, name, b"x" * 1000)
     opened: list[str] = []
-    really = dump.open_source
-    monkeypatch.setattr(dump, "open_source", lambda path: (opened.append(path), really(path))[1])
+
+    def counted(path: str) -> FileSource:
+        opened.append(path)
+        return open_source(path)
+
+    monkeypatch.setattr(dump, "open_source", counted)
     found = dumped_schedules(str(tmp_path))
     assert [(each.instruction, each.time_ns) for each in found] == [("a-b.2-7-x", 10), ("mm.1", 10), ("mm.1", 20)]
     assert not opened and found[1].size == len(good)
