@@ -21,6 +21,7 @@ from tpuprof.parsers.formats.llo.module import LARGEST, read_schedule
 from tpuprof.parsers.formats.llo.opcodes import opcode_name
 from tpuprof.parsers.formats.llo.schedule import UNITS, LloAllocation, Origin, Schedule
 from tpuprof.parsers.formats.llo.stored import stored_schedules
+from tpuprof.parsers.formats.llo.texts import read_use
 from tpuprof.parsers.formats.llo.wire import Damaged
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.source import FileSource, open_source
@@ -257,7 +258,7 @@ def test_a_dump_lists_its_kernels_and_reads_one(tmp_path: Path, monkeypatch: pyt
     [
         ([], "holds no dump of a TPU compiler."),
         (["notes.txt"], "holds no dump of a TPU compiler."),
-        (["10-mm.1-72-final_bundles.txt"], "without schedules: no name in it ends in -llo_module.pb."),
+        (["10-mm.1-72-final_bundles.txt"], "without the schedule of any kernel (…-llo_module.pb)."),
         (["10-TLP-70-llo_module.pb"], "holds no dump of a TPU compiler."),
     ],
 )
@@ -267,6 +268,46 @@ def test_a_folder_without_schedules_says_how_to_get_them(tmp_path: Path, names: 
     with pytest.raises(ProfileError) as caught:
         dumped_schedules(str(tmp_path))
     assert caught.value.sentence.endswith(sentence) and DUMP_ARGS in caught.value.hint
+
+
+USE = """== CAPACTIY:
+MXU, XLU, VALU, VPOP, EUP, VLOAD, VLOAD:FILL, VSTORE, VSTORE:SPILL, SALU
+    4     3     4     2     1     3     3     1     1     2
+== UTILIZATION:
+1 2 3 0 1 3 2 1 1 2
+0 0 4 2 0 0 0 0 0 1
+"""
+
+
+def test_a_dump_of_texts_gives_the_use_of_slots(tmp_path: Path) -> None:
+    put(tmp_path, "10-mm.1-70-final_hlo-static-per-bundle-utilization.txt", USE.encode())
+    put(tmp_path, "10-mm.1-68-pre-delay_hlo-static-per-bundle-utilization.txt", b"not this one")
+    (found,) = dumped_schedules(str(tmp_path))
+    schedule = found.read()
+    assert (found.is_whole, schedule.instruction, schedule.bundles) == (False, "mm.1", 2)
+    assert schedule.used.T.tolist() == [[1, 2, 3, 1, 3, 1, 2], [0, 0, 4, 0, 0, 0, 1]]
+    assert schedule.slots == (4, 3, 4, 1, 3, 1, 2)
+    assert (schedule.spills.tolist(), schedule.fills.tolist()) == ([1, 0], [2, 0])
+    assert schedule.shares()[:3] == (1 / 8, 2 / 6, 7 / 8) and not schedule.opcodes()
+    put(tmp_path, "10-mm.1-66-llo_module.pb", module(region(b"", 0, 4)))
+    (whole,) = dumped_schedules(str(tmp_path))
+    assert whole.is_whole and whole.read().bundles == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "does not name the units"),
+        (USE.replace("MXU", "M"), "does not name the units"),
+        (USE[:-3], "one number a unit"),
+        (USE.replace("0 0 4", "0 -1 4"), "something else than numbers"),
+        (USE.replace("0 0 4", "0 9999999999 4"), "something else than numbers"),
+        (USE.replace("    4     3     4", "    4     3"), "one number a unit"),
+    ],
+)
+def test_a_text_that_is_damaged_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(Damaged, match=reason):
+        read_use(text.encode(), "mm.1")
 
 
 def test_a_dump_that_is_damaged_missing_or_too_large_is_refused(tmp_path: Path) -> None:
