@@ -88,7 +88,7 @@ class Entries:
             return None
         count, size = reader.number(), reader.number()
         if size != 8 * count or size > reader.left:
-            raise Damaged("a list of numbers does not have the size that it says")
+            raise Damaged("a list of numbers has another size than it claims")
         at = reader.at
         return tuple(
             int.from_bytes(reader.data[begin : begin + 8], "little", signed=True) for begin in range(at, at + size, 8)
@@ -187,7 +187,7 @@ class Entries:
 
 def _entry(table: list[Location], number: int) -> Location:
     if not 0 <= number < len(table):
-        raise Damaged("it names an attribute or type that it lacks")
+        raise Damaged("it refers to an attribute or type that is missing")
     return table[number]
 
 

@@ -18,11 +18,11 @@ from tpuprof.parsers.formats.mosaic.kernel import Kernel
 from tpuprof.parsers.formats.mosaic.sizes import unpadded_bytes
 
 _ON_CHIP = ("vmem", "smem")
-_CONDITION = "some of it runs only where numbers that are known when the program runs say so"
-_UNBOUNDED = "a loop turns as often as numbers say that are known when the program runs"
-_GRID = "its grid is known when the program runs"
-_SHAPES = "a shape of it is known when the program runs"
-_LONG = "the kernel takes more steps than are followed"
+_CONDITION = "a part of it runs only on a condition that is known at run time"
+_UNBOUNDED = "a loop's trip count is known only at run time"
+_GRID = "its grid is known only at run time"
+_SHAPES = "one of its shapes is known only at run time"
+_LONG = "the kernel has more steps than are followed"
 _MOST = 1 << 62
 _MOST_VIEWS = 16
 _LIST = re.compile(r"\[([0-9, ]{0,256})\]")

@@ -68,7 +68,7 @@ def test_a_condition_on_loaded_numbers_is_counted_at_most() -> None:
     kernel.under(kernel.compared(EQUAL, loaded, kernel.number(0)), then)
     found = work(kernel).matrix_flops
     assert (found.value, found.most) == (None, 4 * ONE)
-    assert "runs only where" in found.reason
+    assert "runs only on a condition" in found.reason
 
 
 def test_a_loop_counts_its_turns() -> None:
@@ -94,14 +94,14 @@ def test_a_loop_with_loaded_bounds_has_no_end_that_is_known() -> None:
     loaded = kernel.add("memref.load", [], kernel.writer.integer_type(32))
     kernel.loop(kernel.number(0), loaded, kernel.number(1), inside)
     found = work(kernel).matrix_flops
-    assert (found.value, found.most) == (None, None) and "a loop turns" in found.reason
+    assert (found.value, found.most) == (None, None) and "a loop's trip count" in found.reason
 
 
 def test_a_grid_that_is_not_known_makes_the_amount_unknown_and_not_zero() -> None:
     kernel = Kernel((DYNAMIC, 4))
     kernel.product(8, 16, 32)
     found = work(kernel)
-    assert found.matrix_flops == Amount(None, None, "its grid is known when the program runs")
+    assert found.matrix_flops == Amount(None, None, "its grid is known only at run time")
     assert found.transcendentals == Amount(0, 0)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pyte
 import pytest
 
-from tests.terminal.pty_app import PtyApp
+from tests.tui.terminal.pty.pty_app import PtyApp
 
 STEP_BYTES = 450
 """A step of the cursor in a table: two rows, and the card when it rests."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.counters import KernelRow
     from tpuprof.parsers.pages.ops.details import OpDetails
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
-    from tpuprof.parsers.pages.ops.kernels import KernelsPage
+    from tpuprof.parsers.pages.ops.kernels.gpu import KernelsPage
     from tpuprof.parsers.pages.ops.op_profile import OpProfilePage, OpTree
     from tpuprof.parsers.pages.ops.ops import OpsPage
     from tpuprof.parsers.pages.ops.sources import SourcesPage
@@ -135,7 +135,7 @@ def line_card(page: SourcesPage, row: int, excerpt: SourceExcerpt | None, pen: P
     card = Card(pen, LABEL)
     bound, reached = page.rates.bound_name(row), float(page.rates.efficiency[row])
     if math.isfinite(reached):
-        card.entry("roof", f"{used_words(reached)} of what {bound} allows")
+        card.entry("roof", f"{used_words(reached)} of its limit by {bound}")
     ops, runs = counted(int(page.op_count[row]), "op"), counted(int(page.occurrences[row]), "run")
     card.entry("ops", f"{ops}, {runs}; {share(float(page.op_fraction[row]))} of the op time")
     card.known("in", page.function[row] or page.scope[row])

@@ -1,6 +1,6 @@
 """How long collectives take to read, and a key in their view to be answered.
 
-    python tests/bench/collectives.py [--collectives 10000] [--steps 20] [--cores 4]
+    python tests/bench/views/collectives.py [--collectives 10000] [--steps 20] [--cores 4]
 
 It composes a host whose cores run so many collectives a step, a third of them asynchronous. No check, the machine
 decides.
@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[2]))
+    sys.path.insert(0, str(Path(__file__).parents[3]))
 
-from tests.bench.processes import least_seconds
+from tests.bench.processes import least_seconds, said_load
 from tests.support.build import PlaneBuilder
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -115,4 +115,5 @@ def main(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    with said_load():
+        main(sys.argv[1:])

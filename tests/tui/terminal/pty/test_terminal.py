@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.terminal.pty_app import DEADLINE_SECONDS, START, PtyApp
+from tests.tui.terminal.pty.pty_app import DEADLINE_SECONDS, START, PtyApp
 
 SIZES = ((80, 24), (120, 40))
 """What an app of the usual size is resized to, one after the other."""
@@ -328,6 +328,7 @@ def test_resizing_draws_for_the_new_size_and_keeps_the_cursor() -> None:
         app.wait_for_text("needs 60x15")
         app.resize(120, 40)
         app.wait_for(lambda at: sum(line.startswith("▸") for line in at.lines) == 1 and "Top ops" in at.text)
+        app.settle()  # of a frame that is under way some words may be missing
         row = next(line for line in app.lines if line.startswith("▸"))
         assert row.startswith("▸3 Step 113")  # the third finding
 

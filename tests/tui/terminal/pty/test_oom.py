@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.made.oom import MESSAGE
-from tests.terminal.pty_app import START, PtyApp
+from tests.tui.terminal.pty.pty_app import START, PtyApp
 from tpuprof.tui.terminal.ending import ENDING
 
 BEGIN_BYTES = 20_000

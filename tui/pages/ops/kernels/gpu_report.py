@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.pages.ops.kernels import KernelsPage, kernels_page
+from tpuprof.parsers.pages.ops.kernels.gpu import KernelsPage
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.fields.device import DEVICE, SIMULATED
 from tpuprof.tui.pages.ops.fields.kernels import KERNEL_COUNT, KERNEL_TIME, KERNELS, TENSOR_TIME
 from tpuprof.tui.pages.ops.report import common
-from tpuprof.tui.report.declared import Declared, Metrics, Section, declared
+from tpuprof.tui.report.declared import Declared, Metrics, Section
 from tpuprof.tui.report.fields import metric_rows
 from tpuprof.tui.report.page import ReportRequest
 
@@ -41,7 +41,3 @@ def _text(page: KernelsPage, kernels: Section[KernelsPage], pen: Pen) -> list[Li
         words += f"; {percent(100 * tensor)} of it uses tensor cores" if tensor is not None else ""
         lines.append(pen.fit([(words, "title")]))
     return common.text_lines(page.ops, [*lines, *kernels.lines(pen)], page.unknown, pen)
-
-
-METRICS = (*DEVICE, SIMULATED, *OWN)
-REPORT = declared("kernels", common.of_ops(kernels_page), declare, (KERNELS,), METRICS, warnings=common.WARNINGS)

@@ -19,7 +19,7 @@ from tpuprof.parsers.pages.ops.framework_types import FrameworkTypes, framework_
 from tpuprof.parsers.pages.ops.sources import SourceTrees, source_trees
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.ops.card import op_card
+from tpuprof.tui.pages.ops.details.card import op_card
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.report.fields import filter_texts
 

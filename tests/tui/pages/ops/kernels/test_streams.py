@@ -13,13 +13,13 @@ from tests.support.app.stage import check_golden, frame, make_app, ops_tab
 from tests.support.gpus import cpu_profile, gpu_profile, session_of
 from tests.support.reports import printed
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.pages.ops.kernels import kernels_page
+from tpuprof.parsers.pages.ops.kernels.gpu import kernels_page
 from tpuprof.parsers.session.pages import FRAMEWORK_OPS, OPS
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages.ops.fields.framework_ops import FrameworkOps
+from tpuprof.tui.pages.ops.kernels.report import REPORT as KERNELS
 from tpuprof.tui.pages.ops.report.framework_ops import REPORT as FRAMEWORK_OPS_REPORT
-from tpuprof.tui.pages.ops.report.kernels import REPORT as KERNELS
 from tpuprof.tui.pages.ops.switcher import HLO
 from tpuprof.tui.pages.ops.table_views import KernelView
 

@@ -1,6 +1,6 @@
 """How long the graph of a module of a hundred thousand instructions takes to open, to walk, to draw and to search.
 
-    python tests/bench/graph.py [instructions]
+    python tests/bench/views/graph.py [instructions]
 
 Opening is on a worker; a walk is what a key does, the decoding of what shows and its drawing. Times are CPU seconds of
 this process, the best of five, and for walks the median and the worst of two hundred.
@@ -16,9 +16,9 @@ from functools import partial
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[2]))
+    sys.path.insert(0, str(Path(__file__).parents[3]))
 
-from tests.bench.processes import least_seconds
+from tests.bench.processes import least_seconds, said_load
 from tests.support.files.hlo_graphs import deep_module, program_of
 from tpuprof.parsers.formats.hlo.graph import HloGraph
 from tpuprof.parsers.formats.hlo.modules import HloModule
@@ -69,4 +69,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with said_load():
+        main()

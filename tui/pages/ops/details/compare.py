@@ -43,7 +43,7 @@ ABOUT = (
     ("", "The marked op on the left, the op under the cursor on the right; differences stand out."),
     ("times", "the right figure over the left one, where both are known."),
     ("a run", "FLOPs and bytes of HBM of one occurrence, by the compiler's count."),
-    ("array", "shapes of result and operands in order, with their layouts, and what tiling adds to each."),
+    ("array", "shapes of result and operands in order, with their layouts, and the padding by tiles."),
     ("n/a", "the profile does not have it for that op; unknown is never shown as 0."),
 )
 """What the comparison's rows mean."""
