@@ -40,7 +40,6 @@ def read_use(data: bytes, instruction: str) -> Schedule:
         program="",
         program_number=0,
         bundles=bundles,
-        owner=np.zeros(bundles, np.int64),
         used=np.stack([by_unit[unit] for unit in UNITS]),
         slots=tuple(int(capacity[names.index(unit)]) for unit in UNITS),
         spills=by_unit.get(_SPILLS, nothing),

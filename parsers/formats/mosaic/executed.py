@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.llo.schedule import Regions, Schedule
 from tpuprof.parsers.formats.mosaic.spec import KernelSpec
@@ -24,13 +24,15 @@ class Executed:
 
     Attributes:
         runs: how often each region runs, in the order of `Schedule.regions`; -1 where it is not known.
+        is_sure: for each region whether its loops and the places of its instructions say so; else it is the most that
+            there can be.
         slots: slots that each of `UNITS` uses in a call; None for all where a region's runs are not known.
-        is_exact: for each of `UNITS` whether all regions in which it is used have loops and places that say how often
-            they run; else its slots are the most that there can be.
+        is_exact: for each of `UNITS` whether all regions in which it is used are sure.
         bundles: bundles that a call runs at most, its waits left out; None as `slots`.
     """
 
     runs: Int64s
+    is_sure: Bools
     slots: tuple[int | None, ...]
     is_exact: tuple[bool, ...]
     bundles: int | None
@@ -51,11 +53,11 @@ def executed(schedule: Schedule, spec: KernelSpec) -> Executed:
             if known is not None and (runs[row] < 0 or known <= runs[row]):
                 runs[row] = known
     if np.any(runs < 0):
-        return Executed(runs, (None,) * len(schedule.slots), (False,) * len(schedule.slots), None)
+        return Executed(runs, is_sure, (None,) * len(schedule.slots), (False,) * len(schedule.slots), None)
     times = runs[schedule.owner]
     slots = tuple((schedule.used.astype(np.int64) @ times).tolist())
     is_exact = ~np.any((schedule.used > 0) & ~is_sure[schedule.owner], axis=1)
-    return Executed(runs, slots, tuple(is_exact.tolist()), int(times.sum()))
+    return Executed(runs, is_sure, slots, tuple(is_exact.tolist()), int(times.sum()))
 
 
 def _inherited(regions: Regions, runs: Int64s, row: int, around: int) -> int:
