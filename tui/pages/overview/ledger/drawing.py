@@ -100,7 +100,7 @@ def owner_parts(account: StepAccount, what_if: WhatIf = AS_IT_IS) -> list[Part]:
     ]
 
 
-_LABEL, _TIME, _SHARE, _LEAST_BAR = 21, 9, 7, 10
+_LABEL, _TIME, _SHARE, _LEAST_BAR, _MOST_BAR = 21, 9, 7, 10, 90
 _STANDS_OUT = 1.5
 """A core is named where it has this multiple of the mean."""
 
@@ -175,7 +175,7 @@ def _note_width(pen: Pen) -> int:
 
 
 def _bar_width(pen: Pen) -> int:
-    return max(_LEAST_BAR, pen.width - _LABEL - _TIME - _SHARE - 2 - _note_width(pen))
+    return max(_LEAST_BAR, min(_MOST_BAR, pen.width - _LABEL - _TIME - _SHARE - 2 - _note_width(pen)))
 
 
 class _Row(NamedTuple):
