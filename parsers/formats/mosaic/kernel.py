@@ -125,7 +125,7 @@ def _kernel(entries: Entries, op: Op, attributes: dict[str, int], functions: dic
 def _count(value: int | None, most: int) -> int:
     value = value or 0
     if not 0 <= value <= most:
-        raise Damaged("its kernel has fewer arguments than it says")
+        raise Damaged("its kernel has fewer arguments than it claims")
     return value
 
 

@@ -287,7 +287,7 @@ async def test_palette_does_what_is_chosen() -> None:
 async def test_help_names_only_keys_that_do_something() -> None:
     async with scene() as (app, pilot):
         assert "Search; in a table, filter" in await after(pilot, "?")
-        assert "the profile cannot tell" in await after(pilot, "G")
+        assert "unknown: the notes" in await after(pilot, "G")
         await press(pilot, "escape", "5")
         assert "Next, previous buffer" in await after(pilot, "?"), "a popup as large as the last one shows its own text"
         assert "Choose a module, or an allocator" in frame(app)

@@ -47,7 +47,7 @@ def test_the_header_says_of_how_many_hosts_a_page_is() -> None:
 
 def test_what_a_changed_run_is_said_to_have() -> None:
     run = RUNS[0]
-    assert changed_run_sentence(run, 1) == f"{run.name} has {len(run.hosts)} hosts now: r reads it again"
+    assert changed_run_sentence(run, 1) == f"{run.name} now has {len(run.hosts)} hosts: r reads it again"
     assert changed_run_sentence(run, len(run.hosts)) == f"{run.name} has changed: r reads it again"
 
 

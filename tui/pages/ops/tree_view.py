@@ -18,8 +18,8 @@ from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.layout import shown_top
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.ops.card import group_card, instruction_card, line_card
-from tpuprof.tui.pages.ops.card_cache import CardCache, hlo_card
+from tpuprof.tui.pages.ops.details.card import group_card, instruction_card, line_card
+from tpuprof.tui.pages.ops.details.card_cache import CardCache, hlo_card
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.fields.op_profile import NODES
 from tpuprof.tui.pages.ops.tree import NodePath, TreeRow, depth_first, tree_lines

@@ -285,7 +285,7 @@ def _limit_advice(facts: NeedFacts, items: Sequence[BufferFacts]) -> list[Advice
         how = f"raise it: vmem_limit_bytes={limit} of the Pallas call, or LIBTPU_INIT_ARGS="
         how += f"--xla_tpu_scoped_vmem_limit_kib={limit >> 10}"
         how += "" if len(chips) == len(VMEM_OF) else f"; on {' and '.join(chips)} only"
-        how += "; the compiler may then need more, for what the kernel computes with"
+        how += "; the compiler may then need more for the kernel's own computation"
     text = AdviceText(sentence, how, arithmetic, key="limit" if chips else "", target=limit if chips else None)
     return [advice_of(facts, "scoped", None, text, items)]
 

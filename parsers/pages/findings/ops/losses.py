@@ -62,7 +62,7 @@ CAUSE_WORDS: Mapping[LossCause, str] = {
     "precision": "matrix products in several passes, for a higher precision",
     "latency": "gathers, scatters and sorts, which access memory one element at a time",
     "random_bits": "random bits",
-    "unreachable": f"time above the roof up to {share(REACHED)} of it, the most that ops reach",
+    "unreachable": f"time between the roof and {share(REACHED)} of it, the most that ops reach",
     "unexplained_compute": "loss that none of these explains, in ops bound by peak FLOP/s",
     "unexplained_memory": "loss that none of these explains, in ops bound by memory bandwidth",
 }

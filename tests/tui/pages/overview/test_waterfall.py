@@ -94,7 +94,7 @@ def test_the_card_says_which_reasons_claim_how_much_and_what_none_claims() -> No
 
 
 def test_an_owner_without_ops_says_so_and_one_of_waits_that_its_ops_count_both() -> None:
-    assert "No op is behind it" in card("host")
+    assert "It is time without an op" in card("host")
     assert "waiting and moving" in card("collective_wait") and "No op" not in card("collective_wait")
 
 

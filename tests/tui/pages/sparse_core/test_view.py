@@ -77,11 +77,11 @@ async def test_the_op_profile_has_what_sparse_cores_ran_below_the_op_that_began_
 
 async def test_notes_and_help_say_what_was_never_seen(tmp_path: Path) -> None:
     async with scene(app_of(tmp_path, (BOUND,), AppOptions()), "3Vw", 120, 110) as (app, pilot):
-        assert "Never seen on hardware" in frame(app)
+        assert "Untested on hardware" in frame(app)
         await press(pilot, "escape", "?")
         shown = frame(app)
         assert "Next, previous step" in shown and "TensorCore alone" in shown
-        assert "Never seen on hardware" in shown
+        assert "Untested on hardware" in shown
 
 
 async def test_a_low_screen_keeps_the_rows(tmp_path: Path) -> None:
