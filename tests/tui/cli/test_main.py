@@ -271,7 +271,7 @@ def test_a_terminal_that_cannot_place_text_gets_the_overview(
 def test_what_is_said_on_a_terminal_is_broken_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     said = {is_terminal: Terminal() if is_terminal else io.StringIO() for is_terminal in (True, False)}
-    sentence = "try: a profile's name ends in .xplane.pb; /a/path/that/is/longer/than/a/line/of/this/terminal stays whole"
+    sentence = "try: a profile's name ends in .xplane.pb; /a/path/that/is/longer/than/a/line/of/it/is whole"
     for stream in said.values():
         monkeypatch.setattr(sys, "stderr", stream)
         note(sentence)
