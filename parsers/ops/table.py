@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"\d+")
 _TRANSFER = re.compile(r"send|recv")
+_JIT = re.compile(r"jit\(([^()]+)\)")
 _CLONE = re.compile(r"(\.\d+|\.clone|\.remat\d*)+\Z")
 
 
@@ -186,6 +187,15 @@ def framework_groups(table: OpTable) -> FrameworkGroups:
 def without_number(name: str) -> str:
     """An op's name without what distinguishes its copies: ``fusion.7.remat2`` becomes ``fusion``."""
     return _CLONE.sub("", name)
+
+
+def kernel_name(table: OpTable, row: int) -> str:
+    """A custom call's kernel: the function that calls it, else its name without the number of the call."""
+    before, called, _ = table.framework_op[row].partition("pallas_call")
+    inner = _JIT.findall(before)[1:]
+    scopes = [part for part in before.split("/") if part and "(" not in part]
+    name = inner[-1] if inner else scopes[-1] if scopes and called else ""
+    return name or without_number(table.name[row])
 
 
 def clone_keys(table: OpTable, rows: NDArray[np.intp] | None = None) -> list[tuple[str, ...]]:

@@ -53,27 +53,38 @@ def read_schedule(data: bytes) -> Schedule:
     used, slots, spills, fills = _use(module.parts(6))
     origins, of_id = _origins(module.parts(12))
     ids = bodies.numbers(1, len(tree.bodies), -1)
+    instructions = Instructions(
+        bundle=np.clip(signed(bodies.numbers(4, len(ids))), 0, max(used.shape[1] - 1, 0)),
+        opcode=bodies.numbers(2, len(ids)),
+        region=np.array(tree.owner, np.int64),
+        origin=_rows(ids, *of_id),
+        register_kind=bodies.numbers(8, len(ids)),
+        register=signed(bodies.numbers(7, len(ids))),
+    )
     return Schedule(
         instruction=_text(module, 1),
         program=_text(module, 10),
         program_number=int(module.numbers(11, 1)[0]),
         bundles=used.shape[1],
+        owner=_owners(instructions, used.shape[1]),
         used=used,
         slots=slots,
         spills=spills,
         fills=fills,
         regions=tree.regions(used.shape[1]),
-        instructions=Instructions(
-            bundle=np.clip(signed(bodies.numbers(4, len(ids))), 0, max(used.shape[1] - 1, 0)),
-            opcode=bodies.numbers(2, len(ids)),
-            region=np.array(tree.owner, np.int64),
-            origin=_rows(ids, *of_id),
-            register_kind=bodies.numbers(8, len(ids)),
-            register=signed(bodies.numbers(7, len(ids))),
-        ),
+        instructions=instructions,
         origins=origins,
         allocations=_allocations(module.parts(8)),
     )
+
+
+def _owners(instructions: Instructions, bundles: int) -> Int64s:
+    """The region of each bundle."""
+    owner = np.full(bundles, -1, np.int64)
+    if bundles:
+        np.maximum.at(owner, instructions.bundle, instructions.region)
+    last = np.maximum.accumulate(np.where(owner >= 0, np.arange(bundles), 0))
+    return np.maximum(owner[last], 0) if bundles else owner
 
 
 def _text(module: Columns, number: int) -> str:

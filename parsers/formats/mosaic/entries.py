@@ -17,7 +17,7 @@ _FLOATS = ("bf16", "f16", "f32", "f64", "f80", "f128")
 _MEMREF, _SPACED_MEMREF, _TENSOR, _VECTOR = 10, 11, 13, 19
 _KINDS = {_MEMREF: "memref", _SPACED_MEMREF: "memref", _TENSOR: "tensor", _VECTOR: "vector"}
 _SIGNS = ("i", "si", "ui", "i")
-_MOST_STEPS = 64
+_MOST_STEPS = _MOST_DIMENSIONS = 64
 
 DYNAMIC = -(1 << 63)
 """A dimension or bound that is known when the program runs."""
@@ -161,7 +161,10 @@ class Entries:
         if kind not in _KINDS:
             return None
         space = self.word(reader.number()) if kind == _SPACED_MEMREF else ""
-        dimensions = tuple(reader.signed() for _ in range(reader.count()))
+        rank = reader.count()
+        if rank > _MOST_DIMENSIONS:
+            raise Damaged("an array in it has too many dimensions")
+        dimensions = tuple(reader.signed() for _ in range(rank))
         return Shaped(_KINDS[kind], dimensions, self.element(reader.number()), space)
 
     def _attribute(self, number: int | None) -> tuple[int | None, Reader]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tpuprof.parsers.ops.device import CUSTOM_CALL
 from tpuprof.parsers.pages.findings.budget import Budget, budget
 from tpuprof.parsers.pages.findings.capture import memory_nearly_full, no_device_events
 from tpuprof.parsers.pages.findings.cores.collectives import (
@@ -21,7 +22,7 @@ from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, large_arrays
 from tpuprof.parsers.pages.findings.ops.bandwidth import latency_bound, memory_bound
 from tpuprof.parsers.pages.findings.ops.groups import Claimed
 from tpuprof.parsers.pages.findings.ops.intermediates import scores_in_hbm, unfused
-from tpuprof.parsers.pages.findings.ops.kernels import LEADS, slow_kernels, uncounted_kernels
+from tpuprof.parsers.pages.findings.ops.kernels import LEADS, kernel_waits, slow_kernels, uncounted_kernels
 from tpuprof.parsers.pages.findings.ops.loops import recomputation, tiny_loops
 from tpuprof.parsers.pages.findings.ops.moving import (
     copy_waits,
@@ -102,7 +103,7 @@ def _claiming(
         ahead.append(lambda rest: low_rank(rest, products, programs))
         ahead.append(lambda rest: needless_precision(rest, products))
         ahead.append(lambda rest: padded_products(rest, products))
-    ahead += [slow_kernels, latency_bound, vector_work, random_bits, lambda rest: unfused(rest, programs)]
+    ahead += [kernel_waits, slow_kernels, latency_bound, vector_work, random_bits, lambda rest: unfused(rest, programs)]
     behind: list[_Look] = [lambda rest: layout_copies(rest, offloaded), shuffles, memory_bound, slow_steps]
     found: list[Finding] = []
     for look in (*ahead, *behind):
@@ -149,6 +150,8 @@ def undetectable(evidence: Evidence) -> dict[str, str]:
         out["debug-print"] = "no op has a framework name"
     if evidence.core_count < 2:
         out |= dict.fromkeys(_BY_CORES, "the run has one core, which waits for no other")
+    if not evidence.calls and any(category == CUSTOM_CALL for category in evidence.table.category):
+        out["kernel-wait"] = "the profile has no spans inside kernels (--xla_xprof_enable_custom_call_tracing)"
     if evidence.peaks.hbm is None:
         out |= dict.fromkeys(_BY_PEAKS, "the device plane gives no peak HBM bandwidth")
     if not any(modules.names for modules in evidence.modules):

@@ -26,6 +26,7 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Int64s, median
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.hosts.summary import HostSummary
+from tpuprof.parsers.ops.core.calls import merged_calls
 from tpuprof.parsers.ops.core.times import join_core_ops
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
@@ -243,6 +244,7 @@ def evidence_of(
         memory=max(
             filter(None, (summary.memory for summary in summaries)), key=lambda use: use[0] / use[1], default=None
         ),
+        calls=merged_calls(call for summary in summaries for call in summary.calls),
         serves=_served(summaries) if serves else (),
         no_device="" if len(table) else _no_device(summaries),
     )

@@ -15,7 +15,8 @@ from tests.parsers.formats.mosaic.made import Kernel
 from tests.support.files import mlir
 from tpuprof.parsers.formats.llo import module
 from tpuprof.parsers.formats.llo.wire import Damaged
-from tpuprof.parsers.formats.mosaic.spec import kernel_specs
+from tpuprof.parsers.formats.mosaic.executed import executed
+from tpuprof.parsers.formats.mosaic.spec import KernelSpec, kernel_specs
 
 _NUMBERS = (0, 1, 2, 3, 7, 128, 1 << 15, 1 << 31, (1 << 62) - 1, -1, mlir.DYNAMIC)
 _SCHEDULES = ("v5e-gather", "v5e-wait", "v6e-matmul")
@@ -94,6 +95,11 @@ def schedules() -> tuple[bytes, ...]:
     return tuple(stored(f"{name}.llo_module.pb") for name in _SCHEDULES)
 
 
+@cache
+def _spec() -> KernelSpec:
+    return next(kernel_specs(program("wait")))
+
+
 def read_schedule(_: Path, data: bytes, __: random.Random) -> Outcome:
     """A schedule, and all that is asked of it."""
 
@@ -104,7 +110,7 @@ def read_schedule(_: Path, data: bytes, __: random.Random) -> Outcome:
             return False
         for row in range(min(len(schedule.regions), 20)):
             _ = (schedule.shares(row), schedule.busy_shares(row), schedule.opcodes(row))
-        _ = (schedule.executed(), schedule.opcodes(), schedule.bytes_in("vmem"))
+        _ = (schedule.opcodes(), schedule.bytes_in("vmem"), executed(schedule, _spec()))
         return True
 
     return asked(read)

@@ -66,4 +66,8 @@ def test_the_badge_of_a_profile_that_lacks_something(
     page = PAGES["training"]()
     assert isinstance(page, Overview)
     environment = replace(page.environment, host_count=hosts, damage=damage, simulated=simulated)
-    assert heading("~", None, RUNS[0], None, replace(page, environment=environment)).badge == badge
+    page = replace(page, environment=environment, hosts=tuple(host.host for host in RUNS[0].hosts))
+    assert heading("~", None, RUNS[0], None, page).badge == badge
+    part = heading("~", None, RUNS[0], None, replace(page, hosts=page.hosts[:1]))
+    assert f"1 OF {len(page.hosts)} HOSTS READ" in part.badge
+    assert heading("~", None, RUNS[0], page.hosts[0], replace(page, hosts=page.hosts[:1])).badge == badge

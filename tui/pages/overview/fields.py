@@ -61,7 +61,10 @@ _IDLE = (
     "time of the capture in which a core ran no op; for GPUs, of the time from each one's first event to its last, "
     "over those that ran something: it is not a share of the steps"
 )
-_FLOPS = "model FLOPs of all ops by the compiler's count over the capture, of the device's peak"
+_FLOPS = (
+    "the model's FLOPs by the compiler's count of all ops over the capture, of the device's peak: without the passes "
+    "of a higher precision, but with what is computed a second time, which MFU (page model) leaves out"
+)
 _BYTES = "bytes that ops move to and from HBM by the compiler's count over the capture, of the device's peak"
 _LARGER = "the larger of FLOPS utilization and memory bandwidth utilization: how close the program is to its roof"
 _OF_HBM = "memory bandwidth utilization, of peak"

@@ -59,7 +59,8 @@ MEANINGS: Mapping[str, str] = {
     "Step time": "of the slowest core in each step. ~ means inferred: the time between starts of the busiest program.",
     "Duty cycle": "share of the capture in which a chip runs an op that neither waits nor moves data for the host.",
     "Idle": "share of the capture in which a core ran no op at all.",
-    "FLOPS": "model FLOPs of all ops by the compiler's count, over the capture, as a share of the device's peak.",
+    "FLOPS": "model FLOPs of all ops by the compiler's count, over the capture, as a share of the device's peak: with "
+    "recomputation, which MFU (tpuprof-tui report model) leaves out.",
     "HBM BW": "bytes that ops move to and from HBM by the compiler's count, as a share of the device's peak.",
     "Why slow?": "what takes more of a step than it needs, the largest first; ~ marks an estimate. Enter shows the "
     "evidence, `o` goes to where to look.",

@@ -5,7 +5,8 @@ Names come first (`names`). What they leave open is decided by what the instruct
 - a product of two arrays that are no weights, for each of a batch, is one of attention, and the products by weights
   that feed it or take what it gives are attention's projections;
 - a product over the vocabulary, which is the length of the table that tokens are looked up in, makes logits;
-- any other product by weights is a layer of an MLP, or the router's where a choice of the largest follows;
+- any other product by weights is a layer of an MLP, or the router's where a choice of the largest follows, in a program
+  that has attention, a vocabulary or a backward pass;
 - outside of the passes of a program that has some, what has the shape of weights is the optimizer's;
 - ``rsqrt`` beside no product is a norm.
 
@@ -225,8 +226,11 @@ class HloFlow:
             else:
                 open_ones.append(number)
         near = self._near(seeds)
+        is_model = bool(seeds or self._vocabulary or self._has_passes)
         for number in open_ones:
             hint = self._places[number].hint
+            if hint is None and not is_model:  # a product by itself is nobody's layer
+                continue
             found: Block = "attention" if number in near else "router" if self._chooses(number) else "mlp"
             self._places[number] = replace(self._places[number], block=hint or found, by_name=hint is not None)
 

@@ -85,13 +85,6 @@ def test_shares_are_of_slots_and_of_bundles() -> None:
     assert schedule.shares(empty) == (None,) * 7 == schedule.busy_shares(empty)
 
 
-def test_a_call_runs_a_bundle_as_often_as_its_loops_turn() -> None:
-    schedule = compiled("v5e-wait")
-    vector_alu = UNITS.index("VALU")
-    assert int(schedule.used_in()[vector_alu]) == 64 * 512 // 1024
-    assert schedule.executed()[vector_alu] == (128 + 1) * 64 * 512 // 1024  # one more turn than the grid has steps
-
-
 def test_every_instruction_has_a_region_and_a_bundle() -> None:
     schedule = compiled("v6e-matmul")
     instructions, regions = schedule.instructions, schedule.regions
@@ -146,15 +139,19 @@ def test_turns_are_those_of_all_loops_around() -> None:
         assert turns_of(wrong) == [1, 1, -1]
 
 
-def test_a_loop_without_known_bounds_leaves_the_call_unknown() -> None:
-    assert read_schedule(module(region(looped(b""), 0, 4))).executed() == (None,) * 7
-    assert read_schedule(module(region(b"", 0, 4))).executed() == (4,) * 7
-
-
 def test_places_behind_the_last_bundle_are_the_last() -> None:
     schedule = read_schedule(module(region(instruction(1, 50, 99) + instruction(2, 50, -5), 2, 900)))
     assert schedule.instructions.bundle.tolist() == [3, 0]
     assert (int(schedule.regions.begin[0]), int(schedule.regions.end[0])) == (2, 4)
+
+
+def test_a_bundle_is_of_the_innermost_region_that_stands_in_it() -> None:
+    inner = field(1, field(4, region(instruction(3, 50, 1), 0, 4)))
+    schedule = read_schedule(module(region(instruction(1, 50, 0) + instruction(2, 50, 1) + inner, 0, 4)))
+    assert schedule.owner.tolist() == [0, 1, 1, 1]  # none stands in the last two
+    assert schedule.bundles_of(1).tolist() == [False, True, True, True] and schedule.bundles_of(0).all()
+    assert (schedule.used_in(0).tolist(), schedule.used_in(1).tolist()) == ([4] * 7, [3] * 7)
+    assert list(schedule.regions.with_inner(0)) == [0, 1] and list(schedule.regions.with_inner(1)) == [1]
 
 
 def test_origins_and_allocations_are_read() -> None:

@@ -115,6 +115,13 @@ def test_an_array_that_stays_is_copied_by_the_kernel() -> None:
     assert spec.work.copied_in_bytes.value == 8192 * 512 * 4 and spec.work.copied_out_bytes.value == 0
 
 
+def test_lines_run_as_often_as_the_steps_that_meet_their_condition() -> None:
+    runs = dict(compiled("matmul").runs)
+    assert runs["kernels.py:15"] == (2048,) and runs["kernels.py:28"] == (256,)
+    assert runs["kernels.py:21"] == (256, 2048)  # the line of the first store, which JAX gives to the second one too
+    assert not compiled("gather").runs  # prefetched numbers say which branch runs
+
+
 def test_an_emitted_pipeline_names_the_arrays_of_its_buffers() -> None:
     spec = compiled("pipeline")
     pipeline = [each for each in spec.buffers if each.role == "pipeline"]

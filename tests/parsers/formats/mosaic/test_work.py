@@ -8,6 +8,7 @@ import pytest
 
 from tests.parsers.formats.mosaic.made import Kernel
 from tests.support.files.mlir import DYNAMIC, Made, Ref
+from tpuprof.parsers.formats.mosaic.bytes import Damaged
 from tpuprof.parsers.formats.mosaic.follow import Effort
 from tpuprof.parsers.formats.mosaic.kernel import read_kernel
 from tpuprof.parsers.formats.mosaic.work import Amount, Work, work_of
@@ -143,8 +144,8 @@ def test_copies_count_by_their_direction(into: bool, number: int) -> None:
     kernel.add("tpu.enqueue_dma", [*((part, here) if into else (here, part)), semaphore])
     found = work(kernel)
     assert (found.copied_in_bytes.value, found.copied_out_bytes.value) == (number, 3 * 64 * 128 * 4 - number)
-    copies = work_of(read_kernel(kernel.module()), Effort())[1]
-    assert copies.bytes[0].value == 3 * 64 * 128 * 4
+    details = work_of(read_kernel(kernel.module()), Effort())[1]
+    assert details.copied[0].value == 3 * 64 * 128 * 4
 
 
 def test_rows_that_numbers_choose_make_the_copies_unknown() -> None:
@@ -161,6 +162,21 @@ def test_a_kernel_that_takes_too_long_says_so() -> None:
     found = work(kernel)
     assert {each.value for each in (found.matrix_flops, found.copied_in_bytes)} == {None}
     assert "more steps than are followed" in found.matrix_flops.reason
+
+
+def test_turns_with_nothing_in_them_take_time_too() -> None:
+    kernel = Kernel((4,))
+    kernel.loop(kernel.number(0), kernel.number(1 << 30), kernel.number(1), kernel.inside())
+    assert "more steps than are followed" in work(kernel).matrix_flops.reason
+
+
+def test_an_array_of_too_many_dimensions_is_refused() -> None:
+    kernel = Kernel((4,))
+    kernel.argument([2] * 64, "f32")
+    read_kernel(kernel.module())
+    kernel.argument([2] * 65, "f32")
+    with pytest.raises(Damaged, match="too many dimensions"):
+        read_kernel(kernel.module())
 
 
 OPS = {

@@ -22,8 +22,7 @@ from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.findings.subject import Subject, SubjectOp
 from tpuprof.parsers.session.diff.compare import compare
-from tpuprof.parsers.session.diff.pairs import paired
-from tpuprof.parsers.session.diff.promises import Verified, verify
+from tpuprof.parsers.session.diff.promises import Verified, paired, verify
 from tpuprof.parsers.session.pages import OVERVIEW
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.pages import command_named

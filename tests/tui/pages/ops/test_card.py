@@ -15,7 +15,7 @@ from tpuprof.parsers.ops.roofline import AWAITED, ESTIMATED, STARTED, UNEXPLAINE
 from tpuprof.parsers.pages.ops.details import OpDetails, ShapeNote, op_details
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, line_width, plain
-from tpuprof.tui.pages.ops.card import op_card
+from tpuprof.tui.pages.ops.details.card import op_card
 
 PAGE = big_page(20)
 

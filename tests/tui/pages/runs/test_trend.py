@@ -45,6 +45,7 @@ def point(
         memory_bytes=8 << 30,
         worths=(KindWorth("collective", 3.0 * MS), KindWorth("copy", 1.0 * MS)),
         why_no_step="" if step is not None else "the profile has no steps",
+        mfu=None if step is None else 40.0 / step,
     )
 
 

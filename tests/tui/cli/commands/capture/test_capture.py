@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.servers.listening import LONGEST_SECONDS
 from tests.support.servers.profiler_server import FakeProfiler, fails, free_port, hangs, profile
-from tests.terminal.pty_app import PtyApp
+from tests.tui.terminal.pty.pty_app import PtyApp
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_INTERRUPTED, EXIT_OK, Problem, ProfileError
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureResult, CaptureStage, HostCapture
 from tpuprof.parsers.capture.written import WrittenFile

@@ -13,8 +13,8 @@ import pytest
 from tests.support.golden import check_golden
 from tests.support.servers.profiler_server import FakeProfiler, free_port
 from tests.support.servers.runtime_server import FOUR_CHIPS, FakeRuntime
-from tests.terminal.pty_app import PtyApp
 from tests.tui.cli.calls import Call
+from tests.tui.terminal.pty.pty_app import PtyApp
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_OK
 from tpuprof.parsers.capture.runtime_metrics import DUTY, HBM_USED, Collectives, Device, Reading
 from tpuprof.tui.draw.pen import Pen
