@@ -152,7 +152,7 @@ def test_the_legend_names_groups_that_are_there_by_colour_or_by_letter() -> None
     parts = step_parts(page.steps, page.account)
     assert plain(parts_legend(parts, BLOCK, 80)) == "█ busy  █ collectives, waiting  █ input wait  █ idle  "
     assert plain(parts_legend(parts, ASCII, 80)) == "B busy  N collectives  W waiting  I input wait  . idle  "
-    assert plain(parts_legend(parts, ASCII, 40)) == "B busy  N collectives  I input  . idle  "
+    assert plain(parts_legend(parts, ASCII, 40)) == "B busy  N collectives  I input wait  "
     assert parts_legend(step_parts(page.steps, None), BLOCK, 80) == ()
 
 

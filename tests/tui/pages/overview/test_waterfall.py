@@ -146,7 +146,9 @@ def test_all_figures_list_every_owner_with_its_time_and_its_share_of_the_step() 
     read = [(figure.name, figure.read(page), figure.meaning) for figure, _ in found]
     assert {name for name, *_ in read} == {OWNER_TITLES[each.owner] for each in present(page.account).owners}
     assert sum(value for _, value, _ in read) == pytest.approx(212 * MS)
-    assert next(words for name, _, words in read if name == "input wait").startswith("15.3% of the mean step: waiting for")
+    assert next(words for name, _, words in read if name == "input wait").startswith(
+        "15.3% of the mean step: waiting for"
+    )
 
 
 async def test_enter_on_a_bar_opens_its_card_and_o_leads_on_from_it() -> None:
