@@ -12,7 +12,7 @@ from typing_extensions import Self
 
 from tpuprof.parsers.base.urls import printable_url
 from tpuprof.tui.app import actions
-from tpuprof.tui.app.actions import ACTIONS_BY_KEY, OF_THE_APP, Action, ScreenState, by_name, key_of
+from tpuprof.tui.app.actions import ACTIONS_BY_KEY, OF_THE_APP, Action, ScreenState, by_name
 from tpuprof.tui.app.capture import Captures
 from tpuprof.tui.app.context import AppPart, N, WorkerNews
 from tpuprof.tui.app.current_run import FIRST, CurrentRun, Jumps
@@ -39,8 +39,8 @@ SHORT = 28  # rows below which the line on what is under the cursor gives way to
 RULE_CELLS = 3  # cells of the rule between list and card, as its style says
 
 _JUMPS = {
-    "same_op": KeyRow("o", "go there", "Go to the op, step or page that it is about"),
-    "on_timeline": KeyRow("O", "timeline", "Go to its longest run on the timeline"),
+    "same_op": KeyRow("there", "go there", "Go to the op, step or page that it is about"),
+    "on_timeline": KeyRow("timeline", "timeline", "Go to its longest run on the timeline"),
 }
 
 _ABOUT_NOTES = meanings(
@@ -235,8 +235,8 @@ class MainScreen(AppScreen):
         situation, names = self.situation, ("cancel_load", "next_match", "search", "runs", "reload", "yank")
         possible = [action for action in map(by_name, names) if action.possible(situation)]
         own = footer(self.tab.keys)
-        keys = [*own, *((key_of(action, situation), action.short) for action in possible)]
-        graph = [("g", "graph")] if "graph" in situation.commands else []
+        keys = [*own, *((action.shown, action.short) for action in possible)]
+        graph = [("u", "graph")] if "graph" in situation.commands else []
         keys = [*keys[: max(5, len(own))], *graph, ("?", "help"), ("q", "quit")]
         return keys_line(self.look.keys.shown_pairs(keys), width, always=2)
 
@@ -353,7 +353,7 @@ class MainScreen(AppScreen):
     def _open_palette(self) -> None:
         now = self.situation
         shown = self.look.keys.shown
-        choices = [Choice((action.title, shown(key_of(action, now))), action) for action in actions.possible(now)]
+        choices = [Choice((action.title, shown(action.shown)), action) for action in actions.possible(now)]
         title, columns = "What can be done now", ("action", "key")
         self.open(ChoicePopup(self.look, title, columns, choices, self._run_chosen, _ABOUT_PALETTE, typing=True))
 

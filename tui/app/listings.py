@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.tui.app.actions import ACTIONS, ScreenState, by_name, key_of
+from tpuprof.tui.app.actions import ACTIONS, ScreenState, by_name
 from tpuprof.tui.draw.format import age, size
 from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.pen import Pen
@@ -160,13 +159,10 @@ def note_lines(
 def help_lines(situation: ScreenState, own: Sequence[KeyRow], meaning: Sequence[Line], pen: Pen) -> list[Line]:
     """The keys that do something now, and what the numbers of the tab mean."""
     rows = list(own) if situation.has_page else []
-    if "graph" in situation.commands:  # which has a key of the first row
-        rows = [replace(key, shown=key.shown.replace("g G, Home", "Home G,")) for key in rows]
-    brackets = "" if "step" in situation.commands else ", [ ]"
-    rows.append(KeyRow(f"1-5, Tab{brackets}", title="Show a tab, the next, the previous"))
+    rows.append(KeyRow("1-5, Tab", title="Show a tab, the next"))
     for action in ACTIONS:
-        if action.keys and not action.name.startswith(("show_tab", "next_tab")) and action.possible(situation):
-            rows.append(KeyRow(key_of(action, situation), title=action.title))
+        if not action.name.startswith(("show_tab", "next_tab")) and action.possible(situation):
+            rows.append(KeyRow(action.verb, title=action.title))
     lines = key_lines(rows, pen, 19)
     if meaning:
         lines += [pen.fit([]), pen.fit([("What the numbers mean", "title")]), *meaning]
@@ -175,7 +171,7 @@ def help_lines(situation: ScreenState, own: Sequence[KeyRow], meaning: Sequence[
 
 def header_lines(heading: Heading, situation: ScreenState, pen: Pen, keys: Keymap = AS_BUILT) -> list[AnyLine]:
     """The two lines on top: where we are; then the tabs and, at the right, what to be aware of."""
-    notes_key = keys.shown(key_of(by_name("notes"), situation))
+    notes_key = keys.shown(by_name("notes").shown)
     return [_place(heading, pen), _tabs(heading.badge, situation, notes_key, pen.width)]
 
 

@@ -107,14 +107,14 @@ class PromptPopup(Popup):
     @property
     def own_keys(self) -> Sequence[KeyRow]:
         """Enter, beside the keys of any line."""
-        return [KeyRow("Enter", "begin", "Begin"), KeyRow("ctrl+u", "clear", "Clear the line")]
+        return [KeyRow("open", self._does, self._does.capitalize()), *LINE_KEYS]
 
     @property
     def leave_key(self) -> KeyRow:
         """Nothing comes of it."""
         return BACK
 
-    def press(self, key: str, character: str | None) -> None:
+    def press(self, key: str, character: str | None) -> str:
         """Types, or answers."""
         if key == "escape":
             self.is_open = False
@@ -123,6 +123,7 @@ class PromptPopup(Popup):
             self.is_open = bool(self._wrong)
         elif not self.editor.press(key, character) and character:
             self.editor.paste(character)
+        return ""
 
     def _lines(self, width: int) -> list[AnyLine]:
         glyphs = self.look.glyphs

@@ -12,6 +12,7 @@ from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.detect import Terminal
+from tpuprof.tui.terminal.grammar import Verb, verbs_of
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import KeyRow, act_of, footer, key_lines, keys_line
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
@@ -87,10 +88,10 @@ class PageScreen(AppScreen, Generic[_Row]):
         """The last rows of every table: colours, help, and the ways back; `leave` is what help says of ``q``."""
         way = "quit" if self._is_alone else "back"
         return (
-            KeyRow("T", title="Light or dark background", acts={"T": self.swap_background}),
-            KeyRow("?", "help", acts={"question_mark": self._help}, rank=HELPS),
-            KeyRow("Esc", title="Back one level", acts={"escape": self.back}),
-            KeyRow("q", way, leave or way.capitalize(), {"q": self.leave}, rank=LAST),
+            KeyRow("background", title="Light or dark background", acts={"background": self.swap_background}),
+            KeyRow("help", "help", acts={"help": self._help}, rank=HELPS),
+            KeyRow("back", title="Back one level", acts={"back": self.back}),
+            KeyRow("quit", way, leave or way.capitalize(), {"quit": self.leave}, rank=LAST),
         )
 
     def meaning_lines(self, pen: Pen) -> list[Line]:
@@ -134,7 +135,9 @@ class PageScreen(AppScreen, Generic[_Row]):
 
     def sorting_key(self, title: str, short: str, rank: int) -> KeyRow:
         """The keys that sort."""
-        return KeyRow("s S", short, title, {"s": self._sort, "S": lambda: self._sort(reverse=True)}, "s", rank)
+        return KeyRow(
+            "sort reverse", short, title, {"sort": self._sort, "reverse": lambda: self._sort(reverse=True)}, "s", rank
+        )
 
     def _sort(self, reverse: bool = False) -> None:
         """In the next order, or the other way round."""
@@ -187,13 +190,21 @@ class PageScreen(AppScreen, Generic[_Row]):
 
     def act(self, key: str) -> bool:
         """Does what a key means; no key gets past the page."""
-        act = act_of(self.keys, key)
+        act, verbs = act_of(self.keys, key), verbs_of(key)
         if act is not None:
             act()
         elif key in MOVES:
+            before = self.view
             self.move(*MOVES[key])
+            self.flash = verbs[0].absent if self.view == before else self.flash
+        elif verbs:
+            self.flash = self.why_not(verbs[0])
         self.redraw()
         return True
+
+    def why_not(self, verb: Verb) -> str:
+        """What the last line says of a key that does nothing here."""
+        return verb.absent
 
     def _help(self) -> None:
         self.open(TextPopup(self.look, "Help", self.help_lines, ABOUT_HELP))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tpuprof.tui.widgets.tab import Jump
 
-LIST_KEYS = (KeyRow("s", "sort"), KeyRow("Enter", "details"), KeyRow("/", "search"))
+LIST_KEYS = (KeyRow("sort", "sort"), KeyRow("open", "details"), KeyRow("search", "search"))
 """What the footer says of keys that the app hands to any list; its table of keys has their sentences."""
 
 

@@ -40,6 +40,7 @@ from tpuprof.tui.terminal.ending import (
     ended_by_signals,
     say,
 )
+from tpuprof.tui.terminal.grammar import BY_NAME
 from tpuprof.tui.terminal.theme import AnyLine, palette
 from tpuprof.tui.widgets import chrome
 from tpuprof.tui.widgets.asking import LineEditor, PromptPopup
@@ -276,11 +277,13 @@ class AppScreen(Screen[None]):
             self.foot.redraw()
         if key == "Q" and self.prompt is None and (popup is None or not popup.is_typing):
             self.leave()
-        elif popup is not None and key in [passed.shown for passed in popup.passes]:
+        elif popup is not None and any(key in BY_NAME[passed.verbs].typed for passed in popup.passes):
             self.popups.press("escape", None)
             return self.act(key)
         elif popup is not None:
-            self.popups.press(key, character)
+            if said := self.popups.press(key, character):
+                self.flash = said
+                self.foot.redraw()
         elif self.prompt is not None:
             self._press_in_prompt(self.prompt, key, character)
         else:

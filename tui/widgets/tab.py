@@ -12,7 +12,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
+from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import LineCanvas
 from tpuprof.tui.widgets.popup import Popup, meanings
 from tpuprof.tui.widgets.states import Searching, State
@@ -56,7 +56,7 @@ class Tab(LineCanvas):
     @property
     def keys(self) -> Sequence[KeyRow]:
         """Its table of keys: motions with a title, for help, and what the footer has. The app does what they do."""
-        return (KeyRow("1-5", "tabs"), *motion_keys())
+        return (TABS_KEY, *motion_keys())
 
     @property
     def has_page(self) -> bool:

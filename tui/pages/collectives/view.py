@@ -26,15 +26,15 @@ class CollectivesView(RowsView):
     NO_ROWS: ClassVar[str] = "no collectives in the steps"
     TIMES: ClassVar[tuple[str, str]] = ("exposed_time_ms", "exposed_percent")
     KEYS = (
-        KeyRow("b", "group by"),
-        KeyRow("Enter", "each one"),
+        KeyRow("group", "group by"),
+        KeyRow("open", "each one"),
         *motion_keys(
             across="The next, previous step; before the first one the mean of all",
             short=("", "step", ""),
             enter="The collectives of a group one by one, till rows are grouped again; of one, its whole card",
         ),
-        KeyRow("s", "sort"),
-        KeyRow("O", "timeline"),
+        KeyRow("sort", "sort"),
+        KeyRow("timeline", "timeline"),
     )
     MEANINGS: ClassVar[dict[str, str]] = {
         "hidden": "transfers are under way and the core computes or copies meanwhile.",

@@ -33,7 +33,7 @@ class UnitsView(RowsView):
     NO_ROWS = "no unit is known: `b` shows the counters"
     TIMES: ClassVar[tuple[str, str]] = ("", "use_percent")
     KEYS: ClassVar[tuple[KeyRow, ...]] = (
-        KeyRow("b", "counters"),
+        KeyRow("group", "counters"),
         *motion_keys(across="Next, previous core; among counters, other columns", short=("", "core", "")),
         *LIST_KEYS,
     )

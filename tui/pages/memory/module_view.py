@@ -25,7 +25,7 @@ from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import Choice
-from tpuprof.tui.widgets.chrome import KeyRow
+from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow
 
 Details = tuple[str, Callable[[Pen], list[Line]]]
 
@@ -200,8 +200,11 @@ class BuffersView:
     def keys(self) -> tuple[KeyRow, ...]:
         """Its own keys, for the footer."""
         if self.space is None:
-            return (KeyRow("v", "allocators"), KeyRow("1-5", "tabs"))
-        return (KeyRow("m", "module"), KeyRow("h l", "point"), KeyRow("s", "sort"), KeyRow("x", "what to do"))
+            return (KeyRow("view", "allocators"), TABS_KEY)
+        return (
+            *(KeyRow("module", "module"), KeyRow("left right", "point")),
+            *(KeyRow("sort", "sort"), KeyRow("advice", "what to do")),
+        )
 
     def metric_lines(self, pen: Pen) -> list[Line]:
         """All figures of the memory space."""

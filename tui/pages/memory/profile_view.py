@@ -19,7 +19,7 @@ from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.report.shared.buffers import searched
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import Choice
-from tpuprof.tui.widgets.chrome import KeyRow
+from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow
 
 Details = tuple[str, Callable[[Pen], list[Line]]]
 
@@ -95,8 +95,11 @@ class AllocatorsView:
     def keys(self) -> tuple[KeyRow, ...]:
         """Its own keys, for the footer."""
         if not self._page.allocators:
-            return (KeyRow("v", "buffers"), KeyRow("1-5", "tabs"))
-        return (KeyRow("v", "buffers"), KeyRow("m", "allocator"), KeyRow("h l", "time"), KeyRow("j k", "rows"))
+            return (KeyRow("view", "buffers"), TABS_KEY)
+        return (
+            *(KeyRow("view", "buffers"), KeyRow("module", "allocator")),
+            *(KeyRow("left right", "time"), KeyRow("down up", "rows")),
+        )
 
     # --- moving
 

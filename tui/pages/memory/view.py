@@ -16,7 +16,7 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import load_above
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import ChoicePopup
-from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
+from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import TextPopup, meanings
 from tpuprof.tui.widgets.states import State, state_lines
@@ -206,7 +206,7 @@ class MemoryTab(Tab):
             "Everything about the buffer; a group's buffers",
         )
         motions = motion_keys(row="buffer", across=across, enter=enter, halves=False)
-        return (*(self.view.keys if self.view is not None else (KeyRow("1-5", "tabs"),)), *motions)
+        return (*(self.view.keys if self.view is not None else (TABS_KEY,)), *motions)
 
     @property
     def note(self) -> str:

@@ -245,7 +245,7 @@ class OpsTab(Tab):
     @property
     def keys(self) -> Sequence[KeyRow]:
         """The view's, after the key that changes views."""
-        views, view = self.views, KeyRow("v", "view")
+        views, view = self.views, KeyRow("view", "view")
         if not self.has_page:
             return super().keys
         if views.other_view is not None:
@@ -253,14 +253,14 @@ class OpsTab(Tab):
         enter = "The whole card; of hidden nodes and groups, all of them"
         if views.at == TREE:
             motions = motion_keys("row", "Open, close a node; into it, out of it", enter, short=("", "close, open", ""))
-            return (view, KeyRow("b", "group by"), KeyRow("s", "sort"), *motions)
+            return (view, KeyRow("group", "group by"), KeyRow("sort", "sort"), *motions)
         motions = motion_keys(enter=enter)
         if views.other:
             return (view, *motions)
-        where = KeyRow("o", "in HLO ops" if views.at in (FRAMEWORK, KERNELS) else "in tree")
+        where = KeyRow("there", "in HLO ops" if views.at in (FRAMEWORK, KERNELS) else "in tree")
         sort, details, search = LIST_KEYS
         if views.at in (HLO, FRAMEWORK, KERNELS):
-            return (view, KeyRow("b", "group"), sort, where, details, search, *motions)
+            return (view, KeyRow("group", "group"), sort, where, details, search, *motions)
         return (view, sort, where, details, *motions)
 
     @property

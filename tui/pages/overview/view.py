@@ -77,7 +77,7 @@ MEANINGS: Mapping[str, str] = {
     "EFFICIENCY": "the larger of FLOPS and HBM BW: how near the program is to its roof. On wide screens, and in `i`.",
     "OPS PLACED": "where framework ops ran; EAGER: their time that ran eagerly; MATRIX OPS: operands' width. Also in "
     "`i`.",
-    "n/a": "the profile cannot tell: the notes (`w`) say why. It is never 0 instead.",
+    "n/a": "the profile cannot tell: the notes (`W`) say why. It is never 0 instead.",
 }
 LATENCY_MEANINGS: Mapping[str, str] = {
     "Session": "a request; where a profile has none, a run of the module with most time. The page says which.",
@@ -95,7 +95,7 @@ LATENCY_MEANINGS: Mapping[str, str] = {
     "phase": "prefill, decode or sampling, where the module's name says so.",
     "s32[8,1]": "arguments that tell the batch: arrays of whole numbers, and what differs from the module's other "
     "shapes.",
-    "n/a": "the profile cannot tell: the notes (`w`) say why. It is never 0 instead.",
+    "n/a": "the profile cannot tell: the notes (`W`) say why. It is never 0 instead.",
 }
 
 
@@ -179,19 +179,19 @@ class OverviewTab(StepGraphTab[Overview]):
         if self._shows_latencies:
             short = "module", "", "details"
             first, *others = motion_keys("module", "", "Details of the module", ends="one", short=short)
-            offers = [KeyRow("b", "requests")] * ("group" in self.commands)
-            return (first, KeyRow("v", "overview"), *offers, *others, KeyRow("i", "figures"))
+            offers = [KeyRow("group", "requests")] * ("group" in self.commands)
+            return (first, KeyRow("view", "overview"), *offers, *others, KeyRow("figures", "figures"))
         if "what_if" in self.commands:
             owners, taken = self._owners_here, self._what_if
             words = "put back" if owners and taken.takes(owners) else "what if"
-            keys = (*keys[:-1], KeyRow("space", words, rank=0 if taken.owners else 1), keys[-1])
+            keys = (*keys[:-1], KeyRow("mark", words, rank=0 if taken.owners else 1), keys[-1])
         if self._what_if.owners:
-            keys = (*keys[:-1], KeyRow("Esc", "as it is"), keys[-1])
+            keys = (*keys[:-1], KeyRow("back", "as it is"), keys[-1])
         if "latencies" not in self.commands:
             return keys
         if self._page is not None and self._page.serves:
-            return (keys[0], KeyRow("v", "latencies"), *keys[1:])
-        return (*keys, KeyRow("v", "latencies", rank=1))
+            return (keys[0], KeyRow("view", "latencies"), *keys[1:])
+        return (*keys, KeyRow("view", "latencies", rank=1))
 
     def _module(self, page: Overview, index: int) -> LatencyRow | None:
         """The module on that row, where modules are what is listed."""

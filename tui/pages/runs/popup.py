@@ -36,7 +36,7 @@ _ABOUT = (
 class RunsPopup(FilteredPopup):
     """A list of runs to open one of, or to compare two.
 
-    Keys: j, k and the like move, Enter opens, ``/`` filters, ``s`` changes the order, ``d`` marks a run and, on another
+    Keys: j, k and the like move, Enter opens, ``/`` filters, ``s`` changes the order, ``c`` marks a run and, on another
     one, compares both; Escape ends the filter, takes the mark back, then closes.
 
     Args:
@@ -116,22 +116,22 @@ class RunsPopup(FilteredPopup):
     @property
     def own_keys(self) -> Sequence[KeyRow]:
         """Opening, comparing, order and filter."""
-        keys = [KeyRow("Enter", "open", "Open the run", {"enter": self.choose})]
+        keys = [KeyRow("open", "open", "Open the run", {"open": self.choose})]
         if self.is_typing:
             return [*keys, *self.typing_keys]
         words = "compare" if self._marked is None else f"compare with {self._letter()}"
         sentence = "Mark a run; on another one: compare both, A the older"
         if self._compare is not None and len(self._runs) > 1:
-            keys.append(KeyRow("d", words, sentence, {"d": self._mark}))
+            keys.append(KeyRow("compare_ops", words, sentence, {"compare_ops": self._mark}))
         by_next, turned = self.listing.sorted_by_next(ORDERS), self.listing.turned_round()
-        orders = {"s": partial(self._sort, by_next), "S": partial(self._sort, turned)}
-        return [*keys, KeyRow("s S", "order", "By age, size, step time; reverse", orders, "s"), self.filter_key]
+        orders = {"sort": partial(self._sort, by_next), "reverse": partial(self._sort, turned)}
+        return [*keys, KeyRow("sort reverse", "order", "By age, size, step time; reverse", orders, "s"), self.filter_key]
 
     @property
     def leave_key(self) -> KeyRow:
         """It takes the mark back first."""
         if self._marked is not None and not (self.is_typing or self.filter):
-            return KeyRow("Esc", "unmark", "Take the mark back", {"escape": self._unmark})
+            return KeyRow("back", "unmark", "Take the mark back", {"back": self._unmark})
         return super().leave_key
 
     def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
@@ -161,16 +161,17 @@ class RunsPopup(FilteredPopup):
             words = f"{counted(count, 'run')}, by {by}; * is the newest"
             if self._marked is not None:
                 name = Pen(width, self.look.glyphs).text(self._marked.name)
-                words = f"{name}: {self.look.glyphs.keyed('`d`')} on another run compares, with A the older"
+                words = f"{name}: {self.look.glyphs.keyed('`c`')} on another run compares, with A the older"
                 return pad([(f"{self._letter()} ", "panel.key"), (words, "panel")], width, "panel")
             return pad([(words, "panel.dim")], width, "panel")
         return self.filter_line(f"{shown:,} of {count:,}", width)
 
-    def press(self, key: str, character: str | None) -> None:
+    def press(self, key: str, character: str | None) -> str:
         """One key; says where the popup is closed by it."""
-        super().press(key, character)
+        said = super().press(key, character)
         if not self.is_open:
             self._closed()
+        return said
 
     def click(self, row: int) -> None:
         """Opens a run."""

@@ -55,18 +55,18 @@ _COMMANDS: dict[str, Callable[[TimelineView, int, Glyphs], str | None]] = {
 _LEAST_DRAG = 2  # columns that the mouse moves with its button down to mark an interval
 
 _KEYS = (
-    KeyRow("h l, left right", title="Select: the cursor, a cell to the left or right"),
-    KeyRow("j k, down up", title="Next, previous row"),
-    KeyRow("g G, Home End", title="First, last event of the row"),
-    KeyRow("PgDn PgUp", title="One screen of rows down, up"),
-    KeyRow("Enter", title="Everything about the event; a section opens or closes"),
+    KeyRow("left right", title="Select: the cursor, a cell to the left or right"),
+    KeyRow("down up", title="Next, previous row"),
+    KeyRow("first last", title="First, last event of the row"),
+    KeyRow("page_down page_up", title="One screen of rows down, up"),
+    KeyRow("open", title="Everything about the event; a section opens or closes"),
     KeyRow("mouse", title="Click points, a drag marks or moves an end, the wheel scrolls, Ctrl zooms"),
-    KeyRow("wasd", "zoom pan"),
-    KeyRow("[ ]", "step"),
-    KeyRow("{ }", "gap"),
-    KeyRow(". ,", "event"),
-    KeyRow("m", "mark"),
-    KeyRow("J K", "host"),
+    KeyRow("zoom_in pan_left zoom_out pan_right", "zoom pan", foot="wasd"),
+    KeyRow("previous_step next_step", "step"),
+    KeyRow("previous_peak next_peak", "gap"),
+    KeyRow("next_event previous_event", "event"),
+    KeyRow("mark", "mark"),
+    KeyRow("next_host previous_host", "host"),
 )
 _MEANINGS = {
     "Time": "of the trace's clock, which the profiler maps the devices' clocks to; durations are by that clock too.",
@@ -233,9 +233,9 @@ class TimelineTab(Tab):
         """The four tools of the browser's viewer, select, zoom, pan and timing, and the other motions."""
         if self._view is None:
             return super().keys
-        left_out = {"[ ]"} if not self._view.timeline.steps else set()
-        left_out |= set() if self._view.timeline.hosts else {"J K"}
-        return [key for key in _KEYS if key.shown not in left_out]
+        left_out = {"previous_step next_step"} if not self._view.timeline.steps else set()
+        left_out |= set() if self._view.timeline.hosts else {"next_host previous_host"}
+        return [key for key in _KEYS if key.verbs not in left_out]
 
     @property
     def selection(self) -> str | None:

@@ -59,9 +59,9 @@ class LiveScreen(PageScreen[Device]):
         colors, about, _, leave = self.last_keys()
         return (
             replace(ROW_KEYS[0], short="device", title="Next, previous device"),
-            KeyRow("C", "capture", _CAPTURES, {"C": self._capture}),
-            KeyRow("p", "pause", "Figures stay while readings go on", {"p": self._pause}),
-            KeyRow("y", "copy", "Copy the sentence on top", {"y": self._copy}),
+            KeyRow("capture", "capture", _CAPTURES, {"capture": self._capture}),
+            KeyRow("hold", "pause", "Figures stay while readings go on", {"hold": self._pause}),
+            KeyRow("copy", "copy", "Copy the sentence on top", {"copy": self._copy}),
             *(colors, about, leave),
         )
 
