@@ -120,7 +120,9 @@ _TIMELINE: tuple[Action, ...] = (
 )
 
 _MEMORY: tuple[Action, ...] = (
-    _command("memory_view", "view", "Next view: buffers of a module, allocators over time, the map of a module", "view"),
+    _command(
+        "memory_view", "view", "Next view: buffers of a module, allocators over time, the map of a module", "view"
+    ),
     _command("memory_view", "previous_view", "Previous view", argument=", -1"),
     _command("module", "module", "Choose a module, or an allocator", "module"),
     _command("space", "next_step", "Next memory space: HBM, VMEM, SMEM, ...", "space"),
@@ -213,6 +215,10 @@ _MOVED = [(BY_NAME[verb].typed, name) for verb, name in MOTIONS]
 for _keys, _name in (*((action.keys, action.name) for action in ACTIONS), *_MOVED):
     for _key in _keys if _name not in OF_THE_APP else ():
         ACTIONS_BY_KEY.setdefault(_key, []).append(_name)
+
+
+ACTIONS_BY_NAME = {action.name: action for action in ACTIONS}
+VERB_OF_MOTION = {name: verb for verb, name in MOTIONS if verb != "open"}
 
 
 def by_name(name: str) -> Action:

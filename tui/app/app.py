@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from textual.geometry import Region
@@ -12,7 +13,15 @@ from typing_extensions import Self
 
 from tpuprof.parsers.base.urls import printable_url
 from tpuprof.tui.app import actions
-from tpuprof.tui.app.actions import ACTIONS_BY_KEY, OF_THE_APP, Action, ScreenState, by_name
+from tpuprof.tui.app.actions import (
+    ACTIONS_BY_KEY,
+    ACTIONS_BY_NAME,
+    OF_THE_APP,
+    VERB_OF_MOTION,
+    Action,
+    ScreenState,
+    by_name,
+)
 from tpuprof.tui.app.capture import Captures
 from tpuprof.tui.app.context import AppPart, N, WorkerNews
 from tpuprof.tui.app.current_run import FIRST, CurrentRun, Jumps
@@ -26,17 +35,28 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import TAB_NAMES, TABS, load_above
 from tpuprof.tui.terminal.detect import Terminal, detect
+from tpuprof.tui.terminal.grammar import BY_NAME, verbs_of
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import Choice, ChoicePopup
 from tpuprof.tui.widgets.chrome import KeyRow, footer, is_too_small, keys_line, message_line, progress_line
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
-from tpuprof.tui.widgets.popup import ABOUT_HELP, Lines, TextPopup, meanings
-from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
+from tpuprof.tui.widgets.popup import ABOUT_HELP, Lines, Popup, TextPopup, meanings
+from tpuprof.tui.widgets.screen import AppScreen, Opened, ScreenApp
 from tpuprof.tui.widgets.states import Searching, state_lines
 from tpuprof.tui.widgets.tab import CursorMoved, OpenPopup, OpenScreen, PageWanted, Tab
 
 SHORT = 28  # rows below which the line on what is under the cursor gives way to the page
 RULE_CELLS = 3  # cells of the rule between list and card, as its style says
+
+_ABOVE = "above"  # what is typed ahead of what opens above the tabs is kept under
+_UNREAD = "Nothing is read here; `r` looks again."
+_AT_ONCE = frozenset(
+    (
+        *("show_tab", "next_tab", "runs", "hosts", "compare", "capture", "notes", "reload", "cancel_load", "go_back"),
+        *("swap_background", "help", "palette", "quit"),
+    )
+)
+"""Actions that wait for no page."""
 
 _JUMPS = {
     "same_op": KeyRow("there", "go there", "Go to the op, step or page that it is about"),
@@ -106,7 +126,12 @@ class MainScreen(AppScreen):
         self._actions = self._named_actions()
         self._can_capture = not options.only_hlo
         self._is_filter = False
-        self._search_words = ""
+        self._before: tuple[str, str] | None = None
+        self._searches: dict[
+            tuple[str, str], tuple[str, str]
+        ] = {}  # what is searched for in a view, and what that found
+        self._opened: dict[str, Opened] = {}
+        self._has_begun = False
 
     # --- the stage
 
@@ -120,7 +145,7 @@ class MainScreen(AppScreen):
         if name == self.tab_name:
             return
         self.jumps.forget()
-        self.end_search()
+        self.prompt = None
         with self.app.batch_update():
             size = self.tab.size
             self.tab.remove_class("-shown")
@@ -129,6 +154,7 @@ class MainScreen(AppScreen):
             self.tab.add_class("-shown")
             self.redraw()
         self.current_run.load_tab()
+        self._type_kept()
 
     def redraw(self) -> None:
         """Draws header, detail line, footer and what is open above the page again, where they changed."""
@@ -139,6 +165,12 @@ class MainScreen(AppScreen):
     def open_screen(self, name: str, content: object) -> None:
         """Opens a screen of the registry above this one."""
         self.app.push_screen(load_above(name)(content, self.look, environ=self.environ))
+        self._type_kept_above()
+
+    def open(self, popup: Popup) -> None:
+        """Opens a popup above the page."""
+        super().open(popup)
+        self._type_kept_above()
 
     def work(self, group: str, job: Callable[[], object], *, exclusive: bool = True) -> None:
         """Does a job on a thread."""
@@ -153,6 +185,8 @@ class MainScreen(AppScreen):
         """A worker has news for its part; everything that changes is painted at once."""
         with self.app.batch_update():
             message.part.take(message.news)
+            self.jumps.tell_source()
+            self._type_kept()
 
     # --- widgets
 
@@ -182,7 +216,11 @@ class MainScreen(AppScreen):
         self.tab.prepare(*size)
         self.tab.add_class("-shown")
         self._searching.remove_class("-shown").remove()
-        self.call_after_refresh(self.current_run.begin)
+        self.call_after_refresh(self._load)
+
+    def _load(self) -> None:
+        self._has_begun = True
+        self.current_run.begin()
 
     def on_unmount(self) -> None:
         """Lets a decoding thread end at its next chunk, and a capture at once: leaving does not wait for them."""
@@ -254,21 +292,66 @@ class MainScreen(AppScreen):
             note_count=len(sentences(shows.overview, shows.problems)),
             has_page=self.tab.has_page,
             selection=self.tab.selection,
-            searching=bool(self._search_words),
+            searching=self._place in self._searches or self.tab.has_matches,
+            has_source=self.tab.source is not None or self.tab.op_elsewhere is not None,
             colorful=self.look.palette.color != "mono",
             commands=self.tab.commands,
             can_capture=self._can_capture and not self.captures.is_under_way,
         )
 
     def act(self, key: str) -> bool:
-        """Does what a key means now: the first of its actions that would do something."""
-        names = ACTIONS_BY_KEY.get(key, [])
+        """Does what a key means now: the first of its actions that would do something; else says why not."""
+        names, verbs, situation = ACTIONS_BY_KEY.get(key, []), verbs_of(key), self.situation
         for name in names:
-            action = next((action for action in actions.ACTIONS if action.name == name), None)
-            if action is None or name.startswith("show_tab") or action.possible(self.situation):
+            action = ACTIONS_BY_NAME.get(name)
+            if action is None or action.possible(situation):
                 self.do(name)
-                break
-        return bool(names)
+                return True
+        if names or verbs:
+            absent = [action.absent for action in map(ACTIONS_BY_NAME.get, names) if action is not None]
+            own = next(filter(None, (self.tab.why_not(verb.name) for verb in verbs)), "")
+            unread = "" if self.tab.has_page or any(name.startswith("show_tab") for name in names) else _UNREAD
+            self.flash = own or unread or next(filter(None, (*absent, *(verb.absent for verb in verbs))), "")
+            self.redraw()
+        return bool(names or verbs)
+
+    # --- what is typed ahead
+
+    @property
+    def awaited(self) -> str:
+        """What is still being read before keys can mean anything on it: what opens above the tabs, or the shown tab."""
+        if self.current_run.is_loading_above:
+            return _ABOVE
+        is_coming = self.current_run.is_loading or not self._has_begun
+        return self.tab_name if is_coming and not self.tab.is_ready else ""
+
+    def waits(self, key: str) -> bool:
+        """Whether a key is of what is awaited: any key of what opens above, else what the tab itself does."""
+        names = ACTIONS_BY_KEY.get(key, [])
+        if self.awaited == _ABOVE or not names:
+            return bool(self.awaited == _ABOVE and names)
+        situation = replace(self.situation, commands=self.tab.commands if self.tab.has_page else ())
+        is_now = (name.partition("(")[0] in _AT_ONCE for name in names)
+        known = [ACTIONS_BY_NAME[name] for name in names if name in ACTIONS_BY_NAME]
+        can = (action.possible(situation) for action in known if action.name.startswith("tab_command"))
+        return not any(is_now) and not any(can)
+
+    def _type_kept(self) -> None:
+        """Does what was typed ahead of the shown tab, where that is read."""
+        if self.tab.is_ready and self.tab_name != self.awaited:
+            self.type_kept(self.tab_name)
+        elif not self.awaited:
+            self.ahead.forget()
+
+    def _type_kept_above(self) -> None:
+        """Does what was typed ahead of what opens above the tabs."""
+        for key, character in self.ahead.take(_ABOVE):
+            self.call_later(self._press_above, key, character)
+
+    def _press_above(self, key: str, character: str | None) -> None:
+        screen = self.app.screen
+        if isinstance(screen, AppScreen):
+            screen.press(key, character)
 
     def _named_actions(self) -> dict[str, Callable[..., object]]:
         """What does the actions of the tables, by their names; the motions are the tab's own."""
@@ -281,6 +364,8 @@ class MainScreen(AppScreen):
             "filter": partial(self._begin_typing, into_filter=True),
             "next_match": self._go_to_match,
             "yank": self._copy_selection,
+            "edit": self._edit,
+            "export": self._ask_export,
             "runs": self.lists.open_runs,
             "compare": self.lists.open_to_compare,
             "hosts": self.lists.open_hosts,
@@ -298,9 +383,17 @@ class MainScreen(AppScreen):
     def do(self, action: str) -> None:
         """Does an action of the tables."""
         name, arguments = actions.parsed(action)
-        act = self._actions.get(name) or getattr(self.tab, name)
+        act, before = self._actions.get(name) or getattr(self.tab, name), self._seen
         act(*arguments)
+        if action in VERB_OF_MOTION and not self.flash and self._seen == before:
+            self.flash = BY_NAME[VERB_OF_MOTION[action]].absent if self.tab.has_page else _UNREAD
+        self._order.note(self._open_things)
         self.redraw()
+
+    @property
+    def _seen(self) -> object:
+        """What a motion changes."""
+        return self.tab.lines, self.tab.scroll_offset
 
     # --- actions
 
@@ -308,24 +401,46 @@ class MainScreen(AppScreen):
         self.show_tab(TAB_NAMES[(TAB_NAMES.index(self.tab_name) + by) % len(TAB_NAMES)])
 
     def _enter(self) -> None:
-        if self.tab.enter() == "details" and self.tab.details is not None:
-            title, lines = self.tab.details
+        said, details = self.tab.enter(), self.tab.details
+        if said != "details":
+            self.flash = said
+        elif details is None:
+            self.flash = BY_NAME["open"].absent
+        else:
+            title, lines = details
             commands = self.tab.commands if self.tab_name == FIRST else ()
             jumps = tuple(key for name, key in _JUMPS.items() if name in commands)
             self.open(TextPopup(self.look, title, lines, self.tab.card_help_lines, jumps))
 
     def _go_back(self) -> None:
-        """Cancels what is under way, ends a search, or goes back to where a jump came from; never quits."""
+        """Cancels what is under way, closes what was opened last, or goes back where a jump came from; never quits."""
         if self.captures.is_under_way:
             self.captures.stop()
         elif self.comparisons.words:
             self.comparisons.stop()
         elif self.current_run.is_loading:
             self.current_run.cancel()
-        elif self._search_words:
-            self.end_search()
-        elif not self.tab.back():
-            self.jumps.back()
+        elif not self._order.close(self._open_things) and not self.jumps.back():
+            self.flash = BY_NAME["back"].absent
+
+    @property
+    def _place(self) -> tuple[str, str]:
+        """The view that is shown, in its tab."""
+        return self.tab_name, self.tab.view_name
+
+    @property
+    def _order(self) -> Opened:
+        return self._opened.setdefault(self.tab_name, Opened())
+
+    @property
+    def _open_things(self) -> dict[str, Callable[[], object]]:
+        """What is open on the shown tab, and how to close it."""
+        searched: dict[str, Callable[[], object]] = {"search": self._forget_search}
+        return {**(searched if self._place in self._searches else {}), **self.tab.opened}
+
+    def _forget_search(self) -> None:
+        self._searches.pop(self._place, None)
+        self.tab.end_search()
 
     def on_cursor_moved(self, message: CursorMoved) -> None:
         """A tab shows something else, not by a key."""
@@ -364,6 +479,23 @@ class MainScreen(AppScreen):
         if self.tab.selection is not None:
             self.copy(self.tab.selection)
 
+    def _edit(self) -> None:
+        """Opens the user's editor at the source line of what is under the cursor."""
+        source, op = self.tab.source, self.tab.op_elsewhere
+        if source is not None:
+            self.flash = self.edit_source(source)
+        elif op is not None:
+            self.jumps.edit(op, self._edit_op)
+
+    def _edit_op(self, source: str) -> None:
+        self.flash = self.edit_source(source) if source else BY_NAME["edit"].absent
+        self.redraw()
+
+    def _ask_export(self) -> None:
+        shown, title = self.tab.shown_table, TABS[TAB_NAMES.index(self.tab_name)].name
+        shows = self.current_run
+        self.ask_export(shown, shown.page if shown is not None else title, shows.run, shows.logdir)
+
     def leave(self) -> None:
         """Ends the app."""
         self.call_later(self.app.run_action, "quit")
@@ -371,34 +503,47 @@ class MainScreen(AppScreen):
     # --- search
 
     def _begin_typing(self, into_filter: bool) -> None:
-        self._is_filter = into_filter
-        self._search_words = self._search_words if into_filter else ""
+        self._is_filter, self._before = into_filter, self._searches.get(self._place)
         self.open_prompt()
+
+    @property
+    def syntax(self) -> str:
+        """What may be typed into the prompt."""
+        return "" if self._is_filter else self.tab.syntax
+
+    def words_for(self, begun: str) -> Sequence[str]:
+        """What a word that is begun in the prompt may become."""
+        return () if self._is_filter else self.tab.words_for(begun)
 
     def search(self, text: str) -> str:
         """Searches or filters the tab."""
         if self._is_filter:
             return self.tab.filter(text)
-        self._search_words = self.tab.search(text)
-        return self._search_words
+        found = self.tab.search(text)
+        if text:
+            self._searches[self._place] = text, found
+        else:
+            self._searches.pop(self._place, None)
+        return found
 
     def keep_search(self, text: str) -> bool:
         """Keeps what was found, unless there is something wrong with the text, which stands beside it."""
         if text and self.tab.search_failed:
             return False
-        if not text:
-            self.prompt = None
-            self.end_search()
+        if not text and not self._is_filter:
+            self._forget_search()
+        self._order.note(self._open_things)
         return True
 
     def end_search(self) -> None:
-        """Ends the filter that is typed, else the search."""
-        if self.prompt is not None and self._is_filter:
-            self.prompt = None
+        """Gives up what is typed: what was searched for before it is searched for again."""
+        self.prompt = None
+        if self._is_filter:
             self.tab.filter("")
-            return
-        self.prompt, self._search_words = None, ""
-        self.tab.end_search()
+        elif self._before is not None:
+            self.search(self._before[0])
+        else:
+            self._forget_search()
 
     def _go_to_match(self, direction: int) -> None:
         self.flash = self.tab.next_match(direction)

@@ -62,8 +62,12 @@ _TYPED = "While letters are typed into a list's filter, letters can't move the c
 MOTIONS: tuple[Verb, ...] = (
     Verb("down", ("j", "down"), "Next row", "This is the last row.", _ARROWS),
     Verb("up", ("k", "up"), "Previous row", "This is the first row.", _ARROWS),
-    Verb("left", ("h", "left"), "To the left, close; the previous step, core or point", "Nothing is left of it.", _ARROWS),
-    Verb("right", ("l", "right"), "To the right, open; the next step, core or point", "Nothing is right of it.", _ARROWS),
+    Verb(
+        "left", ("h", "left"), "To the left, close; the previous step, core or point", "Nothing is left of it.", _ARROWS
+    ),
+    Verb(
+        "right", ("l", "right"), "To the right, open; the next step, core or point", "Nothing is right of it.", _ARROWS
+    ),
     Verb("first", ("g", "Home"), "First row", "This is the first.", _ARROWS),
     Verb("last", ("G", "End"), "Last row", "This is the last.", _ARROWS),
     Verb("page_down", ("PgDn",), "One screen down", _END, is_fixed=True),
@@ -88,7 +92,9 @@ GENERAL: tuple[Verb, ...] = (
     Verb("view", ("v",), "Next view of the page", "This page has one view."),
     Verb("previous_view", ("V",), "Previous view", "This page has one view."),
     Verb("there", ("o",), "Go to where more is known of it", "No other page has more on it."),
-    Verb("timeline", ("O",), "Its longest run on the timeline; `n` `N` its other runs", "It has no run on the timeline."),
+    Verb(
+        "timeline", ("O",), "Its longest run on the timeline; `n` `N` its other runs", "It has no run on the timeline."
+    ),
     Verb("graph", ("u",), "Its graph: operands and users", _NO_OP),
     Verb("buffers", ("B",), "Its buffers in memory", _NO_OP),
     Verb("edit", ("e",), "Its source line in your editor", "No source line is known for it."),
@@ -99,7 +105,9 @@ GENERAL: tuple[Verb, ...] = (
     Verb("next_match", ("n",), "Next match, or next run of the op", "Nothing is searched for: `/` begins."),
     Verb("previous_match", ("N",), "Previous match or run", "Nothing is searched for: `/` begins."),
     Verb("exclude", ("x",), "Leave out, or show again, what is less of interest", "Nothing here can be left out."),
-    Verb("top", ("t",), "Ten children of each row, those that make up 90 %, or all", "Nothing is cut to a top ten here."),
+    Verb(
+        "top", ("t",), "Ten children of each row, those that make up 90 %, or all", "Nothing is cut to a top ten here."
+    ),
     Verb("compare_ops", ("c",), "Mark it; on another one: compare both", "Nothing here can be compared."),
     Verb("mark", ("space",), "Mark it: take it away, try it, begin or end an interval", "Nothing here can be marked."),
     Verb("previous_step", ("[",), "Previous step, program, error or space", "There is no other one."),
@@ -142,17 +150,51 @@ OWN: tuple[Verb, ...] = (
     Verb("zoom_out", ("s", "-"), "Zoom out", "", _WASD, "timeline", _WASD),
     Verb("pan_left", ("a",), "Pan to the left", "", "", "timeline", _WASD),
     Verb("pan_right", ("d",), "Pan to the right", "", "", "timeline", _WASD),
-    Verb("fit", ("f",), "Fit the interval; again: the event, the step", "Only the timeline is fitted.", page="timeline"),
+    Verb(
+        "fit", ("f",), "Fit the interval; again: the event, the step", "Only the timeline is fitted.", page="timeline"
+    ),
     Verb("next_event", (".",), "Next event of the row", "Events are on the timeline.", page="timeline"),
     Verb("previous_event", (",",), "Previous event", "Events are on the timeline.", page="timeline"),
-    Verb("interval_begin", ("(",), "Begin of the interval to the cursor", "Intervals are marked on the timeline.", page="timeline"),
-    Verb("interval_end", (")",), "End of the interval to the cursor", "Intervals are marked on the timeline.", page="timeline"),
+    Verb(
+        "interval_begin",
+        ("(",),
+        "Begin of the interval to the cursor",
+        "Intervals are marked on the timeline.",
+        page="timeline",
+    ),
+    Verb(
+        "interval_end",
+        (")",),
+        "End of the interval to the cursor",
+        "Intervals are marked on the timeline.",
+        page="timeline",
+    ),
     Verb("fold", ("z",), "Open or close the track or section", "Tracks are on the timeline.", page="timeline"),
     Verb("fold_all", ("Z",), "Open or close all of them", "Tracks are on the timeline.", page="timeline"),
-    Verb("next_host", ("J",), "Next host", "Hosts stand below each other on the timeline; `H` lists them.", page="timeline"),
-    Verb("previous_host", ("K",), "Previous host", "Hosts stand below each other on the timeline; `H` lists them.", page="timeline"),
-    Verb("filter_tracks", ("F",), "Only tracks with this in their name", "Tracks are on the timeline.", page="timeline"),
-    Verb("base", ("A",), "Times relative to the trace, the step or the mark", "Times are relative on the timeline.", page="timeline"),
+    Verb(
+        "next_host",
+        ("J",),
+        "Next host",
+        "Hosts stand below each other on the timeline; `H` lists them.",
+        page="timeline",
+    ),
+    Verb(
+        "previous_host",
+        ("K",),
+        "Previous host",
+        "Hosts stand below each other on the timeline; `H` lists them.",
+        page="timeline",
+    ),
+    Verb(
+        "filter_tracks", ("F",), "Only tracks with this in their name", "Tracks are on the timeline.", page="timeline"
+    ),
+    Verb(
+        "base",
+        ("A",),
+        "Times relative to the trace, the step or the mark",
+        "Times are relative on the timeline.",
+        page="timeline",
+    ),
 )
 
 READING: tuple[Verb, ...] = (

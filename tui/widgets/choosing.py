@@ -99,7 +99,7 @@ class FilteredPopup(ListPopup):
 
     def __init__(self, look: ScreenLook, title: str, about: Lines, typing: bool = False) -> None:
         super().__init__(look, title, about)
-        self._editor = LineEditor(moves=False)
+        self._editor = LineEditor()
         self.is_typing = self._types_at_once = typing
 
     @property
@@ -136,7 +136,7 @@ class FilteredPopup(ListPopup):
         self.is_typing = True
 
     def _end_filter(self) -> None:
-        self.is_typing, self._editor = False, LineEditor(moves=False)
+        self.is_typing, self._editor = False, LineEditor()
         self.filter_changed()
 
     def filter_changed(self) -> None:

@@ -142,11 +142,17 @@ def message_line(text: str, pen: Pen) -> AnyLine:
     return pad([(" " + cut_middle(text, pen.width - 2, pen.glyphs), "bar")], pen.width, "bar")
 
 
-def prompt_line(text: str, found: str, pen: Pen) -> AnyLine:
-    """The footer while a search is typed: the text, a cursor, what it finds so far."""
+def prompt_line(text: str, found: str, pen: Pen, cursor: int | None = None, syntax: str = "") -> AnyLine:
+    """The footer while a search is typed: the text, a cursor, what it finds so far; its syntax before it is typed."""
+    cursor = len(text) if cursor is None else cursor
     room = max(8, pen.width - len(found) - 28)
-    shown = text if len(text) < room else pen.glyphs.ellipsis + text[-(room - 2) :]
-    left: list[AnySpan] = [(" /", "bar.key"), (pen.text(shown), "input"), ("_", "bar.key")]
+    first = max(0, cursor - room + 2)  # the part before the cursor shows, and what fits of the rest
+    before, under, behind = text[first:cursor], text[cursor : cursor + 1], text[cursor + 1 : first + room - 1]
+    mark = pen.glyphs.ellipsis if first else ""
+    left: list[AnySpan] = [(" /", "bar.key"), (mark + pen.text(before), "input")]
+    left += [(pen.text(under), "panel.cursor"), (pen.text(behind), "input")] if under else [("_", "bar.key")]
+    if syntax and not text:
+        left.append((pen.text(f" {syntax}")[: max(0, room - 4)], "bar.dim"))
     right: list[AnySpan] = [(f"{found}  ", "bar"), ("Enter", "bar.key"), (" keep ", "bar.dim"), ("Esc", "bar.key")]
     right.append((" cancel ", "bar.dim"))
     gap = max(1, pen.width - line_width(left) - line_width(right))

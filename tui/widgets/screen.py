@@ -12,12 +12,12 @@ import shlex
 import subprocess
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import work
 from textual.app import App, ComposeResult, SuspendNotSupported
@@ -26,9 +26,11 @@ from textual.events import Key, Paste, Resize
 from textual.message import Message
 from textual.screen import Screen
 
+from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import masked
+from tpuprof.parsers.files.source_lines import source_excerpt
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.terminal.clipboard import load_tmux_buffer, write_yank_file
 from tpuprof.tui.terminal.detect import Terminal
@@ -43,10 +45,23 @@ from tpuprof.tui.terminal.ending import (
 from tpuprof.tui.terminal.grammar import BY_NAME
 from tpuprof.tui.terminal.theme import AnyLine, palette
 from tpuprof.tui.widgets import chrome
-from tpuprof.tui.widgets.asking import LineEditor, PromptPopup
+from tpuprof.tui.widgets.asking import LineEditor, PromptPopup, remembered
 from tpuprof.tui.widgets.chrome import footer
+from tpuprof.tui.widgets.exporting import (
+    ABOUT_EXPORT,
+    SCREEN_WORDS,
+    TABLE_WORDS,
+    Shown,
+    content_of,
+    default_path,
+    picture_of,
+    write,
+)
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
 from tpuprof.tui.widgets.popup import Popup, PopupLayer
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.files.logdir import Logdir, Run
 
 APP_KEYS = ("ctrl+c", "ctrl+q", "ctrl+z")  # keys that mean the same whatever is open
 
@@ -120,6 +135,59 @@ class Yanked(Message):
     where: str
 
 
+class Opened:
+    """What is open on a page, in the order in which it was opened, whatever opened it."""
+
+    def __init__(self) -> None:
+        self._order: list[str] = []
+
+    def note(self, now: Iterable[str]) -> None:
+        """Takes note of what is open now, by its names."""
+        names = list(now)
+        self._order = [name for name in self._order if name in names]
+        self._order += [name for name in names if name not in self._order]
+
+    def close(self, now: Mapping[str, Callable[[], object]]) -> bool:
+        """Closes what was opened last, of what is open now; False where nothing is."""
+        self.note(now)
+        if self._order:
+            now[self._order[-1]]()
+        return bool(self._order)
+
+
+class KeysAhead:
+    """Keys that were typed ahead of a page, by the page's name, until it is read."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, list[tuple[str, str | None]]] = {}
+
+    def keep(self, page: str, key: str, character: str | None) -> str:
+        """Keeps a key; says which ones are kept."""
+        kept = self._kept.setdefault(page, [])
+        kept.append((key, character))
+        words = " ".join(shown if shown and shown.strip() else name for name, shown in kept)
+        return f"Kept until the page is read: {words}. `Esc` forgets them."
+
+    def has(self, page: str) -> bool:
+        """Whether keys are kept for a page."""
+        return bool(self._kept.get(page))
+
+    def is_typing(self, page: str) -> bool:
+        """Whether the last of them are typed into a search."""
+        names = [key for key, _ in self._kept.get(page, ())]
+        begun = next((place for place, key in enumerate(reversed(names)) if key == "slash"), None)
+        return begun is not None and "enter" not in names[len(names) - begun :]
+
+    def take(self, page: str) -> Sequence[tuple[str, str | None]]:
+        """The keys for a page, which are kept no longer."""
+        return self._kept.pop(page, ())
+
+    def forget(self) -> bool:
+        """Keeps none; whether any were kept."""
+        had, self._kept = bool(self._kept), {}
+        return had
+
+
 class AppScreen(Screen[None]):
     """Lays out head, page and footer, and takes the keys: to a popup, to the prompt, else to the page.
 
@@ -148,6 +216,9 @@ class AppScreen(Screen[None]):
         self.flash = flash
         self.prompt: LineEditor | None = None
         self.matches = ""
+        self.ahead = KeysAhead()
+        self.typed: list[str] = []  # into the prompt, the latest last
+        self.answers: dict[str, list[str]] = {}  # to questions, by their titles
         self.head = LineCanvas(look, self.draw_head, self.point_at_head, background="bar", id="head")
         self.foot = LineCanvas(look, self._draw_foot, background="bar", id="foot")
         self.tiny = LineCanvas(look, self._draw_tiny, id="tiny")
@@ -192,6 +263,29 @@ class AppScreen(Screen[None]):
     def end_search(self) -> None:
         """The prompt was given up."""
         raise NotImplementedError
+
+    @property
+    def syntax(self) -> str:
+        """What may be typed into the prompt, in a few examples."""
+        return ""
+
+    def words_for(self, begun: str) -> Sequence[str]:
+        """What a word that is begun in the prompt may become."""
+        return ()
+
+    @property
+    def awaited(self) -> str:
+        """Name of what is still being read before keys can mean anything on it; empty where nothing is."""
+        return ""
+
+    def waits(self, key: str) -> bool:
+        """Whether a key has to wait for what is `awaited`."""
+        return True
+
+    def type_kept(self, page: str) -> None:
+        """Does what was typed ahead of a page, which is read now."""
+        for key, character in self.ahead.take(page):
+            self.press(key, character)
 
     def leave(self) -> None:
         """Ends the app, or goes back to the screen below."""
@@ -248,7 +342,8 @@ class AppScreen(Screen[None]):
     def _draw_foot(self, width: int, height: int) -> list[AnyLine]:
         glyphs = self.look.glyphs
         if self.prompt is not None:
-            return [chrome.prompt_line(self.prompt.text, self.matches, Pen(width, glyphs))]
+            words = "  ".join(self.prompt.offered)[: width // 2] or self.matches
+            return [chrome.prompt_line(self.prompt.text, words, Pen(width, glyphs), self.prompt.cursor, self.syntax)]
         if self.flash:
             return [chrome.message_line(glyphs.keyed(self.flash), Pen(width, glyphs))]
         popup = self.popups.popup
@@ -275,8 +370,15 @@ class AppScreen(Screen[None]):
         if self.flash:
             self.flash = ""
             self.foot.redraw()
+        awaited = self.awaited if popup is None and self.prompt is None else ""
         if key == "Q" and self.prompt is None and (popup is None or not popup.is_typing):
             self.leave()
+        elif awaited and key == "escape" and self.ahead.forget():
+            self.flash = "What was typed ahead is forgotten; `Esc` again cancels."
+            self.foot.redraw()
+        elif awaited and key != "escape" and (self.ahead.is_typing(awaited) or self.waits(key)):
+            self.flash = self.ahead.keep(awaited, key, character)
+            self.foot.redraw()
         elif popup is not None and any(key in BY_NAME[passed.verbs].typed for passed in popup.passes):
             self.popups.press("escape", None)
             return self.act(key)
@@ -295,6 +397,7 @@ class AppScreen(Screen[None]):
             self.end_search()
             self.prompt = None
         elif key == "enter":
+            remembered(self.typed, prompt.text)
             if self.keep_search(prompt.text):
                 self.prompt = None
         elif prompt.press(key, character):
@@ -303,7 +406,7 @@ class AppScreen(Screen[None]):
 
     def open_prompt(self, text: str = "", matches: str = "") -> None:
         """Begins to take keys into the footer."""
-        self.prompt, self.matches, self.flash = LineEditor(text, moves=False), matches, ""
+        self.prompt, self.matches, self.flash = LineEditor(text, self.typed, self.words_for), matches, ""
 
     def on_paste(self, event: Paste) -> None:
         """Puts a text of the clipboard into the line that is open, if one is."""
@@ -311,6 +414,10 @@ class AppScreen(Screen[None]):
         if isinstance(popup, PromptPopup):
             popup.editor.paste(event.text)
             self.popups.redraw()
+        elif popup is None and self.prompt is not None:
+            self.prompt.paste(event.text)
+            self.matches = self.search(self.prompt.text)
+            self.redraw()
 
     # --- popups, clipboard, editor
 
@@ -333,6 +440,44 @@ class AppScreen(Screen[None]):
         except OSError as error:
             return f"{words[0]} can't be run: {error.strerror}."
         return ""
+
+    def edit_source(self, source: str) -> str:
+        """Opens the user's editor at ``path:line``, where that file is on this machine; says what went wrong."""
+        excerpt = source_excerpt(source)
+        if excerpt is None:
+            return f"{printable(source)} is not on this machine."
+        return self.open_editor(excerpt.path, excerpt.first_line + excerpt.marked)
+
+    def ask_export(self, shown: Shown | None, name: str, run: Run | None, logdir: Logdir | None = None) -> None:
+        """Asks which file to write what is shown to; the end of its name says what is written."""
+        from tpuprof.parsers.files.logdir import Logdir  # noqa: PLC0415 - not before the first frame
+
+        path, title = default_path(name, shown is not None, run), "Write what is shown"
+        known = logdir or Logdir("", () if run is None else (run,), (), ())
+        answered = partial(self._export, shown, run, known)
+        words = (*(TABLE_WORDS if shown is not None else ()), *SCREEN_WORDS)
+        history = self.answers.setdefault(title, [])
+        self.open(PromptPopup(self.look, title, words, path, answered, ABOUT_EXPORT, does="write", history=history))
+
+    def _export(self, shown: Shown | None, run: Run | None, logdir: Logdir, answer: str) -> str:
+        """Writes a file; says what is wrong with its name."""
+        path = os.path.expanduser(answer.strip())
+        try:
+            text, how_much = content_of(path, shown, self._picture, run)
+            write(path, text, logdir)
+        except ProfileError as error:
+            return f"{error.sentence} Try: {error.hint}." if error.hint else error.sentence
+        except OSError as error:
+            return f"{printable(path)} can't be written: {(error.strerror or str(error)).lower()}."
+        self.flash = f"Wrote {how_much} to {printable(path)}"
+        return ""
+
+    def _picture(self, form: str) -> str:
+        """The page as it stands without what is open above it, as ``svg``, ``html`` or ``txt``."""
+        width = self.app.size.width
+        canvases = (self.head, *self.page_canvases)
+        lines = [canvas.render_line(y) for canvas in canvases if canvas.display for y in range(canvas.size.height)]
+        return picture_of(lines, width, form, chrome.APP_NAME)
 
     def open(self, popup: Popup) -> None:
         """Opens a popup above the page."""

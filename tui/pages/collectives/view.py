@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from tpuprof.parsers.collectives.model import DCN
@@ -23,6 +24,7 @@ class CollectivesView(RowsView):
 
     commands = ("group", "sort", "reverse")
     FIRST_SORT: ClassVar[str] = "exposed"
+    page_name: ClassVar[str] = "collectives"
     NO_ROWS: ClassVar[str] = "no collectives in the steps"
     TIMES: ClassVar[tuple[str, str]] = ("exposed_time_ms", "exposed_percent")
     KEYS = (
@@ -89,6 +91,11 @@ class CollectivesView(RowsView):
         at = (-1 if self._step is None else self._step) + across
         self._step = None if at < 0 else min(at, len(self._page.step_names) - 1)
         self._show()
+
+    @property
+    def opened(self) -> dict[str, Callable[[], object]]:
+        """The group whose collectives are shown one by one."""
+        return {} if self._opened is None else {"group": lambda: self.command("group")}
 
     def enter(self) -> bool:
         """Shows the collectives of a group one by one."""

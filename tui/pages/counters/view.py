@@ -30,6 +30,7 @@ class UnitsView(RowsView):
 
     commands = ("group", "sort", "reverse")
     FIRST_SORT = "use"
+    page_name = "counters"
     NO_ROWS = "no unit is known: `b` shows the counters"
     TIMES: ClassVar[tuple[str, str]] = ("", "use_percent")
     KEYS: ClassVar[tuple[KeyRow, ...]] = (

@@ -192,7 +192,11 @@ class GraphScreen(PageScreen[int]):
             KeyRow("next_match", "next" if self._matches and not view.is_text else ""),
             KeyRow("view", "graph" if view.is_text else "text", text, {"view": self._swap_text}, rank=view.is_text),
             KeyRow("figures", title="All that is known of the op", acts={"figures": self._tell_all}),
-            KeyRow("there timeline buffers", title="The op in the ops tab, on the timeline, its buffers in memory", acts=leave),
+            KeyRow(
+                "there timeline buffers",
+                title="The op in the ops tab, on the timeline, its buffers in memory",
+                acts=leave,
+            ),
             KeyRow("export", "write", written, {"export": self._ask_where}, rank=HELPS + 3),
             KeyRow("copy", title="Copy the op's name; in the text its line", acts={"copy": self._copy}),
         )

@@ -101,7 +101,10 @@ class HostsPopup(Popup):
         if self._page.cores:
             cores = {"group": partial(look, state.anew(with_cores=not state.with_cores))}
             rows.append(KeyRow("group", "cores", "The cores of each host below it, or not", cores))
-        sorting = {"sort": partial(look, state.sorted_by_next(drawing.SORTS)), "reverse": partial(look, state.turned_round())}
+        sorting = {
+            "sort": partial(look, state.sorted_by_next(drawing.SORTS)),
+            "reverse": partial(look, state.turned_round()),
+        }
         rows.append(KeyRow("sort reverse", "sort", "Sort by the next column; reverse", sorting))
         if self._page.steps is not None:
             before, after = partial(self._next_step, -1), partial(self._next_step, 1)

@@ -21,9 +21,11 @@ from tpuprof.tui.pages.ops.card import CARD
 from tpuprof.tui.pages.ops.card_cache import CardCache, Key, fetch
 from tpuprof.tui.pages.ops.compare import ABOUT, comparison_lines
 from tpuprof.tui.pages.ops.fields.device import machine_line
+from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, KERNELS, TREE, View, Views
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
+from tpuprof.tui.widgets.exporting import Shown
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import TextPopup, meanings
 from tpuprof.tui.widgets.rows import LIST_KEYS, Filterable
@@ -211,6 +213,70 @@ class OpsTab(Tab):
     def has_page(self) -> bool:
         """Whether ops are shown, rather than a state."""
         return self.views.pages is not None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the view that is shown is there, or can't be."""
+        return self.has_page and (self.view is not None or self.views.other in self._failures)
+
+    @property
+    def view_name(self) -> str:
+        """Name of the view that is shown."""
+        return self.views.at
+
+    @property
+    def opened(self) -> dict[str, Callable[[], object]]:
+        """What is open in the view: a group, a mark, the same op in another view."""
+        return {name: partial(self._close, close) for name, close in self.views.opened.items()}
+
+    def _close(self, close: Callable[[], object]) -> None:
+        close()
+        self.redraw()
+
+    @property
+    def source(self) -> str | None:
+        """The source line of the op under the cursor."""
+        view, row = self.view, self.views.op_row
+        line = view.source_line if view is not None else ""
+        return line or (self._source_of(row) if row is not None else None) or None
+
+    def source_of(self, op: str) -> str:
+        """The source line of an op."""
+        pages = self.views.pages
+        names = pages.ops.table.name if pages is not None else ()
+        return self._source_of(names.index(op)) if op in names else ""
+
+    def _source_of(self, row: int) -> str:
+        pages = self.views.pages
+        read = None if pages is None else HLO_OPS.by_key["source"].read(pages.ops, [row])
+        return "" if read is None else str(read[0] or "")
+
+    @property
+    def shown_table(self) -> Shown | None:
+        """The rows of the view as they stand."""
+        return None if self.view is None else self.view.shown_table
+
+    @property
+    def syntax(self) -> str:
+        """What may be typed into a filter."""
+        return "fusion  !copy  cat:conv  >1ms  >5%  occurrences>=10  ~a.*b   Tab completes"
+
+    def words_for(self, begun: str) -> Sequence[str]:
+        """What a word that is begun in a filter may become."""
+        return () if self.view is None else self.view.words_for(begun)
+
+    def why_not(self, verb: str) -> str:
+        """Why a verb does nothing in the view that is shown."""
+        title = self.views.titles.get(self.views.at, "")
+        words = {
+            "exclude": f"{title} leaves nothing out: the profile's tree and the roofline do.",
+            "top": "Only the profile's tree is cut to ten of each.",
+            "group": f"The rows of {title} have no groups.",
+            "reverse": "The tree has its largest first; `s` sorts by waste.",
+            "figures": "All figures of a row are on its card: Enter.",
+            "mark": "Nothing is marked here; `c` marks an op to compare.",
+        }
+        return words.get(verb, "") if self.has_page else ""
 
     @property
     def commands(self) -> tuple[str, ...]:
@@ -417,9 +483,9 @@ class OpsTab(Tab):
             self.post_message(CursorMoved(said))
 
     def end_search(self) -> None:
-        """Forgets the text searched for in every view: the key that ends it may come after one that changes views."""
-        for view in self.views.all:
-            view.search("")
+        """Forgets the text searched for in the view."""
+        if self.view is not None:
+            self.view.search("")
         self.redraw()
 
     def next_match(self, direction: int) -> str:

@@ -319,15 +319,33 @@ class OverviewTab(StepGraphTab[Overview]):
         self.scroll_lines_to(0)
         self.redraw()
 
-    def back(self) -> bool:
-        """From the latencies back to the overview; from the step without some owners to the step as it is."""
-        if self._wants_latencies:
-            self._show_latencies(False)
-            return True
-        if not self._what_if.owners:
-            return False
-        self._show_left(AS_IT_IS)
-        return True
+    @property
+    def opened(self) -> dict[str, Callable[[], object]]:
+        """The latencies, and the step without some owners."""
+        latencies = {"latencies": lambda: self._show_latencies(False)} if self._wants_latencies else {}
+        return latencies | ({"what if": lambda: self._show_left(AS_IT_IS)} if self._what_if.owners else {})
+
+    @property
+    def view_name(self) -> str:
+        """Name of the view that is shown."""
+        return "latencies" if self._shows_latencies else ""
+
+    @property
+    def op_elsewhere(self) -> str | None:
+        """The op under the cursor, or that a finding or bar is about."""
+        there = self.jump("graph") if "graph" in self.commands else None
+        return None if there is None else there.name or None
+
+    def why_not(self, verb: str) -> str:
+        """Why a verb does nothing here."""
+        words = {
+            "view": "No latencies: this program serves no requests that the profile shows.",
+            "sort": "Reasons come by worth, ops by self time.",
+            "reverse": "Reasons come by worth, ops by self time.",
+            "mark": "Only a reason or a bar of a step can be taken away from it.",
+            "timeline": "Only an op has a longest run; `o` goes to where more is known.",
+        }
+        return words.get(verb, "") if self._page is not None else ""
 
     # --- the step without some owners
 

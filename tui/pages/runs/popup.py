@@ -125,7 +125,11 @@ class RunsPopup(FilteredPopup):
             keys.append(KeyRow("compare_ops", words, sentence, {"compare_ops": self._mark}))
         by_next, turned = self.listing.sorted_by_next(ORDERS), self.listing.turned_round()
         orders = {"sort": partial(self._sort, by_next), "reverse": partial(self._sort, turned)}
-        return [*keys, KeyRow("sort reverse", "order", "By age, size, step time; reverse", orders, "s"), self.filter_key]
+        return [
+            *keys,
+            KeyRow("sort reverse", "order", "By age, size, step time; reverse", orders, "s"),
+            self.filter_key,
+        ]
 
     @property
     def leave_key(self) -> KeyRow:

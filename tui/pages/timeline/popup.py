@@ -145,7 +145,10 @@ class MeasurementPopup(ListPopup):
     def own_keys(self) -> Sequence[KeyRow]:
         """Sorting, and what a row is of."""
         view, show = self.listing, self._show
-        orders = {"sort": lambda: show(view.sorted_by_next(tuple(_ORDER))), "reverse": lambda: show(view.turned_round())}
+        orders = {
+            "sort": lambda: show(view.sorted_by_next(tuple(_ORDER))),
+            "reverse": lambda: show(view.turned_round()),
+        }
         sorting = "Sort by self time, total, count, name, track; reverse the order"
         words = "by name" if view.by_track else "by track" if view.is_apart else "cores apart"
         grouped = "By name, the cores together or apart; by track"

@@ -315,6 +315,8 @@ class TimelineTab(Tab):
             self._act(lambda view: view.fold())
         elif view.event is not None:
             self._fetch_stats(view.timeline, view.event, view.flows_here())
+        else:
+            return "No event is under the cursor."
         return ""
 
     def command(self, name: str, by: int = 1) -> str:
@@ -329,12 +331,42 @@ class TimelineTab(Tab):
             message = view.so_far
         return message
 
-    def back(self) -> bool:
-        """Gives up marks or the filter."""
-        went = self._view is not None and self._view.back()
-        if went:
-            self.redraw()
-        return went
+    @property
+    def opened(self) -> dict[str, Callable[[], object]]:
+        """The marks, and the filter of tracks."""
+        view = self._view
+        if view is None:
+            return {}
+        marks = {"mark": partial(self._act, lambda view: view.clear_marks())} if view.marks else {}
+        return marks | ({"filter": partial(self.filter, "")} if view.rows.folding.wanted else {})
+
+    @property
+    def has_matches(self) -> bool:
+        """Whether there are runs of an op to step through."""
+        return self._view is not None and self._view.matches is not None
+
+    @property
+    def op_elsewhere(self) -> str | None:
+        """The op of the event under the cursor."""
+        return self.op_name
+
+    @property
+    def syntax(self) -> str:
+        """What may be typed into a search."""
+        return "words of an event's name, HLO text or framework op; all have to match"
+
+    def why_not(self, verb: str) -> str:
+        """Why a verb does nothing here."""
+        words = {
+            "there": "The event under the cursor is of no op.",
+            "view": "The timeline has one view: `z` folds, `F` filters its tracks.",
+            "group": "Tracks stand by section; `S` puts them by busy time.",
+            "exclude": "Nothing is left out here; `F` filters tracks.",
+            "timeline": "This is the timeline.",
+            "compare_ops": "Ops are compared on tab 3: `o` goes there.",
+            "edit": "The event under the cursor is of no op.",
+        }
+        return words.get(verb.replace("previous_", ""), "") if self._view is not None else ""
 
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
         """Goes to a step, an op's longest run or a counter, by name; as soon as the timeline is there."""

@@ -77,7 +77,11 @@ class DiffScreen(PageScreen[ChangeRow]):
         has_groups = view.name == "ops" and changes.has_clones(self._part)
         clones = ("clones together" if view.apart else "clones apart") if has_groups else ""
         sort, late = "sort" if hides and view.name != "setup" else "", HELPS + 1
-        views = {"pick": self._pick, "next_tab": partial(self._next_view, 1), "previous_tab": partial(self._next_view, -1)}
+        views = {
+            "pick": self._pick,
+            "next_tab": partial(self._next_view, 1),
+            "previous_tab": partial(self._next_view, -1),
+        }
         phases = {"next_step": partial(self._phase, 1), "previous_step": partial(self._phase, -1)}
         return (
             KeyRow("pick next_tab", "view", _VIEWS, views, f"1-{len(changes.VIEWS)}"),

@@ -87,7 +87,11 @@ class LiveArraysScreen(PageScreen[Row]):
             KeyRow("search", "filter", words, {"search": self.begin_filter}, rank=late),
             KeyRow("edit", title="Open the source line in $EDITOR", acts={"edit": self._edit}),
             KeyRow(
-                "copy", "copy", "Copy a summary", {"copy": lambda: self.copy(summary(self.content, self.rows))}, rank=late
+                "copy",
+                "copy",
+                "Copy a summary",
+                {"copy": lambda: self.copy(summary(self.content, self.rows))},
+                rank=late,
             ),
             *self.last_keys(),
         )

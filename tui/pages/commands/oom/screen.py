@@ -138,7 +138,11 @@ class TriageScreen(PageScreen[BufferRow]):
     def _advice_keys(self) -> Sequence[KeyRow]:
         count = min(9, len(self.triage.advice))
         sentence = "Choose advice: its sums, its buffer; again: all of it"
-        return [KeyRow("pick", "advice" if count else "", sentence, {"pick": self._number}, f"1-{count}" if count > 1 else "1")]
+        return [
+            KeyRow(
+                "pick", "advice" if count else "", sentence, {"pick": self._number}, f"1-{count}" if count > 1 else "1"
+            )
+        ]
 
     def _table_keys(self) -> Sequence[KeyRow]:
         has_buffers = bool(self.triage.need.buffers)
@@ -161,7 +165,9 @@ class TriageScreen(PageScreen[BufferRow]):
         errors = {"next_step": after, "previous_step": before}
         return (
             KeyRow("view", "what if" if self.triage.toggles else "", _WHAT_IF, {"view": self._what_if}, rank=2),
-            KeyRow("live_arrays", "who holds it" if has_arrays else "", words, {"live_arrays": self._open_arrays}, rank=2),
+            KeyRow(
+                "live_arrays", "who holds it" if has_arrays else "", words, {"live_arrays": self._open_arrays}, rank=2
+            ),
             KeyRow("next_step previous_step", *(steps if has_more else ("", "")), errors, "]", 3),
             KeyRow("copy", "copy", _SUMMARY, {"copy": lambda: self.copy(summary(self.triage))}, rank=4),
         )
