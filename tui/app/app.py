@@ -12,8 +12,11 @@ from textual.geometry import Region
 from typing_extensions import Self
 
 from tpuprof.parsers.base.urls import printable_url
-from tpuprof.tui.app import actions
-from tpuprof.tui.app.actions import (
+from tpuprof.tui.app.capture import Captures
+from tpuprof.tui.app.context import AppPart, N, WorkerNews
+from tpuprof.tui.app.current_run import FIRST, CurrentRun, Jumps
+from tpuprof.tui.app.keys import actions
+from tpuprof.tui.app.keys.actions import (
     ACTIONS_BY_KEY,
     ACTIONS_BY_NAME,
     OF_THE_APP,
@@ -21,10 +24,9 @@ from tpuprof.tui.app.actions import (
     Action,
     ScreenState,
     by_name,
+    is_of_tab,
 )
-from tpuprof.tui.app.capture import Captures
-from tpuprof.tui.app.context import AppPart, N, WorkerNews
-from tpuprof.tui.app.current_run import FIRST, CurrentRun, Jumps
+from tpuprof.tui.app.keys.searches import Searches
 from tpuprof.tui.app.listings import header_lines, heading, help_lines, note_lines, sentences, tab_at
 from tpuprof.tui.app.loader import FindRuns, OpenSession, find_runs, open_session
 from tpuprof.tui.app.options import AppOptions
@@ -41,7 +43,7 @@ from tpuprof.tui.widgets.choosing import Choice, ChoicePopup
 from tpuprof.tui.widgets.chrome import KeyRow, footer, is_too_small, keys_line, message_line, progress_line
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
 from tpuprof.tui.widgets.popup import ABOUT_HELP, Lines, Popup, TextPopup, meanings
-from tpuprof.tui.widgets.screen import AppScreen, Opened, ScreenApp
+from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
 from tpuprof.tui.widgets.states import Searching, state_lines
 from tpuprof.tui.widgets.tab import CursorMoved, OpenPopup, OpenScreen, PageWanted, Tab
 
@@ -50,14 +52,6 @@ RULE_CELLS = 3  # cells of the rule between list and card, as its style says
 
 _ABOVE = "above"  # what is typed ahead of what opens above the tabs is kept under
 _UNREAD = "Nothing is read here; `r` looks again."
-_AT_ONCE = frozenset(
-    (
-        *("show_tab", "next_tab", "runs", "hosts", "compare", "capture", "notes", "reload", "cancel_load", "go_back"),
-        *("swap_background", "help", "palette", "quit"),
-    )
-)
-"""Actions that wait for no page."""
-
 _JUMPS = {
     "same_op": KeyRow("there", "go there", "Go to the op, step or page that it is about"),
     "on_timeline": KeyRow("timeline", "timeline", "Go to its longest run on the timeline"),
@@ -125,12 +119,7 @@ class MainScreen(AppScreen):
         self.current_run.above = {"hosts": self.lists.show_hosts, "graph": self.jumps.show_graph}
         self._actions = self._named_actions()
         self._can_capture = not options.only_hlo
-        self._is_filter = False
-        self._before: tuple[str, str] | None = None
-        self._searches: dict[
-            tuple[str, str], tuple[str, str]
-        ] = {}  # what is searched for in a view, and what that found
-        self._opened: dict[str, Opened] = {}
+        self.searches = Searches(self)
         self._has_begun = False
 
     # --- the stage
@@ -292,7 +281,7 @@ class MainScreen(AppScreen):
             note_count=len(sentences(shows.overview, shows.problems)),
             has_page=self.tab.has_page,
             selection=self.tab.selection,
-            searching=self._place in self._searches or self.tab.has_matches,
+            searching=self.searches.is_searched or self.tab.has_matches,
             has_source=self.tab.source is not None or self.tab.op_elsewhere is not None,
             colorful=self.look.palette.color != "mono",
             commands=self.tab.commands,
@@ -327,14 +316,10 @@ class MainScreen(AppScreen):
 
     def waits(self, key: str) -> bool:
         """Whether a key is of what is awaited: any key of what opens above, else what the tab itself does."""
-        names = ACTIONS_BY_KEY.get(key, [])
-        if self.awaited == _ABOVE or not names:
-            return bool(self.awaited == _ABOVE and names)
-        situation = replace(self.situation, commands=self.tab.commands if self.tab.has_page else ())
-        is_now = (name.partition("(")[0] in _AT_ONCE for name in names)
-        known = [ACTIONS_BY_NAME[name] for name in names if name in ACTIONS_BY_NAME]
-        can = (action.possible(situation) for action in known if action.name.startswith("tab_command"))
-        return not any(is_now) and not any(can)
+        if self.awaited == _ABOVE:
+            return key in ACTIONS_BY_KEY
+        commands = self.tab.commands if self.tab.has_page else ()
+        return is_of_tab(key, replace(self.situation, commands=commands))
 
     def _type_kept(self) -> None:
         """Does what was typed ahead of the shown tab, where that is read."""
@@ -387,7 +372,7 @@ class MainScreen(AppScreen):
         act(*arguments)
         if action in VERB_OF_MOTION and not self.flash and self._seen == before:
             self.flash = BY_NAME[VERB_OF_MOTION[action]].absent if self.tab.has_page else _UNREAD
-        self._order.note(self._open_things)
+        self.searches.note()
         self.redraw()
 
     @property
@@ -420,27 +405,8 @@ class MainScreen(AppScreen):
             self.comparisons.stop()
         elif self.current_run.is_loading:
             self.current_run.cancel()
-        elif not self._order.close(self._open_things) and not self.jumps.back():
+        elif not self.searches.close_last() and not self.jumps.back():
             self.flash = BY_NAME["back"].absent
-
-    @property
-    def _place(self) -> tuple[str, str]:
-        """The view that is shown, in its tab."""
-        return self.tab_name, self.tab.view_name
-
-    @property
-    def _order(self) -> Opened:
-        return self._opened.setdefault(self.tab_name, Opened())
-
-    @property
-    def _open_things(self) -> dict[str, Callable[[], object]]:
-        """What is open on the shown tab, and how to close it."""
-        searched: dict[str, Callable[[], object]] = {"search": self._forget_search}
-        return {**(searched if self._place in self._searches else {}), **self.tab.opened}
-
-    def _forget_search(self) -> None:
-        self._searches.pop(self._place, None)
-        self.tab.end_search()
 
     def on_cursor_moved(self, message: CursorMoved) -> None:
         """A tab shows something else, not by a key."""
@@ -503,47 +469,30 @@ class MainScreen(AppScreen):
     # --- search
 
     def _begin_typing(self, into_filter: bool) -> None:
-        self._is_filter, self._before = into_filter, self._searches.get(self._place)
+        self.searches.begin(is_filter=into_filter)
         self.open_prompt()
 
     @property
     def syntax(self) -> str:
         """What may be typed into the prompt."""
-        return "" if self._is_filter else self.tab.syntax
+        return self.searches.syntax
 
     def words_for(self, begun: str) -> Sequence[str]:
         """What a word that is begun in the prompt may become."""
-        return () if self._is_filter else self.tab.words_for(begun)
+        return self.searches.words_for(begun)
 
     def search(self, text: str) -> str:
         """Searches or filters the tab."""
-        if self._is_filter:
-            return self.tab.filter(text)
-        found = self.tab.search(text)
-        if text:
-            self._searches[self._place] = text, found
-        else:
-            self._searches.pop(self._place, None)
-        return found
+        return self.searches.search(text)
 
     def keep_search(self, text: str) -> bool:
-        """Keeps what was found, unless there is something wrong with the text, which stands beside it."""
-        if text and self.tab.search_failed:
-            return False
-        if not text and not self._is_filter:
-            self._forget_search()
-        self._order.note(self._open_things)
-        return True
+        """Keeps what was found, unless there is something wrong with the text."""
+        return self.searches.keep(text)
 
     def end_search(self) -> None:
-        """Gives up what is typed: what was searched for before it is searched for again."""
+        """Gives up what is typed."""
         self.prompt = None
-        if self._is_filter:
-            self.tab.filter("")
-        elif self._before is not None:
-            self.search(self._before[0])
-        else:
-            self._forget_search()
+        self.searches.give_up()
 
     def _go_to_match(self, direction: int) -> None:
         self.flash = self.tab.next_match(direction)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.tui.app.actions import ACTIONS, ScreenState, by_name
+from tpuprof.tui.app.keys.actions import ACTIONS, ScreenState, by_name
 from tpuprof.tui.draw.format import age, size
 from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.pen import Pen

@@ -125,6 +125,7 @@ class RunWatcher:
         """Loads the run that was announced, else looks for runs again and loads the wanted one."""
         new, self.new_run = self.new_run, None
         if new is None:
+            self._context.flash = "Looking for runs again, and reading anew"
             self._current_run.reload()
         else:
             is_shown = self._current_run.run is not None and self._current_run.run.path == new.path

@@ -199,7 +199,8 @@ def report_of(
 
 def report_of_rows(name: str, head: Head, listed: Listed, choice: Choice, form: str, look: TextLook) -> str:
     """The rows of a table that are chosen already (`Listed.rows`), in their order; the choice says how they were."""
-    rows, table = range(listed.table.length(listed.source)) if listed.rows is None else listed.rows, listed.table
+    table = listed.table
+    rows = list(range(table.length(listed.source)) if listed.rows is None else listed.rows)
     keys = choice.columns or (table.json if form == "json" else tuple(listed.keys) or table.markdown or table.csv)
     chosen = Chosen(choice, listed, rows, rows, table.length(listed.source), keys or table.json)
     return _WRITERS[form](name, head, chosen, look)

@@ -12,7 +12,7 @@ from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.detect import Terminal
-from tpuprof.tui.terminal.grammar import Verb, verbs_of
+from tpuprof.tui.terminal.grammar import BY_NAME, Verb, verbs_of
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import KeyRow, act_of, footer, key_lines, keys_line
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
@@ -102,7 +102,9 @@ class PageScreen(AppScreen, Generic[_Row]):
         """One level back: the filter, then the screen, where one is below."""
         if self.view.words:
             self.filter("")
-        elif not self._is_alone:
+        elif self._is_alone:
+            self.flash = BY_NAME["back"].absent
+        else:
             self.leave()
 
     def head_line(self, pen: Pen) -> AnyLine:

@@ -17,8 +17,8 @@ from tests.support.app.stage import check_golden, make_app, ops_tab
 from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.hosts.cache import HostCache
-from tpuprof.tui.app.actions import ACTIONS, MOTIONS, OF_THE_APP
 from tpuprof.tui.app.config import FIXED_KEYS, KEY_NAMES, MOST_BYTES, parsed_config, read_config
+from tpuprof.tui.app.keys.actions import ACTIONS, MOTIONS, OF_THE_APP
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import main as cli
 from tpuprof.tui.cli.commands.config import example

@@ -23,6 +23,7 @@ from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.graph import drawing, export, words
 from tpuprof.tui.pages.graph.drawing import DrawnGraph, GraphView
 from tpuprof.tui.report.output import check_output, stream_file
+from tpuprof.tui.terminal.grammar import Verb
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.asking import PromptPopup
 from tpuprof.tui.widgets.choosing import Choice, ChoicePopup
@@ -34,6 +35,7 @@ from tpuprof.tui.widgets.tab import Jump
 
 WRITTEN_STEPS = 3  # steps around the op that are written for Graphviz
 _MOST_NAME = 60
+_GRAPH = "graph"
 _MEANINGS = meanings(*words.MEANINGS)
 _ABOUT_CALLED = meanings(*words.ABOUT_CALLED)
 _ABOUT_WRITING = meanings(*words.ABOUT_WRITING)
@@ -90,10 +92,12 @@ class GraphScreen(PageScreen[int]):
 
     def _opened(self, program: Program, row: int) -> None:
         self._stand_on(program, row)
+        self.type_kept(_GRAPH)
         self.redraw()
 
     def _failed(self, problem: ProfileError) -> None:
         self.problem = problem
+        self.ahead.forget()
         self.redraw()
 
     # --- drawing
@@ -151,8 +155,22 @@ class GraphScreen(PageScreen[int]):
         table = (*self._moving_keys(), *self._finding_keys(), colors, about, leave)
         silent = [leave, about] if self.view.is_text else [leave]
         if self.here is None:
-            silent = [key for key in table if key is not leave]
+            back = KeyRow("back", title="Back to the tab", acts={"back": self.leave})
+            return [colors, replace(about, short=""), back, leave]
         return [replace(key, short="") if key in silent else key for key in table]
+
+    def why_not(self, verb: Verb) -> str:
+        """What the last line says of a key that does nothing here."""
+        return verb.absent if self.here is not None else "There is no graph here: `q` goes back."
+
+    @property
+    def awaited(self) -> str:
+        """The module, as long as it is read."""
+        return _GRAPH if self.here is None and self.problem is None else ""
+
+    def waits(self, key: str) -> bool:
+        """Every key but those that leave."""
+        return key != "q"
 
     def _moving_keys(self) -> Sequence[KeyRow]:
         is_text, here = self.view.is_text, self.here

@@ -320,7 +320,7 @@ class OverviewTab(StepGraphTab[Overview]):
         self.redraw()
 
     @property
-    def opened(self) -> dict[str, Callable[[], object]]:
+    def opened(self) -> Mapping[str, Callable[[], object]]:
         """The latencies, and the step without some owners."""
         latencies = {"latencies": lambda: self._show_latencies(False)} if self._wants_latencies else {}
         return latencies | ({"what if": lambda: self._show_left(AS_IT_IS)} if self._what_if.owners else {})

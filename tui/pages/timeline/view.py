@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -332,7 +332,7 @@ class TimelineTab(Tab):
         return message
 
     @property
-    def opened(self) -> dict[str, Callable[[], object]]:
+    def opened(self) -> Mapping[str, Callable[[], object]]:
         """The marks, and the filter of tracks."""
         view = self._view
         if view is None:

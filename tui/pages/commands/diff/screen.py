@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
@@ -77,7 +77,7 @@ class DiffScreen(PageScreen[ChangeRow]):
         has_groups = view.name == "ops" and changes.has_clones(self._part)
         clones = ("clones together" if view.apart else "clones apart") if has_groups else ""
         sort, late = "sort" if hides and view.name != "setup" else "", HELPS + 1
-        views = {
+        views: dict[str, Callable[..., object]] = {
             "pick": self._pick,
             "next_tab": partial(self._next_view, 1),
             "previous_tab": partial(self._next_view, -1),
@@ -113,7 +113,9 @@ class DiffScreen(PageScreen[ChangeRow]):
 
     def _show(self, name: ViewName) -> None:
         """Another view; filter and order stay."""
-        if name != self.view.name:
+        if name == self.view.name:
+            self.flash = "It is shown already."
+        else:
             self.view = self.view.anew(name=name)
 
     def move(self, rows: int, screens: float) -> None:

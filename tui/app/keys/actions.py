@@ -230,3 +230,21 @@ def possible(situation: ScreenState) -> list[Action]:
     """The actions of the palette: what would do something now, and is not a matter of a single motion."""
     left_out = {"palette", "go_back", "next_tab(1)", "next_tab(-1)"}
     return [action for action in ACTIONS if action.name not in left_out and action.possible(situation)]
+
+
+_AT_ONCE = frozenset(
+    (
+        *("show_tab", "next_tab", "runs", "hosts", "compare", "capture", "notes", "reload", "cancel_load", "go_back"),
+        *("swap_background", "help", "palette", "quit"),
+    )
+)
+"""Actions that wait for no page."""
+
+
+def is_of_tab(key: str, situation: ScreenState) -> bool:
+    """Whether a key is for what the tab shows, and can't be done without it."""
+    names = ACTIONS_BY_KEY.get(key, [])
+    is_now = any(name.partition("(")[0] in _AT_ONCE for name in names)
+    known = (ACTIONS_BY_NAME[name] for name in names if name in ACTIONS_BY_NAME)
+    can = any(action.possible(situation) for action in known if action.name.startswith("tab_command"))
+    return bool(names) and not is_now and not can
