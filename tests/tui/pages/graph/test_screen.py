@@ -94,8 +94,8 @@ async def test_golden_frames(size: tuple[int, int], look: str) -> None:
         await press(pilot, "l", "j", "enter")
         if look == "truecolor":
             check_golden(f"graph-walked-{suffix}", frame(pilot))
-        await press(pilot, "p")
-        assert "operands " in await after(pilot, "x")
+        await press(pilot, "x")
+        assert "operands " in await after(pilot, "X")
         if look == "truecolor":
             check_golden(f"graph-direct-{suffix}", frame(pilot))
         await press(pilot, "v")
@@ -137,7 +137,7 @@ async def test_walking_and_the_way_back() -> None:
         assert scene.at == "copy.7" and scene.screen.view.side == "operands"
         await press(pilot, "escape")
         assert scene.at == "fusion.3" and scene.screen.view.operands.cursor == 1, "the cursor is where it was"
-        await press(pilot, "p", "end", "enter")
+        await press(pilot, "x", "end", "enter")
         assert scene.at == "next", "an operand that only has to run before"
         await press(pilot, "home", "G", "g", "pagedown", "pageup", "escape", "escape")
         assert not scene.screen.is_current, "at last to the tab"
@@ -146,22 +146,22 @@ async def test_walking_and_the_way_back() -> None:
 async def test_an_end_says_so() -> None:
     async with Graphs("arg").played() as (scene, pilot):
         assert "It has no operands." in await after(pilot, "enter")
-        assert "It calls no computation" in await after(pilot, "f")
-        assert "nothing calls that" in await after(pilot, "F")
+        assert "It calls no computation" in await after(pilot, ">")
+        assert "nothing calls that" in await after(pilot, "<")
         assert "No tab has its time" in await after(pilot, "o") and scene.screen.is_current
 
 
 async def test_into_computations_and_out() -> None:
     async with Graphs("while.1").played() as (scene, pilot):
-        await press(pilot, "f")
+        await press(pilot, ">")
         assert isinstance(scene.screen.popup, ChoicePopup)
         await press(pilot, "j", "enter")
         assert scene.at == "less" and "path  main ▸ while.1/condition ▸ less" in frame(pilot)
-        await press(pilot, "F")
+        await press(pilot, "<")
         assert scene.at == "while.1"
-        await press(pilot, "/", *"fusion.3", "enter", "f")
+        await press(pilot, "/", *"fusion.3", "enter", ">")
         assert scene.at == "add.1" and "while.1/body ▸ fusion.3/calls ▸ add.1" in frame(pilot)
-        await press(pilot, "F")
+        await press(pilot, "<")
         assert scene.at == "fusion.3"
 
 
@@ -310,13 +310,13 @@ async def test_g_opens_the_graph_of_the_op_under_the_cursor(keys: Sequence[str])
 
 
 async def test_from_the_timeline_and_to_other_tabs() -> None:
-    async with on_app(["4", "/", *"fusion.397", "enter", "g"]) as (app, pilot):
+    async with on_app(["4", "/", *"fusion.397", "enter", "u"]) as (app, pilot):
         screen = await graph_of(app, pilot)
         assert screen.here is not None and screen.here.op.name == "fusion.397"
         for key, tab in (("o", "op-profile"), ("O", "timeline"), ("B", "memory")):
             await press(pilot, key)
             assert app.screen is app.main and app.main.tab_name == tab
-            await pilot.press("g")
+            await pilot.press("u")
             await graph_of(app, pilot)
         await pilot.press("q")
 
@@ -324,7 +324,7 @@ async def test_from_the_timeline_and_to_other_tabs() -> None:
 async def test_g_is_first_where_no_op_can_be() -> None:
     async with on_app(["2"]) as (app, pilot):
         assert "graph" not in app.main.situation.commands
-        await press(pilot, "g")
+        await press(pilot, "u")
         assert app.screen is app.main
 
 
@@ -342,7 +342,7 @@ async def test_compiled_modules_alone_have_graphs(tmp_path: Path) -> None:
         str(folder), options, detect(ENVIRONMENT), find=find_hlo, open_session=open_hlo_session, environ=ENVIRONMENT
     )
     async with on_stage(app) as pilot:
-        await pilot.press("g")
+        await pilot.press("u")
         screen = await graph_of(app, pilot)
         assert screen.here is not None and "n/a: compiled" in app_frame(app)
         check_golden("graph-dump-80x24", app_frame(app))

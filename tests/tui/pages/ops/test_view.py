@@ -199,7 +199,7 @@ async def test_hidden_children_are_counted_and_can_be_shown() -> None:
         assert f"+ {hidden.hidden} more" in frame(app)
         await pilot.press("t")
         assert not any(row.hidden for row in view.rows)
-        await pilot.press("m")
+        await pilot.press("t")
         kept = [row.node for row in view.rows if int(view.tree.parent[row.node]) == program and not row.hidden]
         times = view.tree.time_ps
         assert times[kept].sum() >= 0.9 * times[program] > times[kept[:-1]].sum()
@@ -210,12 +210,12 @@ async def test_idle_can_be_left_out() -> None:
         assert "IDLE" in frame(app)
         await pilot.press("j", "j")
         row = tree(app).row
-        await pilot.press("i")
+        await pilot.press("x")
         assert tree(app).row == row
         assert "IDLE" not in frame(app)
         fractions = tree(app).tree.time_fraction[tree(app).tree.children(0)]
         assert fractions.sum() == pytest.approx(1.0)
-        assert "IDLE" in await after(pilot, "i")
+        assert "IDLE" in await after(pilot, "x")
 
 
 async def test_searching_the_tree_opens_what_hides_the_match() -> None:
@@ -376,7 +376,7 @@ async def test_infeed_and_outfeed_can_leave_the_roofline() -> None:
         assert ops_tab(app).views.at == ROOFLINE
         view = ops_tab(app).view
         assert isinstance(view, RooflineView)
-        await pilot.press("i")
+        await pilot.press("x")
         assert not view.page.with_infeed
         assert len(view.rows) == int(view.page.counts.sum())
         assert "without infeed and outfeed" in frame(app)
