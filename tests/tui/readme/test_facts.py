@@ -6,9 +6,10 @@ import re
 
 from tests.support.imports import ROOT
 from tests.tui.readme.commands import read
-from tpuprof.tui.app.config import FIXED_KEYS, KEY_NAMES, parsed_config
+from tpuprof.tui.app.config import parsed_config
 from tpuprof.tui.cli.commands.shell.grammar import commands
 from tpuprof.tui.terminal.custom import textual_name
+from tpuprof.tui.terminal.grammar import FIXED_KEYS, KEY_NAMES
 
 README = read()
 OF_OTHERS = {"--asan", "--coverage", "--dist", "--minutes", "--xla_dump_to", "--xla_dump_hlo_as_proto"}

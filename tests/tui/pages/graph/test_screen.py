@@ -214,7 +214,7 @@ async def test_mouse() -> None:
 async def test_written_files(ending: str, begin: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     async with Graphs("copy.7").played() as (scene, pilot):
-        await press(pilot, "W")
+        await press(pilot, "E")
         asker = scene.screen.popup
         assert isinstance(asker, PromptPopup) and asker.editor.text == str(
             tmp_path / "state/tpuprof-tui/graph/copy.7.dot"
@@ -233,7 +233,7 @@ async def test_what_may_not_be_written(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (tmp_path / "there.dot").write_text("mine")
     async with Graphs("copy.7", run=Run("run", str(folder), (), ())).played() as (scene, pilot):
-        await press(pilot, "W")
+        await press(pilot, "E")
         asker = scene.screen.popup
         assert isinstance(asker, PromptPopup)
         for text, why in (
@@ -268,7 +268,7 @@ async def test_why_there_is_no_graph(programs: Programs, name: str, words: str) 
     async with Graphs(name, programs).played() as (scene, pilot):
         assert words in " ".join(frame(pilot).split()) and "try:" in frame(pilot)
         await press(
-            pilot, "j", "enter", "h", "p", "v", "f", "F", "i", "W", "y", "n", "o", "pagedown", "?", "escape", "escape"
+            pilot, "j", "enter", "h", "x", "v", ">", "<", "i", "E", "y", "n", "o", "pagedown", "?", "escape", "escape"
         )
         assert not scene.screen.is_current
 
@@ -291,12 +291,12 @@ async def graph_of(app: TpuprofApp, pilot: Pilot[None]) -> GraphScreen:
 @pytest.mark.parametrize(
     "keys",
     [
-        ("j", "g"),
-        ("3", "v", "g"),
-        ("3", "l", "j", "l", "j", "g"),
-        ("3", "v", "v", "g"),
-        ("3", "v", "v", "v", "g"),
-        ("5", "g"),
+        ("j", "u"),
+        ("3", "v", "u"),
+        ("3", "l", "j", "l", "j", "u"),
+        ("3", "v", "v", "u"),
+        ("3", "v", "v", "v", "u"),
+        ("5", "u"),
     ],
     ids=["overview", "hlo ops", "tree", "framework ops", "roofline", "memory"],
 )
@@ -330,9 +330,8 @@ async def test_g_is_first_where_no_op_can_be() -> None:
 
 async def test_help_names_the_key() -> None:
     async with on_app(["3", "v", "?"]) as (app, pilot):
-        text = app_frame(app)
-        assert "Home G, End" in text and "g G, Home End" not in text
-        await press(pilot, "G")
+        await press(pilot, *"jjjjjjjjj")
+        assert " u " in app_frame(app) and "The op's graph: operands, users, text of the HLO" in app_frame(app)
 
 
 async def test_compiled_modules_alone_have_graphs(tmp_path: Path) -> None:

@@ -182,14 +182,14 @@ def test_keys_move_within_the_filter() -> None:
 
 def test_d_on_two_runs_compares_them() -> None:
     desk = Desk().press("j", "c")
-    assert "A serving: d on another run compares" in desk.frame() and desk.compared == []
+    assert "A serving: c on another run compares" in desk.frame() and desk.compared == []
     desk.press("k", "c")
     assert desk.compared == [("serving", RUNS[0].name)] and desk.closed == 1 and desk.opened == []
 
 
 def test_the_older_run_is_the_baseline_whichever_was_marked() -> None:
     desk = Desk().press("c")
-    assert f"B {RUNS[0].name}: d on another run compares" in desk.frame()
+    assert f"B {RUNS[0].name}: c on another run compares" in desk.frame()
     assert ("c", "compare with B") in desk.press("j").foot()
     assert desk.press("c").compared == [("serving", RUNS[0].name)]
     desk = Desk().press("j", "c", "j")
