@@ -146,7 +146,15 @@ GENERAL: tuple[Verb, ...] = (
 OWN: tuple[Verb, ...] = (
     Verb("module", ("m",), "Choose a module or an allocator", "Modules are chosen on the memory tab.", page="memory"),
     Verb("advice", ("a",), "What to do first", "Advice on memory is on the memory tab.", page="memory"),
-    Verb("zoom_in", ("w", "+", "="), "Zoom in at the cursor", "It zooms the timeline; notes are `W`.", _WASD, "timeline", _WASD),
+    Verb(
+        "zoom_in",
+        ("w", "+", "="),
+        "Zoom in at the cursor",
+        "It zooms the timeline; notes are `W`.",
+        _WASD,
+        "timeline",
+        _WASD,
+    ),
     Verb("zoom_out", ("s", "-"), "Zoom out", "It zooms the timeline.", _WASD, "timeline", _WASD),
     Verb("pan_left", ("a",), "Pan to the left", "", "", "timeline", _WASD),
     Verb("pan_right", ("d",), "Pan to the right", "It pans the timeline.", "", "timeline", _WASD),

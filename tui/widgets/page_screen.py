@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from tpuprof.parsers.files.source_lines import SourceExcerpt
@@ -17,7 +18,7 @@ from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import KeyRow, act_of, footer, key_lines, keys_line
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
 from tpuprof.tui.widgets.popup import ABOUT_HELP, MOVES, TextPopup
-from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
+from tpuprof.tui.widgets.screen import AppScreen, Opened, ScreenApp
 
 HELPS, LAST = 5, 9  # the rank in the footer of the key of help, and of the one that shows whatever room there is
 _Row = TypeVar("_Row")
@@ -56,6 +57,7 @@ class PageScreen(AppScreen, Generic[_Row]):
         super().__init__(look, environ, note)
         self.content = content
         self._is_alone = is_alone
+        self._opened = Opened()
         self.composed: Composed | None = None
         self._kept: tuple[object, Any] | None = None
         self.body = LineCanvas(look, self._draw_body, self.point_at, self._wheel, id="body")
@@ -98,11 +100,16 @@ class PageScreen(AppScreen, Generic[_Row]):
         """What the figures mean, and what else help says below the keys."""
         raise NotImplementedError
 
+    @property
+    def opened(self) -> Mapping[str, Callable[[], object]]:
+        """What is open, by its name: how to close it."""
+        return {"filter": partial(self.filter, "")} if self.view.words else {}
+
     def back(self) -> None:
-        """One level back: the filter, then the screen, where one is below."""
-        if self.view.words:
-            self.filter("")
-        elif self._is_alone:
+        """Closes what was opened last, at last the screen, where one is below."""
+        if self._opened.close(self.opened):
+            return
+        if self._is_alone:
             self.flash = BY_NAME["back"].absent
         else:
             self.leave()
@@ -201,6 +208,7 @@ class PageScreen(AppScreen, Generic[_Row]):
             self.flash = verbs[0].absent if self.view == before else self.flash
         elif verbs:
             self.flash = self.why_not(verbs[0])
+        self._opened.note(self.opened)
         self.redraw()
         return True
 

@@ -18,7 +18,6 @@ from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.tui.app.config import MOST_BYTES, parsed_config, read_config
-from tpuprof.tui.app.keys.actions import ACTIONS, MOTIONS, OF_THE_APP
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import main as cli
 from tpuprof.tui.cli.commands.config import example
@@ -26,7 +25,7 @@ from tpuprof.tui.pages import op_columns
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.terminal.custom import Config, Custom, Keymap, config_path, textual_name
 from tpuprof.tui.terminal.detect import detect
-from tpuprof.tui.terminal.grammar import FIXED_KEYS, KEY_NAMES
+from tpuprof.tui.terminal.grammar import KEY_NAMES
 
 MOVED = {"s": "e", "e": "s", "?": "f1", "q": "X", "/": "ctrl+f", "j": "J", "r": "I", "W": "N", "N": "W"}
 FILE = """theme = "high-contrast"

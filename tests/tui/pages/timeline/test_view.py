@@ -218,7 +218,7 @@ async def test_the_mouse_moves_an_end_of_an_interval_and_a_click_elsewhere_clear
         await press(pilot, "escape")
         begin, end = interval(app)
         await drag(50, 60)
-        assert app.main.popups.popup is None and "M lists what ran in it" in frame(app)
+        assert app.main.popups.popup is None and "i lists what ran in it" in frame(app)
         assert interval(app)[0] == begin and interval(app)[1] > end
         await drag(30, 40)
         assert interval(app)[0] > begin
@@ -291,7 +291,7 @@ async def test_escape_goes_back_to_where_a_jump_came_from() -> None:
         await press(pilot, "escape")
         assert app.main.tab_name == "timeline" and timeline_tab(app).selection == "fusion.1"
         await press(pilot, "3", "escape")
-        assert app.main.tab_name == "overview", "a tab that was chosen by its key came from nowhere"
+        assert app.main.tab_name == "op-profile", "a tab that was chosen by its key came from nowhere"
 
 
 async def test_a_filter_leaves_the_search_in_force() -> None:

@@ -174,12 +174,13 @@ class DiffScreen(PageScreen[ChangeRow]):
             return [self._part.ops[number] for number in row.group.members]
         return [row.op] if row.op is not None else []
 
-    def back(self) -> None:
-        """One level back: the filter, the phase, then the screen, where one is below."""
-        if self.view.phase and not self.view.words:
-            self.view = self.view.anew(phase="")
-        else:
-            super().back()
+    @property
+    def opened(self) -> Mapping[str, Callable[[], object]]:
+        """The filter, and one program by itself."""
+        return {**super().opened, **({"phase": self._all_phases} if self.view.phase else {})}
+
+    def _all_phases(self) -> None:
+        self.view = self.view.anew(phase="")
 
     def _begin_filter(self) -> None:
         if self.all_rows:

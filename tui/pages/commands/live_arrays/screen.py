@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Literal
 
@@ -131,12 +131,15 @@ class LiveArraysScreen(PageScreen[Row]):
         """The columns."""
         return {name: name for name in sorts(self.content)}
 
-    def back(self) -> None:
-        """One level back: the filter, the device and the kind, then the screen, where one is below."""
-        if not self.view.words and (self.view.device, self.view.kind) != (None, None):
-            self._show("", device=None, kind=None)
-        else:
-            super().back()
+    @property
+    def opened(self) -> Mapping[str, Callable[[], object]]:
+        """The filter, one device, one kind."""
+        opened = dict(super().opened)
+        if self.view.device is not None:
+            opened["device"] = partial(self._show, "All devices.", device=None)
+        if self.view.kind is not None:
+            opened["kind"] = partial(self._show, "All kinds.", kind=None)
+        return opened
 
     def _edit(self) -> None:
         """Opens the user's editor at the source line, where that file is here."""

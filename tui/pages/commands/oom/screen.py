@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.files.source_lines import SourceExcerpt, source_excerpt
 from tpuprof.parsers.memory.live_arrays import holders_of
@@ -252,16 +252,23 @@ class TriageScreen(PageScreen[BufferRow]):
         self.view = OomView(cursor=0, sort=self.view.sort, grouped=self.view.grouped)
         self.trial = None
 
-    def back(self) -> None:
-        """One level back: from trying, the ticks, the advice, the filter; at last the screen, where one is below."""
+    @property
+    def opened(self) -> Mapping[str, Callable[[], object]]:
+        """The filter, chosen advice, what is ticked, and trying itself."""
+        opened = dict(super().opened)
+        if self.view.advice is not None:
+            opened["advice"] = lambda: self._look(advice=None)
+        if self.trial is not None and self.trial.chosen and not self.view.is_trying:
+            opened["ticks"] = self._untick
         if self.view.is_trying:
-            self.view = replace(self.view, is_trying=False)
-        elif self.trial is not None and self.trial.chosen:
-            self.trial = None
-        elif self.view.advice is not None:
-            self.view = replace(self.view, advice=None)
-        else:
-            super().back()
+            opened["trying"] = lambda: self._look(is_trying=False)
+        return opened
+
+    def _look(self, **changes: Any) -> None:  # noqa: ANN401 - attributes of the view
+        self.view = replace(self.view, **changes)
+
+    def _untick(self) -> None:
+        self.trial = None
 
     def _holders(self, pen: Pen) -> list[Line]:
         """Who holds the memory, in a line and as a section; nothing without a device memory profile."""

@@ -94,7 +94,7 @@ async def test_the_card_shows_both_texts(diff: Diff) -> None:
 
 async def test_hiding_sorting_and_filtering(diff: Diff) -> None:
     async with on_stand(screen_of(diff)) as (screen, pilot):
-        assert "3 of 5, same hidden (i)" in frame(pilot)
+        assert "3 of 5, same hidden (x)" in frame(pilot)
         await pilot.press("j", "x")
         assert len(screen.rows) == 5 and screen.row is not None and screen.row.name == "copy.812"
         assert "Sorted by slower first." in await after(pilot, "s")
