@@ -57,7 +57,10 @@ FOR_FEW = {
 """Modules of ours, and what they import where few runs need it: the core that is not compiled, profiles of GPUs and
 CPUs, a trace for Perfetto; what waits for the first frame, and for ctrl+C to end the program while it starts."""
 
-DATA = ("golden", "hashes", "tests/demo/modules", "tests/bench/oom_proof/data", "tests/bench/oom_proof/data/fits")
+DATA = (
+    *("golden", "hashes", "tests/demo/modules", "tests/parsers/pages/overview/use/compiled"),
+    *("tests/bench/oom_proof/data", "tests/bench/oom_proof/data/fits"),
+)
 """Folders of data, which may hold any number of files."""
 
 SCREEN_FOLDERS = ("tui/app/", "tui/widgets/")

@@ -80,4 +80,6 @@ class Budget:
 
     def _over(self, what: str) -> ProfileError:
         sentence = f"{self._name} has {self._size:,} bytes, and reading it would take {what}."
-        return ProfileError(TOO_LARGE, sentence, "is it a profile? no program writes such files: look at who made it")
+        return ProfileError(
+            TOO_LARGE, sentence, "is it a profile? no program writes such files: check where it comes from"
+        )

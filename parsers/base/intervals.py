@@ -213,6 +213,31 @@ def covered(times: Int64s, start: Int64s, end: Int64s, before: Int64s | None = N
     return out
 
 
+def weighted_until(times: Int64s, intervals: Int64s) -> Int64s:
+    """int64[n]: the time of weighted intervals up to each of some instants.
+
+    Sums of products of times wrap around in 64 bits; the differences, which are what counts, come out right.
+
+    Args:
+        intervals: int64[m, 3], start, end and weight (1 or -1) of each; those of one weight in order of start.
+    """
+    sums = np.zeros(len(times), np.int64)
+    for sign, rows in ((1, intervals[:, 2] > 0), (-1, intervals[:, 2] <= 0)):
+        sums += sign * _until(times, intervals[rows, 0], intervals[rows, 1])
+    return sums
+
+
+def _until(times: Int64s, start: Int64s, end: Int64s) -> Int64s:
+    """The same of intervals of one weight."""
+    if bool((start[1:] >= end[:-1]).all()):
+        return covered(times, start, end)
+    end = np.sort(end)
+    lengths, starts = np.append(0, np.cumsum(end - start)), np.append(0, np.cumsum(start))
+    begun, ended = np.searchsorted(start, times, side="left"), np.searchsorted(end, times, side="left")
+    out: Int64s = lengths[ended] + (begun - ended) * times - starts[begun] + starts[ended]
+    return out
+
+
 def overlap(start: Int64s, end: Int64s, other_start: Int64s, other_end: Int64s) -> Int64s:
     """int64[n]: how much of each interval others cover, which are disjoint and in order."""
     return covered(end, other_start, other_end) - covered(start, other_start, other_end)

@@ -49,7 +49,7 @@ def found_in(pattern: str, texts: Sequence[str], poll: Callable[[], None]) -> by
     try:
         process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)  # noqa: S603 - ours
     except OSError as error:
-        raise SearchFailed(f"no process to search in can be started ({error.strerror})") from error
+        raise SearchFailed(f"the search process cannot be started ({error.strerror})") from error
     with process:
         try:
             for _ in range(max(1, round(SEARCH_SECONDS / _POLL_SECONDS))):
@@ -60,7 +60,7 @@ def found_in(pattern: str, texts: Sequence[str], poll: Callable[[], None]) -> by
                     wanted = None  # it has it
                     continue
                 if process.returncode or len(found) != len(texts):
-                    raise SearchFailed("the process that searched has ended early")
+                    raise SearchFailed("the search process ended early")
                 return found
             raise SearchFailed(f"it takes longer than {SEARCH_SECONDS:g} s on these names")
         finally:

@@ -62,7 +62,7 @@ class Status:
 
 
 class Call:
-    """A call that is under way."""
+    """A call that is running."""
 
     def __init__(self, future: Any) -> None:  # noqa: ANN401 - grpc has no types
         self._future = future
@@ -255,7 +255,7 @@ def _headers(trace: Trace) -> ProfileHeaders | None:
         return None
     notes = []
     if not any(plane.name.startswith(_DEVICE) for plane in trace.planes):
-        notes.append("holds no device plane: no accelerator there, or nothing ran on it")
+        notes.append("holds no device plane: the machine has no accelerator, or nothing ran on it")
     if reported:
         notes.append(f"the profiler says: {examples([line[:200] for line in reported], _MOST_SHOWN)}")
     return ProfileHeaders(trace.hostnames[0] if trace.hostnames else "", tuple(notes))

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Sequence
 
 from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.capture import errors, model
 from tpuprof.parsers.capture.client import Call, Server, profile_request
 from tpuprof.parsers.capture.model import Address, CaptureOptions
@@ -40,6 +41,39 @@ def switch(addresses: Sequence[str], is_on: bool, options: CaptureOptions) -> li
                 call = server.stop_continuous(seconds)
             done.append((address, _why_not(call, address, seconds, is_on)))
     return done
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What came of asking servers to keep their last seconds.
+
+    Attributes:
+        new: those that do so since then; those that did before are not among them.
+        problem: why one does not, the first one; None where all do.
+    """
+
+    new: tuple[Address, ...]
+    problem: ProfileError | None
+
+
+def begin(addresses: Sequence[str], options: CaptureOptions) -> Begun:
+    """Has servers keep their last seconds, and says which did not do so before.
+
+    Raises:
+        ProfileError: `bad_address`, or `no_grpc`.
+    """
+    new: list[Address] = []
+    seconds = options.connect_seconds
+    for address in model.parse_addresses(addresses):
+        with contextlib.closing(Server(address)) as server:
+            session = f"continuous_{secrets.token_hex(6)}"
+            call = server.start_continuous(profile_request(options, address.file_name, session), seconds)
+            problem = _why_not(call, address, seconds, True)
+            if problem is not None:
+                return Begun(tuple(new), problem)
+            if call.status().name == "OK":
+                new.append(address)
+    return Begun(tuple(new), None)
 
 
 def _why_not(call: Call, address: Address, seconds: float, is_on: bool) -> ProfileError | None:

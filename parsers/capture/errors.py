@@ -58,7 +58,10 @@ def refused(address: Address, status: str, details: str) -> ProfileError:
     words = printable(" ".join(details.split()))[:_LONGEST_DETAIL].rstrip(".")
     answer = f": {words}" if words else ""
     if _ANOTHER_SESSION.search(details) or status == "ALREADY_EXISTS":
-        hint = "wait for it to end, or stop it: one at a time, also those that the program takes itself"
+        hint = (
+            "wait for it to end, or stop it: only one profile can be taken at a time, including those of the "
+            "program itself"
+        )
         return failure("another_session", f"Another profile is being taken at {address}.", hint)
     if status == "RESOURCE_EXHAUSTED" or _TOO_LARGE.search(details):
         hint = "a shorter time (--ms), or less of the host: --host-tracer-level 1 --python-tracer-level 0"
@@ -66,7 +69,7 @@ def refused(address: Address, status: str, details: str) -> ProfileError:
     if status == "UNIMPLEMENTED":
         return not_a_profiler(address)
     if status in ("UNAUTHENTICATED", "PERMISSION_DENIED"):
-        sentence = f"{address} wants to know who asks, and profiler servers don't{answer}."
+        sentence = f"{address} asks for credentials, and profiler servers don't{answer}."
         return failure("unauthenticated", sentence, "the port of the profiler server itself, or a tunnel to it: ssh -L")
     if status == "UNAVAILABLE":
         sentence = f"The connection to {address} broke while it was tracing{answer}."
@@ -78,9 +81,9 @@ def refused(address: Address, status: str, details: str) -> ProfileError:
 
 def not_a_profiler(address: Address) -> ProfileError:
     """Something other than a profiler server listens at the address."""
-    sentence = f"What listens at {address} is no profiler server."
+    sentence = f"The server at {address} is not a profiler server."
     free = _USUAL_PORT if address.port != _USUAL_PORT else _USUAL_PORT + 1
-    hint = f"another port than {address.port}, which something else has; {start_lines(free)}"
+    hint = f"use another port than {address.port}, which something else has taken; {start_lines(free)}"
     return failure("not_a_profiler", sentence, hint)
 
 
@@ -88,7 +91,7 @@ def too_late(address: Address, options: CaptureOptions) -> ProfileError:
     """The server took longer than it was given."""
     waited = options.duration_ms / 1000 + options.grace_seconds
     sentence = f"{address} sent nothing within {waited:g} s ({options.duration_ms:,} ms of them to trace)."
-    return failure("deadline", sentence, "a shorter time (--ms), or more patience: --wait SECONDS")
+    return failure("deadline", sentence, "a shorter time (--ms), or a longer wait: --wait SECONDS")
 
 
 def empty_trace(address: Address, options: CaptureOptions, is_stopped: bool) -> ProfileError:
@@ -97,7 +100,7 @@ def empty_trace(address: Address, options: CaptureOptions, is_stopped: bool) -> 
     if options.traces_nothing:
         return failure(code, f"{sentence}: all tracer levels are 0.", "--host-tracer-level 2 --device-tracer-level 1")
     if is_stopped:
-        return failure(code, f"{sentence}: it was ended before anything ran.", "let it run longer")
+        return failure(code, f"{sentence}: it ended before anything ran.", "let it run longer")
     if options.host_tracer_level == 0:
         why = f"no device did anything in these {options.duration_ms:,} ms, and the host was not traced"
         return failure(code, f"{sentence}: {why}.", "--host-tracer-level 2, or longer than a step takes: --ms")
@@ -107,8 +110,8 @@ def empty_trace(address: Address, options: CaptureOptions, is_stopped: bool) -> 
 
 def nothing_kept(address: Address) -> ProfileError:
     """Nobody asked the server to keep its last seconds."""
-    sentence = f"{address} keeps no last seconds: continuous profiling is off there."
-    return failure("nothing_kept", sentence, f"tpuprof-tui capture --continuous on {address}, and a snapshot later")
+    sentence = f"{address} keeps no snapshots: continuous profiling is off there."
+    return failure("nothing_kept", sentence, f"tpuprof-tui capture --continuous on {address}, then take a snapshot")
 
 
 def no_snapshots(address: Address) -> ProfileError:
@@ -119,17 +122,15 @@ def no_snapshots(address: Address) -> ProfileError:
 
 def not_a_profile(address: Address, path: str = "") -> ProfileError:
     """The server sent bytes that are no whole XSpace, or one without events; or wrote them to a path."""
-    sentence = f"What {address} sent is not a profile: its bytes do not read as a whole XSpace with events."
-    return failure("corrupt", sentence, f"look at what it wrote, {printable(path)}" if path else "")
+    sentence = f"What {address} sent is not a profile: its bytes are not a complete XSpace with events."
+    return failure("corrupt", sentence, f"check what it wrote: {printable(path)}" if path else "")
 
 
 def too_old(address: Address, path: str | None) -> ProfileError:
     """An old server wrote the profile to a disk that this machine does not have, or was ended before it could."""
     sentence = f"The profiler at {address} is too old to send a profile"
     if path is None:
-        return failure(
-            "written_there", f"{sentence}, and was ended before it could write one.", "let it run to its end"
-        )
+        return failure("written_there", f"{sentence}, and ended before it could write one.", "let it run to its end")
     hint = "copy that folder here, or run this where the program runs"
     return failure("written_there", f"{sentence}; it wrote it to its own disk, into {printable(path)}.", hint)
 
@@ -150,5 +151,5 @@ def unwritable(path: str, error: OSError) -> ProfileError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return failure("disk_full", f"The disk is full; the profile can't be written to {name}.", hint)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return failure("no_permission", f"Nothing may be written to {name}.", hint)
+        return failure("no_permission", f"You may not write to {name}.", hint)
     return failure("unwritable", f"The profile can't be written to {name}: {reason(error)}.", hint)

@@ -55,7 +55,7 @@ class RunFolder:
     def prepare(self) -> None:
         """Checks before any work that profiles may be written there."""
         if "\0" in self.parent:
-            raise failure("unwritable", f"No folder can be named {printable(self.parent)}.", "--logdir DIR")
+            raise failure("unwritable", f"{printable(self.parent)} cannot be the name of a folder.", "--logdir DIR")
         with self._telling():
             missing = self.parent
             while not os.path.lexists(missing):
@@ -97,7 +97,7 @@ class RunFolder:
         """Moves the profile from an old server's own folder into this run, and removes that folder.
 
         Args:
-            check: raises for a file that is no profile; it stays where it is then.
+            check: raises for a file that is not a profile; it stays where it is then.
 
         Returns:
             The file, and its host's name; None where no profile is there.
@@ -145,7 +145,7 @@ class RunFolder:
                 if name.casefold() not in self._names:
                     self._names.add(name.casefold())
                     return name
-        raise failure("unwritable", "Too many servers call themselves by one name.", "")
+        raise failure("unwritable", "Too many servers have the same name.", "")
 
     @contextlib.contextmanager
     def _telling(self) -> Iterator[None]:

@@ -234,7 +234,7 @@ def _workers(word: str) -> list[str]:
     """
     names = [name.strip() for name in os.environ.get(WORKERS_VARIABLE, "").split(",") if name.strip()]
     if not names:
-        raise _bad_address(word, f"{WORKERS_VARIABLE} is not set here, which the runtime of a slice sets")
+        raise _bad_address(word, f"{WORKERS_VARIABLE} is not set here; the runtime of a slice sets it")
     port = word.removeprefix(_WORKERS)
     return [f"[{name}]{port}" if _is_ipv6(name) else f"{name}{port}" for name in names]
 
@@ -250,17 +250,17 @@ def parse_address(text: str) -> Address:
         raise _bad_address(text, "it is a URL, not host:port")
     host, colon, port = rest.rpartition(":")
     if not colon and _is_port(rest):
-        raise _bad_address(text, "it is a port alone", f"localhost:{rest}")
+        raise _bad_address(text, "it is only a port", f"localhost:{rest}")
     if not colon:
         raise _bad_address(text, "it has no port")
     if not _is_port(port):
-        raise _bad_address(text, "its port is no number from 1 to 65535")
+        raise _bad_address(text, "its port is not a number from 1 to 65535")
     if host.startswith("[") and host.endswith("]"):
         if not _is_ipv6(host[1:-1]):
-            raise _bad_address(text, "what stands in brackets is no IPv6 address")
+            raise _bad_address(text, "the text in brackets is not an IPv6 address")
         return Address(host[1:-1], int(port))
     if ":" in host:
-        raise _bad_address(text, "an IPv6 address stands in brackets: [::1]:9012")
+        raise _bad_address(text, "write an IPv6 address in brackets: [::1]:9012")
     if not _HOST.fullmatch(host):
         raise _bad_address(text, "it has no host's name" if not host else "no host has such a name")
     return Address(host, int(port))
@@ -272,14 +272,14 @@ def parse_option(text: str) -> tuple[str, OptionValue]:
     ``true`` and ``false`` are booleans, whole numbers of 64 bits integers, all else is text.
 
     Raises:
-        ValueError: the text is no option; the message says why.
+        ValueError: the text is not an option; the message says why.
     """
     key, equals, value = text.partition("=")
     name, colon, kind = key.partition(":")
     if not equals or not _KEY.fullmatch(name):
         raise ValueError(f"{text!r} is not of the form key=value")
     if colon and kind not in _TYPES:
-        raise ValueError(f"{kind!r} is no type of an option; one of: {', '.join(_TYPES)}")
+        raise ValueError(f"{kind!r} is not a type of an option; one of: {', '.join(_TYPES)}")
     if len(value) > _LONGEST_VALUE or not value.isprintable():
         raise ValueError(f"the value of {name} is too long or holds what can't be printed")
     is_bool = value.lower() in ("true", "false")
@@ -306,5 +306,5 @@ def _is_port(text: str) -> bool:
 
 def _bad_address(text: str, why: str, hint: str = "host:port, such as localhost:9012") -> ProfileError:
     shown = printable(text[:200])
-    sentence = f"{shown} is no address of a profiler server: {why}." if shown else "No address is given."
+    sentence = f"{shown} is not an address of a profiler server: {why}." if shown else "No address is given."
     return ProfileError("bad_address", sentence, hint, EXIT_CAPTURE_FAILED)

@@ -274,13 +274,16 @@ def headline(reading: Reading) -> str:
     if late:
         others = f", and {counted(len(late) - 1, 'other')} too" if len(late) > 1 else ""
         lowest = f"{late[0].duty_percent:.0f}% duty, {middle:.0f}% median"
-        return f"Chip {late[0].chip} works less than the others: {lowest}{others}."
+        return f"Chip {late[0].chip} is less busy than the others: {lowest}{others}."
     if full:
         worst = max(full, key=lambda device: hbm_share(device) or 0.0)
         return f"HBM of device {worst.id} is {(hbm_share(worst) or 0.0) * 100:.0f}% full; duty is {middle:.0f}%."
     if middle <= _RESTS_PERCENT:
-        return f"The chips rest: {middle:.0f}% duty."
-    return f"All {counted(len({(d.address, d.chip) for d in reading.devices}), 'chip')} work alike: {middle:.0f}% duty."
+        return f"The chips are idle: {middle:.0f}% duty."
+    return (
+        f"All {counted(len({(d.address, d.chip) for d in reading.devices}), 'chip')} are equally busy: "
+        f"{middle:.0f}% duty."
+    )
 
 
 def hbm_share(device: Device) -> float | None:
@@ -324,7 +327,7 @@ def _answer(call: Call, seconds: float) -> bytes | str:
     return f"no answer within {seconds:g} s" if status.name == "DEADLINE_EXCEEDED" else printable(status.details)[:200]
 
 
-_UNREADABLE = "its answer is not that of a TPU runtime"
+_UNREADABLE = "the answer does not come from a TPU runtime"
 
 
 def _supported(data: bytes) -> frozenset[str] | None:
@@ -414,7 +417,7 @@ def _unknown(
         elif lacking and reason is not None:
             out[field] = f"{name} was asked for: {reason}"
         elif lacking and values and field in ("hbm_used_bytes", "hbm_total_bytes"):
-            out[field] = "the runtime reports more memory in use than there is"
+            out[field] = "the runtime reports more memory in use than the chip has"
         elif len(lacking) == len(devices):
             out[field] = f"the runtime does not report {name}"
     return out

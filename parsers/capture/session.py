@@ -48,8 +48,8 @@ def capture(
 ) -> CaptureResult:
     """Traces all servers at the same time and writes a run with a file for each.
 
-    The tracing starts when every server has been reached or has failed. The result names servers that fail; they do
-    not hold up the others.
+    The tracing starts when every server has been reached or has failed. The result names servers that fail; they do not
+    delay the others.
 
     Args:
         addresses: ``host:port`` each, as `parse_addresses` takes them.
@@ -145,7 +145,7 @@ class _Job:
         except ProfileError as error:
             problem = Problem(error.code, str(self.address), error.sentence, error.hint)
         except Cancelled:
-            problem = Problem("cancelled", str(self.address), f"{self.address} was given up.")
+            problem = Problem("cancelled", str(self.address), f"{self.address} was abandoned.")
         self._say("failed", sentence=problem.sentence)
         return model.HostCapture(str(self.address), None, None, self.seconds, problem)
 
@@ -203,7 +203,7 @@ class _Job:
 
     def _trace_old(self, server: Server) -> model.HostCapture:
         """Asks an old server, which sends no profile, to write one; that helps where both share a disk."""
-        self._say("waiting", sentence=f"{self.address} is an old server: tracing again, for it to write a file itself")
+        self._say("waiting", sentence=f"{self.address} is an old server: tracing again so that it writes a file itself")
         session = self._new_session()
         try:
             self.folder.parent.encode()
@@ -218,7 +218,7 @@ class _Job:
         taken = self.folder.take(folder, self._names(""), self._looked_at)
         if taken is None:
             raise errors.too_old(self.address, folder)
-        return self._finish(*taken, ("was traced twice: its server is old, and writes profiles itself",))
+        return self._finish(*taken, ("was traced twice: its server is old and writes profiles itself",))
 
     def _ask(self, server: Server, session: str, repository: str) -> Answer:
         """Lets the server trace, and returns its answer."""

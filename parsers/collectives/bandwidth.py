@@ -14,9 +14,9 @@ _ONCE = ("all-gather", "reduce-scatter", "all-to-all", "ragged-all-to-all", "col
 
 _TO_ONE = ("collective-permute", "send", "recv")
 
-NO_SIZE = "neither the op's text nor the compiled HLO tells the shape of its result"
-NO_GROUPS = "neither the op's text nor the compiled HLO tells what it does, or how many devices take part"
-NO_DCN_PEAK = "the profile does not tell what a core can send over the data centre's network"
+NO_SIZE = "neither the op's text nor the compiled HLO gives the shape of its result"
+NO_GROUPS = "neither the op's text nor the compiled HLO says what it does, or how many devices take part"
+NO_DCN_PEAK = "the profile does not say what a core can send over the data centre's network"
 NO_PEAK = "no published bandwidth of the links is known for this device"
 
 _PEAKS = {

@@ -15,8 +15,9 @@ from dataclasses import fields, replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, distinct, positions
+from tpuprof.parsers.base.intervals import Int64s, distinct, positions
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.collectives.groups import ReplicaGroups
 from tpuprof.parsers.collectives.instruction import (
@@ -43,7 +44,7 @@ from tpuprof.parsers.collectives.transfers import (
     Transfers,
     paired,
 )
-from tpuprof.parsers.collectives.windows import CoreCollectives, Windows, by_window, strips_of
+from tpuprof.parsers.collectives.windows import CoreCollectives, Windows, by_window, windows_of
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import HloModules
@@ -166,22 +167,17 @@ def _read_core(
     across_slices = _across_slices(table, rows, modules)
     within_slice = [row for row in rows if row not in across_slices]
     ours, of_row, halves = _collectives(table, within_slice, modules, known)
-    transfers, unpaired = _transfers(events, of_row, halves)
+    within, unpaired = _transfers(events, of_row, halves)
     slices, across, lost = _across(events, _slice_ops(table, across_slices, modules))
     shifted = Transfers(across.op + len(ours), across.begin_ps, across.end_ps, across.own_ps, across.at_ps)
-    transfers = Transfers.joined([transfers, shifted])
+    transfers = Transfers.joined([*within, shifted])
+    del within, across, shifted
     numbered = (*ours, *map(_between_slices, slices))
-    doing = Doing(transfers, TimeUntil(*events.work), TimeUntil(*events.within))
+    doing = Doing(transfers, TimeUntil(events.work), TimeUntil(events.within))
     windows, whole = (steps.start_ps, steps.end_ps), as_interval(sums.own_span or (0, 0))
     times = by_window(windows, transfers, doing, len(numbered))
-    return CoreCollectives(
-        numbered,
-        len(transfers),
-        Windows(windows, times[..., :-1], doing.totals(windows), strips_of(windows, doing)),
-        Windows(whole, times.sum(axis=2, keepdims=True), doing.totals(whole), strips_of(whole, doing)),
-        slices,
-        unpaired + lost,
-    )
+    in_steps, in_whole = windows_of((windows, whole), (times[..., :-1], times.sum(axis=2, keepdims=True)), doing)
+    return CoreCollectives(numbered, len(transfers), in_steps, in_whole, slices, unpaired + lost)
 
 
 def _collectives(
@@ -247,22 +243,22 @@ def _with_result(start: Collective, first: CollectiveInstruction, done: Collecti
     )
 
 
-def _transfers(events: TracedEvents, of_row: Int64s, roles: dict[int, str]) -> tuple[Transfers, int]:
-    """The transfers within the slice, and how many halves lack the other half."""
+def _transfers(events: TracedEvents, of_row: Int64s, roles: dict[int, str]) -> tuple[tuple[Transfers, Transfers], int]:
+    """The transfers within the slice, of one op and of two, and how many halves lack the other half."""
     role = np.zeros(len(of_row), np.int8)
     for row, name in roles.items():
         role[row] = ("", "start", "done").index(name) + 1
     which = role[events.row]
 
-    def columns(chosen: Bools) -> tuple[Int64s, Int64s, Int64s, Int64s, Int64s]:
+    def columns(chosen: NDArray[np.intp]) -> tuple[Int64s, Int64s, Int64s, Int64s, Int64s]:
         key = of_row[events.row[chosen]]
         own = events.self_ps[chosen], events.own_start_ps[chosen]
         return key, events.start_ps[chosen], events.end_ps[chosen], *own
 
-    whole = Transfers(*columns(which == 1))
-    halves = which > 1
+    whole = Transfers(*columns(np.flatnonzero(which == 1)))
+    halves = np.flatnonzero(which > 1)
     pairs, unpaired = paired(*columns(halves), which[halves] == 3)
-    return Transfers.joined([whole, pairs]), unpaired
+    return (whole, pairs), unpaired
 
 
 def _slice_ops(table: OpTable, found: Sequence[int], modules: HloModules) -> dict[int, SliceOp]:
@@ -318,20 +314,26 @@ def _sums(
     of_collective = np.zeros((PARTS, count, steps), np.int64)
     shortest = np.full((count, steps), _LARGEST, np.int64)
     exposed_by_core = []
+    order = np.argsort(group, kind="stable")
+    borders = np.searchsorted(group[order], np.arange(len(firsts)))
+
+    def by_group(cells: Int64s) -> Int64s:
+        """Sums over the collectives of each group, the last axis but one."""
+        return np.add.reduceat(cells[..., order, :], borders, axis=-2) if count else cells
+
     for at, (number, window) in enumerate(zip(of_core, windows, strict=True)):
         by_cell = np.zeros((WAITING, count, steps), np.int64)
         for row, of in enumerate(number.tolist()):
             by_cell[:, of] += window.sums[:, row]
         exposed_by_core.append((by_cell[COUNT] > 0, by_cell[EXPOSED]))
         np.minimum(shortest, np.where(by_cell[COUNT] > 0, by_cell[EXPOSED], _LARGEST), out=shortest)
-        for part, of_part in enumerate(by_cell):
-            np.add.at(sums[part, :, at], group, of_part)
-            of_collective[part] += of_part
+        sums[:WAITING, :, at] = by_group(by_cell)
+        of_collective[:WAITING] += by_cell
         with_bytes = np.where(by_cell[COUNT] > 0, by_cell[COUNT] * payload_of[:, None], 0.0)
         np.add.at(payload[:, at], group, with_bytes)
     for at, (ran, exposed) in enumerate(exposed_by_core):
         waiting = np.where(ran, exposed - np.where(ran, shortest, 0), 0)
-        np.add.at(sums[WAITING, :, at], group, waiting)
+        sums[WAITING, :, at] = by_group(waiting)
         of_collective[WAITING] += waiting
     return HostCollectives(
         host=host,

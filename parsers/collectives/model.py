@@ -71,11 +71,11 @@ class HostCollectives:
         of_collective: int64[PARTS, n, steps], over all cores.
         shortest_ps: int64[n, steps], the shortest time over the cores in the collective's own ops; the largest int64
             where no core ran it.
-        totals: int64[3, cores, steps]: of the time in which any transfer was under way, each instant once, what was
+        totals: int64[3, cores, steps]: of the time in which any transfer was in flight, each instant once, what was
             hidden, in a collective's ops, and beside (`transfers`).
         step_ps: int64[cores, steps].
         strips: uint8[3, steps, CELLS], of the first core: the share of each cell (0-255) in which it computed, in which
-            a transfer was under way, and in which it was in a collective's ops; no cells where there are many steps.
+            a transfer was in flight, and in which it was in a collective's ops; no cells where there are many steps.
         slices: collectives between slices on the first core.
         unpaired: halves of asynchronous ones without the other half; transfers: how many there are, in steps or not.
     """

@@ -16,7 +16,7 @@ from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, distinct, n
 from tpuprof.parsers.collectives.instruction import KINDS, read_instruction
 from tpuprof.parsers.collectives.model import DEVICES, Collective
 from tpuprof.parsers.collectives.transfers import Doing, TimeUntil, Transfers
-from tpuprof.parsers.collectives.windows import CoreCollectives, Windows, by_window, strips_of
+from tpuprof.parsers.collectives.windows import CoreCollectives, by_window, windows_of
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Trace
@@ -76,15 +76,9 @@ def _device(device: StreamDevice, modules: HloModules, chosen: list[Bools]) -> C
     collectives = tuple(_collective(op, modules) for op in used)
     times = np.concatenate(span)
     whole = (times.min(keepdims=True), times.max(keepdims=True)) if len(times) else (no_ints(), no_ints())
-    steps, all_of_it = (
-        Windows(
-            spans,
-            by_window(spans, transfers, doing, len(collectives))[..., :-1],
-            doing.totals(spans),
-            strips_of(spans, doing),
-        )
-        for spans in ((no_ints(), no_ints()), whole)
-    )
+    windows = (no_ints(), no_ints()), whole
+    sums = [by_window(spans, transfers, doing, len(collectives))[..., :-1] for spans in windows]
+    steps, all_of_it = windows_of(windows, sums, doing)
     return CoreCollectives(collectives, len(transfers), steps, all_of_it, slices=(), unpaired=0)
 
 
@@ -96,7 +90,7 @@ def _leaves(device: StreamDevice, chosen: list[Bools]) -> Iterator[tuple[HostThr
 
 
 def _until(spans: Intervals) -> TimeUntil:
-    return TimeUntil(*spans, np.ones(len(spans[0]), np.int64))
+    return TimeUntil(np.stack([*spans, np.ones(len(spans[0]), np.int64)], axis=1))
 
 
 def _moves(op: StreamOp) -> bool:

@@ -1,4 +1,4 @@
-"""Transfers of one core: when each was under way, and what the core did meanwhile.
+"""Transfers of one core: when each was in flight, and what the core did meanwhile.
 
 A transfer is one occurrence of a collective: a synchronous op's span, or the time from the begin of an asynchronous
 op's start to the end of its done. What the core does at an instant is what its innermost op does. So a transfer's time
@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, covered, no_ints
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.xspace.core.api import until
+from tpuprof.parsers.ops.core.traced import Weighted
 from tpuprof.parsers.timeline.read.async_ops import latest
 
 
@@ -58,44 +60,21 @@ class Transfers:
 class TimeUntil:
     """The sum of weighted intervals up to an instant.
 
-    Sums of products of times wrap around in 64 bits; the differences, which are what counts, come out right.
-
     Args:
-        start, end, weight: int64[n], weights 1 or -1; those of one weight in order of start.
+        intervals: see `core.api.until`.
     """
 
-    def __init__(self, start: Int64s, end: Int64s, weight: Int64s) -> None:
-        adds = weight > 0
-        chosen = [(1, slice(None))] if adds.all() else [(1, adds), (-1, ~adds)]
-        self._sides = [(sign, _Ordered(start[rows], end[rows])) for sign, rows in chosen]
+    def __init__(self, intervals: Weighted) -> None:
+        self._intervals = intervals
 
     def __call__(self, times: Int64s) -> Int64s:
         """int64[n]: the sum up to each of some instants."""
-        sums = np.zeros(len(times), np.int64)
-        for sign, intervals in self._sides:
-            sums += sign * intervals.until(times)
-        return sums
+        return until(times, self._intervals)
 
-
-class _Ordered:
-    """Intervals in order of start, which may overlap; mostly they do not."""
-
-    def __init__(self, start: Int64s, end: Int64s) -> None:
-        self._start, self._end = np.ascontiguousarray(start), np.ascontiguousarray(end)
-        self._are_disjoint = bool((self._start[1:] >= self._end[:-1]).all())
-        if not self._are_disjoint:
-            self._end = np.sort(self._end)
-        self._before = np.append(0, np.cumsum(self._end - self._start))
-
-    def until(self, times: Int64s) -> Int64s:
-        """int64[n]: how much of each interval lies before each of some instants, added up."""
-        if self._are_disjoint:
-            return covered(times, self._start, self._end, self._before)
-        begun = np.searchsorted(self._start, times, side="left")
-        ended = np.searchsorted(self._end, times, side="left")
-        starts = np.append(0, np.cumsum(self._start))
-        out: Int64s = self._before[ended] + (begun - ended) * times - starts[begun] + starts[ended]
-        return out
+    def at(self, spans: Intervals) -> Intervals:
+        """The sums up to the starts and the ends of some spans."""
+        sums = self(np.stack(spans, axis=1).ravel())  # in order, or nearly
+        return sums[::2], sums[1::2]
 
 
 def paired(
@@ -132,39 +111,56 @@ class Doing:
 
     def __init__(self, transfers: Transfers, work: TimeUntil, communication: TimeUntil) -> None:
         self._until = (work, communication)
-        worked = work(transfers.begin_ps), work(transfers.end_ps)
+        worked = work.at((transfers.begin_ps, transfers.end_ps))
         span = np.maximum(transfers.end_ps - transfers.begin_ps, 0)
         hidden = np.clip(worked[1] - worked[0], 0, span)
         exposed = np.clip(transfers.own_ps, 0, span - hidden)
         self.parts = np.stack([hidden, exposed, span - hidden - exposed])
         self._spans, held = joined_spans((transfers.begin_ps, transfers.end_ps), worked)
-        self._held = held, (communication(self._spans[0]), communication(self._spans[1]))
+        self._held = held, communication.at(self._spans)
 
-    def totals(self, windows: Intervals) -> Int64s:
-        """int64[3, windows]: the parts of the time in which any transfer was under way, each instant once.
+    def within(self, windows: Sequence[Intervals], cells: Sequence[int]) -> list[tuple[Int64s, NDArray[np.uint8]]]:
+        """What the core did in some lists of windows, which are disjoint and in order each.
 
-        Of the time beside work here the second part is that in the ops of any collective.
+        Args:
+            cells: of each list, into how many cells its windows are divided; 0 for none.
+
+        Returns:
+            For each list int64[3, windows], the parts of the time in which any transfer was in flight, each instant
+            once: of the time beside work the second part is that in the ops of any collective. And uint8[3, windows,
+            cells], the share (0-255) of each cell in which the core worked, in which a transfer was in flight, and in
+            which it was in the ops of collectives.
         """
+        borders = [
+            start[:, None] + (end - start)[:, None] * np.arange(max(number, 1) + 1) // max(number, 1)
+            for (start, end), number in zip(windows, cells, strict=True)
+        ]
+        times = np.concatenate([no_ints(), *(each.ravel() for each in borders)])  # all at once: one pass
+        ends = np.cumsum([each.size for each in borders])[:-1]
+        held = [np.split(side(times), ends) for side in self._until]
+        return [
+            self._within(spans, number, at, *(sums.reshape(at.shape) for sums in of_sides))
+            for spans, number, at, *of_sides in zip(windows, cells, borders, *held, strict=True)
+        ]
+
+    def _within(
+        self, windows: Intervals, cells: int, borders: Int64s, work: Int64s, communication: Int64s
+    ) -> tuple[Int64s, NDArray[np.uint8]]:
+        """The same of one list; `work` and `communication` are the sums up to the borders."""
         any_time = sum_in(windows, self._spans)
-        work, communication = (
-            sum_in(windows, self._spans, (until(windows[0]), until(windows[1])), held)
-            for until, held in zip(self._until, self._held, strict=True)
+        worked, communicated = (
+            sum_in(windows, self._spans, (sums[:, 0], sums[:, -1]), held)
+            for sums, held in zip((work, communication), self._held, strict=True)
         )
-        hidden = np.clip(work, 0, any_time)
-        communicating = np.clip(communication, 0, any_time - hidden)
-        return np.stack([hidden, communicating, any_time - hidden - communicating])
-
-    def strips(self, windows: Intervals, cells: int) -> NDArray[np.uint8]:
-        """uint8[3, windows, cells]: the share (0-255) of each cell of a window in which the core worked, in which a
-        transfer was under way, and in which it was in the ops of collectives.
-        """
-        start, end = windows
-        borders = start[:, None] + (end - start)[:, None] * np.arange(cells + 1) // cells
+        hidden = np.clip(worked, 0, any_time)
+        communicating = np.clip(communicated, 0, any_time - hidden)
+        totals = np.stack([hidden, communicating, any_time - hidden - communicating])
+        if not cells:
+            return totals, np.zeros((3, len(borders), 0), np.uint8)
         length = np.maximum(np.diff(borders, axis=1), 1)
-        times = borders.ravel()
-        of_cells = (self._until[0](times), covered(times, *self._spans), self._until[1](times))
-        held = (np.diff(until.reshape(borders.shape), axis=1) for until in of_cells)
-        return np.stack([np.clip(np.rint(255 * each / length), 0, 255).astype(np.uint8) for each in held])
+        under_way = covered(borders.ravel(), *self._spans).reshape(borders.shape)
+        parts = (np.diff(sums, axis=1) for sums in (work, under_way, communication))
+        return totals, np.stack([np.clip(np.rint(255 * each / length), 0, 255).astype(np.uint8) for each in parts])
 
 
 def joined_spans(spans: Intervals, values: Intervals) -> tuple[Intervals, Intervals]:

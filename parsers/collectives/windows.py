@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -55,7 +57,8 @@ def by_window(windows: Intervals, transfers: Transfers, doing: Doing, count: int
     return np.stack([sum_by_key(cell, part, count * columns) for part in parts]).reshape(WAITING, count, columns)
 
 
-def strips_of(windows: Intervals, doing: Doing) -> NDArray[np.uint8]:
-    """See `HostCollectives.strips`."""
-    steps = len(windows[0])
-    return doing.strips(windows, CELLS) if 0 < steps <= MOST_STRIPS else np.zeros((3, steps, 0), np.uint8)
+def windows_of(windows: Sequence[Intervals], sums: Sequence[Int64s], doing: Doing) -> list[Windows]:
+    """Lists of windows with what is summed in each; only so many as are drawn have strips."""
+    cells = [CELLS * (0 < len(start) <= MOST_STRIPS) for start, _ in windows]
+    within = doing.within(windows, cells)
+    return [Windows(span, of, *parts) for span, of, parts in zip(windows, sums, within, strict=True)]

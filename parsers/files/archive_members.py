@@ -79,7 +79,7 @@ def _of_zip(file: BinaryIO, most: int, left_out: Counter[str]) -> Iterator[Membe
         if entry.flag_bits & 1:
             left_out["files behind a password"] += 1
         elif entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            left_out["files that are packed in an uncommon way"] += 1
+            left_out["files with an unsupported compression"] += 1
         elif not entry.filename.endswith("/") and (entry.external_attr >> 28) in (
             0,
             8,
@@ -99,7 +99,7 @@ def _local_time(date: tuple[int, int, int, int, int, int]) -> float:
 
 def _noted(name: str, left_out: Counter[str]) -> str:
     """A member's name; takes note of an archive within."""
-    left_out["archives within"] += name.lower().endswith(_INSIDE)
+    left_out["archives inside it"] += name.lower().endswith(_INSIDE)
     return name
 
 

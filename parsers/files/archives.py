@@ -183,7 +183,7 @@ def _unpack(path: str, begun: str) -> None:
         left_out[str(broken)] += 1
     if not files and not seen:
         why = examples([what for what, count in left_out.items() if count], 1) or "it is empty"
-        raise ProfileError("corrupt", f"Nothing can be read of the archive {printable(path)}: {why}.", _HINT)
+        raise ProfileError("corrupt", f"Nothing can be read from the archive {printable(path)}: {why}.", _HINT)
     if not files:
         sentence = f"The archive {printable(path)} holds no profile (*.xplane.pb), only {examples(first, total=seen)}."
         raise ProfileError("not_found", sentence, _HINT, EXIT_NOT_FOUND)

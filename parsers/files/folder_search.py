@@ -344,10 +344,10 @@ class Walk:
         lines = []
         if self._full:
             entries = counted(self.limits.max_entries, "folder entry", "folder entries")
-            lines.append(f"stopped after {entries}, there may be more: name a deeper folder to search the rest")
+            lines.append(f"stopped after {entries}, there may be more: open a deeper folder to search the rest")
         if self._unlisted:
             listed = counted(self.limits.max_folders, "folder")
-            lines.append(f"stopped after {listed}, {self._unlisted:,} were left: name a deeper one to search the rest")
+            lines.append(f"stopped after {listed}, {self._unlisted:,} were left: open a deeper one to search the rest")
         if self._too_deep:
             lines.append(f"not searched: {counted(self._too_deep, 'folder')} below level {self.limits.max_depth}")
         if self._pruned:

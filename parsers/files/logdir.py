@@ -124,12 +124,12 @@ class Run:
         """
         named = core_named(core)
         if named is None or not named.core or (named.host and host not in (None, named.host)):
-            sentence = f"{printable(core)!r} is no core{f' of host {host}' if named else ''}."
+            sentence = f"{printable(core)!r} is not a core{f' of host {host}' if named else ''}."
             raise ProfileError("usage", sentence, "--core HOST:2, HOST:chip1, or 2 where there is one host", EXIT_USAGE)
         files = self.files(named.host or host)
         if len(files) != 1:
             few = ", ".join(file.host for file in self.hosts[:4])
-            sentence = f"Run {self.name} has {len(files)} hosts: which one's core {named.core} is not said."
+            sentence = f"Run {self.name} has {len(files)} hosts: it is unclear which host's core {named.core} is meant."
             raise ProfileError("usage", sentence, f"--core HOST:{named.core}; its hosts: {few or 'none'}", EXIT_USAGE)
         return replace(self, hosts=(replace(files[0], core=named.core),))
 
@@ -171,7 +171,7 @@ class Logdir:
         fits = next(filter(None, attempts), [])
         if len(fits) == 1:
             return fits[0]
-        trouble = "fits more than one run" if fits else "is the name of no run"
+        trouble = "fits more than one run" if fits else "is not the name of a run"
         names = examples([run.name for run in fits or self.runs], 12) or "there is none"
         sentence = f"{printable(wanted) or 'An empty name'} {trouble} in {printable(self.query)}: {names}."
         raise ProfileError("unknown_run", sentence, "give a run's name, or the beginning of one", EXIT_NOT_FOUND)
@@ -193,7 +193,7 @@ def open_logdir(path: str | os.PathLike[str], limits: SearchLimits = DEFAULT_LIM
 
     Raises:
         ProfileError: `not_found` (exit code 3) where no profile file is, with what was searched and what is there
-            instead; `unreadable` (4) for a folder that may not be listed. For a file that is no profile by its name
+            instead; `unreadable` (4) for a folder that may not be listed. For a file that is not a profile by its name
             and can't be read either, the code of its problem (3 or 4). For URLs also what
             `parsers.files.remote.files.files_of` raises, `no_permission` and `connection` (4).
     """
@@ -249,12 +249,14 @@ def _usable_path(query: str) -> str:
     except UnicodeEncodeError:
         usable = False
     if not usable:
-        raise ProfileError("not_found", f"No file can be named {printable(query)}.", LAYOUT_HINT, EXIT_NOT_FOUND)
+        raise ProfileError(
+            "not_found", f"{printable(query)} cannot be the name of a file.", LAYOUT_HINT, EXIT_NOT_FOUND
+        )
     where = local_path(query)
     try:
         os.path.abspath(where)
     except OSError as error:
-        sentence = "The current folder has gone."
+        sentence = "The current folder is gone."
         raise ProfileError("not_found", sentence, "cd to one that exists", EXIT_NOT_FOUND) from error
     return where
 
@@ -285,7 +287,7 @@ class _Search:
         if folders or files:
             logdir = self.open_folders(folders, files)
             return replace(logdir, searched=tuple(dict.fromkeys((*logdir.searched, *lines))))
-        there = f"matches {examples(others)}, which by their names are no profiles" if others else "matches nothing"
+        there = f"matches {examples(others)}, whose names are not those of profiles" if others else "matches nothing"
         bounds = "".join(f"; {line}" for line in lines)
         sentence = f"The pattern {printable(where)} {there}{bounds}."
         raise ProfileError("not_found", sentence, LAYOUT_HINT, EXIT_NOT_FOUND)
@@ -344,7 +346,7 @@ class _Search:
         if begin is not None:
             self.refuse_known(where, begin)
         if begin is not None and begin[:1] not in FIRST_BYTES:
-            sentence = f"{printable(where)} is no profile, neither by its name (*.xplane.pb) nor by its first byte."
+            sentence = f"{printable(where)} is not a profile: neither its name (*.xplane.pb) nor its first byte fits."
             raise ProfileError("not_found", sentence, LAYOUT_HINT, EXIT_NOT_FOUND)
         lines = [_chosen_line([(folder, [name])])]
         return _logdir(self.query, [run], [folder.path], lines, self.place.walk(self.limits))
@@ -432,11 +434,11 @@ def _notes(folder: Folder) -> list[Problem]:
     elif not folder.profiles():
         content = folder.holds()
         holds = f"holds no profile, only {examples(content)}" if content else "is empty"
-        hint = "a profile is written when the capture ends: see whether stop_trace() ran, and the program's log"
+        hint = "a profile is written when the capture ends: check whether stop_trace() ran, and read the program's log"
         notes.append(Problem("no_profile", shown, f"The run folder {shown} {holds}.", hint))
     if folder.files["cache"]:
         files = folder.files["cache"] + folder.files["hlo"]
-        sentence = f"XProf keeps {counted(len(files), 'file')} in {shown} ({examples(files)}); they are left alone."
+        sentence = f"XProf keeps {counted(len(files), 'file')} in {shown} ({examples(files)}); they are not touched."
         notes.append(Problem("xprof_cache", shown, sentence))
     return notes
 
@@ -493,15 +495,15 @@ def _nothing_found(query: str, walk: Walk) -> ProfileError:
     holds = f"there is {examples(content, 6)}" if content else "the folder is empty"
     bounds = "".join(f"; {line}" for line in walk.bounds_hit())
     folders = counted(len(walk.folders), "folder")
-    sentence = f"No profile (*.xplane.pb) in {printable(query)}: looked into {folders}; {holds}{bounds}."
+    sentence = f"No profile (*.xplane.pb) in {printable(query)}: searched {folders}; {holds}{bounds}."
     kinds = {kind for folder in walk.folders for kind, names in folder.files.items() if names}
     run_folders = [folder.path for folder in walk.folders if folder.is_run_folder()]
     if arrays := [path for folder in walk.folders for path in folder.pprofs()]:
         hint = f"{printable(arrays[0])} is a device memory profile by its name: name it to open it"
     elif run_folders:
-        hint = f"a run folder is there ({examples(run_folders, 1)}): did the capture end, with stop_trace()?"
+        hint = f"there is a run folder ({examples(run_folders, 1)}): did the capture end, with stop_trace()?"
     elif "events" in kinds:
-        hint = "TensorBoard event files are there, but no profile: was jax.profiler.start_trace() called?"
+        hint = "there are TensorBoard event files, but no profile: was jax.profiler.start_trace() called?"
     elif walk.denied:
         hint = f"{counted(len(walk.denied), 'folder')} could not be listed, such as {printable(walk.denied[0][0])}"
     else:

@@ -65,7 +65,7 @@ class HostFile:
 
 def only_shown(label: str) -> str:
     """What to say of figures of one core."""
-    return f"only {label} is shown: what the host's threads did, and compiled modules, are the whole host's"
+    return f"only {label} is shown; host threads and compiled modules are those of the whole host"
 
 
 class Filesystem:
@@ -113,7 +113,7 @@ class Filesystem:
             if not stat.S_ISREG(status.st_mode):
                 tests = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISDIR, "a folder"))
                 what = next((text for test, text in tests if test(status.st_mode)), "a device")
-                hint = "save what comes out of it to a file first"
+                hint = "save its output to a file first"
                 return Problem("not_a_file", shown, f"{shown} is {what}, not a regular file.", hint)
             if status.st_size == 0:
                 return empty(shown)
@@ -121,7 +121,7 @@ class Filesystem:
         except OSError as error:
             if linked and error.errno in GONE:
                 sentence = f"{shown} is a link to a file that is not there."
-                return Problem("dangling_link", shown, sentence, "copy the file that it names as well")
+                return Problem("dangling_link", shown, sentence, "copy the file that it points to as well")
             return Problem("unreadable", shown, f"{shown} cannot be read: {reason(error)}.", "check its permissions")
         host = host_name(name) or NO_HOST_NAME
         identity, packed = (status.st_dev, status.st_ino), name.endswith(PACKED)
@@ -151,7 +151,7 @@ class Filesystem:
 
 
 def is_archive(where: str) -> bool:
-    """Whether a path leads to an archive; a folder, or what is a profile by its name, is not looked into."""
+    """Whether a path leads to an archive; a folder, or what is a profile by its name, is not searched."""
     if kind_of(os.path.basename(where)) != "other" or not os.path.isfile(where):
         return False
 
@@ -183,7 +183,7 @@ def nearest(path: str, parent: str, missing: str, names: list[str]) -> ProfileEr
 
 def empty(shown: str) -> Problem:
     """For a file without a byte."""
-    sentence = f"{shown} holds 0 bytes: nothing was written, as happens past protobuf's limit of 2 GB."
+    sentence = f"{shown} holds 0 bytes: the profiler wrote nothing, as it does past protobuf's limit of 2 GB."
     hint = "capture fewer seconds or steps; if the capture is still being written, wait for its end"
     return Problem("empty_file", shown, sentence, hint)
 
@@ -191,7 +191,7 @@ def empty(shown: str) -> Problem:
 def unreadable(path: str, error: OSError) -> ProfileError:
     """For a folder that the search began at, and may not list."""
     sentence = f"{printable(path)} cannot be read: {reason(error)}."
-    return ProfileError("unreadable", sentence, "check the permissions of it and of the folders above it")
+    return ProfileError("unreadable", sentence, "check its permissions and those of the folders above it")
 
 
 def reason(error: OSError) -> str:

@@ -1,4 +1,4 @@
-"""What a file is by its first bytes and its name, where that is no profile, and what would help."""
+"""What a file is by its first bytes and its name, where that is not a profile, and what would help."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Reader = Literal["archive", "hlo", "log", "none"]
 
 @dataclass(frozen=True, slots=True)
 class NonProfile:
-    """A file that is no profile.
+    """A file that is not a profile.
 
     Attributes:
         what: it is, with an article: ``a TensorBoard event file``.
@@ -41,13 +41,13 @@ class NonProfile:
         shown = printable(path)
         code = EXIT_UNREADABLE if self.reader == "none" else EXIT_NOT_FOUND
         return ProfileError(
-            "not_a_profile", f"{shown} is {self.what}, no profile.", self.hint.replace("{}", shown), code
+            "not_a_profile", f"{shown} is {self.what}, not a profile.", self.hint.replace("{}", shown), code
         )
 
 
 _PROFILE = "the profile of such a run is at LOGDIR/plugins/profile/RUN/HOST.xplane.pb"
-_UNPACK = "unpack it, and name what comes out: archives are read as .zip, .tar and .tar.gz"
-_LOGDIR = "name its folder: profiles in plugins/profile below it are found; jax.profiler.start_trace() writes some"
+_UNPACK = "unpack it, and open its contents: .zip, .tar and .tar.gz archives can be opened directly"
+_LOGDIR = "open its folder, where profiles in plugins/profile are found; jax.profiler.start_trace() writes some"
 _ARCHIVE = NonProfile("an archive", "tpuprof-tui {} reads the profiles in it", "archive")
 _HLO = NonProfile("a compiled HLO module", "tpuprof-tui {} opens its memory page", "hlo")
 _HLO_TEXT = NonProfile("a text of an XLA dump", "tpuprof-tui {} opens its memory page, or that of its folder", "hlo")
@@ -89,7 +89,7 @@ _BY_BEGIN: tuple[tuple[bytes, NonProfile], ...] = (
 )
 _PAGES = (b"<!doctype html", b"<html")
 _PAGE = NonProfile(
-    "a web page", "was it saved in place of the file that it links to? curl -L, or the raw file's address"
+    "a web page", "was the page saved instead of the file that it links to? curl -L, or the raw file's address"
 )
 _PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04\x95", b"\x80\x05\x95")
 _PICKLE = NonProfile(

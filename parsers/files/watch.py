@@ -374,7 +374,7 @@ def wait_for_run(
         waited = clock() - began
         if timeout is not None and waited >= timeout:
             sentence = f"No new run in {printable_url(path)} within {timeout:.0f} s."
-            raise ProfileError("not_found", sentence, "is the program capturing, and into this folder?", EXIT_NOT_FOUND)
+            raise ProfileError("not_found", sentence, "is the program capturing into this folder?", EXIT_NOT_FOUND)
         on_wait(waited)
         sleep(interval)
 

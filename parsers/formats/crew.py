@@ -90,11 +90,18 @@ class Crew:
         if self.threads == 1:
             work()
             return
-        helpers = [self._pool.submit(work) for _ in range(self.threads - 1)]
+        offered = [work]
+
+        def help_out() -> None:
+            for each in tuple(offered):
+                each()
+
+        helpers = [self._pool.submit(help_out) for _ in range(self.threads - 1)]
         try:
             work()
         finally:
             begun = [helper for helper in helpers if not helper.cancel()]
+            offered.clear()  # a cancelled call waits in the queue for a thread, and would keep all that it works on
             failures = [helper.exception() for helper in begun]
         for failure in failures:
             if failure is not None:

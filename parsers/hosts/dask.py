@@ -51,7 +51,7 @@ _NO_ANSWER = (OSError, ValueError, TypeError, RuntimeError, EOFError, MemoryErro
 """What Dask raises when there is no scheduler at an address, or one that speaks otherwise."""
 
 _INSTALL = "pip install 'tpuprof-tui[dask]'"
-_HINT = "give its address as HOST:PORT, as it prints it when it starts (port 8786)"
+_HINT = "give its address as HOST:PORT, which it prints when it starts (port 8786)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def scheduler_address(text: str) -> SchedulerAddress:
     match = _ADDRESS.fullmatch(plain)
     has_path = match is not None and match["path"] is not None and match["scheme"] not in ("ws", "wss")
     if match is None or has_path or not 0 < int(match["port"]) < 1 << 16:
-        sentence = f"{_name(text)[:100] or 'Nothing'} is no address of a Dask scheduler."
+        sentence = f"{_name(text)[:100] or 'Nothing'} is not an address of a Dask scheduler."
         raise ProfileError("usage", sentence, "HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT", EXIT_USAGE)
     return SchedulerAddress(plain, match["scheme"] or "tcp", match["host"].strip("[]"), int(match["port"]))
 
@@ -139,7 +139,7 @@ def _knock(where: SchedulerAddress, poll: Callable[[], None]) -> None:
     if greeting is None:
         return
     if len(greeting) < 8:
-        raise _no_scheduler(where, "something listens, and says nothing")
+        raise _no_scheduler(where, "something listens there, but does not answer")
     if not 16 <= struct.unpack("<Q", greeting)[0] <= _GREETING_BYTES:
         raise _no_scheduler(where, "something else listens there")
 
@@ -158,7 +158,7 @@ def _greeting(connection: socket.socket, poll: Callable[[], None]) -> bytes:
         with contextlib.suppress(TimeoutError):
             data = connection.recv(8 - len(greeting))
             if not data:
-                raise ConnectionError("it hangs up")
+                raise ConnectionError("it closes the connection")
             greeting += data
     return greeting
 
@@ -178,7 +178,7 @@ def _connected(client_class: Any, where: SchedulerAddress) -> Iterator[Any]:  # 
         except (TypeError, RuntimeError) as error:  # of certificates: Dask's own words help
             raise _no_scheduler(where, _reason(error)) from error
         except _NO_ANSWER as error:
-            raise _no_scheduler(where, "it does not speak as a scheduler does") from error
+            raise _no_scheduler(where, "it does not answer like a scheduler") from error
         yield client
     finally:
         with contextlib.suppress(AttributeError, AssertionError, FutureTimeout, *_NO_ANSWER):

@@ -45,7 +45,7 @@ def decoding_threads(jobs: int | None = None) -> int:
         jobs: how many cores may be busy, where the user has said so.
 
     Raises:
-        ProfileError: ``TPUPROF_JOBS`` is no number above 0; exit code 2.
+        ProfileError: ``TPUPROF_JOBS`` is not a number above 0; exit code 2.
     """
     return min(MOST_THREADS, _jobs(jobs))
 
@@ -79,7 +79,7 @@ def worker_count(files: Sequence[HostFile], jobs: int | None = None) -> int:
         jobs: how many cores may be busy, where the user has said so.
 
     Raises:
-        ProfileError: ``TPUPROF_WORKERS`` or ``TPUPROF_JOBS`` is no number above 0; exit code 2.
+        ProfileError: ``TPUPROF_WORKERS`` or ``TPUPROF_JOBS`` is not a number above 0; exit code 2.
     """
     wanted = _number_of(WORKERS_VARIABLE, "processes", "one process")
     if wanted is not None:
@@ -100,7 +100,7 @@ def _number_of(variable: str, what: str, one: str) -> int | None:
     if not text:
         return None
     if not re.fullmatch(r"[0-9]{1,9}", text) or not int(text):
-        sentence = f"{variable} is {printable(text[:40])}, which is no number of {what}."
+        sentence = f"{variable} is {printable(text[:40])}, which is not a number of {what}."
         hint = f"{variable}=1 for {one}, or unset it: as many as cores and memory allow"
         raise ProfileError("usage", sentence, hint, EXIT_USAGE)
     return int(text)

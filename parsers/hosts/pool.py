@@ -1,7 +1,7 @@
 """Work on many hosts over a `concurrent.futures.Executor`: processes here, a Dask cluster, or whatever has one.
 
 A worker gets a file's path and returns a small summary. It hands out only a few hosts more than there are workers, so
-that little is under way when the work is cancelled.
+that little is running when the work is cancelled.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def over_processes(
 def _died(file: HostFile) -> ProfileError:
     sentence = f"{printable(file.path)} could not be read: the process that decoded it was ended from outside."
     return ProfileError(
-        "worker_died", sentence, "it may have wanted more memory than there is: look at the system's log"
+        "worker_died", sentence, "it may have needed more memory than the machine has: check the system's log"
     )
 
 

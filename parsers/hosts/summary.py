@@ -236,8 +236,8 @@ def _of_clocks(lead: ClockLead | None) -> tuple[str, ...]:
     bounds = f"at least {lead.least_ps / 1e9:.2f}"
     bounds += "" if lead.most_ps is None else f" and at most {lead.most_ps / 1e9:.2f}"
     return (
-        f"the devices' clocks run ahead of the host's, by {bounds} ms: runs start before their own launch; what the "
-        f"host did meanwhile is looked up {lead.shift_ps / 1e9:.2f} ms later",
+        f"the devices' clocks run ahead of the host's, by {bounds} ms: runs start before their own launch; host "
+        f"events are looked up {lead.shift_ps / 1e9:.2f} ms later",
     )
 
 

@@ -174,7 +174,7 @@ _LEAST_PEAK, _MOST_PEAK = 1e-3, 1e9
 
 
 def _peak(value: object, factor: float) -> float | None:
-    """A peak in FLOP/s or bytes/s; None for a value that is no number, zero, or beyond any device."""
+    """A peak in FLOP/s or bytes/s; None for a value that is not a number, zero, or beyond any device."""
     is_one = isinstance(value, int | float) and _LEAST_PEAK <= value <= _MOST_PEAK
     return float(value) * factor if is_one and isinstance(value, int | float) else None
 
@@ -332,7 +332,7 @@ def op_class(category: str | None, name: str = "", has_flops: bool = False, fram
         name: the op's short name; it shows what an asynchronous op or a custom call does, and what is fused in a loop
             fusion that only moves data.
         has_flops: whether the profile counts FLOPs for it; a custom call with FLOPs is a kernel on the matrix unit.
-        framework_type: type of the framework op that it stems from, ``dot_general``; on GPUs, where nothing counts
+        framework_type: type of the framework op that it comes from, ``dot_general``; on GPUs, where nothing counts
             FLOPs, it shows what a library's kernel does, or stands for the category.
     """
     if not category or category.lower() == "unknown":

@@ -10,7 +10,7 @@ from tpuprof.parsers.base.record import dataclass
 INSTALLED = re.compile(
     r"(?:^|/)(?:site-packages|dist-packages|third_party)/|/lib(?:64)?/python3[^/]*/|^<(?!ipython|stdin)"
 )
-"""Files of installed packages, of Python itself, and what is no file."""
+"""Files of installed packages, of Python itself, and what is not a file."""
 
 OF_JAX = re.compile(r"(?:^|/)(?:jax|jaxlib)/")
 """Files of JAX wherever it lies."""

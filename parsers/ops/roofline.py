@@ -36,12 +36,12 @@ UNKNOWN_BOUND = -1
 AT_THE_PEAK = 1.05
 """Utilization up to which an op may be at its peak; the work of one with more can't have been done in its time."""
 
-STARTED = "the event lasts until the transfer is under way; its bytes are those of the whole transfer"
-AWAITED = "the event is the wait for what is left of a transfer; its bytes are those of the whole transfer"
-ESTIMATED = "a kernel's work is the estimate that came with it, which nobody counted; what it skips is counted too"
+STARTED = "the event lasts until the transfer is in flight; its bytes are those of the whole transfer"
+AWAITED = "the event is the wait for the rest of a transfer; its bytes are those of the whole transfer"
+ESTIMATED = "a kernel's work is its own cost estimate, not a count; work that it skips is included"
 ALL_IN_HBM = "the profile does not break its bytes down by memory, so that those of on-chip memories count as HBM's"
 NEARLY = "at its peak: peaks are nominal, and times are rounded"
-UNEXPLAINED = "more work is counted for it than the device can do in its time; the profile does not tell why"
+UNEXPLAINED = "more work is counted for it than the device can do in its time; the profile does not show why"
 ABOVE_PEAK = (STARTED, AWAITED, ESTIMATED, ALL_IN_HBM, NEARLY, UNEXPLAINED)
 """Why the utilization of an op can be above 1. The first three are what real profiles have: of a v6e and a v5p the
 starts of copies (up to 1.9 million times HBM's peak), the ends of collectives (8 times), attention kernels (twice)."""
@@ -200,7 +200,7 @@ def above_peak(table: OpTable, of: Rates, rows: NDArray[np.integer] | Sequence[i
 
 
 def is_start(table: OpTable, row: int) -> bool:
-    """Whether an op only starts a transfer: it lasts until that is under way, and says nothing of how fast it is."""
+    """Whether an op only starts a transfer: it lasts until that is in flight, and says nothing of how fast it is."""
     return any(_STARTS.search(text) for text in (table.name[row], table.category[row] or ""))
 
 

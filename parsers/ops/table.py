@@ -155,7 +155,7 @@ _COLUMNS = [field.name for field in fields(OpTable) if field.name not in (*_TEXT
 
 @dataclass(frozen=True, slots=True)
 class FrameworkGroups:
-    """HLO ops by the framework op that they stem from; an op without one stands for itself.
+    """HLO ops by the framework op that they come from; an op without one stands for itself.
 
     Attributes:
         name, type: name and type of each group; `UNKNOWN_TYPE` where the profile does not record the type.

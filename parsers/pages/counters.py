@@ -20,18 +20,18 @@ HOW_TO_RECORD = (
 """Which options fill the counters: XProf's docs/advanced_profiler_options.md, and docs/kernel-profiling.md."""
 
 HOW_TO_TRACE = (
-    "LIBTPU_INIT_ARGS='--xla_enable_custom_call_region_trace=true --xla_xprof_register_llo_debug_info=true' tells what "
-    "custom calls use"
+    "LIBTPU_INIT_ARGS='--xla_enable_custom_call_region_trace=true --xla_xprof_register_llo_debug_info=true' "
+    "records what custom calls use"
 )
 """Which flags record it for custom calls: XProf's docs/custom_call_profiling.md."""
 
 NOT_SEEN = {
-    "reading": "How registers make the use of units is XProf's, address by address; no profile of hardware with "
-    "readings was at hand to try it.",
-    "periodic": "Registers that are sampled over time count here from their first sample to their last; no profile of "
-    "hardware that has them was at hand to try it.",
-    "LLO": "The use of units in custom calls is what the compiler counted of their instructions, laid over measured "
-    "time, and no measurement of the hardware; no such profile was at hand to try it.",
+    "reading": "The use of units is computed from registers as XProf does, address by address; this is untested on "
+    "a profile from hardware with readings.",
+    "periodic": "Registers that are sampled over time count here from their first sample to their last; this is "
+    "untested on a profile from hardware that has them.",
+    "LLO": "The use of units in custom calls is the compiler's count of their instructions over the measured time, "
+    "not a measurement of the hardware; this is untested on such a profile.",
 }
 """What to say of where figures come from."""
 
@@ -208,10 +208,10 @@ def _statement(
     if not main and kernels:
         first = [row for row in kernels if row.use.name == kernels[0].use.name and not row.use.scope]
         uses = ", ".join(f"{row.use.unit} {share(row.share or 0.0)}" for row in first)
-        return f"By the compiler's count, custom call {first[0].use.name} uses of its time: {uses}."
+        return f"By the compiler's count, custom call {first[0].use.name} uses these parts of its time: {uses}."
     if not main:
         why = unknown.get("units" if any_counter else "counters", "")
-        return f"{'The counters tell of no unit' if any_counter else 'No counters'}: {why}." if why else ""
+        return f"{'No hardware unit is measured' if any_counter else 'No counters'}: {why}." if why else ""
     over = f"Over {time(sampled)}" if sampled else "While it was sampled"
     over += f" sampled of {time(captured)}" if captured and sampled else " sampled" if sampled else ""
     matrix = _use(main, _MATRIX)
@@ -222,7 +222,7 @@ def _statement(
     if nearest is not None:
         use = nearest.use.use or 0.0
         after = "after matrix units, " if matrix is not None and matrix >= use else ""
-        parts.append(f"{after}nearest its peak is {nearest.use.name}, {share(use)}")
+        parts.append(f"{after}closest to its peak is {nearest.use.name}, {share(use)}")
     return f"{over}, {', '.join(parts[:-1])}{'; ' if len(parts) > 1 else ''}{''.join(parts[-1:])} ({main[0].core})."
 
 
@@ -237,17 +237,17 @@ def _unknown(
     if not any(part.device_count for part in parts):
         return dict.fromkeys(("units", "counters", "kernels"), "no device plane in this profile")
     if not any(part.tpu_count for part in parts):
-        none = "counters of units are those of TPUs, and no TPU is in this profile"
+        none = "only TPUs have counters of units, and this profile has no TPU"
         return dict.fromkeys(("units", "kernels", *(() if counters else ("counters",))), none)
     if not counters:
         what = "what is left of this profile" if any(part.problems for part in parts) else "this profile"
-        unknown["counters"] = f"{what} holds none, and {HOW_TO_RECORD}"
+        unknown["counters"] = f"{what} has none, and {HOW_TO_RECORD}"
     types = list(dict.fromkeys(kind for part in parts for kind in part.device_types))
     if not units and any(row.counter.is_reading for row in counters) and chip_of(types[0] if types else None) is None:
         whose = f"the registers of {types[0]}" if types else "the registers of this device"
-        unknown["units"] = f"what {whose} tell of units is not known: XProf states it for {known_types()}"
+        unknown["units"] = f"what {whose} say about units is unknown: XProf describes only those of {known_types()}"
     elif not units:
-        unknown["units"] = "none of the counters in this profile tells of a unit" if counters else unknown["counters"]
+        unknown["units"] = "the counters of this profile measure none" if counters else unknown["counters"]
     if not kernels:
-        unknown["kernels"] = f"no custom call of this profile tells what it uses; {HOW_TO_TRACE}"
+        unknown["kernels"] = f"no custom call of this profile has a count of what it uses; {HOW_TO_TRACE}"
     return unknown

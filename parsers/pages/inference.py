@@ -37,8 +37,8 @@ NO_DEVICE_TIME = "no run of an HLO module is linked to a request"
 NO_TRANSFERS = "no transfer event is linked to a request; transfers count as host time"
 NO_HOST_TIME = "the profile has no request events, so what the host did for one run is unknown"
 NO_COMMUNICATION = "the profile has no request events, so which transfers belong to one run is unknown"
-TOO_SHORT = "it takes at least two sessions to tell"
-NO_PHASE = "the module's name does not tell"
+TOO_SHORT = "at least two sessions are needed"
+NO_PHASE = "the module's name does not say"
 NO_LAUNCH = "no host event launches these runs"
 NOT_LINKED = "an annotation does not say what it launched"
 NO_RUNS = "sessions are requests here, not runs of a module"
@@ -221,7 +221,7 @@ def inference(
     if any(row.phase is None for row in modules):
         unknown |= {"modules[].phase": NO_PHASE, **({} if serving else {"rows[].phase": NO_PHASE})}
     if is_training is None:
-        unknown["is_training"] = "no op carries a framework name"
+        unknown["is_training"] = "no op has a framework name"
     if is_training and page.sessions:
         note = f"This is a training profile, not a server's. {note}"
     return replace(of_run(page), note=note, unknown=unknown, offers=tuple(map(of_run, offers)))
@@ -296,7 +296,7 @@ def _offered(offers: Sequence[InferencePage]) -> str:
     names = [f"{short(page.subject)} ({page.sessions:,})" for page in offers[:_MOST_NAMED]]
     more = f" and {len(offers) - _MOST_NAMED} more" if len(offers) > _MOST_NAMED else ""
     words = f" Annotations that recur and launch programs: {', '.join(names)}{more}"
-    return f"{words}; --requests NAME takes one for the requests."
+    return f"{words}; --requests NAME treats one as the requests."
 
 
 # --- module runs ---------------------------------------------------------------------------------------------------
@@ -345,10 +345,11 @@ def _of_modules(parts: Sequence[HostRequests], rows: tuple[LatencyRow, ...], why
 def _module_note(rows: Sequence[LatencyRow], runs: Sequence[ModuleLatency], hosts: int) -> str:
     """What a session is taken to be, and how sure that is."""
     note = (
-        "There are no request events in this profile, as in any of plain JAX: a session is one run of "
-        f"{rows[0].name.partition('(')[0]}, the module with most time ({100 * rows[0].fraction:.1f}% of the modules' "
-        "time, over all cores), from its start on the first core to its end on the last. It tells what the device "
-        "took, not what a client waited."
+        "This profile has no request events, because plain JAX records none: a session is one run of "
+        f"{rows[0].name.partition('(')[0]}, the module with the most time ({100 * rows[0].fraction:.1f}% of the "
+        "modules' "
+        "time, over all cores), from its start on the first core to its end on the last. This is the time on the "
+        "device, not what a client waited."
     )
     if any(run.cores > 1 and not run.is_joined for run in runs):
         note += " Its runs on several cores do not run at the same time, so each core's run counts by itself."
@@ -410,7 +411,7 @@ def _few(count: int) -> str:
     slowest = [percentile for percentile in PERCENTILES if _place(percentile, count) == count - 1]
     if count < 2 or slowest[:1] in ([], [PERCENTILES[-1]]):
         return ""
-    return f" Of {count:,} sessions, the percentiles from {slowest[0]:g}% on are the slowest one."
+    return f" Of {count:,} sessions, the percentiles from {slowest[0]:g}% on are the slowest session."
 
 
 def _place(percentile: float, count: int) -> int:

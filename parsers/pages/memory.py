@@ -31,7 +31,7 @@ _NAMED = 3
 
 WITHOUT_HLO = "This profile holds no compiled HLO, so {} unknown. "
 LEFT_OUT = "A capture may have been asked to leave it out (enable_hlo_proto). "
-NO_LIMIT = "no limit of it is known"
+NO_LIMIT = "its limit is unknown"
 CPU_COMPILE = (
     "Known cause: once a process has compiled anything for its CPU, libtpu writes no TPU programs into later traces "
     "(jax-ml/jax#37533); keep CPU compiles out of the process that is traced. "
@@ -239,9 +239,9 @@ class CompiledModules:
         """
         without_hlo = WITHOUT_HLO.format(what)
         if all(source.is_viewer_trace for source in self.sources):
-            return f"{without_hlo}A trace for a viewer never does: the .xplane.pb beside it may. {WITHOUT_PROFILE}"
+            return f"{without_hlo}A trace for a viewer never holds it; the .xplane.pb beside it may. {WITHOUT_PROFILE}"
         if any(source.is_damaged for source in self.sources):
-            return f"{without_hlo}The file is damaged, so that it may have been lost. {WITHOUT_PROFILE}"
+            return f"{without_hlo}The file is damaged, so the HLO may be lost. {WITHOUT_PROFILE}"
         is_tpu = any(source.platform == "TPU" for source in self.sources)
         return f"{without_hlo}{LEFT_OUT}{CPU_COMPILE * is_tpu}{WITHOUT_PROFILE}"
 
@@ -275,10 +275,10 @@ def _placed(source: ModuleSource, made: SpaceMemory) -> SpaceMemory:
         why = "the host's, which other processes use too"
         made = replace(made, own_name="host memory", unknown={**made.unknown, "capacity": why})
     elif made.capacity is None and (source.platform is None or not is_limited):
-        why = "--device v5e tells it" if is_limited else NO_LIMIT
+        why = "--device v5e sets it" if is_limited else NO_LIMIT
         made = replace(made, unknown={**made.unknown, "capacity": why})
     if made.space == model.SPARSE_CORE and generation_of(source.device_type) == "TPU v5e":
-        sentence = "TPU v5e has no SparseCore; this is what XProf calls memory space 6, whatever it is here."
+        sentence = "TPU v5e has no SparseCore; XProf calls memory space 6 this, whatever it is here."
         made = replace(made, warnings=(*made.warnings, sentence))
     return made
 

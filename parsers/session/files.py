@@ -88,7 +88,7 @@ def narrowed(run: Run, core: str, host: str | None = None) -> Run:
         there_are = f"its cores are {examples(titles, 8)}" if titles else "its profile does not name the chips of cores"
         raise ProfileError("unknown_core", sentence, there_are, EXIT_NOT_FOUND)
     if len(having) > 1:
-        sentence = f"Run {printable(run.name)} has several cores {named.title}: which one is not said."
+        sentence = f"Run {printable(run.name)} has several cores {named.title}: it is unclear which one is meant."
         raise ProfileError("usage", sentence, f"--core with one of: {examples(having, 8)}", EXIT_USAGE)
     return run.of_core(having[0])
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from tpuprof.parsers.timeline.read.timeline import OnPart
 
 _OF_TEXTS = (
-    "{} of the modules are put together from texts of the dump, the heap from their live ranges; "
-    "--xla_dump_hlo_as_proto writes all that is known of them."
+    "{} of the modules are built from texts of the dump, and their heap from live ranges; --xla_dump_hlo_as_proto "
+    "writes the complete modules."
 )
 NO_ALLOCATORS = "Compiled modules say nothing about memory over time; a profile of a running program does."
 
@@ -99,7 +99,10 @@ def without_allocators() -> ProfileError:
 
 def no_page_of_modules(path: str, page: str) -> ProfileError:
     """For a page that compiled modules do not have."""
-    sentence = f"{printable(path)} holds compiled modules of XLA, no profile: they have memory and graph, not {page}."
+    sentence = (
+        f"{printable(path)} holds compiled XLA modules, not a profile: they have the pages memory and "
+        f"graph, not {page}."
+    )
     return ProfileError("only_hlo", sentence, f"tpuprof-tui report memory {printable(path)}", EXIT_NOT_FOUND)
 
 

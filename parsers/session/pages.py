@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.sparse_core.page import SparseCorePage
     from tpuprof.parsers.pages.overview.accounts_of_ops import OpAccounts
     from tpuprof.parsers.pages.overview.model import Overview
-    from tpuprof.parsers.pages.overview.model_use import ModelUse
+    from tpuprof.parsers.pages.overview.use.model_use import ModelUse
+    from tpuprof.parsers.pages.overview.use.page import ModelPage
     from tpuprof.parsers.steps.ledger import Ledger
     from tpuprof.parsers.timeline.hosts.joined import HostRead
     from tpuprof.parsers.timeline.model import Timeline
@@ -80,6 +81,7 @@ COUNTERS: PageKey[CountersPage] = PageKey("counters:counters", live_ranges=True)
 SPARSE_CORE: PageKey[SparseCorePage] = PageKey("ops.sparse_core:sparse_core")
 MEMORY: PageKey[CompiledModules] = PageKey("memory.compiled:compiled_modules", live_ranges=True)
 MEMORY_PROFILE: PageKey[MemoryProfilePage] = PageKey("memory.over_time:memory_profile")
+MODEL: PageKey[ModelPage] = PageKey("ops.model_use:model")
 GRAPHS: PageKey[Programs] = PageKey("memory.graphs:graphs")
 
 # what is no page of its own
@@ -96,7 +98,7 @@ OP_ACCOUNTS: PageKey[OpAccounts | None] = PageKey("overview:op_accounts")
 SUMMARIES: PageKey[tuple[HostSummary, ...]] = PageKey("summaries:summaries")
 
 ONLY_HLO = (
-    "These are compiled modules, not a profile: the memory tab has what there is to show, and g there the graph.",
+    "These are compiled modules, not a profile: the memory tab shows them, and g there opens the graph.",
     "capture a profile for this page",
 )
 """Why compiled modules without a profile lack a page, and what to do: sentence and hint."""

@@ -223,7 +223,7 @@ def _facts_of(trace: Trace, host: str, budget: _Budget) -> RunFacts:
         unknown.update(dict.fromkeys(("modules", "module_count"), why_none))
     tracing = _host_tracing(trace, budget)
     if tracing is None:
-        unknown["host_tracing"] = "the host's events have too many names to look at for this list"
+        unknown["host_tracing"] = "the host's events have too many names to read for this list"
     versions = _versions(trace, devices[:1], budget)
     if not versions:
         unknown["versions"] = VERSIONS_NOT_RECORDED
@@ -303,9 +303,7 @@ def _line_bytes(plane: Plane, name: str) -> int:
 def _no_steps(devices: Sequence[Plane]) -> str:
     if not devices:
         return "the profile has no device plane: only the host was traced"
-    return "no core has a Steps or XLA Modules line" + (
-        ", as on GPUs: the overview tells" if is_gpu(devices[0]) else ""
-    )
+    return "no core has a Steps or XLA Modules line" + (", as on GPUs: see the overview" if is_gpu(devices[0]) else "")
 
 
 def _runs_and_steps(core: Plane, budget: _Budget) -> tuple[ModuleRuns | None, CoreSteps | None, str]:
@@ -317,7 +315,7 @@ def _runs_and_steps(core: Plane, budget: _Budget) -> tuple[ModuleRuns | None, Co
     runs = module_runs(core) if sizes[MODULES_LINE] and budget.take(sizes[MODULES_LINE]) else None
     if steps is None and runs is None:
         return None, None, TOO_LARGE
-    return runs, steps, "no Steps line, and no module ran often enough to tell its period"
+    return runs, steps, "no Steps line, and no module ran often enough to have a period"
 
 
 def _step_time(steps: CoreSteps | None, runs: ModuleRuns | None) -> tuple[int | None, int | None, StepSource | None]:

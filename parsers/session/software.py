@@ -30,8 +30,8 @@ SettingKind = Literal["version", "flag", "profiler", "program", "other"]
 KINDS: tuple[SettingKind, ...] = ("version", "flag", "program", "profiler", "other")
 
 NOT_RECORDED = (
-    "the profile names no version of JAX, libtpu or XLA, and no flag: neither the Task Environment plane nor the stats "
-    "of another plane hold any"
+    "the profile names no version of JAX, libtpu or XLA, and no flag: neither the Task Environment plane nor the "
+    "stats of another plane have any"
 )
 """Why nothing is known of the software."""
 

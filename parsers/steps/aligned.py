@@ -31,8 +31,16 @@ InputSource = Literal["infeed", "host"]
 _STEADY = 0.9
 """A first or last step is cut if it has less than this share of the others' ops and time."""
 
-_MOST_NAMED = 4  # cores in a sentence
+_MOST_NAMED = 4  # cores or steps in a sentence
 _LEAST_STEPS_TO_TELL = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LostOps:
+    """A core that lost ops, all or some, and the names of the steps in which it did."""
+
+    core: str
+    steps: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +65,14 @@ class AlignedSteps:
         all_reduce: step, id and duration of each core's all-reduces, as in `CoreStepTimes`.
         collective_names, collective_ps: the collectives with most time, and int64[cores, steps, k], their self time;
             the others together stand under an empty name.
-        slow_ops: the ops that the slowest step has most more of, on the core where that is most.
+        slow_ops: the ops that the slowest step spends most additional time on, on the core where that is most.
         core_names: ``host:ordinal`` of each core.
         hosts: int64[cores], the host of each core.
         input_source: what INFEED is measured by; None where nothing measures it.
         sparse_core: float64[3, steps], as `sparse_core_times` returns it; None without SparseCores with steps.
         dropped: number of steps that some cores have and others lack.
         incomplete: sentences on what else is left out: cores, steps with lost ops, steps that the capture cut into.
+        lost: the cores that lost ops, and the steps that are left out for it.
     """
 
     names: tuple[str, ...]
@@ -89,6 +98,7 @@ class AlignedSteps:
     sparse_core: Floats | None
     dropped: int
     incomplete: tuple[str, ...]
+    lost: tuple[LostOps, ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -236,14 +246,48 @@ def _without_cores(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _without_lost_ops(grid: AlignedSteps, op_count: Int64s) -> AlignedSteps:
-    """Leaves out steps in which one core ran no op and another did, unless these are all steps."""
-    lost = (op_count.min(axis=0) == 0) & (op_count.max(axis=0) > 0)
-    count = int(lost.sum())
-    if not count or count == len(grid):
+    """Leaves out steps in which a core lost its ops, all or some, unless these are all steps."""
+    lost = _lost(op_count)
+    kept = np.flatnonzero(~lost.any(axis=0))
+    if len(kept) in (0, len(grid)):
         return grid
-    were, them = ("step was", "it") if count == 1 else ("steps were", "them")
-    sentence = f"{count} {were} left out: not every core has ops in {them}"
-    return replace(grid.take(np.flatnonzero(~lost)), incomplete=(*grid.incomplete, sentence))
+    cores = tuple(
+        LostOps(name, tuple(grid.names[step] for step in np.flatnonzero(steps).tolist()))
+        for name, steps in zip(grid.core_names, lost, strict=True)
+        if steps.any()
+    )
+    return replace(grid.take(kept), incomplete=(*grid.incomplete, _of_lost(grid.names, lost, cores)), lost=cores)
+
+
+def _lost(op_count: Int64s) -> NDArray[np.bool_]:
+    """bool[cores, steps]: where a core ran no op and another did; and beside such steps, where it has fewer ops than
+    it usually has and the other cores as many: its ops end, or begin, amid that step.
+    """
+    none = (op_count == 0) & (op_count.max(axis=0) > 0)
+    is_usual = np.ones(op_count.shape, np.bool_)
+    for core, steps in enumerate(none):
+        if not steps.all():
+            is_usual[core] = op_count[core] >= _STEADY * np.median(op_count[core, ~steps])
+    beside = np.zeros_like(none)
+    beside[:, :-1] |= none[:, 1:]
+    beside[:, 1:] |= none[:, :-1]
+    some = beside & ~none & ~is_usual
+    cut: NDArray[np.bool_] = some & (some | is_usual | none).all(axis=0)
+    return none | cut
+
+
+def _of_lost(names: Sequence[str], lost: NDArray[np.bool_], cores: Sequence[LostOps]) -> str:
+    """``6 steps were left out: core host0:2 lost ops in 106 to 111``."""
+    steps = np.flatnonzero(lost.any(axis=0)).tolist()
+    were = "step was" if len(steps) == 1 else "steps were"
+    more = f" and {len(cores) - _MOST_NAMED} more" if len(cores) > _MOST_NAMED else ""
+    whose = f"core{'s' * (len(cores) > 1)} {', '.join(core.core for core in cores[:_MOST_NAMED])}{more}"
+    if len(steps) > 2 and steps[-1] - steps[0] == len(steps) - 1:
+        which = f"{names[steps[0]]} to {names[steps[-1]]}"
+    else:
+        more = f" and {len(steps) - _MOST_NAMED} more" if len(steps) > _MOST_NAMED else ""
+        which = f"{', '.join(names[step] for step in steps[:_MOST_NAMED])}{more}"
+    return f"{len(steps)} {were} left out: {whose} lost ops in {which}"
 
 
 def _at_once(cores: Sequence[CoreSteps]) -> list[NDArray[np.intp]]:
@@ -341,6 +385,7 @@ def join_hosts(grids: Sequence[AlignedSteps]) -> AlignedSteps:
         sparse_core=together([grid.sparse_core for grid in taken if grid.sparse_core is not None]),
         dropped=max(len(grid) for grid in grids) - len(names),
         incomplete=tuple(dict.fromkeys(sentence for grid in grids for sentence in grid.incomplete)),
+        lost=tuple(core for grid in grids for core in grid.lost),
     )
 
 

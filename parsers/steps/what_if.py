@@ -78,7 +78,9 @@ def owners_named(names: str, known: KnownOwners = OWNERS_BY_NAME) -> tuple[Owner
     asked = [name.strip() for name in names.split(",")]
     for name in asked:
         if name not in known:
-            sentence = f"{printable(name)!r} owns no time of a step: there are {', '.join(sorted(known))}."
+            sentence = (
+                f"{printable(name)!r} is not an owner of a step's time: the owners are {', '.join(sorted(known))}."
+            )
             raise ProfileError("usage", sentence, "--without input,collective", EXIT_USAGE)
     chosen = {owner for name in asked for owner in known[name]}
     return tuple(owner for owner in OWNERS if owner in chosen)

@@ -255,7 +255,7 @@ def _measured(track: Track, start: int, end: int) -> tuple[int, _Inside]:
     if track.kind != "async":  # these run side by side, none of them on another one's time
         own, nested = _self_times(lanes, totals)
     busy = int(totals[0].sum()) if nested else busy_between(track, start, end)
-    key = _joined([track.key[lane.first : lane.first + len(lane)] for lane in lanes])
+    key = _joined([track.key[lane.first : lane.first + len(lane)] for lane in lanes]).astype(np.int32, copy=False)
     index = _joined([np.arange(lane.first, lane.first + len(lane)) for lane in lanes])
     key = _by_name(key, track.names) if track.kind == "async" else key
     return busy, _Inside(key, _joined(totals), _joined(own), index)

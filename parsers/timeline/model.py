@@ -52,6 +52,15 @@ EventId = tuple[int, int, int]
 """An event of a timeline: index of its section, of its track in that section, and its own in the track."""
 
 
+TrackKeys = NDArray[np.uint16] | NDArray[np.int32]
+"""Keys of events: two bytes each, where all of a track fit."""
+
+
+def as_keys(keys: NDArray[np.integer]) -> TrackKeys:
+    """Keys in the smallest type; none is negative."""
+    return keys.astype(np.uint16 if int(keys.max(initial=0)) < 1 << 16 else np.int32)
+
+
 @dataclass(eq=False)
 class EventNames:
     """Names and classes of the events of some tracks, by key.
@@ -62,6 +71,7 @@ class EventNames:
         classes: uint8[keys], index in `CLASSES`.
         flops, hbm_bytes: float64[keys], work of one occurrence as the compiler counts it. NaN where unknown, and for an
             op that only contains others, or starts or awaits one. None where no key has any.
+        holds: bool[keys], ops that only contain others, such as loops; None where no key is one.
     """
 
     source: OpSource | None
@@ -69,6 +79,7 @@ class EventNames:
     classes: NDArray[np.uint8]
     flops: Floats | None = None
     hbm_bytes: Floats | None = None
+    holds: Bools | None = None
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -95,7 +106,7 @@ class EventNames:
 class Track:
     """The events of one line of a plane, or events derived from them.
 
-    The columns take 28 bytes an event.
+    The columns take 24 bytes an event, where names and bytes are few.
 
     Attributes:
         name: name on the screen: the line's display name or name.
@@ -103,11 +114,12 @@ class Track:
         names: names of its events.
         start_ps, end_ps: int64[n], lane by lane, within a lane in order of time. An event of no duration has
             end = start; it is alone at its instant in its lane.
-        key: int32[n], see `EventNames`.
+        key: uint16[n], or int32[n] in a track with more names; see `EventNames`.
         lanes: int64[lanes + 1]; lane i is the events from `lanes[i]` to `lanes[i + 1]`.
         plane_index, line_index: where in the file the line is; -1 for a derived track.
         place, length: where each event lies in its line in the file, and its size in bytes; empty for a derived track.
-            uint32[n]; place is int64[n] in a line of more than 4 GB.
+            place is uint32[n], or int64[n] in a line of more than 4 GB; length is uint16[n], or uint32[n] in a line
+            with an event of 64 kB.
         lost_bytes: bytes of the line that the file lacks.
         malformed: number of events with damaged bytes.
         sort_id: the line's display id or id, by which XProf sorts.
@@ -119,12 +131,12 @@ class Track:
     names: EventNames
     start_ps: Int64s
     end_ps: Int64s
-    key: NDArray[np.int32]
+    key: TrackKeys
     lanes: Int64s
     plane_index: int = -1
     line_index: int = -1
     place: NDArray[np.uint32] | Int64s = field(default_factory=lambda: np.zeros(0, np.uint32))
-    length: NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
+    length: NDArray[np.uint16] | NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint16))
     lost_bytes: int = 0
     malformed: int = 0
     sort_id: int = 0

@@ -18,7 +18,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.op_metadata import MetadataStats
 from tpuprof.parsers.timeline.details import keys_called
 from tpuprof.parsers.timeline.flatten import MANY_LANES
-from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline, Track, TrackId
+from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline, Track, TrackId, TrackKeys
 from tpuprof.parsers.timeline.windows import lane_window
 
 FEW = 1 << 16
@@ -209,7 +209,7 @@ def _counts(tracks: Sequence[Track], matching: Bools) -> tuple[list[int], Bools]
     return out, present
 
 
-def _joined(columns: Sequence[NDArray[np.int32]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _joined(columns: Sequence[TrackKeys]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Joins columns, and returns which column each number is from."""
     of = np.repeat(np.arange(len(columns), dtype=np.int32), [len(column) for column in columns])
     return np.concatenate([np.zeros(0, np.int32), *columns]), of

@@ -21,7 +21,7 @@ from google.protobuf.message import DecodeError
 from tests.fuzz import trees
 from tests.fuzz.core import arguments
 from tests.fuzz.mutate import mutated
-from tests.fuzz.structure import folders, made
+from tests.fuzz.structure import folders, kernels, made
 from tests.fuzz.structure.graphs import products
 from tests.fuzz.structure.logs import log
 from tests.fuzz.trial import Outcome, attempt
@@ -455,6 +455,8 @@ TARGETS = (
     Target("dump", trees.dump_seeds, trees.read_dump),
     Target("arguments", _lines_of_ops, arguments.read),
     Target("products", _protos_of_products, _products, made=made.product),
+    Target("kernel", kernels.modules, kernels.read_module, made=kernels.made_module),
+    Target("schedule", kernels.schedules, kernels.read_schedule, made=kernels.made_schedule),
     Target("cache", _all_kept, _decode, made=lambda rng: made.kept(rng, _all_kept())),
     Target("http", _links, _index, turns=10),
 )

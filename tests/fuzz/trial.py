@@ -11,7 +11,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from types import FrameType
 
@@ -72,8 +72,27 @@ def attempt(arguments: Sequence[str]) -> Outcome:
     exception leaves it; a refusal is a sentence on standard error, with nothing on standard output; what is printed has
     no control characters, and JSON is JSON.
     """
+    return _within_budget(lambda: _attempted(arguments))
+
+
+def asked(read: Callable[[], bool]) -> Outcome:
+    """Calls a reader, which returns whether it read anything; it has the time and memory of `attempt`, and no error."""
+
+    def limited() -> Outcome:
+        try:
+            with _limited(SECONDS):
+                return Outcome("read" if read() else "refused")
+        except TooSlowError:
+            return Outcome("slow", f"over {SECONDS:g} s")
+        except Exception as error:  # noqa: BLE001 - which one is what the trial is for
+            return Outcome("raised", f"{type(error).__name__}: {error}"[:300])
+
+    return _within_budget(limited)
+
+
+def _within_budget(trial: Callable[[], Outcome]) -> Outcome:
     before, began = _memory(begins=True), time.process_time()
-    outcome = _attempted(arguments)
+    outcome = trial()
     grown, seconds = _memory() - before, time.process_time() - began
     if not outcome.is_fault and grown > GREEDY_BYTES:
         outcome = Outcome("greedy", f"{grown >> 20} MB in {seconds:.1f} s")

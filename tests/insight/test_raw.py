@@ -239,11 +239,11 @@ FIGURES: Mapping[tuple[str, str], Expected] = {
     ("host-offload", r"The largest is (?P<op>\S+), # a step \(#%\)"): lambda cores, found: _largest(
         cores, found["op"], lambda op: op.is_of_host_memory
     ),
-    ("host-offload", r"(?P<op>\S+) brings # from the host, at most #:"): lambda cores, found: _rate(
+    ("host-offload", r"(?P<op>\S+) moves # from the host at # at most:"): lambda cores, found: _rate(
         cores, found["op"]
     ),
-    ("host-offload", r"What computes takes #:"): lambda cores, _: [_self_ms(cores, lambda op: op.computes)],
-    ("collective", r"nothing but collectives for # a step \(#%\)"): lambda cores, _: _time(
+    ("host-offload", r"Compute takes #:"): lambda cores, _: [_self_ms(cores, lambda op: op.computes)],
+    ("collective", r"Collectives not hidden by compute cost # a step \(#%\)"): lambda cores, _: _time(
         cores, lambda op: op.is_collective
     ),
     ("collective", rf"# (?P<opcode>{OPCODES})e?s of the (?P<way>\w+) pass # a step \(#%\)"): lambda cores, found: (
@@ -252,10 +252,10 @@ FIGURES: Mapping[tuple[str, str], Expected] = {
     ("collective", r"The largest of # ops is (?P<op>\S+) \(.*\), # a step \(#%\)"): lambda cores, found: [
         sum(op.is_collective for op in cores[0].by_op), *_largest(cores, found["op"], lambda op: op.is_collective)
     ],
-    ("collective", r"# of it is waiting for the last core to arrive, # the transfer"): lambda cores, _: [
+    ("collective", r"Waiting for the last core to arrive takes #; the transfer, .*, takes #"): lambda cores, _: [
         *reversed(moving_and_waiting_ms(cores))
     ],
-    ("memory-bound", r"of its peak, holds up # ops without matrix products, # a step \(#%\)"): lambda cores, _: [
+    ("memory-bound", r"# ops without matrix products are limited by HBM at .*, # a step \(#%\)"): lambda cores, _: [
         sum(map(_held_up(cores), cores[0].by_op)), *_time(cores, _held_up(cores))
     ],
     ("slow-step", r"takes # times the median step"): lambda cores, _: [max(step_ms(cores)) / median(step_ms(cores))],
@@ -265,7 +265,7 @@ FIGURES: Mapping[tuple[str, str], Expected] = {
     ("slow-step", r"takes # longer than the median step: # more of waiting for input"): lambda cores, _: [
         max(step_ms(cores)) - median(step_ms(cores)), _later_than_usual(cores)
     ],
-    ("unfused", r"# ops on arrays of scores, # the largest, take # a step \(#%\)"): lambda cores, _: [
+    ("unfused", r"# ops on arrays of scores \(the largest #\) take # a step \(#%\)"): lambda cores, _: [
         sum(op.has_scores for op in cores[0].by_op),
         max(op.scores_bytes for op in cores[0].by_op),
         *_time(cores, lambda op: op.has_scores),
@@ -279,7 +279,7 @@ FIGURES: Mapping[tuple[str, str], Expected] = {
     ("unexplained", r"(?P<op>[\w.-]+) takes # a step \(#%\), at #% of its roof"): lambda cores, found: [
         *_time(cores, lambda op: op.name == found["op"]), _reached(cores[0], [_op(cores, found["op"])])
     ],
-    ("unexplained", r"computing ops lose # a step"): lambda cores, _: [_of_no_known_reason(cores)],
+    ("unexplained", r"compute ops lose # a step"): lambda cores, _: [_of_no_known_reason(cores)],
 }  # fmt: skip
 """Sentences by kind and pattern, with `#` for a figure, and what the raw events say instead: one for each figure."""
 

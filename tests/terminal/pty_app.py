@@ -46,6 +46,7 @@ class PtyApp:
     Attributes:
         written: all bytes that the app wrote so far.
         process: its process id.
+        screen: what the terminal shows.
     """
 
     def __init__(
@@ -59,8 +60,8 @@ class PtyApp:
         self.written = b""
         self.exit_code: int | None = None
         self._has_answered = True
-        self._screen = _Screen(width, height)
-        self._stream = pyte.ByteStream(self._screen)
+        self.screen = _Screen(width, height)
+        self._stream = pyte.ByteStream(self.screen)
         self.process, self._terminal = pty.fork()
         if self.process == 0:
             kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
@@ -93,8 +94,12 @@ class PtyApp:
         fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
         if tell:
             self._has_answered = False
-            self._screen.resize(height, width)
+            self.screen.resize(height, width)
             os.kill(self.process, signal.SIGWINCH)
+
+    def clear(self) -> None:
+        """Forgets what the terminal shows, and the app does not know."""
+        self.screen.erase_in_display(2)
 
     def press(self, keys: str) -> None:
         self._has_answered = False
@@ -102,7 +107,7 @@ class PtyApp:
 
     @property
     def lines(self) -> list[str]:
-        return list(self._screen.display)
+        return list(self.screen.display)
 
     @property
     def text(self) -> str:

@@ -1,4 +1,4 @@
-"""What scripts and notebooks ask for in one call."""
+"""Single calls for scripts and notebooks."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _IN_MEMORY = "memory.xplane.pb"
 
 
 def findings(path: str | os.PathLike[str], *, run: str | None = None, host: str | None = None) -> tuple[Finding, ...]:
-    """Why a program is slow, the costliest reason first; `Profile.table` has them as columns.
+    """Finds why a program is slow, the largest saving first; `Profile.table` has the findings as columns.
 
     Args:
-        path, run, host: as of `tpuprof.open`.
+        path, run, host: as in `tpuprof.open`.
 
     Returns:
         Frozen dataclasses: `kind`, `title`, `worth_ps` (picoseconds a step, or in the capture: `per` says which; None
@@ -42,21 +42,21 @@ def kernel_times(
     module: str | None = None,
     core: str | None = None,
 ) -> Int64s:
-    """How long each run of a kernel took.
+    """Times each run of a kernel.
 
     Args:
-        path_or_bytes: where the profile lies (see `tpuprof.open`), or the bytes of an XSpace, as a profiler gives it.
+        path_or_bytes: the path of a profile (see `tpuprof.open`), or the bytes of an XSpace.
         name: of an HLO op, a kernel (a custom call), or a framework op.
-        module: ``name`` or ``name(program id)`` of its module; None for the one in which it takes most time.
-        core: the one core to look at; None for all.
+        module: ``name`` or ``name(program id)`` of its module; None for the module in which it takes most time.
+        core: the only core to read; None for all.
 
     Returns:
-        int64[runs], in picoseconds (divide by 1e6 for microseconds): core by core, and of each in the order of the
-        profile. From begin to end by the device's clock.
+        int64[runs], in picoseconds (divide by 1e6 for microseconds): core by core, each in the order of the profile;
+        from start to end by the device's clock.
 
     Raises:
-        ProfileError: `unknown_op` with the nearest names; `no_runs` where the profile has the op but no run of it; and
-            as `tpuprof.open`.
+        ProfileError: `unknown_op` with the nearest names; `no_runs` if the profile has the op but no run of it; and
+            those of `tpuprof.open`.
 
     >>> import numpy, tpuprof
     >>> times = tpuprof.kernel_times("demo", "fusion.349")

@@ -1,4 +1,4 @@
-"""Profiles of programs that run: what asks for them loads gRPC, which nothing else here does."""
+"""Captures profiles of running programs; only this module loads gRPC."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def capture(
 
     Args:
         address: of the profiler server, ``host:port``, or several of them; ``@workers:port`` for all of a slice.
-        logdir: the run lands at ``LOGDIR/plugins/profile/YYYY_MM_DD_HH_MM_SS``.
+        logdir: the run is written to ``LOGDIR/plugins/profile/YYYY_MM_DD_HH_MM_SS``.
         ms: how long to trace.
-        options: all there is to choose, in the place of `ms`.
+        options: all options of a capture, instead of `ms`.
 
     Raises:
         ProfileError: no server gave a profile, or the folder can't be written (exit code 7).

@@ -60,18 +60,19 @@ def open_profile(
     cache: bool = True,
     jobs: int | None = None,
 ) -> Profile:
-    """Opens a profile; files are read when something is asked for.
+    """Opens a profile; files are read on demand.
 
     Args:
         path: a logdir, any folder above it, a run, a file, an archive, a glob or a URL; ``"demo"`` for the demo.
         run: name of the run, or its beginning; None for the newest.
-        host: the one host whose figures are wanted; None for all of them.
-        core: the one core (``host0:2``) or chip (``host0:chip1``), by any of its names; None for all of them.
-        cache: whether what is read of hosts is kept in the user's cache folder, unless the user's settings forbid it.
-        jobs: how many processor cores may be busy with reading; None for all.
+        host: the only host to read; None for all hosts.
+        core: the one core (``host0:2``) or chip (``host0:chip1``), by any of its names; None for all cores.
+        cache: whether to keep what was read in the user's cache folder, unless the user's settings forbid it.
+        jobs: how many processor cores may read; None for all.
 
     Raises:
-        ProfileError: nothing is there (exit code 3), it can't be read (4), or there is no such run, host or core (3).
+        ProfileError: the path has no profile (exit code 3), it can't be read (4), or it has no such run, host or core
+            (3).
 
     >>> import tpuprof
     >>> tpuprof.open("demo").name
@@ -124,12 +125,12 @@ class Profile:
 
     @property
     def path(self) -> str:
-        """Where the run lies."""
+        """The run's path."""
         return self._session.run.path
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts whose figures it has."""
+        """The hosts that the figures cover."""
         return tuple(file.host for file in self._session.run.files(self._host))
 
     @property
@@ -144,23 +145,23 @@ class Profile:
         return self._session.page(pages.OVERVIEW, self._host)
 
     def findings(self) -> tuple[Finding, ...]:
-        """Why the program is slow, the costliest reason first."""
+        """Why the program is slow, the largest saving first."""
         return self.overview().findings
 
     def ledger(self) -> Ledger | None:
-        """Whose each picosecond of a step is; None without steps."""
+        """The owner of each picosecond of a step; None without steps."""
         return self._session.page(pages.LEDGER, self._host)
 
     def ops(self) -> OpsPage:
-        """HLO ops, the one with most self time first."""
+        """HLO ops, by self time."""
         return self._session.page(pages.OPS, self._host)
 
     def op(self, name: str | None = None, module: str | None = None) -> OpPage:
         """All about one op, with the spread of its runs.
 
         Args:
-            name: of an HLO op, a kernel or a framework op; None for the HLO op that takes most time.
-            module: ``name`` or ``name(program id)``; None for the one in which it takes most time.
+            name: of an HLO op, a kernel or a framework op; None for the HLO op with the most time.
+            module: ``name`` or ``name(program id)``; None for the module in which it takes most time.
 
         Raises:
             ProfileError: there is no such op or module, with the nearest names.
@@ -172,7 +173,7 @@ class Profile:
         found = self._session.op_runs(name, self._host, module)
         if not sum(len(of.duration_ps) for of in found.runs):
             why = found.why_none or NO_RUN
-            raise ProfileError("no_runs", f"No run of {printable(name)} is known: {why}.", "", EXIT_NOT_FOUND)
+            raise ProfileError("no_runs", f"{printable(name)} has no known run: {why}.", "", EXIT_NOT_FOUND)
         return np.concatenate([of.duration_ps for of in found.runs])
 
     def op_profile(self) -> OpProfilePage:
@@ -184,15 +185,15 @@ class Profile:
         return self._session.page(pages.FRAMEWORK_OPS, self._host)
 
     def roofline(self) -> RooflinePage:
-        """How near ops come to what the core can do."""
+        """How close ops come to the core's roof."""
         return self._session.page(pages.ROOFLINE, self._host)
 
     def collectives(self) -> CollectivesPage:
-        """Collectives: what compute hides of them, who comes late, what they reach of the links."""
+        """Collectives: how much of them compute hides, who is late, and how much of the links' bandwidth they reach."""
         return self._session.page(pages.COLLECTIVES, self._host)
 
     def counters(self) -> CountersPage:
-        """What hardware counters say of the units of a core."""
+        """Use of a core's units, from hardware counters."""
         return self._session.page(pages.COUNTERS, self._host)
 
     def input(self) -> InputPipelinePage:
@@ -216,7 +217,7 @@ class Profile:
         return self._session.page(pages.MEMORY_PROFILE, self._host)
 
     def timeline(self) -> Timeline:
-        """All events of one host: of the one that was asked for, else of the first with a device."""
+        """All events of one host: the host of this profile, or the first host with a device."""
         return self._session.timeline(self._host)
 
     # --- tables and documents
@@ -240,13 +241,13 @@ class Profile:
         """A table of a page.
 
         Args:
-            page: its name, as of ``tpuprof-tui report PAGE``.
-            key: which of its tables, by its key in JSON; None for the main one, which CSV has.
+            page: its name, as in ``tpuprof-tui report PAGE``.
+            key: which of its tables, by its key in JSON; None for the main table, which CSV has.
             filter: the rows to keep, in the language of the app and of ``--filter``: ``"roofline_efficiency<60%"``.
-            sort: the key of a column, numbers from the largest on; ``:asc`` or ``:desc`` behind it says which way.
-            columns: keys; none for those of JSON.
+            sort: the key of a column, numbers from the largest on; ``:asc`` or ``:desc`` behind it sets the direction.
+            columns: keys; empty for those of JSON.
             limit: the most rows, 0 for all.
-            options: the page's own, named as on the command line with underscores: ``op="fusion.3"``.
+            options: options of the page, named as on the command line, with underscores: ``op="fusion.3"``.
 
         Raises:
             ProfileError: there is no such page, table, column or option (with the nearest names), or it can't be read.
@@ -273,12 +274,12 @@ class Profile:
     def events(
         self, from_ms: float | None = None, to_ms: float | None = None, track: str = "", *, limit: int = 10_000
     ) -> Table:
-        """Events of the timeline by their begin, without their arguments.
+        """Events of the timeline in order of their start, without their arguments.
 
         Args:
-            from_ms, to_ms: the interval on the trace's clock; None for its begin or end.
-            track: a part of ``section / track``; the section may be a core's name or its plane. Empty for all but
-                derived ones, whose events are the ops again.
+            from_ms, to_ms: the interval on the trace's clock; None for its start or end.
+            track: a part of ``section / track``; the section may be a core's name or its plane. Empty for all tracks
+                but derived ones, which repeat the ops.
             limit: the most events, the first ones; 0 for all.
 
         Raises:
@@ -288,10 +289,10 @@ class Profile:
         return self.events_between(begin, end, track, limit)
 
     def events_between(self, from_ps: int | None, to_ps: int | None, track: str = "", limit: int = 10_000) -> Table:
-        """The same of an interval in picoseconds.
+        """The same for an interval in picoseconds.
 
         Raises:
-            ProfileError: as of `events`.
+            ProfileError: as in `events`.
         """
         interval = {"from_ps": from_ps or 0, "to_ps": to_ps, "track": track or None}
         record = _page("timeline")
@@ -307,11 +308,11 @@ class Profile:
         """What ``tpuprof-tui report PAGE --format json`` prints.
 
         Args:
-            page, options: as of `table`.
+            page, options: as in `table`.
             limit: rows of the main table, 0 for all.
 
         Raises:
-            ProfileError: as of `table`.
+            ProfileError: as in `table`.
         """
         record = _page(page)
         request, reader = self._request(record, options, limit), record.load_report()
@@ -354,7 +355,7 @@ class Profile:
 
 
 def as_table(listed: Listed, rows: Sequence[int], keys: Sequence[str], left_out: int, warnings: Sequence[str]) -> Table:
-    """Some rows of a page's table, with what each column is."""
+    """Some rows of a page's table, with a description of each column."""
     table = listed.table
     described = [Column(of.key, of.unit.name, of.meaning, of.null) for of in table.chosen(keys)]
     return Table(table.key, described, columns_of(table, listed.source, rows, keys), left_out, warnings)
@@ -376,6 +377,6 @@ def _named(tables: Sequence[Listed], key: str | None, page: str) -> Listed:
         if key in (None, listed.table.key):
             return listed
     known = nearest(key or "", [listed.table.key for listed in tables])
-    sentence = f"The page {page} has no table{f' {printable(key)}' if key else ' whose rows can be had by column'}."
+    sentence = f"The page {page} has no table{f' {printable(key)}' if key else ' with columns'}."
     hint = f"one of: {', '.join(known)}" if known else f"report({page!r}) has all of it"
     raise ProfileError("usage", sentence, hint, EXIT_USAGE)

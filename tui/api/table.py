@@ -27,13 +27,13 @@ _MOST_SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What a column of a table is.
+    """A column of a table.
 
     Attributes:
         key: its name, the same as in JSON and CSV; a dot stands for an object within an object there.
         unit: of its values.
         meaning: what it says, in a sentence.
-        unknown_when: why a value may be unknown; empty where none ever is.
+        unknown_when: why a value may be unknown; empty if it never is.
     """
 
     key: str
@@ -46,15 +46,15 @@ class Table:
     """Rows of a page's table, by column.
 
     ``table["self_time_ps"]`` is a numpy array with an entry a row, ``len(table)`` the number of rows, and iterating
-    gives the keys. Numbers are int64 or float64, unknown ones NaN; flags are bool; texts, lists, and whatever a number
-    without loss is not, are objects, None where unknown.
+    gives the keys. Numbers are int64 or float64, unknown ones NaN; flags are bool; texts, lists and other values are
+    objects, None where unknown.
 
     Args:
         name: of the table.
-        columns: what each column is.
-        values: by key, a value a row as in JSON; None where it is unknown.
-        left_out: how many further rows a limit left out.
-        warnings: what is wrong with the profile, a sentence each.
+        columns: the description of each column.
+        values: by key, one value per row as in JSON; None if it is unknown.
+        left_out: how many more rows there are beyond the limit.
+        warnings: what is wrong with the profile, one sentence each.
     """
 
     def __init__(
@@ -89,17 +89,17 @@ class Table:
         """A column.
 
         Raises:
-            ProfileError: there is none with that key.
+            ProfileError: no column has that key.
         """
         if key not in self._arrays:
             self._arrays[key] = as_array(self.values(key))
         return self._arrays[key]
 
     def values(self, key: str) -> Sequence[Any]:
-        """A column as JSON has it, None where a value is unknown.
+        """A column as in JSON, None where a value is unknown.
 
         Raises:
-            ProfileError: there is none with that key.
+            ProfileError: no column has that key.
         """
         if key not in self._values:
             near = f"one of: {', '.join(nearest(key, self.keys()))}"
@@ -107,11 +107,11 @@ class Table:
         return self._values[key]
 
     def to_dicts(self) -> list[dict[str, object]]:
-        """The rows as the JSON of reports has them: a key with a dot makes an object within the row."""
+        """The rows as in the JSON of reports: a key with a dot makes an object within the row."""
         return records(self._values)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A data frame of pandas with the columns as numpy has them.
+        """A pandas data frame with the numpy columns.
 
         Raises:
             ProfileError: pandas is not installed.
@@ -120,7 +120,7 @@ class Table:
         return made
 
     def to_polars(self) -> polars.DataFrame:
-        """A data frame of Polars; what is unknown is null.
+        """A Polars data frame; unknown values are null.
 
         Raises:
             ProfileError: Polars is not installed.
@@ -131,7 +131,7 @@ class Table:
         return made
 
     def to_arrow(self) -> pyarrow.Table:
-        """A table of Arrow; what is unknown is null.
+        """An Arrow table; unknown values are null.
 
         Raises:
             ProfileError: PyArrow is not installed.

@@ -53,17 +53,17 @@ RULE_CELLS = 3  # cells of the rule between list and card, as its style says
 _ABOVE = "above"  # what is typed ahead of what opens above the tabs is kept under
 _UNREAD = "Nothing is read here; `r` looks again."
 _JUMPS = {
-    "same_op": KeyRow("there", "go there", "Go to the op, step or page that it is about"),
+    "same_op": KeyRow("there", "go there", "Go to its op, step or page"),
     "on_timeline": KeyRow("timeline", "timeline", "Go to its longest run on the timeline"),
 }
 
 _ABOUT_NOTES = meanings(
-    ("Verdict", "the overview's sentences in full: what the program spends its time on, and why that is said."),
-    ("!", "what is wrong with the files, or with what they hold; below it what to try."),
-    ("not known", "figures that the profile cannot tell, each with its reason. They are n/a on the pages, never 0."),
+    ("Verdict", "the overview's sentences in full: what the program spends its time on, and the evidence."),
+    ("!", "what is wrong with the files or their contents; below it what to try."),
+    ("unknown", "figures that the profile does not have, each with its reason. The pages show n/a for them, never 0."),
 )
 _ABOUT_PALETTE = meanings(
-    ("", "Everything that does something now, with its key. Type a part of its name, then Enter."),
+    ("", "All commands that work now, with their keys. Type a part of a name, then Enter."),
 )
 
 
@@ -121,6 +121,7 @@ class MainScreen(AppScreen):
         self._can_capture = not options.only_hlo
         self.searches = Searches(self)
         self._has_begun = False
+        self._card: TextPopup | None = None  # that on what is under the cursor, in full
 
     # --- the stage
 
@@ -253,7 +254,7 @@ class MainScreen(AppScreen):
             self.show_tab(name)
 
     def foot_line(self, width: int) -> AnyLine:
-        """What is under way, else at most seven keys: the tab's own, then what is possible now, help and quit."""
+        """What is running, else at most seven keys: the tab's own, then what is possible now, help and quit."""
         glyphs, progress = self.look.glyphs, self.current_run.progress
         if words := self.captures.words if self.captures.is_under_way else self.comparisons.words:
             return message_line(words, Pen(width, glyphs))
@@ -395,10 +396,19 @@ class MainScreen(AppScreen):
             title, lines = details
             commands = self.tab.commands if self.tab_name == FIRST else ()
             jumps = tuple(key for name, key in _JUMPS.items() if name in commands)
-            self.open(TextPopup(self.look, title, lines, self.tab.card_help_lines, jumps))
+            self._card = TextPopup(self.look, title, lines, self.tab.card_help_lines, jumps)
+            self.open(self._card)
+
+    def popup_turned(self) -> None:
+        """The card's place on the page is blank while it is open in full."""
+        super().popup_turned()
+        is_open = self._card is not None and self.popup is self._card
+        if self.tab.card_is_open != is_open:
+            self.tab.card_is_open = is_open
+            self.tab.redraw()
 
     def _go_back(self) -> None:
-        """Cancels what is under way, closes what was opened last, or goes back where a jump came from; never quits."""
+        """Cancels what is running, closes what was opened last, or goes back where a jump came from; never quits."""
         if self.captures.is_under_way:
             self.captures.stop()
         elif self.comparisons.words:
@@ -435,7 +445,7 @@ class MainScreen(AppScreen):
         now = self.situation
         shown = self.look.keys.shown
         choices = [Choice((action.title, shown(action.shown)), action) for action in actions.possible(now)]
-        title, columns = "What can be done now", ("action", "key")
+        title, columns = "Commands", ("action", "key")
         self.open(ChoicePopup(self.look, title, columns, choices, self._run_chosen, _ABOUT_PALETTE, typing=True))
 
     def _run_chosen(self, action: Action) -> None:

@@ -24,24 +24,24 @@ from tpuprof.tui.widgets.popup import TextPopup, meanings
 
 ASKED_AT_FIRST = "localhost:9012 2000"
 EXPLANATION = (
-    "Address of a running program's profiler server, host:port; several are captured at once into one run. A number "
-    "at the end is the time to trace in milliseconds. Tracer levels may follow: host=0 to 3, device=0 or 1, python=0 "
-    "or 1; snapshot takes what the server has kept, where continuous profiling is on.",
+    "Address of a running program's profiler server, host:port; several are captured at once into one run. A "
+    "number at the end is the time to trace in milliseconds. Tracer levels may follow: host=0 to 3, device=0 or 1, "
+    "python=0 or 1; snapshot fetches what the server has kept, if continuous profiling is on.",
     "The program starts the server: jax.profiler.start_server(9012), xp.start_server(9012) in PyTorch/XLA, "
     "tf.profiler.experimental.server.start(9012) in TensorFlow.",
 )
 
 _ABOUT = meanings(
-    ("", "A capture asks the profiler in a running program to trace it for a while, and writes what comes back."),
+    ("", "A capture asks the profiler in a running program to trace it for a while, and writes the profile."),
     (
         "address",
-        "host:port of the profiler's server. Several addresses are traced at once, and are the hosts of a run.",
+        "host:port of the profiler's server. Several addresses are traced at once, as the hosts of one run.",
     ),
-    ("time", "milliseconds, the last number: 2000 where there is none."),
-    ("meanwhile", "the footer counts down. Esc ends the tracing and keeps what there is; again gives it up."),
+    ("time", "milliseconds, the last number; 2000 by default."),
+    ("meanwhile", "the footer counts down. Esc ends the tracing and keeps the profile so far; again discards it."),
     (
         "nothing",
-        "a program that traces nothing answers with an empty profile, and one session at a time is all it has.",
+        "a program that has nothing to trace answers with an empty profile; it runs one profiling session at a time.",
     ),
 )
 
@@ -73,7 +73,7 @@ class Captures:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a capture is under way."""
+        """Whether a capture is running."""
         return self._stop is not None
 
     @property
@@ -95,7 +95,7 @@ class Captures:
         folder = os.path.abspath(path if is_folder else os.path.dirname(path))
         if Folder(folder).is_run_folder():
             folder = os.path.dirname(os.path.dirname(os.path.dirname(folder)))
-        words = "" if is_folder else f", for {printable_url(os.path.basename(path))} lies there"
+        words = "" if is_folder else f", where {printable_url(os.path.basename(path))} is"
         return folder if os.path.isabs(path) else os.path.relpath(folder), words
 
     def ask(self) -> None:
@@ -181,7 +181,7 @@ class Captures:
 
     def _open(self, result: CaptureResult | ProfileError | None, logdir: str) -> None:
         if result is None:
-            self._context.flash = "The capture was given up"
+            self._context.flash = "The capture was discarded"
         elif isinstance(result, ProfileError):
             lines = partial(_error_lines, result)
             self._context.open(TextPopup(self._context.look, "Nothing was captured", lines, _ABOUT))
@@ -200,12 +200,12 @@ class Captures:
         stages = [progress.stage for progress in moved if progress.stage not in ("written", "failed")]
         hosts = f" {counted(len(moved), 'address', 'addresses')}" if len(moved) > 1 else ""
         if self._stop is not None and self._stop.is_requested:
-            return "Ending the capture; Esc again gives it up"
+            return "Ending the capture; Esc again discards it"
         if traced:
-            return f"Tracing{hosts}, {max(traced) / 1000:.1f} s left; Esc ends it and keeps what was traced"
+            return f"Tracing{hosts}, {max(traced) / 1000:.1f} s left; Esc ends it and keeps the profile so far"
         words = stages[0].capitalize() if stages else "Writing" if moved else "Connecting"
         is_traced = words in ("Receiving", "Writing")
-        return f"{words}{hosts}; Esc {'twice ' if is_traced else ''}gives it up"
+        return f"{words}{hosts}; Esc {'twice ' if is_traced else ''}discards it"
 
 
 def _levels(words: list[str]) -> tuple[dict[str, Any], str]:
@@ -213,7 +213,7 @@ def _levels(words: list[str]) -> tuple[dict[str, Any], str]:
     levels: dict[str, Any] = {}
     for name, _, level in (word.partition("=") for word in words if word != "snapshot"):
         if name not in ("host", "device", "python") or not (level.isascii() and level.isdecimal() and len(level) == 1):
-            return {}, f"{printable(name)}={printable(level)} is no tracer level. Try host=2, device=1 or python=1."
+            return {}, f"{printable(name)}={printable(level)} is not a tracer level. Try host=2, device=1 or python=1."
         levels[f"{name}_tracer_level"] = int(level)
     return levels, ""
 

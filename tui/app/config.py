@@ -17,7 +17,7 @@ from tpuprof.tui.terminal.custom import THEMES, VARIABLE, Config, Custom, Keymap
 from tpuprof.tui.terminal.grammar import FIXED_KEYS, KEY_NAMES, OLD_NAMES
 
 MOST_BYTES = 1_000_000  # of the file; whatever is longer is something else
-_HINT = "tpuprof-tui config prints a file with all there is to set"
+_HINT = "tpuprof-tui config prints a file with all settings"
 _AMOUNT = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) ?([kMGT]B)")
 _BYTES = {"kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 _AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)| ?\(at end of document\)")
@@ -42,13 +42,13 @@ def read_config(environ: Mapping[str, str]) -> Config:
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
-            why = "is no file" if not stat.S_ISREG(status.st_mode) else f"is larger than {MOST_BYTES:,} bytes"
+            why = "is not a file" if not stat.S_ISREG(status.st_mode) else f"is larger than {MOST_BYTES:,} bytes"
             raise _error(f"The config file {printable(path)} {why}.")
         with open(path, "rb") as file:
             content = file.read(MOST_BYTES)
     except FileNotFoundError:
         if environ.get(VARIABLE):
-            raise _error(f"{VARIABLE} names {printable(path)}, which is not there.") from None
+            raise _error(f"{VARIABLE} names {printable(path)}, which does not exist.") from None
         return Config(path)
     except OSError as error:
         raise _error(f"The config file {printable(path)} can't be read: {error.strerror}.") from error
@@ -58,10 +58,14 @@ def read_config(environ: Mapping[str, str]) -> Config:
 def why_not(key: str) -> str:
     """Why nothing can be moved to a key, as the end of a sentence; empty where it can."""
     if key in FIXED_KEYS:
-        return "is a key that always means the same"
+        return "is a key that can't be changed"
     if key in _SAME_BYTES:
-        return f"is what terminals send for {_SAME_BYTES[key]}"
-    return "" if _KEY.fullmatch(key) else "is no key: a sign such as e or ?, ctrl+e, f5, space, tab, insert or delete"
+        return f"is the same byte in a terminal as {_SAME_BYTES[key]}"
+    return (
+        ""
+        if _KEY.fullmatch(key)
+        else ("is not a key; keys are a character such as e or ?, ctrl+e, f5, space, tab, insert or delete")
+    )
 
 
 def _error(sentence: str, hint: str = _HINT) -> ProfileError:
@@ -90,7 +94,7 @@ def parsed_config(path: str, content: bytes) -> Config:
         at = _AT_LINE.search(str(error))
         line_words = f", line {at[1]}" if at is not None and at[1] else ""
         reason = printable(_AT_LINE.sub("", str(error)))
-        raise _error(f"{where}{line_words}: this is no TOML: {reason[:1].lower()}{reason[1:]}.") from None
+        raise _error(f"{where}{line_words}: this is not TOML: {reason[:1].lower()}{reason[1:]}.") from None
     return _Reading(path, where, text, said).config()
 
 
@@ -172,7 +176,7 @@ class _Reading:
                 words = f"the table of ops has no column {unknown}{_instead(str(name), known)}"
                 self._fail("columns", words, str(name))
             if name in value[:place]:
-                self._fail("columns", f"the column {name} stands there twice", str(name))
+                self._fail("columns", f"the column {name} is listed twice", str(name))
         if value:
             self._told.append(("columns", ", ".join(value)))
         return tuple(value)

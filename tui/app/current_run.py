@@ -36,7 +36,7 @@ class CurrentRun:
     Attributes:
         path, logdir: where runs are looked for, and the runs that it led to.
         run, host: what the tabs show; core: the one core or chip that they are narrowed to, ``host:2``.
-        progress: how far the load under way is, where that is known.
+        progress: how far the running load is, where that is known.
         loaded: called when a load is done.
         above: what shows a page that has no tab, by its name.
     """
@@ -63,7 +63,7 @@ class CurrentRun:
 
     @property
     def is_loading(self) -> bool:
-        """Whether a load is under way."""
+        """Whether a load is running."""
         return self._loader.is_loading
 
     @property
@@ -156,7 +156,7 @@ class CurrentRun:
         if page is not None and self.host is None and self.core is None and len(page.hosts) < hosts:
             self._context.flash = f"Cancelled: {len(page.hosts)} of {hosts} hosts were read. `r` loads again."
         elif page is not None:
-            self._context.flash = "Cancelled; this is what was shown before. `r` loads again."
+            self._context.flash = "Cancelled; this is the page from before. `r` loads again."
         else:
             self._context.tabs[FIRST].show_state(Stopped(name, progress))
         self._context.redraw()
@@ -290,7 +290,7 @@ class Jumps:
         if self._graphs is not None and self._graphs[0] == self._of:
             self.show_graph(self._graphs[1])
         elif self._current_run.is_loading:
-            self._context.flash = "The profile is still being read: ask again when it is"
+            self._context.flash = "The profile is still being read: try again when it is done"
         else:
             self._current_run.load_page("graph")
 

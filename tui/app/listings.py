@@ -50,7 +50,7 @@ def new_run_sentence(run: Run, now: float, key: str = "r") -> str:
 def changed_run_sentence(run: Run, hosts_before: int, key: str = "r") -> str:
     """The line that says that the shown run has other files than those that were read."""
     now = counted(len(run.hosts), "host")
-    words = f"has {now} now" if len(run.hosts) != hosts_before else "has changed"
+    words = f"now has {now}" if len(run.hosts) != hosts_before else "has changed"
     return f"{printable(run.name)} {words}: {key} reads it again"
 
 

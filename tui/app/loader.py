@@ -158,7 +158,7 @@ class Request:
 
 @dataclass(slots=True)
 class Job:
-    """One load under way.
+    """One running load.
 
     Attributes:
         generation: counts loads; messages carry it.
@@ -199,7 +199,7 @@ class Loader:
 
     @property
     def is_loading(self) -> bool:
-        """Whether a load is under way that nobody cancelled."""
+        """Whether a load is running that nobody cancelled."""
         return self._job is not None and not self._job.is_settled and not self._job.cancelled.is_set()
 
     def is_current(self, news: LoadNews) -> bool:

@@ -66,8 +66,8 @@ def _identity(run: Run) -> tuple[str, float, int, int]:
 
 
 _ABOUT_HOSTS = meanings(
-    ("", "The files of the run, one a host. Choosing one narrows every page to it; the first row merges them all."),
-    ("size", "of the file, as it lies there. A row in grey can't be read; beside it is why."),
+    ("", "The files of the run, one per host. Choose one to narrow every page to it; the first row merges them all."),
+    ("size", "of the file on disk. A grey row can't be read; the reason is beside it."),
 )
 
 
@@ -256,7 +256,7 @@ class Comparisons:
         self._job = threading.Event()  # set when the comparison is given up
 
     def compare(self, before: Run, after: Run) -> None:
-        """Compares two runs; a comparison that is under way is given up."""
+        """Compares two runs; a comparison that is running is given up."""
         self.stop()
         self.words = f"Comparing {printable(before.name)} with {printable(after.name)}; Esc cancels"
         self._job = threading.Event()
@@ -268,7 +268,7 @@ class Comparisons:
         self.end()
         if self.words:
             self.words = ""
-            self._context.flash = "The comparison was given up"
+            self._context.flash = "The comparison was cancelled"
             self._context.redraw()
 
     def end(self) -> None:

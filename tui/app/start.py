@@ -35,7 +35,7 @@ def run_app(path: str, *, options: AppOptions) -> int:
 
 
 def draw_on_standard_output() -> None:
-    """Has the screen drawn on standard output where standard error is no terminal: closed, or redirected to a file.
+    """Has the screen drawn on standard output where standard error is not a terminal: closed, or redirected to a file.
 
     Textual draws on what Python's standard error was when it started. What this program says on standard error goes
     where the user has sent it.

@@ -7,14 +7,19 @@ import os
 import sys
 from collections.abc import Iterable
 
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.files.logdir import Logdir
 from tpuprof.tui.cli.arguments.options import STREAM
 from tpuprof.tui.cli.common import columns
 from tpuprof.tui.report import output
+from tpuprof.tui.report.declared import drawn_by
 from tpuprof.tui.report.output import Produce
 from tpuprof.tui.report.page import TextLook
 from tpuprof.tui.terminal.custom import config_path
 from tpuprof.tui.terminal.detect import detect
+
+_picked = drawn_by("tpuprof.tui.report.shared.keys:picked")
+"""Imported when it is called: few ask for keys."""
 
 PIPE_WIDTH = 110  # cells of a text report where neither `--width`, a terminal nor COLUMNS says: room for every column
 
@@ -26,13 +31,34 @@ def output_file(args: argparse.Namespace) -> str | None:
 
 
 def write_report(args: argparse.Namespace, report: str | Iterable[str] | Produce, compressed: bool = False) -> None:
-    """Writes a report to where it was asked for; a file may be compressed."""
-    file = output_file(args)
+    """Writes a report to where it was asked for, of JSON the keys that were asked for; a file may be compressed."""
+    file, keys = output_file(args), getattr(args, "keys", None)
+    if keys is not None:
+        report = _picked(_whole(report), keys)
     produce = report if callable(report) else output.text_pieces((report,) if isinstance(report, str) else report)
     if file is None:
         output.stream_stdout(produce)
     else:
         output.stream_file(file, produce, compressed)
+
+
+def check_keys(args: argparse.Namespace) -> None:
+    """Sees, before any work, that keys are asked of JSON.
+
+    Raises:
+        ProfileError: they are asked of another format.
+    """
+    if args.keys is not None and args.format != "json":
+        raise ProfileError("usage", "--keys chooses keys of JSON.", "--format json", EXIT_USAGE)
+
+
+def _whole(report: str | Iterable[str] | Produce) -> str:
+    """A report as one text."""
+    if callable(report):
+        pieces: list[bytes] = []
+        report(pieces.append)
+        return b"".join(pieces).decode("utf-8")
+    return report if isinstance(report, str) else "".join(report)
 
 
 def check_output(args: argparse.Namespace, *logdirs: Logdir, inputs: Iterable[str | int] = ()) -> None:

@@ -50,6 +50,7 @@ COMMANDS = {
     "diff": Command("diff:diff_parser", "diff.command:run_diff"),
     "verify": Command("diff:verify_parser", "diff.verify:run_verify"),
     "capture": Command("capture:capture_parser", "capture.command:run_capture"),
+    "watch": Command("watch:watch_parser", "capture.watch.command:run_watch"),
     "live": Command("live:live_parser", "live:run_live"),
     "doctor": Command("itself:doctor_parser", "doctor.command:run_doctor"),
     "config": Command("itself:config_parser", "config:run_config"),

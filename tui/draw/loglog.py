@@ -65,7 +65,7 @@ def roofline_plot(
         return _sentence("Too small for a roofline.", pen, height)
     scene = scene_of(points, roofs, peak_flops_per_second, pen.width, height)
     if not scene.slopes and not len(scene.cloud.at):
-        return _sentence("No op with FLOPs and bytes and no known roof: nothing to plot.", pen, height)
+        return _sentence("Nothing to plot: no op has FLOPs and bytes, and no roof is known.", pen, height)
     canvas = _Canvas(pen.width, height)
     lines = _draw_roofs(canvas, scene, pen.glyphs)
     shown = winners(scene)

@@ -60,7 +60,7 @@ class Pen:
         return tuple(out)
 
     def rule(self, title: str, right: str = "") -> Line:
-        """A section's heading: ``─ Steps ──────────── 20 steps ─``; the right part is left out for want of room."""
+        """A section's heading: ``─ Steps ──────────── 20 steps ─``; the right part is left out if there is no room."""
         horizontal, right = self.glyphs.horizontal, self.text(right)
         head: list[Span] = [(horizontal + " ", "rule"), (self.text(title), "title"), (" ", "rule")]
         tail: list[Span] = [(" ", "rule"), (right, "dim"), (" " + horizontal, "rule")] if right else []

@@ -54,7 +54,7 @@ class Page:
 _OF_TIMELINE = {"from_ps": "--from", "to_ps": "--to", "track": "--track"}
 _OF_MEMORY = {"module": "--module", "space": "--space", "device": "--device", "fit": "--fit"}
 _OF_GRAPH = {"op": "--op", "module": "--module", "around": "--around"}
-_OF_ALL_DEVICES = "A device memory profile is of one process, and of all its devices."
+_OF_ALL_DEVICES = "A device memory profile covers one process and all its devices."
 PAGES: tuple[Page, ...] = (
     Page("runs", "runs.report", {"facts": "--facts"}, without_host="The page runs shows all hosts of a run."),
     Page(
@@ -68,7 +68,7 @@ PAGES: tuple[Page, ...] = (
     Page("overview", "overview.report", {}),
     Page("findings", "overview.findings_report", {"without": "--without"}),
     Page("ledger", "overview.ledger.report", {"without": "--without", "by": "--by"}),
-    Page("model", "overview.ledger.use_report", {"model_flops": "--model-flops", "tokens": "--tokens"}),
+    Page("model", "overview.ledger.use.report", {"model_flops": "--model-flops", "tokens": "--tokens"}),
     Page("input", "input.report", {}),
     Page("inference", "overview.inference.report", {"requests": "--requests"}),
     Page("timeline", "timeline.report.report", _OF_TIMELINE, ("perfetto",)),
@@ -216,7 +216,7 @@ _ABOVE = {
 }
 """Popups and screens that open above the tabs."""
 
-_BESIDE = {"ledger": "overview"}
+_BESIDE = {"ledger": "overview", "model": "overview"}
 """Pages that a tab reads only when a key asks for what they hold, and the tab."""
 
 _OF_HOSTS = {"timeline-host": "timeline.load:load_host", "timeline-brief": "timeline.load:load_brief"}
@@ -228,7 +228,7 @@ _VIEWS = {
     **{view.name: tab.name for tab in TABS for view in tab.views},
 }
 _LOADS = {
-    **{"hosts": "HOSTS", "graph": "GRAPHS", "ledger": "LEDGER"},
+    **{"hosts": "HOSTS", "graph": "GRAPHS", "ledger": "LEDGER", "model": "MODEL"},
     **{tab.name: tab.load for tab in TABS},
     **{view.name: view.page for tab in TABS for view in tab.views},
     **_OF_HOSTS,
@@ -258,7 +258,7 @@ def views_of(tab: str) -> tuple[TabView, ...]:
 
 
 def views_there(tab: str, pages: Pages, host: str | None) -> tuple[TabView, ...]:
-    """Those of which a run has something: to be called on a thread, as it imports the parsers."""
+    """Those for which a run has data: to be called on a thread, as it imports the parsers."""
     return tuple(view for view in views_of(tab) if pages.page(_key(view.is_there), host))
 
 

@@ -32,7 +32,7 @@ Reader = Callable[[Source, Rows], "Sequence[Any] | NDArray[Any]"]
 """Reads the stored values of some rows, in their order."""
 
 RowColumns = Mapping[str, Sequence[Value]]  # columns of a table by key, as JSON and CSV hold them
-NO_REASON = "the profile does not tell"
+NO_REASON = "the profile does not say"
 
 
 @dataclass(frozen=True)

@@ -83,16 +83,16 @@ def check_output(path: str, logdir: Logdir, inputs: Iterable[str | int] = ()) ->
     if not path or os.path.isdir(target):
         sentence, hint = f"{shown or 'An empty path'} is not a file.", "name a file"
     elif not os.path.isdir(folder):
-        sentence = f"The folder {printable(folder)} is not there, so {shown} can't be written."
+        sentence = f"The folder {printable(folder)} does not exist, so {shown} can't be written."
         hint = "create it first"
     elif is_profile(name) or (is_pprof_name(name) and os.path.exists(target)):
-        sentence = f"{shown} is a profile, or named like one; a report is not written over it."
+        sentence = f"{shown} is a profile, or is named like one; a report never overwrites it."
         hint = "give the report another name"
     elif _is_one_of(target, read):
-        sentence = f"{shown} is a file that the report is made from; a report is not written over it."
+        sentence = f"{shown} is a file that the report reads; a report never overwrites it."
         hint = "give the report another name"
     elif _in_run_folder(folder) or _holds_hosts(folder, logdir):
-        sentence = f"{shown} lies in a folder of profiles; nothing is written beside them."
+        sentence = f"{shown} lies in a folder of profiles; reports are not written beside them."
         hint = "write it to another folder"
     else:
         return

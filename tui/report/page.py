@@ -136,7 +136,7 @@ def chosen_of(options: Mapping[str, str | None]) -> Choice | None:
 
 def no_rows(page: str) -> ProfileError:
     """The error of a page without a table whose rows can be chosen."""
-    sentence = f"The page {page} has no table of which --filter, --sort and --columns choose rows and columns."
+    sentence = f"The page {page} has no table for --filter, --sort and --columns."
     return ProfileError("usage", sentence, "--format json has all of it", EXIT_USAGE)
 
 

@@ -11,7 +11,7 @@ from tpuprof.tui.draw.spans import ClassStyle, Glyphs, Key, Line, OnClassStyle, 
 from tpuprof.tui.report.page import TextLook
 
 LEAST_WIDTH = 60  # narrower than this no table makes sense; lines are left to the terminal to wrap
-SIMULATED = "SIMULATED: the times of this profile are composed, not measured"
+SIMULATED = "SIMULATED: the times of this profile are made up, not measured"
 
 # Of the terminal's own 16 colours: they follow its theme, light or dark.
 _SGR: dict[StyleKey, str] = {

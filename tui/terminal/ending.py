@@ -29,9 +29,9 @@ _LEAVE = (
 
 
 PLEASE_REPORT = """This is an error in tpuprof-tui. Please report it: the lines above, the keys before it,
-and what tpuprof-tui doctor prints; the file that it read, if you may share that."""
+and what tpuprof-tui doctor prints; the file that it read, if you may share it."""
 
-NO_REASON = "The screen ended by itself, and nothing says why.\n"
+NO_REASON = "The screen ended by itself for an unknown reason.\n"
 
 
 def by_signal(number: int) -> str:

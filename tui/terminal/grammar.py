@@ -130,7 +130,7 @@ GENERAL: tuple[Verb, ...] = (
     Verb("reload", ("r",), "Look for runs again and reload", "There is nothing to read again."),
     Verb("background", ("T",), "Light or dark background", "There are no colours to change."),
     Verb("help", ("?",), "Keys, and what the numbers mean", "This is the help: `Esc` closes it."),
-    Verb("palette", ("ctrl+p",), "Everything that can be done now", "Close this first: `Esc`."),
+    Verb("palette", ("ctrl+p",), "All commands that work now", "Close this first: `Esc`."),
     Verb("quit", ("q",), "Quit", "Close this first: `Esc`."),
     Verb(
         "leave",
@@ -141,6 +141,7 @@ GENERAL: tuple[Verb, ...] = (
         is_fixed=True,
     ),
     Verb("suspend", ("ctrl+z",), "Suspend (fg brings it back)", "", is_fixed=True),
+    Verb("repaint", ("ctrl+l",), "Paint the whole screen again", "", is_fixed=True),
 )
 
 OWN: tuple[Verb, ...] = (
@@ -194,7 +195,11 @@ OWN: tuple[Verb, ...] = (
         page="timeline",
     ),
     Verb(
-        "filter_tracks", ("F",), "Only tracks with this in their name", "Tracks are on the timeline.", page="timeline"
+        "filter_tracks",
+        ("F",),
+        "Only tracks with these words in their names",
+        "Tracks are on the timeline.",
+        page="timeline",
     ),
     Verb(
         "base",

@@ -73,7 +73,7 @@ ROW_KEYS = (
 
 def motion_keys(
     row: str = "row",
-    across: str = "Bring other columns into view",
+    across: str = "Show other columns",
     enter: str = "The whole card",
     *,
     ends: str = "",

@@ -57,7 +57,7 @@ class PageScreen(AppScreen, Generic[_Row]):
         super().__init__(look, environ, note)
         self.content = content
         self._is_alone = is_alone
-        self._opened = Opened()
+        self._open_order = Opened()
         self.composed: Composed | None = None
         self._kept: tuple[object, Any] | None = None
         self.body = LineCanvas(look, self._draw_body, self.point_at, self._wheel, id="body")
@@ -107,7 +107,7 @@ class PageScreen(AppScreen, Generic[_Row]):
 
     def back(self) -> None:
         """Closes what was opened last, at last the screen, where one is below."""
-        if self._opened.close(self.opened):
+        if self._open_order.close(self.opened):
             return
         if self._is_alone:
             self.flash = BY_NAME["back"].absent
@@ -151,7 +151,7 @@ class PageScreen(AppScreen, Generic[_Row]):
     def _sort(self, reverse: bool = False) -> None:
         """In the next order, or the other way round."""
         if not self.orders:
-            self.flash = "These rows have an order of their own."
+            self.flash = "These rows have a fixed order."
             return
         view = replace(self.view, sort=self.view.sort or next(iter(self.orders)))
         self.view = view.turned_round() if reverse else view.sorted_by_next(list(self.orders))
@@ -208,7 +208,7 @@ class PageScreen(AppScreen, Generic[_Row]):
             self.flash = verbs[0].absent if self.view == before else self.flash
         elif verbs:
             self.flash = self.why_not(verbs[0])
-        self._opened.note(self.opened)
+        self._open_order.note(self.opened)
         self.redraw()
         return True
 

@@ -358,9 +358,6 @@ class TextPopup(Popup):
         return self._made[1]
 
 
-_OF_HELP = (
-    "The keys that do something on the page below, then what its figures mean. What opens above a page has a help "
-    "of its own, on the same key."
-)
+_OF_HELP = "The keys of the page below, then the meaning of its figures. Popups have their own help on the same key."
 ABOUT_HELP = meanings(("", _OF_HELP))
 """What a page's help is."""

@@ -34,6 +34,7 @@ from tpuprof.parsers.files.source_lines import source_excerpt
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.terminal.clipboard import load_tmux_buffer, write_yank_file
 from tpuprof.tui.terminal.detect import Terminal
+from tpuprof.tui.terminal.driver import ThriftyDriver
 from tpuprof.tui.terminal.ending import (
     GRACE_SECONDS,
     NO_REASON,
@@ -63,7 +64,7 @@ from tpuprof.tui.widgets.popup import Popup, PopupLayer
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
 
-APP_KEYS = ("ctrl+c", "ctrl+q", "ctrl+z")  # keys that mean the same whatever is open
+APP_KEYS = ("ctrl+c", "ctrl+q", "ctrl+z", "ctrl+l")  # keys that mean the same whatever is open
 
 
 class ScreenApp(App[Any]):
@@ -75,11 +76,12 @@ class ScreenApp(App[Any]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c,ctrl+q", "quit", show=False, priority=True),
         Binding("ctrl+z", "suspend_process", show=False, priority=True),
+        Binding("ctrl+l", "draw_anew", show=False, priority=True),
     ]
 
     def __init__(self, terminal: Terminal, environ: Mapping[str, str] | None = None) -> None:
         # Native colours: what the palette says goes to the terminal as it is.
-        super().__init__(ansi_color=True)
+        super().__init__(ThriftyDriver, ansi_color=True)
         self.look = ScreenLook.of(terminal)
         self.environ = os.environ if environ is None else environ
         self._loop_there: Future[asyncio.AbstractEventLoop] = Future()
@@ -89,8 +91,18 @@ class ScreenApp(App[Any]):
     def on_mount(self) -> None:
         """Draws everything when the app comes back from the background."""
         # the terminal comes back empty, and of the size it had, so that nothing else draws it
-        self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
+        self.app_resume_signal.subscribe(self, lambda _: self.action_draw_anew())
         self._loop_there.set_result(asyncio.get_running_loop())
+
+    def on_resize(self, event: Resize) -> None:
+        """A terminal of another size has moved what it showed, or lost it."""
+        if isinstance(self._driver, ThriftyDriver):
+            self._driver.forget(*event.size)
+
+    def action_draw_anew(self) -> None:
+        """Writes the whole screen, for a terminal that shows anything else."""
+        self.on_resize(Resize(self.size, self.size))
+        self.screen.refresh()
 
     def show(self, mouse: bool) -> int:
         """Shows the screen until the user leaves (0), a signal ends it (128 and its number) or an error does (1).
@@ -222,7 +234,7 @@ class AppScreen(Screen[None]):
         self.head = LineCanvas(look, self.draw_head, self.point_at_head, background="bar", id="head")
         self.foot = LineCanvas(look, self._draw_foot, background="bar", id="foot")
         self.tiny = LineCanvas(look, self._draw_tiny, id="tiny")
-        self.popups = PopupLayer(look, self.foot.redraw, id="popups")
+        self.popups = PopupLayer(look, self.popup_turned, id="popups")
 
     # --- what a kind of screen says
 
@@ -300,6 +312,10 @@ class AppScreen(Screen[None]):
     def popup(self) -> Popup | None:
         """What is open above the page, whether its help is shown or not."""
         return self.popups.below or self.popups.popup
+
+    def popup_turned(self) -> None:
+        """A popup opens, closes or is on something else."""
+        self.foot.redraw()
 
     @property
     def _canvases(self) -> tuple[LineCanvas, ...]:
@@ -431,12 +447,12 @@ class AppScreen(Screen[None]):
         with contextlib.suppress(ValueError):
             words = shlex.split(command)
         if not words or not os.path.isfile(path):
-            return f"{command} can't be run." if not words else f"{path} is not there any more."
+            return f"{command} can't be run." if not words else f"{path} no longer exists."
         try:
             with self.app.suspend():
                 subprocess.run([*words, f"+{line}", os.path.abspath(path)], check=False)  # noqa: S603 - the user's editor
         except SuspendNotSupported:
-            return "This terminal can't be lent to an editor."
+            return "This terminal can't run an editor."
         except OSError as error:
             return f"{words[0]} can't be run: {error.strerror}."
         return ""

@@ -80,7 +80,7 @@ def _block(state: State, pen: Pen) -> list[Line]:
                 read = f"{size(progress.bytes_done)} of {size(progress.bytes_total)}"
                 words = f"Stopped reading {run} at {read}, {count(progress.events_done)} events."
             elif run:
-                words = f"Stopped before anything of {run} was read."
+                words = f"Stopped before any of {run} was read."
             body = pen.wrap(words, "text")
             keys = [("r", "load again"), *([("R", "choose another run")] if run else []), ("q", "quit")]
         case Failed(error, searched, runs):

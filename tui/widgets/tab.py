@@ -48,6 +48,7 @@ class Tab(LineCanvas):
     CARD: ClassVar[tuple[tuple[str, str], ...]] = ()
     """What the figures on the card that Enter opens are called and mean, for its help."""
     NAME_CELLS: ClassVar[int] = 13  # cells of what they are called
+    card_is_open: bool = False  # a popup shows it in full, so that its place on the page stays blank
     _page: Any = None
     _state: State = Searching("")  # what it shows, and what is going on while that is not there
 
@@ -239,7 +240,7 @@ class Tab(LineCanvas):
 
     def card_help_lines(self, pen: Pen) -> list[Line]:
         """What the card that Enter opens is, and what its numbers mean: those of the page mean the same there."""
-        words = "All that the profile tells of the row under the cursor. What it does not tell is n/a, never 0."
+        words = "Everything in the profile about the row under the cursor. Unknown is n/a, never 0."
         lines = meanings(("", words), *self.CARD)(pen)
         return [*lines, pen.fit([]), *self.meaning_lines(pen)]
 

@@ -242,7 +242,7 @@ class _Fetch:
         if original.size is None or done == original.size:
             return None
         sentence = f"{self._shown} ends after {done:,} of the {original.size:,} bytes that were announced."
-        return ProfileError("connection", sentence, "try again; if it stays so, the server or a proxy is broken")
+        return ProfileError("connection", sentence, "try again; if this happens again, the server or a proxy is broken")
 
     def _copied(self, original: _Original, descriptor: int, offset: int) -> int:
         """Copies from `offset` until nothing more comes; returns the length of the file then."""
@@ -288,15 +288,15 @@ class _Fetch:
             time.sleep(_POLL_SECONDS)
 
     def _too_slow(self) -> ProfileError:
-        sentence = f"{self._shown} comes too slowly: fewer than {SLOW_BYTES:,} bytes in {SLOW_SECONDS:g} s."
+        sentence = f"{self._shown} arrives too slowly: fewer than {SLOW_BYTES:,} bytes in {SLOW_SECONDS:g} s."
         return ProfileError("too_slow", sentence, "check the connection, or copy the file here yourself")
 
     def _too_much(self, size: int | None, limit: int) -> ProfileError:
         if size is None:
             sentence = f"{self._shown} is larger than {limit:,} bytes, and its server does not say by how much."
             return ProfileError("wrong_size", sentence, f"set {BOUND_VARIABLE} higher, or copy the file here yourself")
-        sentence = f"{self._shown} was announced with {size:,} bytes, but more came; the rest was cut off."
-        return ProfileError("wrong_size", sentence, "try again; if it stays so, the server or a proxy is broken")
+        sentence = f"{self._shown} was announced with {size:,} bytes, but more arrived; the rest was cut off."
+        return ProfileError("wrong_size", sentence, "try again; if this happens again, the server or a proxy is broken")
 
     def _disk_trouble(self, error: OSError, size: int | None) -> ProfileError:
         folder = printable(self.store.folder)

@@ -226,8 +226,8 @@ def trouble(url: str, error: BaseException) -> ProfileError:
         return ProfileError("not_found", f"{name} does not exist.", "check the address", EXIT_NOT_FOUND)
     no_login = {type(cause).__name__ for cause in _chain(error)} & _NO_LOGIN
     if status in (401, 403) or no_login or isinstance(error, PermissionError):
-        hint = _LOGINS.get(scheme_of(url), "check that you may read it, and that a signed address has not run out")
-        return ProfileError("no_permission", f"{name} may not be read: {why(error)}.", hint, EXIT_UNREADABLE)
+        hint = _LOGINS.get(scheme_of(url), "check that you may read it, and that a signed address has not expired")
+        return ProfileError("no_permission", f"You may not read {name}: {why(error)}.", hint, EXIT_UNREADABLE)
     hint = "check the address and the connection, then try again"
     return ProfileError("connection", f"{name} could not be read: {why(error)}.", hint, EXIT_UNREADABLE)
 
@@ -241,11 +241,11 @@ def why(error: BaseException) -> str:
     if isinstance(inner, asyncio.TimeoutError | TimeoutError):
         return "the server does not answer in time"
     if type(inner).__name__ == "NonHttpUrlRedirectClientError":
-        return "the server sends us on to something that is not on the web"
+        return "the server redirects to an address that is not on the web"
     if isinstance(inner, OSError) and (inner.errno or 0) > 0:  # those of name look-ups are below
         return os.strerror(inner.errno or 0).lower()
     if type(inner).__name__ == "TooManyRedirects":
-        return "the server sends us round in a circle"
+        return "the server redirects in a circle"
     text = str(getattr(inner, "strerror", None) or inner) or type(inner).__name__
     return printable(masked(text)[:200]).rstrip(". ")
 
@@ -268,5 +268,7 @@ def _driver_missing(url: str, package: str) -> ProfileError:
 
 def _unsupported(url: str, scheme: str) -> ProfileError:
     sentence = f"{printable_url(url)} can't be opened: {scheme}:// paths are not read."
-    hint = "gs://, s3://, http://, https:// and what else fsspec has a driver for; or copy it to a local folder first"
+    hint = (
+        "gs://, s3://, http://, https:// and others for which fsspec has a driver; or copy it to a local folder first"
+    )
     return ProfileError("unsupported_scheme", sentence, hint, EXIT_NOT_FOUND)

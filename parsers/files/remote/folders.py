@@ -46,7 +46,7 @@ INDEX_SECONDS = 60.0  # after which a page that is still coming is given up
 MAXIMUM_ASKED = 1000  # files of a web server whose size is asked for, one by one
 _QUESTIONS_AT_ONCE = 8
 _LONGEST_NAME = 1024
-_FOLDERS_ABOVE = 8  # that are looked into for the nearest that exists
+_FOLDERS_ABOVE = 8  # that are searched for the nearest that exists
 _FOLDER: Facts = {"type": "directory"}
 _FILE: Facts = {"type": "file"}
 
@@ -61,7 +61,7 @@ def remote_filesystem(url: str) -> tuple[RemoteFilesystem, str, str]:
     """Where a URL leads to: the place, the path there without slashes at its end, and the beginning of all its paths.
 
     Raises:
-        ProfileError: as `parsers.files.remote.files.files_of`, or `not_found` for what is no address.
+        ProfileError: as `parsers.files.remote.files.files_of`, or `not_found` for what is not an address.
     """
     begin, path, _ = split(url)
     try:
@@ -169,7 +169,7 @@ class RemoteFilesystem(Filesystem):
             return None
 
     def missing(self, path: str) -> ProfileError:
-        """See `Filesystem.missing`; of the folders above the next few are looked into, on the web only one."""
+        """See `Filesystem.missing`; of the folders above the next few are searched, on the web only one."""
         parent, _, name = path.rpartition("/")
         for _ in range(1 if self._is_http else _FOLDERS_ABOVE):
             names: list[str] = []
@@ -181,7 +181,7 @@ class RemoteFilesystem(Filesystem):
             parent, _, name = parent.rpartition("/")
         hint = "check the address"
         if self._is_http:
-            hint += "; a folder of a web server opens where the server draws an index of it"
+            hint += "; a folder on a web server opens only if the server lists its files"
         return ProfileError("not_found", f"{printable(path)} does not exist.", hint, EXIT_NOT_FOUND)
 
     def listed(self, path: str) -> Iterator[tuple[str, Facts]]:
@@ -217,7 +217,7 @@ class RemoteFilesystem(Filesystem):
         return self._facts[path]
 
     def _ask_http(self, path: str) -> Facts:
-        """On the web every path is a file; what answers with a page, and is no profile by its name, may be a folder."""
+        """On the web every path is a file; a page that is not a profile by its name may be a folder."""
         if (path == self.asked and self._asked_as_folder) or path == self._shown_begin:
             self._files.info(request_url(self._folder_url(path)))
             return _FOLDER

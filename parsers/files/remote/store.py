@@ -36,13 +36,13 @@ def cache_bound() -> int:
     """Bytes that all copies may take together.
 
     Raises:
-        ProfileError: ``TPUPROF_CACHE_BYTES`` is no number; exit code 2.
+        ProfileError: ``TPUPROF_CACHE_BYTES`` is not a number; exit code 2.
     """
     text = os.environ.get(BOUND_VARIABLE, "").strip()
     if not text:
         return DEFAULT_BOUND
     if not re.fullmatch(r"[0-9][0-9_]{0,30}", text):
-        sentence = f"{BOUND_VARIABLE} is {printable(text[:40])}, which is no number of bytes."
+        sentence = f"{BOUND_VARIABLE} is {printable(text[:40])}, which is not a number of bytes."
         raise ProfileError("usage", sentence, f"{BOUND_VARIABLE}={DEFAULT_BOUND} is the default", EXIT_USAGE)
     return int(text.replace("_", ""))
 

@@ -134,7 +134,9 @@ def read_hlo_file(file: HloFile) -> HloModule:
     _take(data, Budget(size, name))
     proto = _decoded(data)
     if proto is None:
-        sentence = f"{name} is damaged or no HLO module: its {len(data) or size:,} bytes do not read as an HloProto."
+        sentence = (
+            f"{name} is damaged or not an HLO module: its {len(data) or size:,} bytes do not read as an HloProto."
+        )
         raise ProfileError("corrupt", sentence, f"{_AGAIN_HINT}, or {_DUMP_HINT}")
     return HloModule(proto)
 
@@ -151,11 +153,13 @@ def read_whole_module(file: HloFile) -> HloModule:
     path = _stem_of(file) + ".txt"
     if not os.path.isfile(path):
         shown = printable(os.path.basename(path))
-        sentence = f"The texts of {printable(file.name)} here hold its buffers, but not what takes what: {shown} would."
+        sentence = (
+            f"The texts of {printable(file.name)} here hold its buffers, but not how large each one is: {shown} would."
+        )
         raise ProfileError("no_text", sentence, _DUMP_HINT)
     module = HloModule(read_module_text(file.name, _lines(path)))
     if not _is_module(module.proto.hlo_module):
-        sentence = f"{printable(os.path.basename(path))} is damaged or no HLO text: it has no instruction."
+        sentence = f"{printable(os.path.basename(path))} is damaged or not an HLO text: it has no instruction."
         raise ProfileError("corrupt", sentence, _AGAIN_HINT)
     return module
 

@@ -141,6 +141,15 @@ class HloModule:
         """The operands, None for one that the module lacks."""
         return tuple(self._by_id.get(operand) for operand in proto.operand_ids)
 
+    def backend_config(self, proto: hlo_pb2.HloInstructionProto) -> bytes:
+        """JSON, or whatever else a backend keeps there; newer compilers put it in a table of the module."""
+        if not proto.HasField("backend_config_payload"):
+            return proto.backend_config
+        payload, table = proto.backend_config_payload, self.proto.hlo_module.payloads
+        if payload.WhichOneof("payload_source") == "id":
+            return table[payload.id] if 0 <= payload.id < len(table) else b""
+        return payload.value
+
     def wrapped(self, proto: hlo_pb2.HloInstructionProto) -> hlo_pb2.HloComputationProto | None:
         """The computation that a fusion, a call or an asynchronous operation wraps, see `fused`."""
         visited: set[int] = set()

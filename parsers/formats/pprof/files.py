@@ -58,7 +58,7 @@ def read_pprof(path: str) -> Pprof:
             pieces = _pieces(descriptor, most, _CHUNK)
             out += _begin(pieces)
             if not begins_like_pprof(out):
-                raise ProfileError("not_pprof", f"{name} does not begin like a pprof profile.", _AGAIN)
+                raise ProfileError("not_pprof", f"{name} does not start like a pprof profile.", _AGAIN)
             for piece in pieces:
                 out += piece
         except Inflation as stopped:

@@ -160,10 +160,10 @@ def _parts(source: ByteSource, name: str, budget: Budget) -> tuple[dict[int, lis
                 if len(body) == end - begin:
                     parts[number].append(body)
                 else:
-                    notes = ["the file ends in the middle: what follows is missing"]
+                    notes = ["the file ends in the middle: the rest is missing"]
         if window.broken_at >= 0:
             what = "ends in the middle" if window.cut else "is damaged"
-            notes = [f"the file {what} after {window.broken_at:,} bytes: what follows is missing"]
+            notes = [f"the file {what} after {window.broken_at:,} bytes: the rest is missing"]
     return parts, notes
 
 

@@ -163,6 +163,20 @@ class ReplicaGroup(_message.Message):
     replica_ids: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, replica_ids: _Optional[_Iterable[int]] = ...) -> None: ...
 
+class OpSharding(_message.Message):
+    __slots__ = ("type", "tile_assignment_dimensions", "tuple_shardings", "replicate_on_last_tile_dim", "last_tile_dims")
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    TILE_ASSIGNMENT_DIMENSIONS_FIELD_NUMBER: _ClassVar[int]
+    TUPLE_SHARDINGS_FIELD_NUMBER: _ClassVar[int]
+    REPLICATE_ON_LAST_TILE_DIM_FIELD_NUMBER: _ClassVar[int]
+    LAST_TILE_DIMS_FIELD_NUMBER: _ClassVar[int]
+    type: int
+    tile_assignment_dimensions: _containers.RepeatedScalarFieldContainer[int]
+    tuple_shardings: _containers.RepeatedCompositeFieldContainer[OpSharding]
+    replicate_on_last_tile_dim: bool
+    last_tile_dims: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, type: _Optional[int] = ..., tile_assignment_dimensions: _Optional[_Iterable[int]] = ..., tuple_shardings: _Optional[_Iterable[_Union[OpSharding, _Mapping]]] = ..., replicate_on_last_tile_dim: bool = ..., last_tile_dims: _Optional[_Iterable[int]] = ...) -> None: ...
+
 class CollectiveDeviceListProto(_message.Message):
     __slots__ = ("replica_groups",)
     REPLICA_GROUPS_FIELD_NUMBER: _ClassVar[int]
@@ -283,7 +297,7 @@ class PrecisionConfig(_message.Message):
     def __init__(self, operand_precision: _Optional[_Iterable[int]] = ..., algorithm: _Optional[int] = ...) -> None: ...
 
 class HloInstructionProto(_message.Message):
-    __slots__ = ("name", "opcode", "shape", "metadata", "literal", "parameter_number", "fusion_kind", "tuple_index", "dimensions", "window", "convolution_dimension_numbers", "slice_dimensions", "dynamic_slice_sizes", "padding_config", "channel_id", "custom_call_target", "dot_dimension_numbers", "id", "operand_ids", "control_predecessor_ids", "called_computation_ids", "backend_config", "all_reduce_id", "is_host_transfer", "replica_groups", "feature_group_count", "precision_config", "source_target_pairs", "batch_group_count", "comparison_direction", "frontend_attributes", "use_global_device_ids", "is_cross_program_prefetch", "output_operand_aliasing", "async_execution_thread", "collective_device_list", "iota_collective_device_list", "mesh_axes_replica_group_list", "backend_config_payload")
+    __slots__ = ("name", "opcode", "shape", "metadata", "literal", "parameter_number", "fusion_kind", "tuple_index", "dimensions", "window", "convolution_dimension_numbers", "slice_dimensions", "dynamic_slice_sizes", "padding_config", "channel_id", "custom_call_target", "dot_dimension_numbers", "id", "operand_ids", "control_predecessor_ids", "called_computation_ids", "sharding", "backend_config", "all_reduce_id", "is_host_transfer", "replica_groups", "feature_group_count", "precision_config", "source_target_pairs", "batch_group_count", "comparison_direction", "frontend_attributes", "use_global_device_ids", "is_cross_program_prefetch", "output_operand_aliasing", "async_execution_thread", "collective_device_list", "iota_collective_device_list", "mesh_axes_replica_group_list", "backend_config_payload")
     class SliceDimensions(_message.Message):
         __slots__ = ("start", "limit", "stride")
         START_FIELD_NUMBER: _ClassVar[int]
@@ -314,6 +328,7 @@ class HloInstructionProto(_message.Message):
     OPERAND_IDS_FIELD_NUMBER: _ClassVar[int]
     CONTROL_PREDECESSOR_IDS_FIELD_NUMBER: _ClassVar[int]
     CALLED_COMPUTATION_IDS_FIELD_NUMBER: _ClassVar[int]
+    SHARDING_FIELD_NUMBER: _ClassVar[int]
     BACKEND_CONFIG_FIELD_NUMBER: _ClassVar[int]
     ALL_REDUCE_ID_FIELD_NUMBER: _ClassVar[int]
     IS_HOST_TRANSFER_FIELD_NUMBER: _ClassVar[int]
@@ -353,6 +368,7 @@ class HloInstructionProto(_message.Message):
     operand_ids: _containers.RepeatedScalarFieldContainer[int]
     control_predecessor_ids: _containers.RepeatedScalarFieldContainer[int]
     called_computation_ids: _containers.RepeatedScalarFieldContainer[int]
+    sharding: OpSharding
     backend_config: bytes
     all_reduce_id: int
     is_host_transfer: bool
@@ -371,7 +387,7 @@ class HloInstructionProto(_message.Message):
     iota_collective_device_list: IotaReplicaGroupListProto
     mesh_axes_replica_group_list: MeshAxesReplicaGroupListProto
     backend_config_payload: Payload
-    def __init__(self, name: _Optional[bytes] = ..., opcode: _Optional[bytes] = ..., shape: _Optional[_Union[ShapeProto, _Mapping]] = ..., metadata: _Optional[_Union[OpMetadata, _Mapping]] = ..., literal: _Optional[_Union[LiteralProto, _Mapping]] = ..., parameter_number: _Optional[int] = ..., fusion_kind: _Optional[bytes] = ..., tuple_index: _Optional[int] = ..., dimensions: _Optional[_Iterable[int]] = ..., window: _Optional[_Union[Window, _Mapping]] = ..., convolution_dimension_numbers: _Optional[_Union[ConvolutionDimensionNumbers, _Mapping]] = ..., slice_dimensions: _Optional[_Iterable[_Union[HloInstructionProto.SliceDimensions, _Mapping]]] = ..., dynamic_slice_sizes: _Optional[_Iterable[int]] = ..., padding_config: _Optional[_Union[PaddingConfig, _Mapping]] = ..., channel_id: _Optional[int] = ..., custom_call_target: _Optional[bytes] = ..., dot_dimension_numbers: _Optional[_Union[DotDimensionNumbers, _Mapping]] = ..., id: _Optional[int] = ..., operand_ids: _Optional[_Iterable[int]] = ..., control_predecessor_ids: _Optional[_Iterable[int]] = ..., called_computation_ids: _Optional[_Iterable[int]] = ..., backend_config: _Optional[bytes] = ..., all_reduce_id: _Optional[int] = ..., is_host_transfer: bool = ..., replica_groups: _Optional[_Iterable[_Union[ReplicaGroup, _Mapping]]] = ..., feature_group_count: _Optional[int] = ..., precision_config: _Optional[_Union[PrecisionConfig, _Mapping]] = ..., source_target_pairs: _Optional[_Iterable[_Union[SourceTarget, _Mapping]]] = ..., batch_group_count: _Optional[int] = ..., comparison_direction: _Optional[bytes] = ..., frontend_attributes: _Optional[_Union[FrontendAttributes, _Mapping]] = ..., use_global_device_ids: bool = ..., is_cross_program_prefetch: bool = ..., output_operand_aliasing: _Optional[_Iterable[_Union[OutputOperandAliasing, _Mapping]]] = ..., async_execution_thread: _Optional[bytes] = ..., collective_device_list: _Optional[_Union[CollectiveDeviceListProto, _Mapping]] = ..., iota_collective_device_list: _Optional[_Union[IotaReplicaGroupListProto, _Mapping]] = ..., mesh_axes_replica_group_list: _Optional[_Union[MeshAxesReplicaGroupListProto, _Mapping]] = ..., backend_config_payload: _Optional[_Union[Payload, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[bytes] = ..., opcode: _Optional[bytes] = ..., shape: _Optional[_Union[ShapeProto, _Mapping]] = ..., metadata: _Optional[_Union[OpMetadata, _Mapping]] = ..., literal: _Optional[_Union[LiteralProto, _Mapping]] = ..., parameter_number: _Optional[int] = ..., fusion_kind: _Optional[bytes] = ..., tuple_index: _Optional[int] = ..., dimensions: _Optional[_Iterable[int]] = ..., window: _Optional[_Union[Window, _Mapping]] = ..., convolution_dimension_numbers: _Optional[_Union[ConvolutionDimensionNumbers, _Mapping]] = ..., slice_dimensions: _Optional[_Iterable[_Union[HloInstructionProto.SliceDimensions, _Mapping]]] = ..., dynamic_slice_sizes: _Optional[_Iterable[int]] = ..., padding_config: _Optional[_Union[PaddingConfig, _Mapping]] = ..., channel_id: _Optional[int] = ..., custom_call_target: _Optional[bytes] = ..., dot_dimension_numbers: _Optional[_Union[DotDimensionNumbers, _Mapping]] = ..., id: _Optional[int] = ..., operand_ids: _Optional[_Iterable[int]] = ..., control_predecessor_ids: _Optional[_Iterable[int]] = ..., called_computation_ids: _Optional[_Iterable[int]] = ..., sharding: _Optional[_Union[OpSharding, _Mapping]] = ..., backend_config: _Optional[bytes] = ..., all_reduce_id: _Optional[int] = ..., is_host_transfer: bool = ..., replica_groups: _Optional[_Iterable[_Union[ReplicaGroup, _Mapping]]] = ..., feature_group_count: _Optional[int] = ..., precision_config: _Optional[_Union[PrecisionConfig, _Mapping]] = ..., source_target_pairs: _Optional[_Iterable[_Union[SourceTarget, _Mapping]]] = ..., batch_group_count: _Optional[int] = ..., comparison_direction: _Optional[bytes] = ..., frontend_attributes: _Optional[_Union[FrontendAttributes, _Mapping]] = ..., use_global_device_ids: bool = ..., is_cross_program_prefetch: bool = ..., output_operand_aliasing: _Optional[_Iterable[_Union[OutputOperandAliasing, _Mapping]]] = ..., async_execution_thread: _Optional[bytes] = ..., collective_device_list: _Optional[_Union[CollectiveDeviceListProto, _Mapping]] = ..., iota_collective_device_list: _Optional[_Union[IotaReplicaGroupListProto, _Mapping]] = ..., mesh_axes_replica_group_list: _Optional[_Union[MeshAxesReplicaGroupListProto, _Mapping]] = ..., backend_config_payload: _Optional[_Union[Payload, _Mapping]] = ...) -> None: ...
 
 class HloComputationProto(_message.Message):
     __slots__ = ("name", "instructions", "program_shape", "id", "root_id", "is_fusion_computation", "execution_thread")

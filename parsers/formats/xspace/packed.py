@@ -71,7 +71,7 @@ def unpacked(source: FileSource) -> ByteSource:
 
 
 def instead_of(path: str, error: ProfileError) -> SpoolSource:
-    """What is read in place of a file that is no profile.
+    """What is read in place of a file that is not a profile.
 
     Raises:
         ProfileError: the error, where nothing can stand in for it.
@@ -133,7 +133,7 @@ def _unpack(source: FileSource, head: bytes) -> SpoolSource:
             for piece in chain([first], pieces):
                 spool.append(piece)
         else:
-            spool.append(first[:_HEAD])  # whoever reads it says that it is no profile
+            spool.append(first[:_HEAD])  # whoever reads it says that it is not a profile
         return SpoolSource(spool, [(0, spool.size)] if spool.size else [], source.name, stream.note("profile"))
     if _is_trace(head):
         return _traced(source, _pieces(source), None)

@@ -42,7 +42,7 @@ class ByteSource(Protocol):
 
     @property
     def origin(self) -> str:
-        """A sentence on what the bytes were made from where that is no profile, or empty."""
+        """A sentence on what the bytes were made from where that is not a profile, or empty."""
 
     def read(self, offset: int, length: int) -> bytes:
         """The `length` bytes at `offset`; fewer only where the source ends."""
@@ -99,7 +99,7 @@ class FileSource:
                 raise _open_error(self.name, error) from error
             if not data:
                 sentence = f"{self.name} got shorter than {self.size:,} bytes while it was read."
-                raise ProfileError("changed", sentence, "open it again when nothing writes to it any more")
+                raise ProfileError("changed", sentence, "open it again when nothing writes to it")
             parts.append(data)
             done += len(data)
         return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -144,7 +144,7 @@ class SpoolSource:
     def instead_of(self, sentence: str) -> SpoolSource:
         """The same for another file, of which a sentence says why it can't be read."""
         other = self.shared()
-        other.origin = f"{sentence.rstrip('.')}; what lies beside it is read instead: {self.origin}"
+        other.origin = f"{sentence.rstrip('.')}; the file beside it is read instead: {self.origin}"
         return other
 
     def close(self) -> None:

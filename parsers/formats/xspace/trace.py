@@ -444,13 +444,13 @@ class Trace:
             raise ProfileError(
                 "corrupt",
                 f"{self.source.name} is not a profile: its bytes do not read as an XSpace.",
-                "a profile's name ends in .xplane.pb; a copy that went through a text conversion is damaged for good",
+                "a profile's name ends in .xplane.pb; a copy that went through a text conversion cannot be repaired",
             )
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What was lost, and whether this is no profile, but a trace that was made from one."""
-        hint = "where there is one, open the HOST.xplane.pb of the same capture"
+        """What was lost, and whether this is not a profile, but a trace that was made from one."""
+        hint = "open the HOST.xplane.pb of the same capture, if there is one"
         origin = self.source.origin
         return ((Problem("viewer_trace", self.source.name, origin, hint),) if origin else ()) + self.losses
 

@@ -84,7 +84,7 @@ def account_of(facts: NeedFacts) -> MemoryAccount:
     ordered = {owner: size for owner, size in sizes.most_common() if size}
     unknown = None
     if ordered.get("unknown"):
-        unknown = "what these bytes hold is not known from the HLO" if facts.need.is_whole else _NOT_LISTED
+        unknown = "the HLO does not show what these bytes hold" if facts.need.is_whole else _NOT_LISTED
     return MemoryAccount(total, ordered, of_buffers, unknown)
 
 

@@ -118,9 +118,9 @@ def _lacks(events: AllocatorEvents, peak: int, unsized: int, heap: int, accounte
     if homeless := int((~events.has_address[: peak + 1]).sum()):
         lacks.append(f"{counted(homeless, 'event')} without an address (stat addr)")
     if heap < 0:
-        lacks.append("what was allocated before the capture, for the size of the heap is unknown")
+        lacks.append("what was allocated before the capture, because the size of the heap is unknown")
     elif accounted > heap:
-        lacks.append(f"some deallocations, for the rows are {accounted - heap:,} bytes more than the heap")
+        lacks.append(f"some deallocations, because the rows are {accounted - heap:,} bytes more than the heap")
     return "; ".join(lacks)
 
 

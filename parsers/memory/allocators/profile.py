@@ -38,18 +38,18 @@ _STILL = 0.01
 """A line that stays within this share of its peak looks flat to the eye."""
 
 FLAT_DEVICE = (
-    "Memory in use hardly changes here, and that is how TPU programs look: a program gets the memory for its"
+    "Memory in use hardly changes here, which is normal for TPU programs: a program gets the memory for its"
     " temporaries in one piece (the stack) when it is loaded, not tensor by tensor, so the heap moves only when arrays"
-    " are made or deleted. What a program does inside its piece is on the memory page of its module."
+    " are made or deleted. The memory page of a module shows what its program does inside that piece."
 )
-FLAT_OTHER = "Memory in use hardly changes here: next to nothing was allocated or freed while the capture ran."
+FLAT_OTHER = "Memory in use hardly changes here: almost nothing was allocated or freed during the capture."
 
 _UNKNOWN = {
     "stack_bytes": "the allocator's events do not say what is reserved (stat bytes_reserved)",
     "heap_bytes": "the allocator's events do not say what is allocated (stat bytes_allocated)",
     "free_bytes": "the allocator's events do not say what is free (stat bytes_available)",
     "fragmentation": "the allocator's events do not say how fragmented its memory is (stat fragmentation)",
-    "lifetime_peak_bytes": "the allocator's events do not say what was in use at most (stat peak_bytes_in_use)",
+    "lifetime_peak_bytes": "the allocator's events do not say the most that was in use (stat peak_bytes_in_use)",
     "peak_bytes": "the allocator's events do not say what is in use (stats bytes_reserved, bytes_allocated)",
     "capacity_bytes": "the event at the peak lacks what is in use or what is free",
 }
@@ -173,11 +173,11 @@ def why_empty(trace: Trace) -> str:
     if trace.source.origin:
         return f"A trace for a viewer {has_none}: XProf leaves them out. Open the .xplane.pb beside it. {page}"
     if trace.problems:
-        lost = f"What is left of this profile {has_none}; they may be among what is lost."
+        lost = f"The rest of this profile {has_none}; they may be in the lost part."
         return f"{lost} {trace.problems[0].sentence} {page}"
     if host_plane(trace) is None:
         return (
-            "This profile has no events of the host, and it is there that allocators report. Capture with the host"
+            "This profile has no host events, among which allocators report. Capture with the host"
             f" tracer at level 2 (host_tracer_level), JAX's default. {page}"
         )
     if not any(plane.name.startswith("/device:") for plane in trace.planes):

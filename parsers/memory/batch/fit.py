@@ -18,7 +18,7 @@ from tpuprof.parsers.memory.account.roles import read
 from tpuprof.parsers.memory.batch.growth import Growth
 from tpuprof.parsers.memory.model import HBM, SpaceMemory
 
-NOT_IN_HBM = "What lies in other memory than HBM is the compiler's choice, whatever the batch."
+NOT_IN_HBM = "The compiler chooses what it keeps outside HBM, whatever the batch."
 MARGIN = 0.03  # of what there is: buffers of another batch are laid out anew
 _MOST_TIMES = 1 << 12  # a batch that is larger by more than this is not looked for
 _LEAST_KEPT = 0.1  # of the peak: with less than this kept for the backward pass the compiler finds little to do again
@@ -95,7 +95,7 @@ def batch_fit(memory: SpaceMemory, growth: Growth | str) -> BatchFit:
     if memory.space != HBM:
         return BatchFit(unknown=NOT_IN_HBM)
     if memory.capacity is None:
-        return BatchFit(unknown=f"How much {memory.name} the device has is not known.")
+        return BatchFit(unknown=f"How much {memory.name} the device has is unknown.")
     if isinstance(growth, str):
         return BatchFit(unknown=growth)
     there = memory.capacity.size_bytes
@@ -107,7 +107,7 @@ def batch_fit(memory: SpaceMemory, growth: Growth | str) -> BatchFit:
     computed = facts.of("activation", "attention", "loss")
     apart = sum(item.size for item in computed if item.buffer.logical_buffer not in growing_ids)
     if apart > _MOST_APART * sum(item.size for item in computed):
-        return BatchFit(unknown="How a good part of the activations grows with the batch can't be seen in the HLO.")
+        return BatchFit(unknown="The HLO does not show how a large part of the activations grows with the batch.")
     fit = BatchFit(growth.batch, growth.inputs, memory.peak_bytes, there, growing, recomputable_bytes=kept)
     if not growing:
         return replace(fit, unknown="Nothing that is in memory at the peak grows with the batch.")
@@ -115,7 +115,7 @@ def batch_fit(memory: SpaceMemory, growth: Growth | str) -> BatchFit:
     if largest is not None and largest >= growth.batch * _MOST_TIMES:
         return replace(fit, unknown=f"Hardly anything grows with the batch: {_MOST_TIMES:,} times as much fits.")
     if largest is None:
-        return replace(fit, unknown="Not even a batch of 1 fits: what does not grow with it is too large.")
+        return replace(fit, unknown="Not even a batch of 1 fits: the part that does not grow with it is too large.")
     following = next_round(largest)
     while peak_at(growth, memory, following) <= there:
         following = next_round(following)

@@ -98,7 +98,7 @@ def growth_of(hlo: HloModule, memory: SpaceMemory) -> Growth | str:
     """How a module's buffers grow with its batch, or why that is not known, a sentence."""
     entry = hlo.computation(hlo.proto.hlo_module.entry_computation_id)
     if entry is None:
-        return "The module has no entry computation, so its arguments are not known."
+        return "The module has no entry computation, so its arguments are unknown."
     axes = relate(hlo)
     given = {
         axes.root(axis)
@@ -110,7 +110,7 @@ def growth_of(hlo: HloModule, memory: SpaceMemory) -> Growth | str:
     candidates = _candidates(axes, entry)
     if not candidates:
         return (
-            "No argument has a batch dimension: all that lead with a dimension of their own are weights or state, by "
+            "No argument has a batch dimension: all with a leading dimension of their own are weights or state, by "
             "their names and uses."
         )
     growths = [_growth(axes, hlo, memory, candidate, given) for candidate in candidates]

@@ -195,7 +195,7 @@ def _first_of_each(protos: Iterable[_Proto], keys: Sequence[int]) -> tuple[list[
 def _sizes(stored: Sequence[int], odd: Counter[str], what: str) -> list[int]:
     """Sizes, 0 for one that can't be true."""
     sizes = [size if 0 <= size <= LARGEST_BYTES else 0 for size in stored]
-    odd[f"{what} with a size that can't be true: it counts as 0"] = sum(map(operator.ne, sizes, stored))
+    odd[f"{what} with an impossible size, which counts as 0"] = sum(map(operator.ne, sizes, stored))
     return sizes
 
 

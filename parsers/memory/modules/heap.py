@@ -181,7 +181,7 @@ def _sentences(assignment: Assignment, space: int, ran: _Ran) -> Iterator[str]:
     untraced, traced = sizes[ran.untraced].tolist(), sizes[ran.traced].tolist()
     if untraced:
         what = f"{counted(len(untraced), 'temporary allocation')} ({sum(untraced):,} bytes)"
-        why = "the heap trace tells nothing of" if ran.trace is not None else "there is no heap trace of"
+        why = "the heap trace says nothing about" if ran.trace is not None else "there is no heap trace of"
         yield f"{name}: {why} {what}; all of that counts as in memory throughout."
     most = int(ran.run.heap_bytes.max() - ran.run.heap_bytes[0])
     if traced and most > sum(traced):

@@ -15,7 +15,7 @@ SAMPLED = 512
 """Buffers looked at, spread evenly over the program."""
 
 LEAST, AMISS = 4, 0.1
-"""Buffers of either pass without which nothing is said, and share of them that may lie on the wrong side."""
+"""The least number of buffers of either pass, and the share of them that may lie on the wrong side."""
 
 
 def peaks(heap_bytes: Int64s) -> Int64s:

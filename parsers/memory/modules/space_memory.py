@@ -108,8 +108,8 @@ def _other_peak(assignment: Assignment, peak: int) -> tuple[str, ...]:
         return ()
     return (
         f"JAX's memory_analysis() gives {lasting + others[most]:,} bytes as this module's peak: it adds the "
-        f"{others[most]:,} bytes that are in {space_name(most)} at once to what lasts in HBM. The peak here is HBM's "
-        "alone, as the compiler's limit counts it.",
+        f"{others[most]:,} bytes in {space_name(most)} at the same time to what stays in HBM. The peak here counts "
+        "only HBM, as the compiler's limit does.",
     )
 
 
@@ -123,16 +123,16 @@ def module_peaks(hlo: HloModule, label: ModuleLabel) -> ModulePeaks:
 
 
 def _missing(label: ModuleLabel) -> str:
-    return f"The compiled HLO of {label} has no buffer assignment, so what it keeps in memory is not known."
+    return f"The compiled HLO of {label} has no buffer assignment, so its use of memory is unknown."
 
 
 def _reasons(memory: SpaceMemory) -> dict[str, str]:
     where = space_name(memory.space)
-    elements = "What the elements of a buffer or an allocation take that is in memory at the peak is not known."
-    from_start = "All that is in memory at the peak is there from the beginning."
+    elements = "The size of the elements of a buffer or an allocation in memory at the peak is unknown."
+    from_start = "Everything in memory at the peak is there from the beginning."
     scoped = f"No instruction says that it uses scoped memory in {where}."
     reasons = {
-        "capacity": f"How much {where} the device has is not known.",
+        "capacity": f"How much {where} the device has is unknown.",
         "peak_unpadded_bytes": elements,
         "padding_bytes": elements,
         "peak_instruction": from_start if memory.instructions else f"The module has no heap trace of {where}.",
@@ -203,20 +203,10 @@ def _scoped(hlo: HloModule, space: int) -> tuple[int | None, str | None]:
     best: tuple[int | None, str | None] = (None, None)
     for computation in hlo.proto.hlo_module.computations:
         for instruction in computation.instructions:
-            for place, size in _scoped_configs(_backend_config(hlo, instruction)):
+            for place, size in _scoped_configs(hlo.backend_config(instruction)):
                 if place == space and size > (best[0] or 0):
                     best = size, text(instruction.name)
     return best
-
-
-def _backend_config(hlo: HloModule, instruction: hlo_pb2.HloInstructionProto) -> bytes:
-    """JSON, or whatever else a backend keeps there; newer compilers put it in a table of the module."""
-    if not instruction.HasField("backend_config_payload"):
-        return instruction.backend_config
-    payload, table = instruction.backend_config_payload, hlo.proto.hlo_module.payloads
-    if payload.WhichOneof("payload_source") == "id":
-        return table[payload.id] if 0 <= payload.id < len(table) else b""
-    return payload.value
 
 
 def _scoped_configs(config: bytes) -> Iterator[tuple[int, int]]:

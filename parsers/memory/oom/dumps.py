@@ -135,7 +135,7 @@ def _left_over(log: OomLog, dumps: Sequence[Dumped], used: set[int]) -> list[str
         if report.memory_space == "hbm"
     )
     of = f"the log's errors are about {wanted}" if wanted else "the log has no error about HBM"
-    return [f"The dump holds {names}, and {of}: these are different programs, and the dump is left out."]
+    return [f"The dump holds {names}, and {of}: these are different programs, so the dump is left out."]
 
 
 def _gib(size: int | None) -> str:

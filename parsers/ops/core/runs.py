@@ -41,7 +41,7 @@ class OpRuns:
 
 
 def core_runs(plane: Plane, core: str, wanted: frozenset[ProgramOp], on_chunk: ChunkDone | None = None) -> OpRuns:
-    """The runs of the wanted ops on a TPU core; the line of ops is decoded chunk by chunk, and the rest forgotten."""
+    """The runs of the wanted ops on a TPU core; the XLA Ops line is decoded chunk by chunk, and the rest forgotten."""
     ids = _metadata_ids(plane, wanted)
     starts, durations = [no_ints()], [no_ints()]
     for line in plane.lines if len(ids) else ():

@@ -25,7 +25,7 @@ Codes = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Coding:
-    """How ops are told apart; the times of their events do not matter.
+    """How ops are distinguished; the times of their events do not matter.
 
     Attributes:
         of_category: what all ops of an HLO category count as; None where this depends on the op.
@@ -36,8 +36,8 @@ class Coding:
     of_ops: Callable[[OpTable], Codes]
 
 
-Weighted = tuple[Int64s, Int64s, Int64s]
-"""Starts and ends of intervals, and what each counts, 1 or -1: their weighted sum is the time of something."""
+Weighted = Int64s
+"""int64[n, 3]: start and end of intervals, and what each counts, 1 or -1: their weighted sum is a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def traced_events(rows: Int64s, work: Int64s, within: Int64s, row_of: Int64s) ->
         row_of: int64[ids], the row of each metadata id.
     """
     ids, start, end, own, own_start = rows.T  # no copies: there may be many
-    return TracedEvents(row_of[ids], start, end, own, own_start, _columns(work), _columns(within))
+    return TracedEvents(row_of[ids], start, end, own, own_start, work, within)
 
 
 def traced_of_events(ops: CoreOps, codes: Codes) -> TracedEvents:
@@ -115,9 +115,4 @@ def _weighted(spans: Sequence[Intervals]) -> Weighted:
     """The intervals that a time consists of, and then those that interrupt it."""
     (start, end), (less_start, less_end) = spans
     weights = np.repeat(np.array([1, -1], np.int64), [len(start), len(less_start)])
-    return np.concatenate([start, less_start]), np.concatenate([end, less_end]), weights
-
-
-def _columns(rows: Int64s) -> Weighted:
-    start, end, weight = rows.T
-    return start, end, weight
+    return np.stack([np.concatenate([start, less_start]), np.concatenate([end, less_end]), weights], axis=1)

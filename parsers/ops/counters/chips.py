@@ -476,13 +476,13 @@ def _v7x() -> Chip:
     skipped = tuple(
         HardwareUnit(name, "clock", "cycles", ((register, 1.0),), 1, clock, said, True)
         for name, register, said in (
-            ("Clocks Skipped", "CLOCKS_SKIPPED", "cycles that the core's clock left out"),
+            ("Clocks Skipped", "CLOCKS_SKIPPED", "cycles that the core's clock skipped"),
             (
                 "Ext Throttle Clocks Skipped",
                 "EXT_THROTTLE_CLOCKS_SKIPPED",
-                "cycles left out because something outside throttled",
+                "cycles skipped because of external throttling",
             ),
-            ("LDIDT Droop Clocks Skipped", "LDIDT_DROOP_CLOCKS_SKIPPED", "cycles left out because the voltage drooped"),
+            ("LDIDT Droop Clocks Skipped", "LDIDT_DROOP_CLOCKS_SKIPPED", "cycles skipped because the voltage drooped"),
         )
     )
     units = (*_tensor_core(clock, kinds, 1), *_memory(3433.0 * _GIB / frequency), *skipped)

@@ -30,7 +30,7 @@ from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
 
 SAMPLED_LINE = "_counters_"
 UTILIZATION = "% util"
-"""The stat of a unit's use in percent; the compiler's count laid over measured time, not a hardware counter."""
+"""The stat of a unit's use in percent; the compiler's count over measured time, not a hardware counter."""
 
 _READING = "counters_"
 _COUNT = "COUNT_"

@@ -3,7 +3,7 @@
 There are three sources. A reading of the registers (`samples.RegisterReading`) has one value for the whole time that
 was
 sampled: the cycles that it counts itself. Registers that the profiler reads now and then show it by how much they grow.
-And ``% util`` of custom calls is what the compiler counted of each unit's instructions, laid over measured time.
+And ``% util`` of custom calls is what the compiler counted of each unit's instructions, over measured time.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def lane_use(plane: str, track: Sampled) -> UnitUse:
     """A unit by the compiler's count: busy time of the time that was sampled."""
     held, sampled = track.weights()
     busy = float((track.value * held).sum() / 100) if sampled else None
-    said = ("time its instructions take by the compiler's count, of the time of custom calls that was sampled", False)
+    said = ("time of its instructions by the compiler's count, as a share of the sampled time of custom calls", False)
     group = _LANES.get(track.event, "vector")
     peak = float(sampled) or None
     where: tuple[str, Core, int, Source, int, str] = (plane, "TensorCore", 0, "LLO", 0, "")

@@ -59,7 +59,7 @@ class FieldTerm:
     Attributes:
         key: of the column in JSON.
         text: what it is compared with, as it was written.
-        number: the same in the unit of the key; None where it is no number.
+        number: the same in the unit of the key; None where it is not a number.
     """
 
     key: str
@@ -97,7 +97,7 @@ def field_term(named: re.Match[str], keys: Collection[str]) -> FieldTerm | None:
         keys: of the columns that there are.
 
     Raises:
-        ValueError: it compares a column that is not there, or with what is no number or has another unit.
+        ValueError: it compares a column that is not there, or with what is not a number or has another unit.
     """
     key, relation = named["key"], named["relation"]
     value: str = named["bare"] if named["quoted"] is None else named["quoted"]
@@ -108,7 +108,7 @@ def field_term(named: re.Match[str], keys: Collection[str]) -> FieldTerm | None:
         near = get_close_matches(key, keys, n=3, cutoff=0.5)
         raise ValueError(f"there is no column {key}" + (f": {' or '.join(near)}?" if near else ""))
     if number is None and relation not in ("=", ":"):
-        raise ValueError(f"{printable(value[:LONGEST_NUMBER])} is no number to compare {key} with")
+        raise ValueError(f"{printable(value[:LONGEST_NUMBER])} is not a number to compare {key} with")
     return FieldTerm(key, relation, value, None if number is None else _in_unit_of(key, number))
 
 

@@ -28,13 +28,13 @@ from tpuprof.parsers.ops.filtering.field_term import LONGEST_NUMBER, NAMED, RELA
 Mask = NDArray[np.bool_]
 
 HELP: tuple[tuple[str, str], ...] = (
-    ("fusion", "rows with this in the op's name, category, framework op or program; upper and lower case are one."),
-    ("fusion jit", "terms apart by blanks must all hold."),
-    ('"two words"', "a text with blanks, or one that would read as something else."),
-    ("!copy", "rows where a term does not hold; goes before any term."),
+    ("fusion", "rows with this in the op's name, category, framework op or program; case does not matter."),
+    ("fusion jit", "terms separated by blanks must all match."),
+    ('"two words"', "a text with blanks, or one that would be read as another term."),
+    ("!copy", "rows that do not match a term; goes before any term."),
     ("~dot.*grad", 'a Python regex in the name or the framework op; ~"a b" for one with blanks.'),
     (">1ms", "self time over it; also <, >= and <=, in ps, ns, us, ms or s."),
-    (">5%", "share of all self time over it; rows whose share is unknown match neither > nor <."),
+    (">5%", "share of all self time over it; rows with an unknown share match neither > nor <."),
     ("cat:copy", "in the category only."),
     ("name:fusion.7", "in the op's name only."),
     ("op:attention", "in the framework op only."),
@@ -48,9 +48,9 @@ HELP: tuple[tuple[str, str], ...] = (
     ("side:host", "where it ran: device (TensorCore or SparseCore) or host."),
     (
         "occurrences>=10",
-        "a column by its key in JSON, over, under or equal to a number in the key's unit; 1us, 60% too.",
+        "a column by its key in JSON, above, below or equal to a number in the key's unit; 1us and 60% work too.",
     ),
-    ("class=copy", "a column that is this text; kind:gather for one that has it, source=null where it is unknown."),
+    ("class=copy", "a column that is this text; kind:gather for one that has it, source=null for unknown."),
 )
 """(example, meaning) of each kind of term."""
 
@@ -378,11 +378,11 @@ def _named(found: re.Match[str], keys: Collection[str]) -> FieldTerm | None:
 def _condition(token: re.Match[str]) -> TextTerm | RegexTerm | TimeTerm | ShareTerm:
     lead = token["lead"].lower()
     if token["open"]:
-        raise FilterError("a quote is open: close it with another one")
+        raise FilterError("a quote is open: close it")
     value: str = token["quoted"] if token["bare"] is None else token["bare"]
     if not value:
         before = lead or token["nots"]
-        raise FilterError(f"something must follow {before}" if before else "nothing stands between the quotes")
+        raise FilterError(f"something must follow {before}" if before else "there is nothing between the quotes")
     if lead == "~":
         return RegexTerm(_compiled(value))
     if lead:
@@ -425,7 +425,7 @@ def _bound(value: str) -> TimeTerm | ShareTerm:
     if number.strip(".") == "" or (unit != "%" and unit not in UNIT_PS):
         shown = printable(value if len(value) <= LONGEST_NUMBER else value[:LONGEST_NUMBER] + "…")
         raise FilterError(
-            f"{shown} is no bound: write a time ({relation}1ms), a share ({relation}5%) or quotes around it"
+            f"{shown} is not a bound: write a time ({relation}1ms), a share ({relation}5%) or quotes around it"
         )
     if len(number) > LONGEST_NUMBER:
         raise FilterError(f"the number after {relation} is too long")

@@ -29,7 +29,7 @@ _OF_TEXTS = ("name", "category", "framework_op", "program", "bound_by")
 
 
 def completions(begun: str, columns: OpColumns) -> Sequence[str]:
-    """What a word that is begun may become: prefixes and keys of columns; words of the rows, where it is none of these."""
+    """What a word that is begun may become: a prefix or the key of a column, else a word of the rows."""
     prefix, colon, rest = begun.partition(":")
     if colon and prefix in CHOICES:
         return _beginning(rest, CHOICES[prefix], f"{prefix}:")

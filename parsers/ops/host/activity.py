@@ -112,7 +112,7 @@ class IdleTime:
         count: how many gaps there are.
         longest: start and end of the longest gap.
         activities: what the host's threads did, by time.
-        in_flight: asynchronous ops and for how much of the gaps they were under way, by time.
+        in_flight: asynchronous ops and for how much of the gaps they were in flight, by time.
         core: the core's ordinal.
         unlaunched_ps: the part of `gap_ps` in which no module ran.
     """
@@ -239,7 +239,7 @@ def launches_on_cpu(host: HostEvents) -> int:
 
 
 def in_flight(names: Sequence[str], starts: Int64s, ends: Int64s, gaps: Intervals) -> dict[str, int]:
-    """How long each asynchronous op was under way during the gaps, by name, longest first.
+    """How long each asynchronous op was in flight during the gaps, by name, longest first.
 
     Args:
         names, starts, ends: name and span of each event.

@@ -1,6 +1,6 @@
 """What a host's threads did to feed the device: which events wait for input, send it, or make it.
 
-XProf knows two kinds. Some events hold up a step (`ClassifyCpuEvent`): ``IteratorGetNext…``, the outermost stages of an
+XProf knows two kinds. Some events delay a step (`ClassifyCpuEvent`): ``IteratorGetNext…``, the outermost stages of an
 input pipeline (stat `_ipl_stage_name`), infeed enqueues and host-to-device copies. Other events are ops that make
 input: framework ops of tf.data and of pipelines that name their stages (see `parsers.ops.host.ops`); `xprof_category`
 sorts those.
@@ -10,7 +10,7 @@ Grain's iterators, and with the Python tracer on the loader's ``__next__``. This
 thread that drives the device has none of these, a function that returns right before each batch is sent, with what
 another thread has just made, is what gets it.
 
-A thread that fetches ahead is always inside some iterator, so iterators and stages hold a step up only on a thread that
+A thread that fetches ahead is always inside some iterator, so iterators and stages delay a step only on a thread that
 drives the device (launches programs or marks steps), as long as the profile shows such a thread.
 """
 

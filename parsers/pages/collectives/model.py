@@ -17,7 +17,7 @@ from tpuprof.parsers.collectives.slices import SliceCollective
 NO_LATE = "no core comes last in most steps, or there is only one core"
 ONE_STEP = "each core's whole time counts as one step"
 OUTSIDE = "every collective runs outside of the steps: "
-NEVER_SEEN = "collectives between slices (DCN) were never seen on hardware: they are read as XProf's source reads them"
+NEVER_SEEN = "collectives between slices (DCN) are untested on hardware: they are read as XProf's source reads them"
 NO_PARTNERS = "the collectives run over devices of other processes, whose profiles are not in this run"
 ON_GPUS = "no kernel of this profile is a collective (NCCL, RCCL)"
 ON_CPU = "no op of this profile that XLA ran on the CPU moves data between devices"
@@ -148,7 +148,7 @@ class CollectivesPage:
 
     @property
     def hidden_ps(self) -> float | None:
-        """Time a step in which transfers are under way and the core works; None without transfers."""
+        """Time a step in which transfers are in flight and the core works; None without transfers."""
         return self._mean(0)
 
     @property
@@ -158,7 +158,7 @@ class CollectivesPage:
 
     @property
     def stalled_ps(self) -> float | None:
-        """Time a step in which transfers are under way and the core neither works nor communicates."""
+        """Time a step in which transfers are in flight and the core neither works nor communicates."""
         return self._mean(2)
 
     @property
@@ -168,7 +168,7 @@ class CollectivesPage:
 
     @property
     def hidden_share(self) -> float | None:
-        """The hidden part of the time in which transfers are under way."""
+        """The hidden part of the time in which transfers are in flight."""
         known = [self.hidden_ps, self.exposed_ps, self.stalled_ps]
         whole = sum(value or 0.0 for value in known)
         return (known[0] or 0.0) / whole if whole else None

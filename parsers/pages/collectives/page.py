@@ -47,7 +47,9 @@ def collectives_page(
     sentences = [*notes]
     if any(part.unpaired for part in parts):
         lost = sum(part.unpaired for part in parts)
-        sentences.append(f"{counted(lost, 'half', 'halves')} of asynchronous collectives left out: the other is lost")
+        sentences.append(
+            f"{counted(lost, 'half', 'halves')} of asynchronous collectives left out: the other half is missing"
+        )
     if has_steps and any(part.outside for part in parts):
         outside = sum(part.outside for part in parts)
         sentences.append(f"{counted(outside, 'transfer')} outside of the steps left out")
@@ -95,8 +97,8 @@ def without_partners(summaries: Sequence[HostSummary]) -> list[str]:
     if not 0 < here < devices:
         return []
     return [
-        f"the collectives run over {devices:,} devices, of which this run has {here:,}: waiting for the others is part "
-        "of the exposed time, and how much is unknown"
+        f"the collectives run over {devices:,} devices, of which this run has {here:,}: waiting for the others is "
+        "an unknown part of the exposed time"
     ]
 
 

@@ -110,7 +110,7 @@ def single(page: CollectivesPage, members: Sequence[int] | None = None) -> Rows:
 
 
 def longest(page: CollectivesPage, members: Sequence[int]) -> Collective | None:
-    """The collective of some groups with most exposed time, else the one that is under way longest."""
+    """The collective of some groups with most exposed time, else the one that is in flight longest."""
     chosen = np.flatnonzero(is_among(page.group, members))
     if not len(chosen):
         return None

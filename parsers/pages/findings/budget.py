@@ -28,6 +28,7 @@ from tpuprof.parsers.pages.findings.claims import (
     spread,
     taken,
 )
+from tpuprof.parsers.pages.findings.figures import with_figures
 from tpuprof.parsers.pages.findings.finding import (
     ADVICE,
     NEVER_SEEN,
@@ -38,7 +39,7 @@ from tpuprof.parsers.pages.findings.finding import (
     JumpTarget,
     OwnerClaim,
 )
-from tpuprof.parsers.pages.findings.subject import Subject, SubjectOps, subject_of, with_figures
+from tpuprof.parsers.pages.findings.subject import Subject, SubjectOps, subject_of
 from tpuprof.parsers.steps.accounts.owners import OWNERS, OpOwners, Owner, op_owners, owner_index
 from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.ledger import Ledger
@@ -242,9 +243,9 @@ class Budget:
         )
         at_roof, basis, advice = claim.of("ideal"), finding.basis, finding.advice
         if at_roof >= _NAMED * claim.worth_ps:
-            basis += f" {time(at_roof)} of it is time at the roof, which only less work or fewer bytes can save."
+            basis += f" {time(at_roof)} of that is time at the roof: only less work or fewer bytes can save it."
         if finding.kind in OVERLAPPED and claim.worth_ps > self.computing_ps:
-            advice += f" What computes takes {time(self.computing_ps)}: beside it at most that much can be hidden."
+            advice += f" Compute takes {time(self.computing_ps)}: at most that much can be hidden behind it."
         subject = self.subject(claim.rows, claim.op_ps, claim.cells.sum(axis=2))
         return replace(finding, claims=claims, basis=basis, advice=advice, subject=subject)
 

@@ -23,7 +23,7 @@ def no_device_events(evidence: Evidence) -> Finding | None:
         None,
         None,
         False,
-        "Without device events nothing tells what the device did.",
+        "Without device events, what the device did is unknown.",
         tuple(sentences),
         ADVICE["no-device"],
         JumpTarget("timeline"),
@@ -44,25 +44,32 @@ def why_no_device(
     """
     if core_count:
         title = "The device planes hold no events"
-        planes = f"The profile has planes of {core_count} {'core' if core_count == 1 else 'cores'}, and no op on them."
+        planes = f"The profile has planes for {core_count} {'core' if core_count == 1 else 'cores'}, but no op on them."
     else:
         title = "Only the host was traced: no device plane"
-        planes = "The profile has no device plane: no accelerator there, another process holds the chip (capture from "
+        planes = (
+            "The profile has no device plane: the machine has no accelerator, another process holds the chip "
+            "(capture from "
+        )
         planes += "that one's server), or the device tracer was off (device_tracer_level = 1 turns it on)."
     if not host_events:
-        return "\n".join((title, planes, "The host left no events either: the capture may have been empty."))
+        return "\n".join((title, planes, "The host has no events either: the capture may have been empty."))
     if on_cpu:
-        why = (
-            f"The host ran programs on its own CPU meanwhile, {counted(on_cpu, 'time')}, and their ops left no events: "
-        )
-        why += "JAX of 2025 and later records them."
+        why = f"The host ran programs on its own CPU {counted(on_cpu, 'time')}, but their ops left no events: "
+        why += "JAX releases from 2025 on record them."
     elif launched:
-        why = f"The host launched programs {launched:,} times meanwhile, so the device was at work: its tracer was "
-        why += "off, or its events were lost, as in captures that are too long for the device's buffer: a few steps do."
+        why = f"The host launched programs {launched:,} times, so the device did work: its tracer was "
+        why += (
+            "off, or its events were lost because the capture was too long for the device's buffer. A few steps "
+            "are enough."
+        )
     else:
-        why = "The host launched no program meanwhile: nothing was to do, perhaps, or another process drives the chip."
+        why = (
+            "The host launched no program during the capture: it may have had no work, or another process drives "
+            "the chip."
+        )
     if compiling_ps > 0:
-        why += f" It compiled for {time(compiling_ps)}: capture later, when the first steps have run."
+        why += f" It compiled for {time(compiling_ps)}: capture later, after the first steps."
     return "\n".join((title, planes, why))
 
 
@@ -79,8 +86,11 @@ def memory_nearly_full(evidence: Evidence) -> Finding | None:
         None,
         None,
         False,
-        "It costs no time by itself; what the program would need to grow is not known.",
-        (f"Buffers and programs take {size(memory[0])} of {size(memory[1])} at the peak, by the allocator's events.",),
+        "A full HBM costs no time by itself; how much more a larger program would need is unknown.",
+        (
+            f"Buffers and programs take {size(memory[0])} of {size(memory[1])} at the peak, according to the "
+            "allocator's events.",
+        ),
         ADVICE["memory-full"],
         JumpTarget("memory"),
     )

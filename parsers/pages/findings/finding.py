@@ -14,7 +14,8 @@ from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.host.activity import Compilation, IdleTime
 from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.pages.findings.subject import NOTHING, Subject, without_figures
+from tpuprof.parsers.pages.findings.figures import other_figures, without_figures
+from tpuprof.parsers.pages.findings.subject import NOTHING, Subject
 from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, WAITS, Owner
 from tpuprof.parsers.steps.aligned import AlignedSteps
 
@@ -59,41 +60,45 @@ KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
 ADVICE: Mapping[FindingKind, str] = {
     "no-device": "Capture again while the device works: tpuprof-tui capture HOST:PORT --ms 2000 --device-tracer-level "
     "1; in JAX jax.profiler.ProfileOptions().device_tracer_level = 1.",
-    "memory-full": "Less fits beside it: shard or offload state, or recompute activations, before batches grow.",
-    "uncounted": "Give these kernels a cost estimate (pl.CostEstimate), and compare their time with that.",
+    "memory-full": "Little more fits: shard or offload state, or recompute activations, before you grow the batch.",
+    "uncounted": "Give these kernels a cost estimate (pl.CostEstimate), and compare their time with it.",
     "input": "Prefetch more batches, read and decode on more workers, or move the work off the step's thread.",
     "compilation": "Keep shapes, dtypes and static arguments steady, and compile ahead of the loop.",
     "host": "Take that work off the thread that launches steps, do it every few steps, or do it asynchronously.",
-    "serving": "Batch more requests a run, and launch the next run before the one ahead of it ends.",
-    "idle": "Launch steps ahead of the device: let the host neither wait for results nor do work between steps.",
-    "slow-core": "Look at that chip: its clock, its temperature, its power; have it replaced if it stays slow.",
-    "straggler": "Even out what the cores get: the shards, the batch, or what only this core or host does.",
-    "barrier": "Even out what cores do before it, launch programs on all hosts at one time, and fewer, larger ones.",
-    "imbalance": "Even out the tokens an expert gets: an auxiliary loss, a lower capacity factor, other routing.",
-    "pipeline": "Use more micro-batches a step, or an interleaved schedule, and stages of one length.",
-    "dcn": "Send less between slices: reduce within a slice first, compress gradients, or overlap with the backward.",
-    "sparse-core": "Let it start earlier, or give it less to do. Of a collective have the compiler expect more: "
-    "--xla_tpu_sparse_core_all_gather_latency_multiplier above 1, or that of all-reduce or reduce-scatter; it holds "
-    "more memory.",
-    "collective": "Overlap it with compute, shard along another axis, or send less (bfloat16, fewer and larger ones).",
-    "slow-step": "See in the timeline what these steps do that the others do not.",
-    "debug-print": "Take jax.debug.print and debugging callbacks out of the step, or print in every hundredth "
-    "(jax.lax.cond).",
+    "serving": "Batch more requests per run, and launch the next run before the current one ends.",
+    "idle": "Launch steps ahead of the device: the host should neither wait for results nor work between steps.",
+    "slow-core": "Check that chip's clock, temperature and power; have it replaced if it stays slow.",
+    "straggler": "Balance the cores' work: the shards, the batch, or work that only this core or host does.",
+    "barrier": "Balance the work before the barrier, launch programs on all hosts at the same time, and use fewer, "
+    "larger programs.",
+    "imbalance": "Balance the tokens per expert: an auxiliary loss, a lower capacity factor, other routing.",
+    "pipeline": "Use more micro-batches per step, or an interleaved schedule, and stages of equal length.",
+    "dcn": "Send less between slices: reduce within a slice first, compress gradients, or overlap with the "
+    "backward pass.",
+    "sparse-core": "Start it earlier, or give it less to do. For a collective, raise the latency that the compiler "
+    "assumes: "
+    "--xla_tpu_sparse_core_all_gather_latency_multiplier above 1, or the same flag for all-reduce or "
+    "reduce-scatter; this takes more memory.",
+    "collective": "Overlap it with compute, shard along another axis, or send less (bfloat16) in fewer, larger "
+    "transfers.",
+    "slow-step": "On the timeline, look for what these steps do that the others do not.",
+    "debug-print": "Take jax.debug.print and debugging callbacks out of the step, or print only every hundredth "
+    "step (jax.lax.cond).",
     "host-offload": "Offload less, or fetch earlier, so that the transfer runs beside the computation.",
-    "copy-wait": "Let the copy start earlier: more VMEM for prefetching, or larger work to hide it behind.",
-    "copy": "Let producer and consumer agree on a layout, donate buffers, and avoid transposes between them.",
-    "shuffle": "Index in place of concatenating, padding and slicing, keep one layout from op to op, and choose sizes "
+    "copy-wait": "Start the copy earlier: give prefetching more VMEM, or give the copy more work to hide behind.",
+    "copy": "Give producer and consumer the same layout, donate buffers, and avoid transposes between them.",
+    "shuffle": "Index instead of concatenating, padding and slicing, keep one layout from op to op, and choose sizes "
     "that are multiples of 128.",
-    "precision": "Use bfloat16 operands, or the default precision, where the model's accuracy allows.",
-    "padding": "Choose sizes that are multiples of the matrix unit's side, or fold small dimensions together.",
-    "slow-kernel": "Tune its block sizes and its pipelining, or leave the work to the compiler.",
+    "precision": "Use bfloat16 operands, or the default precision, if the model's accuracy allows it.",
+    "padding": "Choose sizes that are multiples of the matrix unit's width, or fold small dimensions together.",
+    "slow-kernel": "Tune its block sizes and its pipelining, or let the compiler do the work.",
     "recomputation": "Save more activations (another checkpoint policy) as far as memory allows.",
-    "tiny-loop": "Work on many elements a trip: vectorise the loop, unroll it, or use an associative scan.",
+    "tiny-loop": "Process many elements per trip: vectorise the loop, unroll it, or use an associative scan.",
     "latency-bound": "Make the slices larger: sort or block the indices, or use a one-hot product for small tables.",
-    "vector-work": "Write it as a dot product, so that the matrix unit does it.",
+    "vector-work": "Write it as a dot product, so that it runs on the matrix unit.",
     "unfused": "Let the compiler fuse them: one jit, no barrier between them, and the same layout.",
     "memory-bound": "Move fewer bytes: fuse, use bfloat16, recompute what is cheap.",
-    "unexplained": "Look at these ops in the op profile: their shapes, their layouts, and what is fused in them.",
+    "unexplained": "In the op profile, check the shapes and layouts of these ops, and what is fused in them.",
 }
 """What to try, by kind."""
 
@@ -119,7 +124,7 @@ KIND_OWNERS: Mapping[str, tuple[Owner, ...]] = {
 UNSEEN: frozenset[FindingKind] = frozenset(("debug-print", "sparse-core"))
 """Kinds that were found in composed profiles alone: no profile of hardware that has them was at hand."""
 
-NEVER_SEEN = "Never seen on hardware: such ops are recognised as in XProf's source."
+NEVER_SEEN = "Untested on hardware: such ops are recognised as XProf's source does."
 
 Tab = Literal["input", "op-profile", "timeline", "memory"]
 
@@ -180,13 +185,14 @@ class Finding:
 
 
 def told(finding: Finding) -> Finding:
-    """A finding whose sentences are for people alone: the figures that they carry are among those of its subject."""
+    """A finding whose sentences are for people alone: each figure in them is among those of its subject."""
     title, advice = (without_figures(text)[0] for text in (finding.title, finding.advice))
     basis, of_basis = without_figures(finding.basis)
     evidence = [without_figures(sentence) for sentence in finding.evidence]
     figures = dict.fromkeys((*(figure for _, found in evidence for figure in found), *of_basis))
-    subject = replace(finding.subject, figures=(*figures, *finding.subject.figures))
     words = tuple(sentence for sentence, _ in evidence)
+    exact = (*figures, *finding.subject.figures)
+    subject = replace(finding.subject, figures=(*exact, *other_figures((title, *words, basis), exact)))
     return replace(finding, title=title, basis=basis, evidence=words, advice=advice, subject=subject)
 
 

@@ -15,8 +15,9 @@ from tpuprof.parsers.base.intervals import Bools, Floats
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, share, short, time
+from tpuprof.parsers.pages.findings.figures import with_figures
 from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, FindingKind, JumpTarget, OwnerClaim, told
-from tpuprof.parsers.pages.findings.subject import subject_of_hosts, with_figures
+from tpuprof.parsers.pages.findings.subject import subject_of_hosts
 from tpuprof.parsers.steps.accounts.cpu import CpuAccount, HostFunction
 from tpuprof.parsers.steps.accounts.owners import OWNERS, WAITS, Owner, owner_index
 from tpuprof.parsers.steps.ledger import Ledger
@@ -32,8 +33,8 @@ LEAST_COMPILING = 0.01
 
 _MOVES: tuple[Owner, ...] = ("collective_wait", "collective_transfer")
 _MOVE_LESS = (
-    "Send less, or more rarely. On the CPU devices share the host's cores: with more devices than cores they wait for "
-    "each other, which says nothing of a TPU."
+    "Send less, or less often. CPU devices share the host's cores: with more devices than cores they wait for each "
+    "other, which says nothing about a TPU."
 )
 
 _DELAYS: tuple[Owner, ...] = ("host", "input", "compile", "dispatch", "uncounted")
@@ -44,7 +45,8 @@ _HOLDS = 0.5
 
 TRACE_PYTHON = (
     "Capture with the Python tracer, which names the function and its line: tpuprof-tui capture --python-tracer-level "
-    "1, in JAX jax.profiler.ProfileOptions().python_tracer_level = 1; or put jax.profiler.TraceAnnotation around parts."
+    "1, in JAX jax.profiler.ProfileOptions().python_tracer_level = 1; or put jax.profiler.TraceAnnotation around "
+    "parts of the code."
 )
 LAUNCH_LESS = "Compile the step as one program (jax.jit around all of it), so that the host launches it once."
 NOT_TRACED = "not traced"
@@ -172,7 +174,7 @@ def _inside(of: OnCpu, account: CpuAccount, ps: float, *owners: Owner) -> tuple[
     total = ps * len(account)
     if not functions:
         if not account.is_traced:
-            return NOT_TRACED, ["Its functions are not traced: no event says which of them it is in."]
+            return NOT_TRACED, ["Its functions are not traced: no event shows which one it is in."]
         return "", []
     sentences = []
     for function in functions[:2]:
@@ -191,10 +193,8 @@ def _input(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding | None, F
     claim = _claimed(of, left, np.ones(len(left), np.bool_), ("input",))
     host, account, most = _most(of, claim)
     name, sentences = _inside(of, account, most, "input")
-    words = [
-        f"The step's thread waits for input, makes it or sends it for {of.amount(float(claim.mean(axis=0).sum()))}."
-    ]
-    words += [f"Most of all on {host}."] * (len(of.hosts) > 1)
+    words = [f"The step's thread waits for, makes or sends input for {of.amount(float(claim.mean(axis=0).sum()))}."]
+    words += [f"The largest part is on {host}."] * (len(of.hosts) > 1)
     title = "Steps wait for input" + (f" in {name}" if name and name != NOT_TRACED else "")
     basis = f"{_BASIS}, and the step's thread waited for input or made it."
     return _finding(
@@ -233,7 +233,7 @@ def _host(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding | None, Fl
     host, account, most = _most(of, claim)
     name, sentences = _inside(of, account, most, "host", "dispatch")
     words = [f"For {of.amount(float(claim.mean(axis=0).sum()))} the step's thread works and no op runs."]
-    words += [f"Most of all on {host}."] * (len(of.hosts) > 1)
+    words += [f"The largest part is on {host}."] * (len(of.hosts) > 1)
     launches = float(claim[:, owner_index("dispatch")].sum()) >= _HOLDS * float(claim.sum())
     what = "launches programs" if launches else "works"
     title = f"No op runs: the host {what}"
@@ -260,7 +260,7 @@ def _untraced(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding | None
         f"{_BASIS}, and no event says what the step's thread did.",
         [
             f"For {of.amount(ps)} no op runs, and the step's thread has no event.",
-            "It may wait for input, for another process, or run the program's own code: the profile cannot tell.",
+            "It may wait for input or another process, or run the program's own code: the profile does not show which.",
         ],
         JumpTarget("timeline", _longest_step(of, "host")),
         TRACE_PYTHON,
@@ -296,8 +296,8 @@ def _late_process(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding | 
         f"{who} {'waits' if len(waiting) == 1 else 'wait'} for {name}{where}",
         claim,
         LEAST,
-        "Mean over steps and processes of what processes are in collectives beyond the time that these take on the one "
-        "that comes last, and of what that one does longer than the others.",
+        "Mean over steps and processes of two times: what processes spend in collectives beyond the time on the "
+        "process that comes last, and what that process does longer than the others.",
         [
             f"{who} {'waits' if len(waiting) == 1 else 'wait'} {time(float(waits[others].mean()))} a step for {name}.",
             f"{name} takes {time(more)} longer than the others: {_DOES[first]}." if more > 0 else "",
@@ -328,7 +328,7 @@ def _collectives(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding | N
     return _finding(
         of,
         "collective",
-        f"No op computes during collectives, {short(longest)} before all",
+        f"No op computes during collectives, {short(longest)} above all",
         claim,
         LEAST,
         "Mean over steps{hosts} of the time in which a collective ran on some thread, and no op that computes.",
@@ -355,13 +355,13 @@ def _other_processes(of: OnCpu, left: Floats, untraced: Floats) -> tuple[Finding
         f"Steps wait for another process in {short(longest)}",
         claim,
         LEAST,
-        "Mean over steps of the time in collectives beyond 1 ms a run and 100 MB a second: more is no transfer.",
+        "Mean over steps of the time in collectives beyond 1 ms a run and 100 MB a second: a transfer takes no longer.",
         [
             f"{sentence_name(longest)} is a collective over {account.devices} devices, of which this profile has "
             f"{account.local_devices}; no op computes meanwhile.",
-            "Which process is late shows beside its profile alone: capture all of them in one run.",
+            "Only the profiles of all processes together show which one is late: capture them in one run.",
         ],
         JumpTarget("timeline", longest),
-        "Capture the other processes too, as hosts of one run: a name of its own for each file.",
+        "Capture the other processes too, as hosts of one run, with a different name for each file.",
         is_estimate=True,
     )

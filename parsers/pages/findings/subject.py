@@ -5,8 +5,6 @@ It is made of the time that the finding claims, once for all kinds, so that no k
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -16,6 +14,7 @@ from tpuprof.parsers.base.intervals import Floats, median
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.roofline import AT_THE_PEAK, Rates
 from tpuprof.parsers.ops.table import OpTable
+from tpuprof.parsers.pages.findings.figures import Figure
 from tpuprof.parsers.steps.aligned import AlignedSteps
 
 MOST_LISTED = 8
@@ -33,7 +32,7 @@ class SubjectOp:
     Attributes:
         name, program_id: of the HLO op; the id is None where the profile gives none.
         time_ps: its time in a step, or in the capture without steps; a mean over cores.
-        claimed_ps: the part of that which the finding claims.
+        claimed_ps: the part of that time claimed by the finding.
         bound_by, efficiency: what bounds it, and how near that it comes (0-1); None where unknown.
         source: ``file:line``; None where unknown.
     """
@@ -53,15 +52,6 @@ class SubjectPart:
 
     name: str
     time_ps: float
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A figure of the evidence, in the unit that is named."""
-
-    name: str
-    value: float
-    unit: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,31 +197,3 @@ def _figures_of_steps(by_core: Floats, by_step: Floats) -> tuple[Figure, ...]:
             Figure("steps", float(len(by_step)), "count"),
         ]
     return tuple(found)
-
-
-# --- figures of sentences
-
-_BEGIN, _END = f"\x02{os.urandom(6).hex()}:", "\x03"
-_FIGURES = re.compile(rf"{_BEGIN}([^{_END}]*){_END}")
-"""What stands behind an amount in a sentence while a finding is made: nothing of a profile can write it."""
-
-_AMOUNT = re.compile(r"~?[0-9.,<]+ ?[a-zµ]+( a step)? \([^()]*\)\Z")
-_NAME_SEEN = 120
-
-
-def with_figures(text: str, *figures: tuple[float, str]) -> str:
-    """An amount for a sentence with its exact figures and their units, which `without_figures` takes out again."""
-    return f"{text}{_BEGIN}{';'.join(f'{value!r} {unit}' for value, unit in figures)}{_END}"
-
-
-def without_figures(sentence: str) -> tuple[str, tuple[Figure, ...]]:
-    """A sentence as people read it, and its figures, each named by the words before it."""
-    found: list[Figure] = []
-    begin = 0
-    for match in _FIGURES.finditer(sentence):
-        name = _AMOUNT.sub("", sentence[begin : match.start()]).strip(" ,;:.")[-_NAME_SEEN:]
-        begin = match.end()
-        for part in match[1].split(";"):
-            value, _, unit = part.partition(" ")
-            found.append(Figure(name, float(value), unit))
-    return _FIGURES.sub("", sentence), tuple(found)

@@ -62,7 +62,7 @@ def findings_of(
     """The same where the time to divide and the matrix products are known already."""
     of_capture = [found for found in (no_device_events(evidence), memory_nearly_full(evidence)) if found is not None]
     if whole is None:
-        return tuple(of_capture)
+        return tuple(map(told, of_capture))
     known, left = _claiming(whole, products, programs)
     without_reason = unexplained(left)
     known += [without_reason] if without_reason is not None else []
@@ -140,15 +140,15 @@ def undetectable(evidence: Evidence) -> dict[str, str]:
         known = ("no-device", "memory-full")
         return {kind: "the profile has no device events" for kind in KINDS if kind not in known}
     if evidence.memory is None:
-        out["memory-full"] = "no event of the host's allocators tells how full the memory was"
+        out["memory-full"] = "no allocator event on the host shows how full the memory was"
     if evidence.grid is None:
         out |= dict.fromkeys(_BY_STEP, "the profile has no steps that all cores share")
     if not evidence.barriers:
         out["barrier"] = "no core has a line of barriers (XLA TraceMe)"
     if not any(evidence.table.framework_op):
-        out["debug-print"] = "no op carries a framework name"
+        out["debug-print"] = "no op has a framework name"
     if evidence.core_count < 2:
-        out |= dict.fromkeys(_BY_CORES, "one core alone waits for no other")
+        out |= dict.fromkeys(_BY_CORES, "the run has one core, which waits for no other")
     if evidence.peaks.hbm is None:
         out |= dict.fromkeys(_BY_PEAKS, "the device plane gives no peak HBM bandwidth")
     if not any(modules.names for modules in evidence.modules):

@@ -38,7 +38,7 @@ def answers(program: Program, op: Node, back: Reached, on: Reached) -> tuple[str
 def _waits(program: Program, op: Node, back: Reached) -> str:
     graph = program.graph
     if op.opcode == "parameter" and not back.rows:
-        return "is an argument of the program" if _is_entry(graph, op.row) else "stands for what its callers give"
+        return "is an argument of the program" if _is_entry(graph, op.row) else "is a parameter that its callers pass"
     computed = [row for row in back.rows if graph.opcode(row) not in _GIVEN]
     if not computed:
         kinds = sorted({_given_word(graph, row) for row in back.rows})
@@ -61,7 +61,7 @@ def _waits(program: Program, op: Node, back: Reached) -> str:
 def _given_word(graph: HloGraph, row: int) -> str:
     opcode = graph.opcode(row)
     if opcode == "parameter":
-        return "arguments of the program" if _is_entry(graph, row) else "what its caller gives"
+        return "arguments of the program" if _is_entry(graph, row) else "values from its caller"
     return "constants" if opcode == "constant" else opcode
 
 
@@ -140,11 +140,11 @@ def _loops(graph: HloGraph, row: int) -> frozenset[int]:
 
 def _copies(op: Node) -> Iterable[str]:
     if op.changes_layout:
-        yield f"It only lays an array out anew: {op.moves}."
+        yield f"It only rearranges an array: {op.moves}."
     elif " to " in op.moves:
-        yield f"It moves an array from {op.moves}, and changes nothing of it."
+        yield f"It moves an array from {op.moves}, and changes nothing in it."
     elif op.moves:
-        yield "It copies an array as it is: so it keeps one that is changed in place, or that two need."
+        yield "It copies an array unchanged: either the original is changed in place, or two ops need it."
 
 
 def _pair(program: Program, op: Node) -> Iterable[str]:
@@ -177,20 +177,18 @@ def why_not_fused(program: Program, op: Node, back: Reached, on: Reached) -> tup
     users = _users(graph, on)
     opcodes = {graph.opcode(row) for row in users}
     if back.rows and makers <= {"parameter"}:
-        reasons.append("what it takes are arguments of the program: there is no op before it to fuse with")
+        reasons.append("its operands are arguments of the program: there is no op before it to fuse with")
     elif makers & (_RARELY_FUSED | {"while", "conditional"}):
-        reasons.append(
-            f"what it takes comes from {_listed(sorted(makers & (_RARELY_FUSED | {'while', 'conditional'})))}"
-        )
+        reasons.append(f"its operands come from {_listed(sorted(makers & (_RARELY_FUSED | {'while', 'conditional'})))}")
     if not users:
-        reasons.append("nothing uses its result but the program's caller, or the next pass of the loop")
+        reasons.append("only the program's caller, or the next pass of the loop, uses its result")
     elif opcodes <= _RARELY_FUSED | {one for one in opcodes if one.endswith(_HALVES)}:
-        reasons.append(f"its users take arrays from memory: {_listed(sorted(opcodes))}")
+        reasons.append(f"its users read arrays from memory: {_listed(sorted(opcodes))}")
     elif len(users) > 1:
-        reasons.append(f"{len(users)} ops use its result: fused, each would compute it again")
+        reasons.append(f"{len(users)} ops use its result: if fused, each would compute it again")
     if op.changes_layout and not reasons:
-        reasons.append("a copy that changes the layout parts two ops that lay their arrays out in different ways")
-    return tuple(reasons) or ("its neighbours do not tell",)
+        reasons.append("a copy that changes the layout stands between two ops with different layouts")
+    return tuple(reasons) or ("its neighbours do not show why",)
 
 
 def _runs_alone(graph: HloGraph, row: int) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tpuprof.parsers.base.record import dataclass
 
-NO_PROFILE = "compiled modules alone tell no times: open the profile of a run for these"
-INSIDE = "it is part of a fusion's time: the profile times fusions whole"
-NOT_TIMED = "no event of the profile is of it: it takes no time of its own, or was not traced"
-NO_SIZE = "its shape has no layout that tells a size, or no data"
+NO_PROFILE = "compiled modules alone have no times: open the profile of a run for these"
+INSIDE = "it is part of a fusion's time: the profile times only whole fusions"
+NOT_TIMED = "the profile has no event of it: it takes no time of its own, or was not traced"
+NO_SIZE = "its shape has no layout that gives a size, or no data"
 
 
 @dataclass(frozen=True, slots=True)

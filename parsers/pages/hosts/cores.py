@@ -152,7 +152,14 @@ def _row(row: HostRow, busy: CoreBusy, summary: HostSummary, times: _Times | Non
         core=int(busy.name.rpartition(":")[2]),
         chip=busy.chip,
         noun="core" if summary.core_count else "GPU",
+        lost_steps=_lost_steps(summary, busy.name),
     )
+
+
+def _lost_steps(summary: HostSummary, name: str) -> tuple[str, ...]:
+    """The steps in which a core lost ops."""
+    lost = () if summary.steps is None else summary.steps.lost
+    return next((core.steps for core in lost if core.core == name), ())
 
 
 def _compared(row: HostRow, own: Int64s, first: Int64s, second: Int64s) -> HostRow:
@@ -183,15 +190,15 @@ def judged_cores(cores: Sequence[HostRow], steps: SharedSteps | None, note: str)
         within = share(max((float(own.max() - own.min()) / whole) if whole > 0 else 0.0, 1e-9))
         return None, f"The {counted(len(having), 'core')} are even within {within} of a step."
     late = [having[index] for index in np.flatnonzero(own > own.max() - LEAST_COST * whole).tolist()]
-    longer = f"{time(float(own.max()))}, {time(excess)} ({share(excess / whole)}) longer than the middle core's."
+    longer = f"{time(float(own.max()))}, {time(excess)} ({share(excess / whole)}) longer than the median core's."
     if len(late) > 1:
         names = examples([cores[index].label for index in late])
-        many = f"{names} are the slowest of {counted(len(having), 'core')}: without waiting a step takes them {longer}"
+        many = f"{names} are the slowest of {counted(len(having), 'core')}: without waits, a step takes them {longer}"
         return None, many
     row = cores[late[0]]
     often = f"It comes last in {row.slowest_in or 0:,} of {counted(len(steps), 'step')}."
     one = (
-        f"{row.label} is the slowest of {counted(len(having), 'core')}: without waiting its step takes {longer} {often}"
+        f"{row.label} is the slowest of {counted(len(having), 'core')}: without waits, its step takes {longer} {often}"
     )
     return late[0], one
 

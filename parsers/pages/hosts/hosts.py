@@ -36,7 +36,7 @@ _LEAST_STEPS = 3
 EVEN = 0.05
 """Hosts are even where their own times differ by no more than this share of a step."""
 
-ON_CPU = "those that a host's CPU ran are compared on the overview, which names the process that others wait for"
+ON_CPU = "the overview compares steps that a host's CPU ran, and names the process that others wait for"
 
 
 def hosts_page(
@@ -47,7 +47,8 @@ def hosts_page(
     Args:
         summaries: at least one, in the order of the hosts.
         left_out: hosts that could not be read.
-        problems: the run's problems. A file that is no profile is a host left out, unless a host of that name was read.
+        problems: the run's problems. A file that is not a profile is a host left out, unless a host of that name was
+            read.
     """
     missing, notes = _missing({summary.host for summary in summaries}, left_out, problems)
     shortcomings = _shortcomings(summaries)
@@ -58,7 +59,7 @@ def hosts_page(
     steps = None if common.grid is None else _host_steps(summaries, taking, common.grid)
     rows = tuple(_row(summary, index, steps, shortcomings[index]) for index, summary in enumerate(summaries))
     cores = core_rows(summaries, rows, steps)
-    together = "steps of GPUs are those of all GPUs together" if any(summary.gpu_count for summary in summaries) else ""
+    together = "GPU steps are those of all GPUs together" if any(summary.gpu_count for summary in summaries) else ""
     slowest_core, cores_statement = judged_cores(cores, steps, together or common.note)
     is_on_cpu = any(summary.generic is not None and summary.generic.account is not None for summary in summaries)
     note = ON_CPU if is_on_cpu else common.note
@@ -202,7 +203,7 @@ def _row(summary: HostSummary, index: int, steps: SharedSteps | None, not_compar
 def verdict_of(
     rows: Sequence[HostRow], steps: SharedSteps | None, note: str, left_out: int
 ) -> tuple[Verdict, str, int | None]:
-    """Judges whether one host holds up the others; returns the verdict, its sentence, and that host's row."""
+    """Judges whether one host delays the others; returns the verdict, its sentence, and that host's row."""
     if steps is None:
         return "unknown", f"Steps can't be compared: {note}.", None
     if len(steps.rows) < 2:
@@ -213,18 +214,18 @@ def verdict_of(
     host, cost, often = taking[worst].host, taking[worst].cost_ps or 0.0, taking[worst].slowest_in or 0
     if len(steps) >= _LEAST_STEPS and often >= STRAGGLES * len(steps) and cost >= LEAST_COST * whole:
         words = (
-            f"{host} is the slowest in {often:,} of {count} and costs each {time(cost)} ({share(cost / whole)}), "
-            f"which it takes longer than the next slowest. {_reason(rows, steps, worst)}"
+            f"{host} is the slowest in {often:,} of {count} and costs each {time(cost)} ({share(cost / whole)}): "
+            f"it takes that much longer than the next slowest. {_reason(rows, steps, worst)}"
         )
         return "straggler", words.rstrip(), steps.rows[worst]
     means, compared = steps.own_ps.mean(axis=1), _compared(rows, len(taking))
     spread = float(means.max() - means.min()) / whole if whole else 0.0
     if spread <= EVEN:
         within = share(max(spread, 1e-9))  # a figure of one decimal would say that there is no difference at all
-        return "even", f"The {compared} are even within {within} of a step: none holds up the others.", None
+        return "even", f"The {compared} are even within {within} of a step: none delays the others.", None
     slowest = taking[int(means.argmax())]
     words = (
-        f"The {compared} differ by {share(spread)} of a step, but no single one holds up the others: "
+        f"The {compared} differ by {share(spread)} of a step, but no single one delays the others: "
         f"{slowest.host} takes longest and is the slowest in {slowest.slowest_in or 0:,} of {count}."
     )
     return "uneven", words, None
@@ -247,8 +248,8 @@ def _why_alone(rows: Sequence[HostRow], shown: HostRow, left_out: int) -> str:
     apart = {row.not_compared for row in rows if row.not_compared}
     if apart:
         names = [row.host for row in rows if row.not_compared]
-        reason = apart.pop() if len(apart) == 1 else "their files are cut off, or cores of theirs have no steps"
-        why = f"{examples(names)} {'is' if len(names) == 1 else 'are'} left aside, {reason}"
+        reason = apart.pop() if len(apart) == 1 else "their files are cut off, or some of their cores have no steps"
+        why = f"{examples(names)} {'is' if len(names) == 1 else 'are'} left out, because {reason}"
     elif sum(row.step_time is not None for row in rows) > 1:
         why = "the hosts share no step"
     else:
@@ -285,7 +286,8 @@ def _reason(rows: Sequence[HostRow], steps: SharedSteps, host: int) -> str:
     if more[most] <= 0:
         return ""
     return (
-        f"It has {time(float(more[most]))} a step more of {_PART_WORDS.get(PARTS[most], PARTS[most])} than the others."
+        f"It spends {time(float(more[most]))} a step more on {_PART_WORDS.get(PARTS[most], PARTS[most])} than the "
+        "others."
     )
 
 
@@ -306,7 +308,7 @@ def why_unknown(
     no_steps = why or note or f"the {what} shares no step with the others"
     no_events = why or "no device events"
     no_other = why or f"no other {what} has a step at the same time"
-    no_input = why or "neither infeed ops nor what the host does tell of waiting for input"
+    no_input = why or "neither infeed ops nor the host's events show a wait for input"
     reasons = {
         "device_type": why or "the device plane does not name its device",
         "step_time": no_steps,

@@ -53,6 +53,7 @@ class HostRow:
             chip has is None.
         chip: the number of its chip; None for a host, and where the profile does not record it.
         noun: what a core is called, ``core`` or ``GPU``.
+        lost_steps: steps that are left out since this core lost ops in them.
     """
 
     host: str
@@ -77,6 +78,7 @@ class HostRow:
     core: int | None = None
     chip: int | None = None
     noun: str = "core"
+    lost_steps: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -148,10 +150,10 @@ class HostsPage:
         rows: one row a host, in the order of the run.
         cores: one row a core, or GPU, host by host.
         slowest_core: index into `cores` of the one that is slowest; None where that makes no difference, or is unknown.
-        cores_statement: whether one core holds up the others.
+        cores_statement: whether one core delays the others.
         steps: the steps that the hosts share; None where there are no steps to compare.
         verdict: what kind of sentence `statement` is.
-        statement: whether one host holds up the others.
+        statement: whether one host delays the others.
         straggler: index into `rows` of the host that `statement` names, or None.
         left_out: hosts of the run that could not be read.
         unknown: dotted JSON key to the reason why a figure is None; cores_unknown: the same of the cores.

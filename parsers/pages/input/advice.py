@@ -18,37 +18,37 @@ NO_EVENTS = (
     "Capture with host_tracer_level=2, and for a loader written in Python with python_tracer_level=1.",
     "Feed the program through tf.data or Grain, which record their stages, or wrap the loader's next() in "
     "jax.profiler.TraceAnnotation('IteratorGetNext').",
-    "Mark steps with jax.profiler.StepTraceAnnotation, so that waiting can be told from other idle time.",
+    "Mark steps with jax.profiler.StepTraceAnnotation, so that waiting can be distinguished from other idle time.",
 )
 """Advice where a profile has nothing about input: what to turn on."""
 
 NO_HOST_EVENTS = (
-    "The steps wait for input, and no event of the host says for what: capture with host_tracer_level=2, load through "
+    "The steps wait for input, and no host event shows for what: capture with host_tracer_level=2, load through "
     "tf.data or Grain, whose stages show here, or put jax.profiler.TraceAnnotation around the loader's own.",
 )
 _UNKNOWN = "Whether the steps wait for input is unknown, so this is about the largest part of the host's input work."
 _APART = (
-    "Few steps, if any, hold an event that waits for input or sends it: whether the host's input work holds them up is "
-    "unknown."
+    "Few steps, if any, have an event that waits for input or sends it: whether the host's input work delays them "
+    "is unknown."
 )
 
 _PARTS: Mapping[str, str] = {
-    "Enqueue": "Handing data to the device takes most of the host's input time, {op} before all: send fewer and larger "
+    "Enqueue": "Handing data to the device takes most of the host's input time, mostly {op}: send fewer and larger "
     "arrays, and hand over the next batch while the device works on this one.",
-    "Demanded file read": "Reading files as they are asked for takes most of the host's input time, {op} before all: "
+    "Demanded file read": "Reading files as they are asked for takes most of the host's input time, mostly {op}: "
     "read ahead of the need, with prefetch(tf.data.AUTOTUNE) behind it or a parallel interleave over the files.",
-    "Advanced file read": "Reading files takes most of the host's input time although it runs ahead, {op} before all: "
+    "Advanced file read": "Reading files takes most of the host's input time although it runs ahead, mostly {op}: "
     "read more files at once (cycle_length and num_parallel_calls of interleave), use a larger read buffer, or bring "
     "the files nearer.",
-    "Preprocessing": "Preprocessing takes most of the host's input time, {op} before all: {hint}.",
+    "Preprocessing": "Preprocessing takes most of the host's input time, mostly {op}: {hint}.",
     "Unknown": "No op says what the host does for most of its input time: read and preprocess through tf.data or "
     "Grain, whose stages show here, or put jax.profiler.TraceAnnotation around the loader's own.",
     WAIT: "The loader is slower than the device: the program waits in {op}. Give it more workers or threads, let it "
     "prefetch more, or let it do less for each batch.",
-    TRANSFER: "Moving data to the device takes most of the input time, {op} before all: put the next batch on the "
+    TRANSFER: "Moving data to the device takes most of the input time, mostly {op}: put the next batch on the "
     "device while a step runs (device_put one step ahead, prefetch_to_device), and send small types (uint8, bfloat16), "
     "converting on the device.",
-    PRODUCE: "Making batches takes the time, {op} before all: give it more workers, or less to do for each batch.",
+    PRODUCE: "Making batches takes the time, mostly {op}: give it more workers, or less to do for each batch.",
 }
 _INSIDE = (
     "What the loader does in there is not in the profile: capture with python_tracer_level=1, or load through tf.data "
@@ -74,9 +74,9 @@ _GRAIN = re.compile(
 """How Grain names its stages."""
 
 _OF_GRAIN: Mapping[str, str] = {
-    "Demanded file read": "Reading elements from the source takes most of the host's input time, {op} before all: give "
+    "Demanded file read": "Reading elements from the source takes most of the host's input time, mostly {op}: give "
     "Grain more threads and a larger buffer (grain.ReadOptions), or several workers (mp_prefetch).",
-    "Preprocessing": "Preprocessing in Grain takes most of the host's input time, {op} before all: {hint}.",
+    "Preprocessing": "Preprocessing in Grain takes most of the host's input time, mostly {op}: {hint}.",
     WAIT: "Grain is slower than the device: the program waits in {op}. Give it more threads and a larger buffer "
     "(grain.ReadOptions), several workers (mp_prefetch), or let it do less for each batch.",
 }

@@ -32,9 +32,7 @@ from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.parsers.steps.times import INFEED
 
 NO_INPUT_OPS = "no tf.data op, pipeline stage, infeed enqueue or host-to-device copy on the host"
-APART = (
-    "the program has no infeed ops, and few steps have an event of the host in them that waits for input or sends it"
-)
+APART = "the program has no infeed ops, and few steps contain a host event that waits for input or sends it"
 
 _PREFIXES = 64
 """How many stages around an op it looks for; no pipeline nests deeper."""
@@ -74,7 +72,9 @@ def page_of(
     shares = [step.percent_maximum for step in steps if step.percent_maximum is not None]
     infeed = model.InfeedPercent(*spread(np.array(shares, np.float64))) if shares else None
     if infeed is None:
-        why = unknown.get("bottleneck.input_percent") or unknown.get("device.step_time_ms", "the steps hold no time")
+        why = unknown.get("bottleneck.input_percent") or unknown.get(
+            "device.step_time_ms", "the steps have no duration"
+        )
         unknown["device.infeed_percent"] = APART if grid is not None and source is None and ops else why
     breakdown = _breakdown(ops, host_ops.enqueue_ratio)
     if breakdown is None:

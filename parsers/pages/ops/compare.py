@@ -126,7 +126,7 @@ def _sentences(page: OpsPage, left: ComparedOp, right: ComparedOp) -> list[str]:
     times = ratio(left.seconds, right.seconds)
     made = _made_differently(page, left, right)
     if times is None:
-        return ["One of them took no time that the profile tells.", *made]
+        return ["The profile has no time for one of them.", *made]
     if times < 1:
         return _sentences(page, right, left)
     fast, slow = page.table.name[left.row], page.table.name[right.row]
@@ -141,22 +141,22 @@ def _why(page: OpsPage, fast: ComparedOp, slow: ComparedOp) -> str:
     bound, used = page.rates.bound_name(slow.row), float(page.rates.efficiency[slow.row])
     other = float(page.rates.efficiency[fast.row])
     if bound == "unknown":
-        return "the profile counts no work for it that would tell why"
+        return "the profile counts no work for it that would explain this"
     if used > AT_THE_PEAK or other > AT_THE_PEAK:
-        return "the work counted for one of them is not done in its time, so that rates say nothing"
+        return "one of them does not do its counted work in its own time, so its rates mean nothing"
     compute = bound == "compute"
     work = ratio(fast.flops, slow.flops) if compute else ratio(fast.bytes_moved, slow.bytes_moved)
     times = ratio(fast.seconds, slow.seconds)
     what = "FLOPs" if compute else "bytes of HBM"
     if work is None or times is None:
-        return f"{bound} bounds it, and no such work is known of the other"
+        return f"it is bound by {bound}, and that work is unknown for the other"
     rates = f"{share(used)} of the roof against {share(other)}"
     if abs(work - 1) < ALIKE:
         return f"it does as much work ({what}) at a lower rate, {rates}"
     if abs(times / work - 1) < 2 * ALIKE:
         return f"it has {work:.3g} times the {what}, at about the same rate"
     if work > 1 and times > work:
-        return f"{work:.3g} times of that for more {what}, the rest for a lower rate ({rates})"
+        return f"{work:.3g} times of that is more {what}, the rest a lower rate ({rates})"
     if work > 1:
         return f"it has {work:.3g} times the {what}, done at a higher rate ({rates})"
     return f"it has only {work:.3g} times the {what}, at a much lower rate ({rates})"
@@ -180,7 +180,7 @@ def _made_differently(page: OpsPage, left: ComparedOp, right: ComparedOp) -> lis
     if categories[0] != categories[1]:
         found.append(f"They are of different kinds: {categories[0]} and {categories[1]}.")
     if not left.arrays or not right.arrays:
-        return [*found, "The profile lacks the HLO text of one of them, so that shapes can't be compared."]
+        return [*found, "The profile lacks the HLO text of one of them, so shapes can't be compared."]
     shapes = [[array.shape for array in op.arrays] for op in (left, right)]
     if shapes[0] != shapes[1]:
         found.append("Their shapes differ.")

@@ -1,6 +1,6 @@
 """The page of framework ops, on the device and on the host (XProf's `framework_op_stats`).
 
-On the device it adds up HLO ops by the framework op that they stem from; an HLO op without one stands for itself, with
+On the device it adds up HLO ops by the framework op that they come from; an HLO op without one stands for itself, with
 the type `Unknown`. As in XProf (`op_stats_to_tf_stats.cc`), a framework op occurs as often as its most frequent HLO op,
 times include the ops inside, and shares are of the side's whole time with idle time. Two things differ from XProf: it
 has no limit of 500 rows a side, and it counts traffic by memory where the profile records it (XProf counts all bytes as

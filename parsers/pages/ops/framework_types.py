@@ -41,7 +41,7 @@ class FrameworkTypes:
 
 
 def framework_rows(page: FrameworkOpsPage, ops: OpsPage) -> Int64s:
-    """int64[HLO ops]: the row of the framework op that each stems from."""
+    """int64[HLO ops]: the row of the framework op that each comes from."""
     groups = framework_groups(ops.table)
     device = np.flatnonzero(~page.is_host).tolist()
     row_of = {page.name[row]: row for row in device}

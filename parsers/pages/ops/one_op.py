@@ -1,6 +1,6 @@
 """All about one op: which rows of the table of ops it is, and the spread of its runs, by core and by step.
 
-A name is that of an HLO op, of a GPU's kernel, or of a framework op, which stands for all HLO ops that stem from it.
+A name is that of an HLO op, of a GPU's kernel, or of a framework op, which stands for all HLO ops that come from it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tpuprof.parsers.pages.ops.op_profile import provenance_parts
 from tpuprof.parsers.pages.ops.ops import UNKNOWN_PROGRAM, OpsPage
 from tpuprof.parsers.steps.aligned import AlignedSteps
 
-NO_RUN = "no event of the profile is of it"
-SPARSE = "SparseCores ran it: their single runs are on the timeline"
+NO_RUN = "the profile has no event of it"
+SPARSE = "SparseCores ran it: the timeline has their single runs"
 NO_SCOPE = "its framework op is in no scope, or the profile names none"
 
 _SHARE = 0.9
@@ -148,7 +148,7 @@ def find_op(page: OpsPage, name: str | None, module: str | None = None) -> Found
         sentence = f"No op ran in a module {printable(module)}."
         raise ProfileError("unknown_module", sentence, f"one of: {examples(_programs(page), 10)}", EXIT_NOT_FOUND)
     if not inside:
-        why = page.unknown.get("ops", "no event is of an op")
+        why = page.unknown.get("ops", "no event belongs to an op")
         hint = "tpuprof-tui report timeline shows all events"
         raise ProfileError("no_ops", f"No op ran: {why}.", hint, EXIT_NOT_FOUND)
     name = page.table.name[inside[0]] if name is None else name

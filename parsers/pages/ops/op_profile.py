@@ -67,9 +67,10 @@ class OpTree:
         work: float64[m, WORK_COUNT]; of all ops under it that hold no others, NaN where none has a count.
         rates: over `time_ps`.
         time_fraction: float64[m] of the root's time (0-1), NaN without any time.
-        wasted_fraction: float64[m] of the root's time; of an op its time fraction times what is left of the better used
-            of the matrix unit's peak and the HBM's, NaN where neither is known; of other nodes the sum over their ops.
-            Idle time is wasted whole. (XProf takes a node's mean utilization, so that a part may waste more than all.)
+        wasted_fraction: float64[m] of the root's time; of an op its time fraction times what is left of the nearer
+            limit of the matrix unit's peak and the HBM's, NaN where neither is known; of other nodes the sum over their
+            ops. Idle time is wasted whole. (XProf takes a node's mean utilization, so that a part may waste more than
+            all.)
         order: int64[m]; nodes by parent, then by time (longest first), then by name.
         begin, end: int64[m]; the children of node i are `order[begin[i]:end[i]]`.
     """

@@ -37,8 +37,8 @@ NO_PEAK_FLOPS = "the device plane gives no peak FLOPS"
 NO_PEAK_HBM = "the device plane gives no peak HBM bandwidth"
 NO_TIME_SCALE = "no op event has a Time Scale Multiplier"
 NO_COUNTS: Mapping[ExecutionUnit, str] = {
-    "GPU": "events of GPUs tell no FLOPs or bytes; XProf estimates them from the HLO with XLA's cost model",
-    "host thread": "events of the host's CPU tell no FLOPs or bytes",
+    "GPU": "GPU events have no FLOPs or bytes; XProf estimates them from the HLO with XLA's cost model",
+    "host thread": "events of the host's CPU have no FLOPs or bytes",
 }
 OF_COUNTS = (
     *("gflops_per_second", "flops_utilization", "hbm_bandwidth_utilization", "operational_intensity", "hbm_intensity"),

@@ -23,7 +23,7 @@ from tpuprof.parsers.pages.ops.op_profile import OpTree, op_tree, provenance_par
 from tpuprof.parsers.pages.ops.ops import OpsPage, clock_scale
 
 HALF = 0.5
-NO_SOURCES = "no op of this profile names the line of code that it stems from"
+NO_SOURCES = "no op of this profile names its line of code"
 
 _TRANSFORMED = re.compile(
     r"^(?:(?:jvp|transpose|vmap|checkpoint|remat|custom_jvp|custom_vjp|shard_map)\()+([^()]*)\)*$"
@@ -101,7 +101,7 @@ class SourceTrees:
 
 
 def sources_page(ops: OpsPage) -> SourcesPage:
-    """Sums ops by the line of code that they stem from."""
+    """Sums ops by the line of code that they come from."""
     table = ops.table
     sources = table.texts("source")
     code = _by_time(sources, table.self_ps)

@@ -24,8 +24,8 @@ FEW_SLOW_STEPS = 0.2
 MINIMUM_STEPS_TO_COMPARE = 4
 
 NO_INPUT_EVENTS = (
-    "the program has no infeed ops, and few steps have an event of the host in them that waits for input or "
-    "sends it; so waiting for input shows as idle time"
+    "the program has no infeed ops, and few steps contain a host event that waits for input or sends it; so "
+    "waiting for input shows as idle time"
 )
 NO_OUTFEED = "the program has no outfeed ops"
 
@@ -148,7 +148,7 @@ def _what_takes_time(
 def _unknown(reason: str, unknown: dict[str, str], advice: tuple[str, ...]) -> Bottleneck:
     for key in ("input_percent", "output_percent", "idle_percent"):
         unknown[f"bottleneck.{key}"] = reason
-    return Bottleneck("unknown", None, None, None, f"Whether it waits for input can't be told: {reason}.", advice)
+    return Bottleneck("unknown", None, None, None, f"Whether it waits for input is unknown: {reason}.", advice)
 
 
 def _marking_advice(table: OpTable, numbered: bool) -> tuple[str, ...]:
@@ -163,7 +163,7 @@ def _input_bottleneck(infeed: float, idle: float) -> Bottleneck:
     advice: list[str] = []
     if infeed >= HIGHLY_INPUT_BOUND:
         kind, words = "host", f"The program is highly input-bound: {infeed:.1f}% of step time waits for input."
-        advice.append("Reduce the input time first: the device is faster than the data comes.")
+        advice.append("Reduce the input time first: the device is faster than the input.")
     elif infeed >= MODERATELY_INPUT_BOUND:
         kind, words = "both", f"The program is moderately input-bound: {infeed:.1f}% of step time waits for input."
         advice.append("Reduce both input time and device time.")

@@ -41,7 +41,9 @@ NO_STEPS = "no step of the host launched work on a GPU: nothing marks steps in t
 NO_STEPS_ON_CPU = "no annotation of the host (StepTraceAnnotation) marks steps in this profile"
 NOT_OF_GPUS = "computed for TPUs only, and these are GPUs"
 NOT_OF_CPU = "computed for devices only, and this program ran on the host's CPU"
-ON_CPU = "the steps are the host's own: the spans of its annotations; what runs on after one ends is not in it"
+ON_CPU = (
+    "the steps are the host's own: the spans of its annotations; work that runs on after a span ends is not counted"
+)
 
 _OF_TPUS = (
     "device_duty_cycle",
@@ -81,7 +83,7 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
         unknown["environment.profile_duration_ms"] = "the profile does not record its start and stop"
     names = [parse_framework_op(op).name for op in set(table.framework_op) if op]
     if not names:
-        unknown["environment.is_training"] = "no op carries a framework name"
+        unknown["environment.is_training"] = "no op has a framework name"
     on_host = is_cpu and any(summary.thread_count for summary in summaries)
     cpu = on_cpu(summaries) if is_cpu else None
     account, found = (_account(summaries, table), ()) if cpu is None else account_on_cpu(cpu, table)

@@ -197,7 +197,7 @@ def explained(of: StepAccount) -> str:
     if rest.unclaimed_ps >= _LEAST_REST * (claimed + left):
         what = "ops below their roof" if rest.owner == "loss" else OWNER_TITLES[rest.owner]
         words = f"; {time(rest.unclaimed_ps)} of the rest is {what}"
-    return f"Reasons explain {time(claimed)} of {time(claimed + left)} that are not at the roof{words}."
+    return f"Reasons explain {time(claimed)} of {time(claimed + left)} that is not at the roof{words}."
 
 
 _LEAST_REST = 0.01

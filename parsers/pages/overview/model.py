@@ -31,7 +31,7 @@ class Environment:
         task_count: hosts with a device plane, at least 1.
         device_type: as the profile names it, such as ``TPU v6 Lite``; `None` for a profile without a device.
         device_core_count: TensorCore (or GPU) planes over all hosts.
-        is_training: whether an op's framework name stems from a gradient; `None` where no op carries a framework name.
+        is_training: whether an op's framework name comes from a gradient; `None` where no op has a framework name.
         profile_duration_ps: profile stop minus start as the profiler recorded it, else the hull of all device events.
         simulated: the profile says of itself that its times were composed, not measured.
         profile_start_ns: when the first host's profiler began, in nanoseconds since 1970; `None` where none says so.

@@ -1,4 +1,4 @@
-"""The overview of a program on the host's CPU: the account of its steps, the verdict and what it rests on."""
+"""The overview of a program on the host's CPU: the account of its steps, the verdict and its evidence."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def left_out(of: OnCpu) -> str:
         return ""
     return (
         f"the program runs on {devices:,} devices, and {here:,} of them are in this run: the profiles of other "
-        "processes are not here; processes of one machine that write into one folder give their files one name, and "
-        "the last one stays"
+        "processes are missing; processes of one machine that write into one folder use one file name, and only "
+        "the last file stays"
     )
 
 
@@ -108,11 +108,11 @@ def bottleneck_on_cpu(of: OnCpu) -> Bottleneck:
     whole = FROM_STEP_TO_STEP if of.ledger.steps_lie_apart else "step time"
     if waits >= MODERATELY_INPUT_BOUND:
         how = "highly" if waits >= HIGHLY_INPUT_BOUND else "moderately"
-        words = f"The program is {how} input-bound: {waits:.1f}% of {whole} waits for input, makes it or sends it."
+        words = f"The program is {how} input-bound: {waits:.1f}% of {whole} waits for, makes or sends input."
         advice = ("Reduce the input time first.",)
         return Bottleneck("host" if how == "highly" else "both", waits, sends, idle, words, advice)
     if untraced >= MODERATELY_INPUT_BOUND:
-        words = f"Whether it waits for input can't be told: in {untraced:.1f}% of {whole} no op runs, and what the "
+        words = f"Whether it waits for input is unknown: in {untraced:.1f}% of {whole} no op runs, and what the "
         words += f"host does is {NOT_TRACED}."
         return Bottleneck("unknown", None, sends, idle, words, ("Capture with python_tracer_level=1.",))
     words = f"The program is not input-bound: only {waits:.1f}% of {whole} waits for input."

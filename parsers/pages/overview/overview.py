@@ -177,7 +177,7 @@ def _environment(summaries: Sequence[HostSummary], table: OpTable, unknown: dict
     scopes = [parse_framework_op(op).name for op in set(table.framework_op) if op]
     is_training = any(map(is_gradient, scopes)) if scopes else None
     if is_training is None:
-        unknown["environment.is_training"] = why_no_ops(summaries) or "no op carries a framework name"
+        unknown["environment.is_training"] = why_no_ops(summaries) or "no op has a framework name"
     durations = [s.profile_duration_ps for s in summaries if s.profile_duration_ps is not None]
     if not durations:
         unknown["environment.profile_duration_ms"] = "the profile records neither its start and stop nor device events"

@@ -164,7 +164,7 @@ def _roofline(summaries: Sequence[HostSummary], table: OpTable, total_ps: int) -
         if peak is None:
             return None, f"the device plane gives no peak {what}"
         if not seconds or not np.isfinite(work).any():
-            return None, f"no op carries its {what}"
+            return None, f"no op has its {what}"
         return 100.0 * float(np.nansum(work)) / seconds / peak, ""
 
     flops = share(work[:, WORK.index("model_flops")], device.peaks.flops_per_second if device else None, "FLOPS")

@@ -76,9 +76,9 @@ _NEXT_STEP: dict[VerdictKind, str] = {
     "compiling": ADVICE["compilation"],
     "waiting": ADVICE["straggler"],
     "collective-bound": ADVICE["collective"],
-    "transfer-bound": "See which arrays move to the host and back, and keep on the device what each step needs.",
+    "transfer-bound": "Find which arrays move to the host and back, and keep on the device what each step needs.",
     "copy-bound": ADVICE["copy"],
-    "idle": "See in the timeline what goes on in the gaps between its ops.",
+    "idle": "On the timeline, look at what happens in the gaps between its ops.",
     "uncounted": "Look at the largest ops first.",
     "memory-bound": ADVICE["memory-bound"],
     "compute-bound": "Look at the largest ops first: the op profile shows what each reaches of its roof.",
@@ -197,7 +197,7 @@ def _of_ops(table: OpTable, rates: Rates, ideal: float, loss: float, whole: str)
     kind: VerdictKind = "memory-bound" if in_memory > in_compute else "compute-bound"
     what = "memory bandwidth" if kind == "memory-bound" else "peak FLOP/s"
     statement = (
-        f"Ops that compute take {share(ideal + loss)} of {whole}; at their roof they would take {share(ideal)}. "
+        f"Compute ops take {share(ideal + loss)} of {whole}; at their roof they would take {share(ideal)}. "
         f"Most of their time is bound by {what}."
     )
     return Verdict(kind, ideal, "", statement, _NEXT_STEP[kind])

@@ -38,7 +38,7 @@ def cautions(sides: Sequence[Side], basis: Basis, pairs: Sequence[OpPair], diffe
         sentences.append(f"the devices differ: A ran on {kinds[0]}, B on {kinds[1]}")
     if a.core_count != b.core_count:
         cores = f"A has {counted(a.core_count, 'core')}, B has {counted(b.core_count, 'core')}"
-        sentences.append(f"{cores}: times are those of the mean core, of whatever share of the work it has")
+        sentences.append(f"{cores}: times are those of the mean core, whatever its share of the work")
     if a.simulated != b.simulated:
         which = "A" if a.simulated else "B"
         sentences.append(f"the times of {which} are simulated, those of the other run are measured")
@@ -54,7 +54,7 @@ def _about_units(sides: Sequence[Side], basis: Basis) -> list[str]:
         if few:
             words = " and ".join(f"{name} has {counted(number, 'step')}" for name, number in few)
             alone = any(number < 2 for _, number in few)
-            sentences.append(f"{words}: what of a change is noise is {'unknown' if alone else 'a rough guess'}")
+            sentences.append(f"{words}: how much of a change is noise is {'unknown' if alone else 'a rough guess'}")
         if a.unit_name != b.unit_name:
             sentences.append(f"a step is not the same thing in both: a {a.unit_name} in A, a {b.unit_name} in B")
         elif a.unit_name != "step":
@@ -62,7 +62,9 @@ def _about_units(sides: Sequence[Side], basis: Basis) -> list[str]:
         return sentences
     missing = " and ".join(name for name, side in zip("AB", sides, strict=True) if side.why_no_steps)
     what = "runs of the module with the most time" if basis == "module run" else "whole captures"
-    sentences = [f"the steps of {missing} are unknown: {what} are compared, and what of a change is noise is unknown"]
+    sentences = [
+        f"the steps of {missing} are unknown: {what} are compared, and how much of a change is noise is unknown"
+    ]
     if basis == "module run" and a.unit_name != b.unit_name:
         sentences.append(f"the module with the most time is not the same: {a.unit_name} in A, {b.unit_name} in B")
     return sentences

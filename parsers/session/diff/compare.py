@@ -201,14 +201,18 @@ def _diff(
     ]
     found = phases((parts[0], parts[1]), pairs, diff) if has_cores and ops else ()
     if not found:
-        unknown["phases"] = unknown.get("ops") or "no run of a module is recorded, so programs cannot be told apart"
+        unknown["phases"] = unknown.get("ops") or "no run of a module is recorded, so programs cannot be distinguished"
     return replace(diff, phases=found)
 
 
 def _of_whole_captures(runs: Sequence[_Run], basis: Basis) -> list[str]:
     names = [name for name, run in zip("AB", runs, strict=True) if basis == "step" and not run.has_ops_by_step]
     capture = "the whole capture, divided by its steps" if len(names) == 1 else "whole captures, divided by their steps"
-    return [f"the ops of {' and '.join(names)} are those of {capture}: no op is known by step there"] if names else []
+    return (
+        [f"the ops of {' and '.join(names)} are those of {capture}: the profile does not give them by step"]
+        if names
+        else []
+    )
 
 
 def _settings(
@@ -302,7 +306,7 @@ def _figures(runs: Sequence[_Run], unknown: dict[str, str]) -> tuple[model.KeyMe
         for side, run, value in zip(("before", "after"), runs, values, strict=True):
             if value is None:
                 dotted = f"compute_precision.{key}" if key.startswith("bits") else key
-                reason = run.page.unknown.get(f"performance.{dotted}", "the profile does not tell")
+                reason = run.page.unknown.get(f"performance.{dotted}", "the profile does not say")
                 unknown[f"figures.{key}.{side}"] = reason
         figures.append(model.KeyMetric(key, label, change(*values)))
     return tuple(figures)
@@ -314,5 +318,5 @@ def _modules(
     compiled = runs[0].session.page(MEMORY, host), runs[1].session.page(MEMORY, host)
     memories = modules_memory(before, after, compiled, (runs[0].ops.program, runs[1].ops.program))
     if not memories:
-        unknown["modules"] = "no program of either run is known by name"
+        unknown["modules"] = "neither run names its programs"
     return memories

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Literal
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
@@ -16,6 +17,7 @@ from tpuprof.parsers.pages.findings.finding import KIND_OWNERS, KINDS, Finding, 
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.session.diff.groups import owners_together
 from tpuprof.parsers.session.diff.model import UNKNOWN_CHANGE, Change, Diff, OwnerChange, change
+from tpuprof.parsers.session.diff.pairs import Pair, paired
 
 Outcome = Literal["kept", "partly", "moved", "not kept", "unknown"]
 """`moved`: the cause costs less, but the step takes no less: something came instead."""
@@ -29,11 +31,12 @@ _FELL, _ROSE = ("less", "gone"), ("more", "new")
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """All findings of a kind together, in both runs.
+    """A finding in both runs: of one kind, and about the same ops, lines or cores.
 
     Attributes:
-        title: of the one that is worth most, before where it was there.
-        cost: what they are worth in a mean step, in picoseconds; None on a side that has none of the kind. Its noise is
+        name: the kind, with a number behind it where a run has several of the kind, about something else each.
+        title: before where it was there.
+        cost: what it is worth in a mean step, in picoseconds; None on a side that has no such finding. Its noise is
             that of `time` where that is known, else that of the mean step.
         time: of the mean step, what those have whose time the kind is about; unknown where it is about a part of it.
         is_estimate: whether a model gives what it is worth, before where it was there.
@@ -42,6 +45,7 @@ class Cause:
     """
 
     kind: FindingKind
+    name: str
     title: str
     cost: Change
     time: Change
@@ -55,8 +59,8 @@ class Verified:
     """What came of promises.
 
     Attributes:
-        diff: the comparison that it rests on.
-        causes: the kinds of findings of either run, the one that was worth most before first.
+        diff: the comparison behind it.
+        causes: the findings of either run, the one that was worth most before first.
         outcome: of the claims together.
         promised_ps: what they were worth in a mean step, together; None where nothing is claimed.
         step: the mean step; unknown without steps in both.
@@ -90,20 +94,21 @@ def verify(diff: Diff, before: Overview, after: Overview, claims: Sequence[str] 
 
     Args:
         diff: of the two runs; before, after: their overviews.
-        claims: kinds of findings of the run before; none for those that cost less after, beyond the noise.
+        claims: names of causes of the run before, or kinds, for all of a kind; none for those that cost less after,
+            beyond the noise.
 
     Raises:
         ProfileError: `unknown_finding`, exit code 3: the run before has no such finding, or it promises nothing.
     """
     step = diff.steps.mean if diff.steps is not None else UNKNOWN_CHANGE
-    causes = [_cause(kind, before, after, step) for kind in KINDS if _of_kind(before, kind) or _of_kind(after, kind)]
+    causes = [cause for kind in KINDS for cause in _causes(kind, before, after, step)]
     causes.sort(key=lambda cause: -(cause.cost.before or 0.0))
     promising = [cause for cause in causes if cause.cost.before]
     for claim in claims:
-        if claim not in [cause.kind for cause in promising]:
+        if not any(claim in (cause.kind, cause.name) for cause in promising):
             raise _no_promise(claim, before, promising)
-    chosen = {*claims} or {cause.kind for cause in promising if cause.cost.mark in _FELL}
-    marked = tuple(replace(cause, is_claim=cause.kind in chosen) for cause in causes)
+    chosen = {*claims} or {cause.name for cause in promising if cause.cost.mark in _FELL}
+    marked = tuple(replace(cause, is_claim=not chosen.isdisjoint({cause.kind, cause.name})) for cause in causes)
     claimed = [cause for cause in marked if cause.is_claim]
     promised = sum(cause.cost.before or 0.0 for cause in claimed) if claimed else None
     why = _why_unknown(diff, step, claimed, promised, bool(promising))
@@ -115,22 +120,37 @@ def verify(diff: Diff, before: Overview, after: Overview, claims: Sequence[str] 
 
 
 def _of_kind(page: Overview, kind: FindingKind) -> list[Finding]:
-    """Findings of a kind with a worth a step, and those without any."""
-    return [finding for finding in page.findings if finding.kind == kind]
+    """Findings of a kind, the one that is worth most first."""
+    return sorted((found for found in page.findings if found.kind == kind), key=lambda found: -(found.worth_ps or 0.0))
 
 
-def _cause(kind: FindingKind, before: Overview, after: Overview, step: Change) -> Cause:
-    sides = [_of_kind(page, kind) for page in (before, after)]
-    shown = max(sides[0] or sides[1], key=lambda finding: finding.worth_ps or 0.0)
+def _causes(kind: FindingKind, before: Overview, after: Overview, step: Change) -> list[Cause]:
+    """The findings of a kind in both runs, those about the same together."""
+    pairs = paired(_of_kind(before, kind), _of_kind(after, kind))
     time = owners_together(before.account, after.account, KIND_OWNERS.get(kind, ()))
-    noise = step.noise if time.noise is None else time.noise
-    known = [[each.worth_ps for each in side if each.worth_ps is not None and each.per == "step"] for side in sides]
     blind = [page.undetectable.get(kind, "") for page in (before, after)]
-    why = next((words for words, side in zip(blind, sides, strict=True) if words and not side), "")
-    if not why and any(side and not worth for side, worth in zip(sides, known, strict=True)):
-        why = "what can be won of it in a step is unknown"
-    worth = [sum(values) if values else None for values in known]
-    return Cause(kind, shown.title, _cost(worth[0], worth[1], noise, bool(why)), time, shown.is_estimate, False, why)
+    names = [kind] if len(pairs) == 1 else [f"{kind}-{number}" for number in range(1, len(pairs) + 1)]
+    return [_cause(name, pair, time, step, blind) for name, pair in zip(names, pairs, strict=True)]
+
+
+def _cause(name: str, pair: Pair, time: Change, step: Change, blind: Sequence[str]) -> Cause:
+    """A cause.
+
+    Args:
+        time: of the owners that its kind is about.
+        blind: why the kind can't be told of a run; empty where it can.
+    """
+    shown = next(finding for finding in pair if finding is not None)
+    noise = step.noise if time.noise is None else time.noise
+    why = next((words for words, finding in zip(blind, pair, strict=True) if words and finding is None), "")
+    worth = [
+        finding.worth_ps if finding is not None and finding.per == "step" else None
+        for finding in pair
+    ]  # fmt: skip
+    if not why and any(finding is not None and ps is None for finding, ps in zip(pair, worth, strict=True)):
+        why = "how much of it a step can save is unknown"
+    cost = _cost(worth[0], worth[1], noise, bool(why))
+    return Cause(shown.kind, name, shown.title, cost, time, shown.is_estimate, False, why)
 
 
 def _cost(before: float | None, after: float | None, noise: float | None, is_unknown: bool) -> Change:
@@ -153,12 +173,12 @@ def _why_unknown(diff: Diff, step: Change, claimed: Sequence[Cause], promised: f
     if step.noise is None:
         return "a run with one step says nothing about the noise"
     if not has_promises:
-        return "no finding of the run before promises anything"
+        return "no finding of the earlier run promises anything"
     for cause in claimed:
         if cause.unknown:
-            return f"{cause.kind}: {cause.unknown}"
+            return f"{cause.name}: {cause.unknown}"
     if promised is not None and promised <= step.noise and step.mark == "same":
-        return "what was promised is less than the noise of the step: more steps would decide"
+        return "the promise is smaller than the noise of the step: more steps would decide"
     return ""
 
 
@@ -173,8 +193,9 @@ def _outcome(step: Change, claimed: Sequence[Cause], promised: float | None) -> 
 
 def _no_promise(claim: str, before: Overview, promising: Sequence[Cause]) -> ProfileError:
     """Why a finding can't be verified."""
-    kinds = ", ".join(cause.kind for cause in promising)
-    hint = f"one of: {kinds}" if kinds else "tpuprof-tui report findings lists what was found"
+    names = [cause.name for cause in promising]
+    near = get_close_matches(claim, names, n=3, cutoff=0.4) or names
+    hint = f"one of: {', '.join(near)}" if near else "tpuprof-tui report findings lists what was found"
     there = any(finding.kind == claim for finding in before.findings)
-    why = "promises nothing: what can be won is unknown" if there else "is none of the run before"
+    why = "promises nothing: how much it can save is unknown" if there else "is not in the earlier run"
     return ProfileError("unknown_finding", f"The finding {claim} {why}.", hint, EXIT_NOT_FOUND)

@@ -28,7 +28,7 @@ class Regression:
 def regression(diff: Diff, allowed: float) -> Regression:
     """Judges the typical step, and the mean step: steps that became odd don't change the typical one."""
     if diff.different:
-        sentence = f"Nothing can be said of a regression: {diff.different}."
+        sentence = f"Nothing can be said about a regression: {diff.different}."
         return Regression(allowed, "unknown", sentence)
     steps = diff.steps
     if steps is None:

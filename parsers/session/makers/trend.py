@@ -52,7 +52,7 @@ _COLLECTIVES: tuple[Owner, ...] = ("collective_wait", "collective_transfer")
 
 @dataclass(frozen=True, slots=True)
 class KindWorth:
-    """What all findings of a kind are worth a step."""
+    """What all findings of a kind save per step."""
 
     kind: str
     worth_ps: float
@@ -71,7 +71,7 @@ class TrendPoint:
         roof_fraction: the part of the mean step at the roof (0-1); collective_ps: exposed collectives in it.
         idle_percent: time of the capture in which a core ran no op.
         memory_bytes: most in use in the fullest device memory.
-        worths: what findings are worth a step, by kind, most first.
+        worths: what findings save per step, by kind, most first.
         why_no_step: empty where the step time is known.
     """
 
@@ -324,7 +324,7 @@ def checked(points: Sequence[TrendPoint | None], of: Sequence[Judged], allowed: 
         why = "it can't be read" if last is None else last.why_no_step
         return Checked(allowed, "unknown", f"The newest run's step time is unknown: {why}.")
     if here.verdict in ("first", "other program"):
-        return Checked(allowed, "unknown", "No run before the newest one is of its program: nothing can be compared.")
+        return Checked(allowed, "unknown", "No run before the newest one has its program: nothing can be compared.")
     if here.verdict == "unknown" or here.change is None or here.noise is None:
         return Checked(allowed, "unknown", "A run with one step says nothing about the noise: nothing can be said.")
     grown = f"{100 * here.change:.1f} %"

@@ -38,7 +38,7 @@ def core_account(
     Args:
         busy: when an op ran, on the trace's clock.
         by_owner: int64[steps, len(OWNERS)], the self time of the ops that start in each step, none of it `ideal`.
-        at_roof: float64[steps], the part of that which these ops would take at their roof.
+        at_roof: float64[steps], the part of that time that these ops would take at their roof.
     """
     count = len(steps)
     of_ops, loss, ideal = by_owner.copy(), owner_index("loss"), owner_index("ideal")

@@ -36,7 +36,7 @@ Owner = Literal[
 OWNERS: tuple[Owner, ...] = get_args(Owner)
 
 OWNER_TITLES: Mapping[Owner, str] = {
-    "input": "input",
+    "input": "input wait",
     "compile": "compiling",
     "host": "host",
     "dispatch": "dispatch",
@@ -53,25 +53,25 @@ OWNER_TITLES: Mapping[Owner, str] = {
 """What each owner is called on the screen and in reports."""
 
 OWNER_WORDS: Mapping[Owner, str] = {
-    "input": "waiting for input: infeed ops or, without any, time without an op while the host waited for input or "
+    "input": "waiting for input: infeed ops or, if there are none, time without an op while the host waited for "
+    "input or "
     "sent it",
     "compile": "no op ran while the host traced, lowered or compiled a program",
-    "host": "no program ran, and the host had not launched the next one; without a TPU all time in which no op ran and "
-    "nothing else is known",
+    "host": "no program ran, and the host had not launched the next one; without a TPU, all other time in which no "
+    "op ran",
     "dispatch": "no program ran, although the host had launched the next one",
-    "barrier": "no op ran while the core waited for other cores: at a barrier, because its step was over before "
-    "theirs, or because the host waited for a result while another of its cores was still at work",
+    "barrier": "no op ran while the core waited for other cores: at a barrier, because its step ended before "
+    "theirs, or because the host waited for a result while another of its cores still ran",
     "collective_wait": "in collectives, and in receives from other slices, beyond the time that the same op takes on "
     "the core that waits least",
-    "collective_transfer": "in collectives, sends to other slices and receives from them on the line of ops, as long "
-    "as on the core that waits least; nothing hides it",
+    "collective_transfer": "in collectives, and in sends to and receives from other slices on the XLA Ops line, "
+    "for as long as on the core that waits least; no compute hides it",
     "host_transfer": "outfeed, sends to the host, receives from it, and copies to or from host memory",
     "copy": "moving data within the device: copies, slices, reshapes, and waiting for asynchronous copies",
-    "loss": "the part of the computing ops' time that exceeds the ideal",
-    "uncounted": "computing ops without a count of FLOPs and bytes, or on a device whose peaks are unknown",
+    "loss": "the time of compute ops beyond the ideal",
+    "uncounted": "compute ops without a count of FLOPs and bytes, or on a device whose peaks are unknown",
     "between_ops": "a program ran, or none is known, but no op: the time between its ops",
-    "ideal": "what the computing ops would take at the roof: the larger of FLOPs over peak FLOP/s and bytes over peak "
-    "bandwidth",
+    "ideal": "the time of compute ops at the roof: the larger of FLOPs over peak FLOP/s and bytes over peak bandwidth",
 }
 """The definition of each owner. Every moment of a step has one; where two would fit, the order of `OWNERS` decides for
 moments without an op, and the op's kind for the others."""

@@ -39,7 +39,7 @@ from tpuprof.parsers.steps.requests.spans import Spans
 
 ASYNCHRONOUS = (
     "the annotations of the steps end before their ops run: the program launches them and does not wait for them "
-    "(jax.block_until_ready inside a step shows what it takes)"
+    "(jax.block_until_ready inside a step shows its time)"
 )
 
 

@@ -194,7 +194,7 @@ def runs_after(host: HostEvents, cpu: StreamDevice | None, start: Int64s, end: I
 
 
 def program_runs(host: HostEvents) -> Intervals:
-    """When some run of a program was under way: from the first event that names a run (`run_id`) to the last.
+    """When some run of a program was going on: from the first event that names a run (`run_id`) to the last.
 
     Returns:
         Start and end of disjoint intervals in order.

@@ -71,7 +71,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class LineGroups:
-    """The groups of a line's events, packed: those of its nodes, which hold for all events up to the next border.
+    """The groups of a line's events, packed: those of its nodes, which apply to all events before the next border.
 
     Attributes:
         thread: the events, some with groups that the profile gives them, which count where there are no other.

@@ -106,7 +106,7 @@ def ids_named(host: HostEvents, names: Sequence[str], prefix: str = "") -> Int64
 
 
 def membership(host: HostEvents, groups: EventGroups, requests: Int64s) -> Membership:
-    """Which other groups requests lead to: an event of theirs starts one of such a group, or holds it on its thread.
+    """Which other groups requests lead to: one of their events starts one of such a group, or holds it on its thread.
 
     Args:
         requests: int64[n], ascending; the groups that are requests.

@@ -124,7 +124,7 @@ def _named(hosts: Sequence[HostRead], what: str) -> tuple[str, ...]:
         whose = names[0] if len(names) == 1 else counted(len(names), "host")
         out.append(sentence if len(names) == read else f"{whose}: {sentence}")
     more = len(out) - _WHY_LOST
-    return tuple(out if more <= 0 else [*out[:_WHY_LOST], f"hosts say {more:,} more like these"])
+    return tuple(out if more <= 0 else [*out[:_WHY_LOST], f"hosts report {more:,} more like these"])
 
 
 def _steps(read: Sequence[Timeline]) -> tuple[tuple[StepSpan, ...], bool]:
@@ -155,9 +155,9 @@ def clock_words(clock: Clock) -> str:
     if clock.source == "axis":
         return "its own clock is the time axis"
     if clock.source == "none":
-        return "not aligned: nothing in the profiles says how far they are apart"
+        return "not aligned: the profiles do not show how far apart they are"
     if clock.error_ps is None:
-        return f"{_OWN}, which no collective checks"
+        return f"{_OWN}, which no collective confirms"
     error = time(clock.error_ps)
     if clock.source == "collectives":
         return f"aligned by {said} within {error}"

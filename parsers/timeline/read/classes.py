@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Floats, Int64s, positions
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, positions
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core.ops import Keys
@@ -80,9 +80,10 @@ def event_names(plane: Plane, kind: SectionKind, lost: Sequence[str]) -> EventNa
     classes = np.full(len(source.events) + len(lost), CLASSES.index("unknown"), np.uint8)
     if kind in ("core", "sparse_core"):
         unknown = np.full(len(lost), np.nan)
-        work = (np.append(of_rows, unknown) for of_rows in _op_work(source, classes))
+        holds = np.zeros(len(classes), np.bool_)
+        work = (np.append(of_rows, unknown) for of_rows in _op_work(source, classes, holds))
         flops, hbm = (of_keys if (of_keys > 0).any() else None for of_keys in work)
-        return EventNames(source, tuple(lost), classes, flops, hbm)
+        return EventNames(source, tuple(lost), classes, flops, hbm, holds if holds.any() else None)
     for row, name in enumerate(_name_heads(source)):
         classes[row] = CLASSES.index(_kernel_class(name) if kind == "gpu" else _host_class(name))
     if kind == "host":
@@ -105,8 +106,8 @@ def _name_heads(source: OpSource) -> list[bytes]:
     return [table.body[a:b] for a, b in zip(table.name_begin.tolist(), ends.tolist(), strict=True)]
 
 
-def _op_work(source: OpSource, classes: NDArray[np.uint8]) -> tuple[Floats, Floats]:
-    """Fills in the classes of HLO ops and of the runtime's events; returns FLOPs and HBM bytes of one occurrence."""
+def _op_work(source: OpSource, classes: NDArray[np.uint8], holds: Bools) -> tuple[Floats, Floats]:
+    """Fills in classes of HLO ops and of the runtime's events, and what holds others; FLOPs and HBM bytes of one run."""
     table = source.events
     rows: Int64s = np.arange(len(table), dtype=np.int64)
     columns = MetadataStats(source, rows, ("hlo_category", "flops", "memory_access_breakdown"))
@@ -119,7 +120,8 @@ def _op_work(source: OpSource, classes: NDArray[np.uint8]) -> tuple[Floats, Floa
             name, is_text, _ = table.name(row)[:_NAME_SEEN].partition(" = ")
             name = name.lstrip("%") if is_text else table.display_name(row) or name
             classes[row] = CLASSES.index(op_class(category, name, flops[row] > 0))
-            if category in HOLDS_OPS or is_split(category):
+            holds[row] = category in HOLDS_OPS
+            if holds[row] or is_split(category):
                 flops[row] = hbm[row] = np.nan
         elif _WAITS.search(head):
             classes[row] = CLASSES.index("idle")

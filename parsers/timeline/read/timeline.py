@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import nesting_order
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.formats.crew import Crew
-from tpuprof.parsers.formats.xspace.core.api import by_lane, lane_bounds, lanes
+from tpuprof.parsers.formats.xspace.core.api import by_lane, lane_bounds, lanes, trim
 from tpuprof.parsers.formats.xspace.events import ColumnRoom
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.ops.core.ops import ASYNC_OPS_LINE, MODULES_LINE, OPS_LINE, STEPS_LINE, Keys, event_spans
@@ -39,6 +39,7 @@ from tpuprof.parsers.timeline.model import (
     Timeline,
     Track,
     TrackKind,
+    as_keys,
 )
 from tpuprof.parsers.timeline.read.classes import PlaneKeys, event_names
 from tpuprof.parsers.timeline.read.columns import line_columns
@@ -203,6 +204,7 @@ class _PlaneRead:
         if with_events or any(_is_counter(line) for line in self._plane.lines):
             section = _section(self._plane, with_events)
             self.section = section if section.tracks or section.counters else None
+            trim()  # of what its columns were made from, else the next plane's come on top
 
     def unread(self) -> Section:
         """What stands for the section until it is there."""
@@ -261,7 +263,7 @@ def _read_line(plane: Plane, index: int, room: ColumnRoom, on_chunk: ChunkDone |
         plane_index=plane.index,
         line_index=index,
         place=short,
-        length=length,
+        length=length.astype(np.uint16) if int(length.max(initial=0)) < 1 << 16 else length,
         lost_bytes=line.lost_bytes,
         malformed=malformed,
         sort_id=tail.display_id or line.id,
@@ -275,7 +277,7 @@ def _section(plane: Plane, lines: list[_Read]) -> Section:
     plane_keys = PlaneKeys(plane)
     keys = []
     for index, line in enumerate(lines):
-        keys.append(plane_keys.of(line.ids))
+        keys.append(as_keys(plane_keys.of(line.ids)))
         lines[index] = line._replace(ids=_NO_KEYS)  # they take as much as the keys
     names = event_names(plane, kind, plane_keys.lost_names())
     tracks: list[Track] = []
@@ -344,14 +346,14 @@ def _losses(trace: Trace, malformed: int) -> Iterator[str]:
     yield from (printable(problem.sentence[:_SEEN]) for problem in trace.losses)
     yield from _said(text for text in (*trace.errors, *trace.warnings) if _LOSS.search(text))
     if malformed:
-        yield f"{malformed:,} events are damaged; what could be read of them is shown"
+        yield f"{malformed:,} events are damaged; the readable parts are shown"
 
 
 def _said(texts: Iterable[str]) -> Iterator[str]:
     """Yields sentences of the profiler, fit to print, up to `_MOST_SAID`."""
     for number, text in enumerate(texts):
         if number == _MOST_SAID:
-            yield "the profiler says more than is listed here"
+            yield "the profiler reports more than is listed here"
             return
         yield printable(text[:_SEEN])
 

@@ -119,7 +119,7 @@ def tried(case: Case, triage: Triage, known: Mapping[tuple[tuple[str, int | None
         seen.add(changes)
         saving = next((one.saving_bytes for one in triage.advice if (one.change,) == changes), None)
         predicted = None if saving is None else need.used_bytes - saving
-        says = any((one.change,) == changes and "fits with this alone" in one.how for one in triage.advice)
+        says = any((one.change,) == changes and "this alone is enough" in one.how for one in triage.advice)
         if plan and changes == plan[0] and triage.plan is not None:
             predicted, says = triage.plan.used_bytes, triage.plan.fits
         key = tuple((change.key, change.target) for change in changes)

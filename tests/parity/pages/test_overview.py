@@ -33,7 +33,7 @@ COUNTER = "XProf prints 0.0% where the profile holds no counter"
 WORDS = "our own wording; the percentage is of step time, XProf's of step time plus all-reduce time"
 TOUCHING = "XProf counts ops that start at a step's end for the step before: the first gets them twice, the last none"
 BLANK = "XProf can't unpack its own TPU step breakdown here and leaves the recommendation blank"
-TRAINING = "no op carries a framework name, so nothing tells training from inference"
+TRAINING = "no op has a framework name, so nothing tells training from inference"
 UNDERFLOW = "XProf's smallest double stands for a maximum over nothing"
 
 

@@ -118,7 +118,7 @@ def test_a_grpc_server_of_another_kind(tmp_path: Path) -> None:
         ("RESOURCE_EXHAUSTED", "Sent message larger than max (5 vs. 4)", "too_large", "larger than max (5 vs. 4)."),
         ("INTERNAL", "Exceeded maximum protobuf size of 2GB", "too_large", "too large"),
         ("UNAUTHENTICATED", "token", "unauthenticated", "token"),
-        ("PERMISSION_DENIED", "", "unauthenticated", "wants to know who asks"),
+        ("PERMISSION_DENIED", "", "unauthenticated", "asks for credentials"),
         ("INTERNAL", "disk\x1b[2J on\nfire", "server_error", "(INTERNAL): disk␛[2J on fire."),
         ("UNKNOWN", "x" * 10_000, "server_error", "x" * 300 + "."),
         ("UNAVAILABLE", "", "connection_lost", "broke while it was tracing."),
@@ -241,7 +241,7 @@ def test_an_old_server_that_is_ended(tmp_path: Path) -> None:
         if progress.stage == "tracing" and not stop.is_requested:
             stop.request()
 
-    with FakeProfiler(writes_it()) as server, pytest.raises(ProfileError, match="was ended before it could write"):
+    with FakeProfiler(writes_it()) as server, pytest.raises(ProfileError, match="ended before it could write"):
         capture([server.address], CaptureOptions(duration_ms=600_000), str(tmp_path), at_once, stop)
     assert len(server.requests) == 1
 
@@ -337,7 +337,7 @@ def test_texts_that_are_no_addresses(text: str) -> None:
 
 
 def test_a_port_without_its_host() -> None:
-    with pytest.raises(ProfileError, match="9012 is no address of a profiler server: it is a port alone") as caught:
+    with pytest.raises(ProfileError, match="9012 is not an address of a profiler server: it is only a port") as caught:
         parse_address("9012")
     assert caught.value.hint == "localhost:9012"
 

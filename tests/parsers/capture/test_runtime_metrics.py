@@ -60,7 +60,7 @@ def test_all_that_four_chips_tell(server: FakeRuntime) -> None:
     assert hbm_share(told.devices[0]) == pytest.approx(27.1 / 31.2)
     assert told.collectives == Collectives(10, 15_000.0)
     assert not told.unknown and not told.silent
-    assert headline(told) == "Chip 2 works less than the others: 61% duty, 94% median."
+    assert headline(told) == "Chip 2 is less busy than the others: 61% duty, 94% median."
 
 
 def test_metrics_that_a_runtime_lacks_are_not_asked_for_and_unknown(server: FakeRuntime) -> None:
@@ -130,7 +130,7 @@ def test_nobody_there(kind: str) -> None:
     [
         ("silent", "no answer within 0.3 s"),
         ("refuses", "the chips are being reset"),
-        ("garbled", "its answer is not that of a TPU runtime"),
+        ("garbled", "the answer does not come from a TPU runtime"),
     ],
 )
 def test_a_runtime_that_does_not_answer_is_no_runtime_without_chips(
@@ -150,7 +150,7 @@ def test_values_that_cannot_be_are_unknown_with_the_reason(server: FakeRuntime) 
     assert {(device.hbm_used_bytes, device.hbm_total_bytes) for device in told.devices} == {(None, None)}
     assert told.devices[0].bandwidth_percent is None
     assert told.unknown["duty_percent"] == f"the runtime reports -5, which {DUTY} can't be"
-    assert told.unknown["hbm_used_bytes"] == "the runtime reports more memory in use than there is"
+    assert told.unknown["hbm_used_bytes"] == "the runtime reports more memory in use than the chip has"
 
 
 def test_addresses() -> None:
@@ -167,9 +167,9 @@ def test_addresses() -> None:
     [
         (reading(), "The runtime reports no device: no program holds the chips."),
         (reading(None, None), "The runtime does not report how busy its chips are."),
-        (reading(95, 94, 93), "All 3 chips work alike: 94% duty."),
-        (reading(0, 0), "The chips rest: 0% duty."),
-        (reading(95, 94, 60, 50, 96), "Chip 3 works less than the others: 50% duty, 94% median, and 1 other too."),
+        (reading(95, 94, 93), "All 3 chips are equally busy: 94% duty."),
+        (reading(0, 0), "The chips are idle: 0% duty."),
+        (reading(95, 94, 60, 50, 96), "Chip 3 is less busy than the others: 50% duty, 94% median, and 1 other too."),
         (reading(95, 94, used=0.97), "HBM of device 0 is 97% full; duty is 94%."),
     ],
 )

@@ -60,7 +60,7 @@ def test_time_by_what_the_innermost_op_does(ops: list[tuple[int, int, int]], ask
     begins = np.array([begin for begin, _ in asked], np.int64)
     ends = np.minimum(begins + np.array([length for _, length in asked], np.int64), LONG)
     for weighted, kind in zip(doing, (WORK, TRACED), strict=True):
-        until = TimeUntil(*weighted)
+        until = TimeUntil(weighted)
         expected = [what[begin:end].count(kind) for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
         assert (until(ends) - until(begins)).tolist() == expected
 
@@ -73,7 +73,7 @@ def test_parts_add_up_and_none_counts_twice(ops: list[tuple[int, int, int]], inn
     chosen = np.flatnonzero(code == TRACED)
     transfers = Transfers(np.arange(len(chosen)), start[chosen], end[chosen], own[chosen], start[chosen])
     work, within = times_by_code(start, end, code)
-    doing = Doing(transfers, TimeUntil(*work), TimeUntil(*within))
+    doing = Doing(transfers, TimeUntil(work), TimeUntil(within))
     hidden, exposed, _ = doing.parts
     assert (doing.parts.sum(axis=0) == transfers.end_ps - transfers.begin_ps).all()
     assert doing.parts.min(initial=0) >= 0
@@ -87,9 +87,10 @@ def test_parts_add_up_and_none_counts_twice(ops: list[tuple[int, int, int]], inn
     windows = borders[:-1], borders[1:]
     stretches = [range(*ends) for ends in zip(*map(np.ndarray.tolist, windows), strict=True)]
     totals = [[sum(under_way[at] and what[at] == kind for at in of) for of in stretches] for kind in (WORK, TRACED)]
-    assert doing.totals(windows)[:2].tolist() == totals
-    assert doing.totals(windows).sum(axis=0).tolist() == [sum(under_way[at] for at in of) for of in stretches]
-    strips = doing.strips((borders[:1], borders[-1:]), LONG)[:, 0].tolist()
+    (found, none), (_, of_cells) = doing.within((windows, (borders[:1], borders[-1:])), (0, LONG))
+    assert found[:2].tolist() == totals and none.shape == (3, len(windows[0]), 0)
+    assert found.sum(axis=0).tolist() == [sum(under_way[at] for at in of) for of in stretches]
+    strips = of_cells[:, 0].tolist()
     assert strips[0] == [255 * (of == WORK) for of in what[:LONG]]
     assert strips[1] == [255 * of for of in under_way[:LONG]]
     assert strips[2] == [255 * (of == TRACED) for of in what[:LONG]]
@@ -109,7 +110,7 @@ def test_times_of_weeks_do_not_overflow() -> None:
     week = 7 * 24 * 3600 * 10**12
     start = week + np.arange(0, 4_000_000, 10, dtype=np.int64)
     work, _ = times_by_code(start, start + 10, (np.arange(len(start)) % 2 + WORK).astype(np.uint8))
-    until = TimeUntil(*work)
+    until = TimeUntil(work)
     assert (until(start[-1:] + 10) - until(start[:1])).tolist() == [2_000_000]
 
 

@@ -179,7 +179,7 @@ def test_links_devices_and_sparse_files_are_left_out(tmp_path: Path) -> None:
     path = tar(tmp_path / "a.tar", [*members, (sparse, CONTENT), ("inner.zip", b"PK")])
     assert unpacked(path).files == 1
     assert "links and devices (4)" in left_out(path)
-    assert "archives within (1)" in left_out(path)
+    assert "archives inside it (1)" in left_out(path)
 
 
 def header(kind: bytes, content: bytes, claimed: int | None = None) -> bytes:

@@ -84,7 +84,7 @@ def test_globs_leave_hidden_names_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "reason"), [("x*", "matches nothing"), ("[", "matches nothing"), ("n*", "/notes.txt, which by")]
+    ("pattern", "reason"), [("x*", "matches nothing"), ("[", "matches nothing"), ("n*", "/notes.txt, whose names")]
 )
 def test_a_glob_without_profiles(tmp_path: Path, pattern: str, reason: str) -> None:
     put(tmp_path / "notes.txt")

@@ -149,10 +149,10 @@ def test_a_profile_under_any_name_opens_when_it_is_named(tmp_path: Path, content
 def test_a_file_that_is_no_profile(tmp_path: Path) -> None:
     error = refused(put(tmp_path / "README.md", b"# Read me"))
     assert (error.code, error.exit_code) == ("not_a_profile", EXIT_NOT_FOUND)
-    assert "README.md is a text, no profile." in error.sentence
+    assert "README.md is a text, not a profile." in error.sentence
     error = refused(put(tmp_path / "zeros", bytes(9)))
     assert (error.code, error.exit_code) == ("not_found", EXIT_NOT_FOUND)
-    assert "zeros is no profile" in error.sentence
+    assert "zeros is not a profile" in error.sentence
 
 
 @pytest.mark.parametrize("name", ["jit_step(42).hlo_proto.pb", "ALL_HOSTS.op_stats_v2.pb", "cache_version.txt"])

@@ -26,7 +26,7 @@ def test_nothing_found_says_what_is_there(tmp_path: Path) -> None:
     error = refused(tmp_path)
     assert (error.code, error.exit_code) == ("not_found", EXIT_NOT_FOUND)
     assert error.sentence == (
-        f"No profile (*.xplane.pb) in {tmp_path}: looked into 2 folders; there is checkpoint_10/, config.yaml."
+        f"No profile (*.xplane.pb) in {tmp_path}: searched 2 folders; there is checkpoint_10/, config.yaml."
     )
     assert "plugins/profile" in error.hint
 

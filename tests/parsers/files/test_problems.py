@@ -258,7 +258,7 @@ def test_xprofs_files_are_one_note(tmp_path: Path) -> None:
     assert hosts(run) == ["host0"]
     assert codes(run.problems) == ["xprof_cache"]
     assert "XProf keeps 9 files" in run.problems[0].sentence
-    assert "left alone" in run.problems[0].sentence
+    assert "not touched" in run.problems[0].sentence
     assert run.problems[0].hint == ""
 
 

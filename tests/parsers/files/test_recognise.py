@@ -52,7 +52,7 @@ def test_what_nothing_here_reads_is_named_with_what_helps(tmp_path: Path, name: 
     assert found is not None and (found.what, found.reader) == (what, "none")
     error = found.error(str(tmp_path / name))
     assert error.exit_code == EXIT_UNREADABLE
-    assert error.sentence.endswith(f"{name} is {what}, no profile.")
+    assert error.sentence.endswith(f"{name} is {what}, not a profile.")
     assert len(error.hint) > 10 and "{}" not in error.hint
 
 

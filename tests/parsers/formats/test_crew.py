@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 
 import pytest
 
@@ -41,6 +43,30 @@ def test_what_a_helper_raises_is_raised_where_work_was_shared() -> None:
 
     with Crew(2) as crew, pytest.raises(LookupError):
         crew.share(work)
+
+
+def test_a_helper_that_never_began_keeps_nothing_that_it_was_to_work_on() -> None:
+    class Columns:
+        """What a line is decoded into."""
+
+    busy, free = threading.Event(), threading.Event()
+
+    def occupied() -> None:
+        busy.set()
+        free.wait(timeout=60)
+
+    def shared(crew: Crew) -> weakref.ref[Columns]:
+        columns = Columns()
+        crew.share(lambda: str(columns) and None)
+        return weakref.ref(columns)
+
+    with Crew(2) as crew:
+        others = [crew.submit(lambda _: occupied(), number) for number in range(2)]
+        busy.wait(timeout=60)
+        kept = shared(crew)
+        gc.collect()
+        assert kept() is None and not all(other.done() for other in others)
+        free.set()
 
 
 @pytest.mark.parametrize(("threads", "items", "with_help"), [(2, 4, 1), (4, 2, 2), (2, 2, 1), (3, 7, 1)], ids=str)

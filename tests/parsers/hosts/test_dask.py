@@ -109,8 +109,8 @@ def listener() -> Iterator[tuple[str, list[bytes | None]]]:
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        ([], "says nothing"),
-        ([None], "it hangs up"),
+        ([], "does not answer"),
+        ([None], "it closes the connection"),
         ([b"HTTP/1.1 400 Bad Request\r\n\r\n"], "something else listens"),
         ([b"\0" * 400], "something else listens"),
     ],

@@ -137,22 +137,22 @@ def test_what_a_filter_keeps(text: str, rows: list[int]) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ('"two words', "a quote is open: close it with another one"),
-        ('a cat:"', "a quote is open: close it with another one"),
-        ('""', "nothing stands between the quotes"),
+        ('"two words', "a quote is open: close it"),
+        ('a cat:"', "a quote is open: close it"),
+        ('""', "there is nothing between the quotes"),
         ("!", "something must follow !"),
         ("!!", "something must follow !!"),
         ("~", "something must follow ~"),
         ("Cat:", "something must follow cat:"),
         ('!name:""', "something must follow name:"),
-        (">", "> is no bound: write a time (>1ms), a share (>5%) or quotes around it"),
-        (">5", ">5 is no bound: write a time (>1ms), a share (>5%) or quotes around it"),
-        ("<.ms", "<.ms is no bound: write a time (<1ms), a share (<5%) or quotes around it"),
-        (">=-1ms", ">=-1ms is no bound: write a time (>=1ms), a share (>=5%) or quotes around it"),
-        ("<<embedded", "<<embedded is no bound: write a time (<1ms), a share (<5%) or quotes around it"),
-        (">1e3us", ">1e3us is no bound: write a time (>1ms), a share (>5%) or quotes around it"),
-        (">١ms", ">١ms is no bound: write a time (>1ms), a share (>5%) or quotes around it"),
-        (">\x1bms", ">␛ms is no bound: write a time (>1ms), a share (>5%) or quotes around it"),
+        (">", "> is not a bound: write a time (>1ms), a share (>5%) or quotes around it"),
+        (">5", ">5 is not a bound: write a time (>1ms), a share (>5%) or quotes around it"),
+        ("<.ms", "<.ms is not a bound: write a time (<1ms), a share (<5%) or quotes around it"),
+        (">=-1ms", ">=-1ms is not a bound: write a time (>=1ms), a share (>=5%) or quotes around it"),
+        ("<<embedded", "<<embedded is not a bound: write a time (<1ms), a share (<5%) or quotes around it"),
+        (">1e3us", ">1e3us is not a bound: write a time (>1ms), a share (>5%) or quotes around it"),
+        (">١ms", ">١ms is not a bound: write a time (>1ms), a share (>5%) or quotes around it"),
+        (">\x1bms", ">␛ms is not a bound: write a time (>1ms), a share (>5%) or quotes around it"),
         (f">{'9' * 5000}ms", "the number after > is too long"),
         (f"~{'a' * (LONGEST_PATTERN + 1)}", "the regex is longer than 200 characters"),
         ("~(", "not a regex: missing ), unterminated subpattern at position 0"),
@@ -431,7 +431,7 @@ def test_a_search_ends_when_it_is_no_longer_wanted() -> None:
 
 def test_a_search_without_a_process_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    with pytest.raises(FilterError, match="no process to search in can be started"):
+    with pytest.raises(FilterError, match="the search process cannot be started"):
         parse_filter("~a").mask(columns())
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(FilterError, match="ended early"):

@@ -39,22 +39,22 @@ def page_of(*files: bytes) -> CountersPage:
     [
         (
             with_readings("TPU v6 Lite"),
-            "Over 1.20 s sampled of 3.00 s, matrix units worked 41.0%, vector units 12.0%; nearest its peak is "
+            "Over 1.20 s sampled of 3.00 s, matrix units worked 41.0%, vector units 12.0%; closest to its peak is "
             "HBM Rd+Wr, 80.3% (TPU 0 core 0).",
         ),
         (
             with_custom_calls(),
             "Over 120 µs sampled of 100 ms, matrix units worked 72.0%, vector units 12.0%; "
-            "after matrix units, nearest its peak is Vector Load, 55.0% (TPU 0 core 0).",
+            "after matrix units, closest to its peak is Vector Load, 55.0% (TPU 0 core 0).",
         ),
         (
             with_periodic(),
             "Over 1.00 ms sampled of 10.0 ms, matrix units worked 50.0%, vector units 12.5%; "
-            "after matrix units, nearest its peak is Vector ALUs, 12.5% (TPU 0 core 0).",
+            "after matrix units, closest to its peak is Vector ALUs, 12.5% (TPU 0 core 0).",
         ),
         (
             with_instructions(),
-            "By the compiler's count, custom call kernel.1 uses of its time: VALU 60.0%, MXU0 60.0%.",
+            "By the compiler's count, custom call kernel.1 uses these parts of its time: VALU 60.0%, MXU0 60.0%.",
         ),
     ],
 )
@@ -88,20 +88,20 @@ def test_why_there_are_none() -> None:
     empty, gpu, unknown = XSpace(hostnames=[b"host0"]), XSpace(), XSpace()
     assert page_of(empty.SerializeToString()).statement == "No counters: no device plane in this profile."
     PlaneBuilder(gpu, "/device:GPU:0")
-    assert "are those of TPUs" in page_of(gpu.SerializeToString()).statement
+    assert "only TPUs have counters of units" in page_of(gpu.SerializeToString()).statement
     sampled = PlaneBuilder(gpu, "/device:GPU:1")
     sampled.event(sampled.line("_counters_"), sampled.event_id("sm_active"), 5, 0, value=3)
     of_gpu = page_of(gpu.SerializeToString())
     assert [row.name for row in of_gpu.counters] == ["sm_active"] and "counters" not in of_gpu.unknown
     cut = page_of(with_custom_calls()[:2000])
-    assert "what is left of this profile holds none" in cut.statement and cut.warnings
+    assert "what is left of this profile has none" in cut.statement and cut.warnings
     device(unknown, 0, "TPU v5p")
     none = page_of(unknown.SerializeToString())
     assert "tpu_perf_counters" in none.unknown["counters"] and "LIBTPU_INIT_ARGS" in none.unknown["kernels"]
     add_reading(device(unknown, 1, "TPU v5p"), {77: 3})
     page = page_of(unknown.SerializeToString())
     assert len(page.counters) == 1 and not page.units
-    assert page.unknown["units"].startswith("what the registers of TPU v5p tell of units is not known")
+    assert page.unknown["units"].startswith("what the registers of TPU v5p say about units is unknown")
 
 
 def test_a_session_reads_it_once(tmp_path: Path) -> None:

@@ -40,8 +40,8 @@ def test_a_straggler_is_named_with_what_it_costs() -> None:
     page = straggling_page()
     assert (page.verdict, page.straggler) == ("straggler", 2)
     assert page.statement == (
-        "host2 is the slowest in 12 of 12 steps and costs each 97.0 µs (8.4%), which it takes longer than the next "
-        "slowest. It has 99.0 µs a step more of compute than the others."
+        "host2 is the slowest in 12 of 12 steps and costs each 97.0 µs (8.4%): it takes that much longer than the next "
+        "slowest. It spends 99.0 µs a step more on compute than the others."
     )
     rows = page.rows
     assert [row.slowest_in for row in rows] == [0, 0, 12, 0]
@@ -64,14 +64,14 @@ def test_parts_add_up_to_the_step() -> None:
 def test_a_host_that_waits_for_input_is_a_straggler_because_of_it() -> None:
     page = page_of({"a": steady(1000), "b": steady(1300), "c": steady(1000)}, {"a": 20, "b": 320, "c": 20})
     assert page.straggler == 1
-    assert page.statement.endswith("It has 300 µs a step more of waiting for input than the others.")
+    assert page.statement.endswith("It spends 300 µs a step more on waiting for input than the others.")
     assert page.rows[1].input_percent == pytest.approx(100 * 320 / 1361.5, rel=0.01)
 
 
 def test_even_hosts_are_even() -> None:
     page = page_of({f"host{at}": steady(1000) for at in range(3)})
     assert page.verdict == "even" and page.straggler is None
-    assert page.statement == "The 3 hosts are even within <0.1% of a step: none holds up the others."
+    assert page.statement == "The 3 hosts are even within <0.1% of a step: none delays the others."
     assert [row.slowest_in for row in page.rows] == [0, 0, 0]
 
 
@@ -153,7 +153,7 @@ def with_a_cut_host(whole: int = 2) -> HostsPage:
 def test_a_host_that_is_cut_off_makes_no_straggler_of_another() -> None:
     page = with_a_cut_host()
     assert (page.verdict, page.straggler) == ("even", None)
-    assert page.statement == "The 2 hosts compared are even within <0.1% of a step: none holds up the others."
+    assert page.statement == "The 2 hosts compared are even within <0.1% of a step: none delays the others."
     row = page.rows[2]
     assert row.step_time is not None and row.not_compared == "its file is cut off"
     assert (row.own_ps, row.slowest_in, row.cost_ps, row.parts_ps, row.common_steps) == (None, None, None, None, 0)
@@ -162,7 +162,7 @@ def test_a_host_that_is_cut_off_makes_no_straggler_of_another() -> None:
     assert page.steps is not None and page.steps.rows == (0, 1)
     alone = with_a_cut_host(1)
     assert (alone.verdict, alone.straggler) == ("unknown", None)
-    assert alone.statement == ("There is nothing to compare host0 with: cut is left aside, its file is cut off.")
+    assert alone.statement == ("There is nothing to compare host0 with: cut is left out, because its file is cut off.")
 
 
 def test_where_all_hosts_are_cut_off_one_is_shown_and_none_compared() -> None:
@@ -193,7 +193,7 @@ def test_input_is_compared_where_it_is_known_only() -> None:
     assert page.unknown["parts_ps.input"].startswith("a, c: neither infeed ops")
     assert page.rows[1].known_parts_ps == page.rows[1].parts_ps
     other = page_of({"a": steady(1000), "b": steady(1300), "c": steady(1000)}, {"a": 300, "c": 300})
-    assert other.straggler == 1 and "of compute than the others" in other.statement
+    assert other.straggler == 1 and "on compute than the others" in other.statement
 
 
 def test_a_file_that_is_no_profile_is_a_host_left_out(tmp_path: Path) -> None:
@@ -377,8 +377,8 @@ def test_the_slowest_core_of_one_host_is_named() -> None:
     page = cores_of(1000, 1000, 1200, 1000)
     assert page.slowest_core == 2
     assert page.cores_statement == (
-        "vm:2 is the slowest of 4 cores: without waiting its step takes 1.26 ms, 200 µs (15.9%) longer than the middle "
-        "core's. It comes last in 6 of 6 steps."
+        "vm:2 is the slowest of 4 cores: without waits, its step takes 1.26 ms, 200 µs (15.9%) longer than the "
+        "median core's. It comes last in 6 of 6 steps."
     )
     assert [row.slowest_in for row in page.cores] == [0, 0, 6, 0]
     assert [row.cost_ps for row in page.cores][2] == pytest.approx(200 * US, rel=0.01)

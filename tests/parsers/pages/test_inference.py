@@ -153,7 +153,7 @@ def test_percentiles_are_the_sessions_at_their_places(count: int, places: list[i
 
 def test_few_sessions_are_said_to_be_few() -> None:
     assert (
-        "Of 5 sessions, the percentiles from 90% on are the slowest one."
+        "Of 5 sessions, the percentiles from 90% on are the slowest session."
         in page_of(serving_profile(five_requests())).note
     )
     many = serving_profile([Request((1000 * at, 1000 * at + 10 + at)) for at in range(1, 1001)])
@@ -239,7 +239,7 @@ def test_the_share_of_a_module_is_that_of_its_time_on_all_cores() -> None:
     assert [row.fraction for row in page.modules] == pytest.approx(
         [400 / 500, 100 / 500]
     )  # a run on two cores is twice
-    assert "jit_f, the module with most time (80.0% of the modules' time, over all cores)" in page.note
+    assert "jit_f, the module with the most time (80.0% of the modules' time, over all cores)" in page.note
 
 
 def test_modules_are_told_beside_requests_too() -> None:

@@ -134,7 +134,7 @@ def test_the_only_core_is_the_whole(tmp_path: Path) -> None:
 
 def test_what_is_not_of_the_core_is_said() -> None:
     one = session_at(demo_path()).of_core("2")
-    only = "only demo:2 is shown: what the host's threads did, and compiled modules, are the whole host's"
+    only = "only demo:2 is shown; host threads and compiled modules are those of the whole host"
     for page in (one.page(OVERVIEW), one.page(OPS), one.timeline(), one.page(MEMORY).page(), one.page(MEMORY_PROFILE)):
         assert only in page.warnings
 
@@ -241,11 +241,11 @@ def test_the_whole_and_its_core_are_kept_side_by_side(tmp_path: Path) -> None:
         ("a:chip8", None, "unknown_core", EXIT_NOT_FOUND, "Host a has no chip8: its cores are 0, 1, its chips chip3."),
         ("b:0", None, "unknown_core", EXIT_NOT_FOUND, "Host b has no core 0: its profile holds no device."),
         ("c:0", None, "unknown_host", EXIT_NOT_FOUND, "Run run has no host c."),
-        ("0", None, "usage", EXIT_USAGE, "Run run has 2 hosts: which one's core 0 is not said."),
-        ("a:0", "b", "usage", EXIT_USAGE, "'a:0' is no core of host b."),
-        ("first", None, "usage", EXIT_USAGE, "'first' is no core."),
-        ("a:-1", None, "usage", EXIT_USAGE, "'a:-1' is no core."),
-        ("", None, "usage", EXIT_USAGE, "'' is no core."),
+        ("0", None, "usage", EXIT_USAGE, "Run run has 2 hosts: it is unclear which host's core 0 is meant."),
+        ("a:0", "b", "usage", EXIT_USAGE, "'a:0' is not a core of host b."),
+        ("first", None, "usage", EXIT_USAGE, "'first' is not a core."),
+        ("a:-1", None, "usage", EXIT_USAGE, "'a:-1' is not a core."),
+        ("", None, "usage", EXIT_USAGE, "'' is not a core."),
     ],
 )
 def test_a_core_that_is_not_there(
@@ -295,7 +295,7 @@ def test_a_title_that_no_core_or_that_several_have(tmp_path: Path) -> None:
         ("Chip 3: TPU core 1", None, EXIT_USAGE, "has several cores Chip 3: TPU core 1", "a:1, b:1"),
         ("Chip 4: TPU core 0", "a", EXIT_NOT_FOUND, "has no core Chip 4: TPU core 0", "Chip 3: TPU core 1"),
         ("Chip 3: TPU core 0", "c", EXIT_NOT_FOUND, "has no core Chip 3: TPU core 0", "does not name the chips"),
-        ("a / Chip 3: TPU core 0", "b", EXIT_USAGE, "is no core of host b", "--core HOST:2"),
+        ("a / Chip 3: TPU core 0", "b", EXIT_USAGE, "is not a core of host b", "--core HOST:2"),
     ):
         with pytest.raises(ProfileError) as raised:
             narrowed(run, name, host)

@@ -17,7 +17,7 @@ from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.ops.roofline import WORK_COUNT
 from tpuprof.parsers.steps.accounts.core import CoreAccount
 from tpuprof.parsers.steps.accounts.owners import OWNERS
-from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource, align, join_hosts
+from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource, LostOps, align, join_hosts
 from tpuprof.parsers.steps.model import StepSource
 from tpuprof.parsers.steps.spans.markers import CoreSteps
 from tpuprof.parsers.steps.times import (
@@ -184,11 +184,39 @@ def test_cores_of_which_none_has_ops_all_take_part() -> None:
 def test_steps_whose_ops_some_core_lost_are_left_out() -> None:
     found = the_grid(*[core([5, 5, 0, 5, 0], [10] * 5), core([5, 0, 5, 5, 0], [10] * 5)])
     assert found.names == ("0", "3", "4")  # in the last one nothing ran anywhere
-    assert found.incomplete == ("2 steps were left out: not every core has ops in them",)
+    assert found.incomplete == ("2 steps were left out: cores host0:0, host0:1 lost ops in 1, 2",)
+    assert found.lost == (LostOps("host0:0", ("2",)), LostOps("host0:1", ("1",)))
     one = the_grid(core([5, 5, 0, 5], [10] * 4), core([5] * 4, [10] * 4), source="modules")
-    assert one.incomplete == ("1 step was left out: not every core has ops in it",)
+    assert one.incomplete == ("1 step was left out: core host0:0 lost ops in 2",)
     never = the_grid(core([5, 0], [10] * 2), core([0, 5], [10] * 2))  # that would leave none
-    assert (never.names, never.incomplete) == (("0", "1"), ())
+    assert (never.names, never.incomplete, never.lost) == (("0", "1"), (), ())
+
+
+def test_a_step_in_which_a_core_s_ops_end_is_left_out_too() -> None:
+    """The profiler's buffer of a core was full amid step 3, or held only what came after the middle of step 1."""
+    whole = core([20] * 6, [10] * 6)
+    ended = the_grid(whole, core([20, 20, 20, 8, 0, 0], [10] * 6), whole)
+    assert (ended.names, ended.lost) == (("0", "1", "2"), (LostOps("host0:1", ("3", "4", "5")),))
+    assert ended.incomplete == ("3 steps were left out: core host0:1 lost ops in 3 to 5",)
+    begun = the_grid(whole, core([0, 8, 20, 20, 20, 20], [10] * 6))
+    assert (begun.names, begun.lost) == (("2", "3", "4", "5"), (LostOps("host0:1", ("0", "1")),))
+    both = the_grid(whole, core([20, 20, 20, 8, 0, 0], [10] * 6), core([20, 20, 20, 20, 9, 0], [10] * 6))
+    assert both.names == ("0", "1", "2")
+
+
+def test_a_step_with_fewer_ops_on_every_core_is_not_cut() -> None:
+    """A step beside those that lost ops may be a shorter one: then all cores have fewer ops in it."""
+    short = the_grid(core([20, 20, 20, 8, 20, 20], [10] * 6), core([20, 20, 20, 8, 0, 0], [10] * 6))
+    assert short.names == ("0", "1", "2", "3")
+
+
+def test_many_cores_and_steps_are_named_in_part() -> None:
+    """A sentence names four cores, and four steps that do not follow each other."""
+    fine = core([5] * 12, [10] * 12)
+    lost = core([0, 5] * 6, [10] * 12)
+    found = the_grid(fine, *[lost] * 5)
+    whose = "cores host0:1, host0:2, host0:3, host0:4 and 1 more"
+    assert found.incomplete == (f"6 steps were left out: {whose} lost ops in 0, 2, 4, 6 and 2 more",)
 
 
 def test_all_reduces_follow_their_steps() -> None:

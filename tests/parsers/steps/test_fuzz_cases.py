@@ -63,8 +63,8 @@ def test_steps_are_inferred_beside_a_chip_that_the_program_does_not_use() -> Non
 @pytest.mark.parametrize(
     ("has_ops", "names", "sentence"),
     [
-        ([0, 1], ["0", "1"], "2 steps were left out: not every core has ops in them"),
-        ([0, 1, 3], ["0", "1", "3"], "1 step was left out: not every core has ops in it"),
+        ([0, 1], ["0", "1"], "2 steps were left out: core host0:1 lost ops in 2, 3"),
+        ([0, 1, 3], ["0", "1", "3"], "1 step was left out: core host0:1 lost ops in 2"),
     ],
 )
 def test_a_step_in_which_a_core_lost_its_ops_is_left_out(has_ops: list[int], names: list[str], sentence: str) -> None:

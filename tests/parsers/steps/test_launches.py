@@ -114,4 +114,4 @@ def test_no_step_advice_for_what_the_profile_has() -> None:
         page = overview([one])
         assert not page.steps
         assert page.bottleneck.next_steps[0].startswith(advice)
-        assert page.bottleneck.statement.startswith("Whether it waits for input can't be told: no Steps line")
+        assert page.bottleneck.statement.startswith("Whether it waits for input is unknown: no Steps line")

@@ -409,7 +409,7 @@ def test_sentences_without_end_end() -> None:
     space.warnings.extend(b"dropped %d events" % at for at in range(1000))
     space.errors.append(b"x" * 1_000_000)
     found = read(space)
-    assert len(found.lost) == 51 and found.lost[-1] == "the profiler says more than is listed here"
+    assert len(found.lost) == 51 and found.lost[-1] == "the profiler reports more than is listed here"
     assert [len(text) for text in found.warnings] == [1000]
 
 
@@ -426,7 +426,7 @@ def test_damaged_events_are_counted() -> None:
     assert data[begin] == len(stat)
     broken = data[:begin] + bytes([len(stat) + 40]) + data[begin + 1 :]
     found = read(broken)
-    assert found.lost[-1] == "1 events are damaged; what could be read of them is shown"
+    assert found.lost[-1] == "1 events are damaged; the readable parts are shown"
     assert found.sections[0].tracks[0].malformed == 1
 
 
@@ -462,13 +462,20 @@ def test_progress_covers_all_that_is_needed() -> None:
     assert sum(count for _, count in done) == 100
 
 
-def test_columns_take_28_bytes_an_event() -> None:
-    space = XSpace()
-    plane(space, "/host:CPU").spans("python", (("call", 10 * at, 10 * at + 5) for at in range(1000)))
+@pytest.mark.parametrize(
+    ("names", "text", "size"), [(1, 0, 24), (1 << 16, 65_000, 24), ((1 << 16) + 1, 0, 26), (1, 66_000, 26)]
+)
+def test_columns_take_24_bytes_an_event_where_names_and_bytes_are_few(names: int, text: int, size: int) -> None:
+    space, count = XSpace(), max(names, 1000)
+    built = plane(space, "/host:CPU")
+    line = built.spans("python", ((f"call {at % names}", 10 * at, 10 * at + 5) for at in range(count)))
+    built.event(line, built.event_id("call 0"), 10 * count, 5, what="x" * text)
     (track,) = section(space).tracks
     columns = (track.start_ps, track.end_ps, track.key, track.place, track.length)
-    assert sum(column.nbytes for column in columns) == 28 * len(track)
-    assert all(_owner(column).nbytes == column.nbytes for column in columns)
+    assert sum(column.nbytes for column in columns) == size * len(track)
+    assert names > 1 or all(_owner(column).nbytes == column.nbytes for column in columns)
+    assert track.label(count - 1) == f"call {(count - 1) % names}"
+    assert track.length[-1] > text
 
 
 def _owner(

@@ -23,7 +23,7 @@ from tests.support.made.input_pages import input_bound_page
 from tests.support.made.many_hosts import profiles, steady, summaries
 from tests.support.made.pages import training_overview
 from tests.support.made.timelines import launches, two_cores
-from tpuprof.parsers.base.errors import Cancelled, Problem
+from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError
 from tpuprof.parsers.files.logdir import HostFile, Logdir, Run, open_logdir
 from tpuprof.parsers.hosts.progress import Progress
 from tpuprof.parsers.memory.model import SpaceMemory
@@ -37,8 +37,9 @@ from tpuprof.parsers.pages.ops.op_profile import op_profile_page
 from tpuprof.parsers.pages.ops.roofline import roofline_page
 from tpuprof.parsers.pages.ops.sparse_core.page import no_sparse_cores
 from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.pages.overview.use.page import ModelPage
 from tpuprof.parsers.session import pages as keys
-from tpuprof.parsers.session.pages import OP_PROFILE, OVERVIEW, Page, PageKey, Pages
+from tpuprof.parsers.session.pages import MODEL, OP_PROFILE, OVERVIEW, Page, PageKey, Pages
 from tpuprof.parsers.session.session import Session
 from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.read.flows import Flows
@@ -137,16 +138,22 @@ class ReadyPages(MadePages):
 
     Attributes:
         asked: the hosts that were asked for.
+        model_page: the page on the model; None where it can't be read.
     """
 
-    def __init__(self, page: Overview) -> None:
-        super().__init__({OVERVIEW: self.overview})
-        self.overview_page = page
+    def __init__(self, page: Overview, model: ModelPage | None = None) -> None:
+        super().__init__({OVERVIEW: self.overview, MODEL: self.model})
+        self.overview_page, self.model_page = page, model
         self.asked: list[str | None] = []
 
     def overview(self, host: str | None) -> Overview:
         self.asked.append(host)
         return of_hosts(self.overview_page, host)
+
+    def model(self, host: str | None) -> ModelPage:
+        if self.model_page is None:
+            raise ProfileError("damaged", "The model can't be read.")
+        return self.model_page
 
 
 class ParkedPages(MadePages):

@@ -32,7 +32,7 @@ RUNS = (
 
 def known(**values: Any) -> RunFacts:
     """Facts that are known where they are given, and unknown for a reason elsewhere."""
-    reasons = {name: "the profile does not tell" for name in METRICS if values.get(name) is None}
+    reasons = {name: "the profile does not say" for name in METRICS if values.get(name) is None}
     return RunFacts(**values, unknown=reasons)
 
 

@@ -84,7 +84,7 @@ async def test_a_count_down_that_is_ended_early_keeps_what_was_traced(logdir: Pa
     async with scene(app_over(logdir)) as (app, pilot):
         with FakeProfiler() as server:
             await ask(app, pilot, f"{server.address} 600000")
-            await until(pilot, lambda: "s left; Esc ends it and keeps what was traced" in frame(app))
+            await until(pilot, lambda: "s left; Esc ends it and keeps the profile so far" in frame(app))
             await pilot.press("q")
             assert app.is_running and "q again leaves without it, Esc ends and keeps it" in frame(app)
             await pilot.press("C")
@@ -101,12 +101,12 @@ async def test_a_count_down_that_is_ended_early_keeps_what_was_traced(logdir: Pa
     [
         ("localhost", "it has no port. Try host:port, such as localhost:9012."),
         ("localhost 9012", "it has no port. Try host:port, such as localhost:9012."),
-        ("9012", "9012 is no address of a profiler server: it is a port alone. Try localhost:9012."),
+        ("9012", "9012 is not an address of a profiler server: it is only a port. Try localhost:9012."),
         ("", "No address is given. Try host:port, such as localhost:9012."),
         ("a:1 9999999", "A duration is 1 to 600,000 ms; this is 9999999."),
         ("a:1 0", "A duration is 1 to 600,000 ms; this is 0."),
-        ("a:1 python=x", "python=x is no tracer level. Try host=2, device=1 or python=1."),
-        ("a:1 cpu=1", "cpu=1 is no tracer level. Try host=2, device=1 or python=1."),
+        ("a:1 python=x", "python=x is not a tracer level. Try host=2, device=1 or python=1."),
+        ("a:1 cpu=1", "cpu=1 is not a tracer level. Try host=2, device=1 or python=1."),
     ],
 )
 async def test_a_wrong_address_is_said_in_the_question(logdir: Path, text: str, said: str) -> None:
@@ -231,8 +231,8 @@ async def test_the_words_of_each_stage(logdir: Path) -> None:
             return app.main.captures.words
 
         assert words() == "Connecting; Esc gives it up"
-        assert words("tracing") == "Tracing, 1.5 s left; Esc ends it and keeps what was traced"
-        assert words("failed", "tracing") == "Tracing 2 addresses, 1.5 s left; Esc ends it and keeps what was traced"
+        assert words("tracing") == "Tracing, 1.5 s left; Esc ends it and keeps the profile so far"
+        assert words("failed", "tracing") == "Tracing 2 addresses, 1.5 s left; Esc ends it and keeps the profile so far"
         assert words("receiving") == "Receiving; Esc twice gives it up"
         assert words("written", "receiving") == "Receiving 2 addresses; Esc twice gives it up"
 

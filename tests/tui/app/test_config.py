@@ -80,13 +80,13 @@ def test_a_file_says_what_holds() -> None:
         ("[zzz]", ", line 1: there is no zzz; there are theme, columns, keys, cache."),
         ("theme = 3", ", line 1: theme is 3 and should be one of auto, dark, light, high-contrast, colour-blind."),
         ('columns = [\n"remat",\n"rematt",\n]', ", line 3: the table of ops has no column rematt; perhaps remat."),
-        ('columns = ["remat", "remat"]', ", line 1: the column remat stands there twice."),
+        ('columns = ["remat", "remat"]', ", line 1: the column remat is listed twice."),
         ("columns = []", ", line 1: columns is an empty list and should be a list of names such as flops_utilization."),
         ('[keys]\nsrt = "e"', ", line 2: there is no keys.srt; perhaps sort."),
         ("[keys]\nsort = 3", ', line 2: keys.sort is 3 and should be a key such as "e".'),
         ('[keys]\nsort = "v"', ", line 2: v is the key of view already; move that one too."),
-        ('[keys]\nsort = "Q"', ", line 2: sort: Q is a key that always means the same."),
-        ('[keys]\nsort = "ctrl+m"', ", line 2: sort: ctrl+m is what terminals send for enter."),
+        ('[keys]\nsort = "Q"', ", line 2: sort: Q is a key that can't be changed."),
+        ('[keys]\nsort = "ctrl+m"', ", line 2: sort: ctrl+m is the same byte in a terminal as enter."),
         ('keys = { sort = "U", view = "U" }', ", line 1: view and sort can't both have the key U."),
         ('[keys]\nsort = "U"\nzoom_out = "u"', ", line 3: zoom_out and sort are one key, s, and move together."),
         ("a =\n", ", line 1: this is no TOML: "),
@@ -176,7 +176,7 @@ def test_help_and_footer_name_the_users_keys(width: int, height: int, is_ascii: 
 def test_a_moved_key_does_what_it_did_and_its_old_place_nothing() -> None:
     custom = Custom(keys=Keymap(MOVED))
     assert "─ Help" in played(["f1"], custom) and "─ Help" not in played(["question_mark"], custom)
-    assert "─ What can be done now" in played(["ctrl+p"], custom)
+    assert "─ Commands" in played(["ctrl+p"], custom)
     assert "─ Runs" in played(["R"], custom) and "e order" in played(["R"], custom)
     first = played(["R"], custom)
     assert "Not here: Esc closes this, s works on the page below." in played(["R", "s"], custom)

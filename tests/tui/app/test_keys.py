@@ -240,7 +240,7 @@ async def test_choosing_a_host_reads_that_one_only() -> None:
         await press(pilot, "H")
         assert isinstance(app.main.popups.popup, HostsPopup)
         assert "STRAGGLER" in frame(app)
-        assert app.main.popups.popup.state.cursor == 4, "the cursor is on the host that holds up the others"
+        assert app.main.popups.popup.state.cursor == 4, "the cursor is on the host that delays the others"
         await press(pilot, "s", "S", "l", "escape", "k", "b", "G", "enter")
         assert app.main.current_run.host == "host1"
         assert "host host1" in frame(app)

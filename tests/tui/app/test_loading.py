@@ -190,7 +190,7 @@ async def test_unknown_run_and_a_run_without_hosts() -> None:
 async def _unknown_run() -> None:
     app = make_app(options=AppOptions(run="nope"))
     async with on_stage(app):
-        assert "nope is the name of no run in ~/logs: train_b, train_a." in " ".join(frame(app).split())
+        assert "nope is not the name of a run in ~/logs: train_b, train_a." in " ".join(frame(app).split())
 
 
 async def test_run_and_host_of_the_command_line() -> None:

@@ -154,4 +154,4 @@ def test_a_comparison_that_is_given_up_opens_no_screen() -> None:
     assert comparisons.words == "Comparing train_a with train_b; Esc cancels"
     comparisons.stop()
     context.work_off()
-    assert not context.screens and not comparisons.words and context.flash == "The comparison was given up"
+    assert not context.screens and not comparisons.words and context.flash == "The comparison was cancelled"

@@ -166,4 +166,4 @@ async def test_comparing_is_given_up_with_escape(logdir: Path, monkeypatch: pyte
         assert f"Comparing {OLD} with {NEW}; Esc cancels" in frame(app)
         await pilot.press("escape")
         await until(pilot, lambda: seen == ["ended"])
-        assert "The comparison was given up" in frame(app) and not isinstance(app.screen, DiffScreen)
+        assert "The comparison was cancelled" in frame(app) and not isinstance(app.screen, DiffScreen)

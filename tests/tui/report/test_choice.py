@@ -16,7 +16,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.cli.main import main
 from tpuprof.tui.pages import PAGES
 
-WITHOUT_ROWS = {"timeline", "memory-profile", "live-arrays"}
+WITHOUT_ROWS = {"timeline", "live-arrays"}
 """Pages that hold several tables of one kind, or none."""
 
 

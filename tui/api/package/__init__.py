@@ -9,10 +9,10 @@
     ['fusion.397', 'fusion.362', 'fusion.315']
 
 `open` opens a profile, `findings` says why a program is slow, `kernel_times` gives the times of one kernel's runs, and
-`capture` asks a running program for a profile. Whatever can't be done is a `ProfileError`.
+`capture` asks a running program for a profile. Errors are `ProfileError`.
 
 Names in `__all__` are stable; everything below `tpuprof.parsers` and `tpuprof.tui` may change from version to version,
-but for the dataclasses that the methods of a `Profile` return: they keep their attributes within a major version.
+except the dataclasses that the methods of a `Profile` return: they keep their attributes within a major version.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def _only_statement(connection: Any, sql: str) -> Any:  # noqa: ANN401 - DuckDB'
     is_read = len(statements) == 1 and statements[0].type.name in _READS
     if not is_read or _PRAGMA.match(sql):
         what = "several statements" if len(statements) > 1 else "none" if not statements else "another statement"
-        raise ProfileError("usage", f"A query is one SELECT, and this is {what}.", "SELECT name FROM ops", EXIT_USAGE)
+        raise ProfileError("usage", f"A query is one SELECT; this is {what}.", "SELECT name FROM ops", EXIT_USAGE)
     return statements[0]
 
 
@@ -163,7 +163,7 @@ def _in_words(duckdb: Any, sql: str, limits: Limits) -> Iterator[None]:  # noqa:
         sentence = f"The query was stopped after {counted(limits.seconds, 'second')}."
         raise ProfileError("too_long", sentence, "--time-limit SECONDS, or fewer rows to join", EXIT_USAGE) from error
     except (duckdb.OutOfMemoryException, MemoryError) as error:
-        sentence = f"The query needs more memory than the {limits.memory_bytes / _MIB:,.0f} MiB that it may take."
+        sentence = f"The query needs more memory than the {limits.memory_bytes / _MIB:,.0f} MiB that it may use."
         raise ProfileError("too_large", sentence, "--memory-limit MIB, or fewer rows to join", EXIT_USAGE) from error
     except duckdb.Error as error:
         raise _refused(sql, str(error)) from error

@@ -20,7 +20,7 @@ from tpuprof.tui.report import csv, json, markdown
 from tpuprof.tui.report.page import TextLook
 from tpuprof.tui.report.text import heading, page_text
 
-NO_VALUE = "NULL: the profile does not tell, or the query has no value for the row"
+NO_VALUE = "NULL: the profile does not say, or the query has no value for the row"
 MORE = "--limit 0 has all rows"
 
 _WIDEST = 60

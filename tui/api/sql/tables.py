@@ -87,7 +87,7 @@ def _of_events(table: SqlTable, profile: Profile, asked: EventsAsked) -> SqlRows
     events = profile.events_between(asked.from_ps, asked.to_ps, asked.track, MOST_EVENTS)
     if events.left_out:
         whole = len(events) + events.left_out
-        sentence = f"That are {whole:,} events, more than the {MOST_EVENTS:,} that a query reads."
+        sentence = f"These are {whole:,} events, more than the {MOST_EVENTS:,} that a query reads."
         raise ProfileError("too_many", sentence, "--from MS --to MS, or --track 'XLA Ops'", EXIT_USAGE)
     return SqlRows([events.values(column.name) for column in table.columns], events.warnings)
 
@@ -119,20 +119,23 @@ def _of_buffers(table: SqlTable, profile: Profile, _: EventsAsked) -> SqlRows:
     return SqlRows(rows, modules.warnings)
 
 
-_MODULE = SqlColumn("module", "VARCHAR", "text", "the compiled module that it is of, name(program id)")
+_MODULE = SqlColumn("module", "VARCHAR", "text", "its compiled module, name(program id)")
 TABLES: tuple[SqlTable, ...] = (
     SqlTable(
         "events",
-        "an event of the timeline; derived tracks only where --track names them",
+        "an event of the timeline; derived tracks only if --track names them",
         (("timeline", "events"),),
         _of_events,
     ),
     SqlTable("ops", "an HLO op, over all cores and the whole capture", (("ops", "ops"),), _of_page),
-    SqlTable("steps", "a step: its time, and whose it is", (("hosts", "steps"), ("ledger", "steps")), _of_steps),
+    SqlTable(
+        "steps", "a step: its time, and the owners of that time", (("hosts", "steps"), ("ledger", "steps")), _of_steps
+    ),
     SqlTable("cores", "a core", (("cores", "cores"),), _of_page),
     SqlTable("hosts", "a host", (("hosts", "hosts"),), _of_page),
     SqlTable("modules", "an HLO module that ran", (("inference", "modules"),), _of_page),
     SqlTable("buffers", "an HBM buffer of a compiled module", (("memory", "buffers"),), _of_buffers, (_MODULE,)),
+    SqlTable("allocators", "an allocator, at its peak", (("memory-profile", "allocators"),), _of_page),
     SqlTable("collectives", "a collective", (("collectives", "collectives"),), _of_page),
     SqlTable("findings", "a reason why the program is slow", (("findings", "findings"),), _of_page),
 )

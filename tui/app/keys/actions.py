@@ -16,7 +16,7 @@ class ScreenState:
 
     Attributes:
         tab: name of the tab that is shown.
-        loading, searching: a load is under way; there are matches, or runs of an op, to step through.
+        loading, searching: a load is running; there are matches, or runs of an op, to step through.
         has_source: the source line of what is under the cursor is known.
         run_count, host_count, note_count: runs that the path led to, readable hosts of the run, problems and warnings.
         has_page: the tab shows figures.
@@ -111,12 +111,18 @@ _TIMELINE: tuple[Action, ...] = (
     _command("follow", "follow_back", "Follow an arrow back", argument=", -1"),
     _command("base", "base", "Times relative to the trace, the step or the mark"),
     _command("fold", "fold", "Open or close the track or section", "fold"),
-    _command("fold_all", "fold_all", "Close or open all sections; of several hosts all hosts"),
-    _command("next_host", "next_host", "Next host, on the same row where it is open", "host", ", 1"),
+    _command("fold_all", "fold_all", "Close or open all sections; with several hosts, all hosts"),
+    _command("next_host", "next_host", "Next host, on the same row if it is open", "host", ", 1"),
     _command("next_host", "previous_host", "Previous host", argument=", -1"),
     _command("pin", "hold", "Pin the track on top"),
     _command("by_busy", "reverse", "Tracks by busy time, or in their own order"),
-    Action("filter", "filter_tracks", "Only tracks with this in their name", "", lambda now: "filter" in now.commands),
+    Action(
+        "filter",
+        "filter_tracks",
+        "Only tracks with these words in their names",
+        "",
+        lambda now: "filter" in now.commands,
+    ),
 )
 
 _MEMORY: tuple[Action, ...] = (
@@ -133,7 +139,7 @@ _MEMORY: tuple[Action, ...] = (
     _command("peak", "next_peak", "Next peak", argument=", 1"),
     _command("at_peak", "whole", "Back to the highest peak", "peak"),
     _command("figures", "figures", "All figures, with what they mean"),
-    _command("live_arrays", "live_arrays", "Live arrays: who holds the memory, by the file beside", "live arrays"),
+    _command("live_arrays", "live_arrays", "Live arrays: who holds the memory, from the file beside", "live arrays"),
     _command("triage", "advice", "What to do first: suggestions, and what-if", "what to do"),
 )
 
@@ -143,7 +149,7 @@ ACTIONS: tuple[Action, ...] = (
     *_MEMORY,
     Action("next_tab(1)", "next_tab", "Next tab"),
     Action("next_tab(-1)", "previous_tab", "Previous tab"),
-    _command("latencies", "view", "Latencies of requests or runs, and back", "latencies"),
+    _command("latencies", "view", "Next view: latencies of requests or runs, the model, and back", "latencies"),
     _command("view", "view", "Next view: profile, HLO ops, framework ops, roofline, kernels", "view"),
     _command("view", "previous_view", "Previous view", argument=", -1"),
     _command(
@@ -157,8 +163,8 @@ ACTIONS: tuple[Action, ...] = (
     _command("idle", "exclude", "Leave out idle time, or infeed and outfeed; and back"),
     _command("top", "top", "Ten children of each node, those that make up 90 %, or all"),
     _command("compare_op", "compare_ops", "Mark the op; on another one: both side by side", "compare"),
-    _command("same_op", "there", "The op, step, bar or finding where there is more on it", "same op"),
-    _command("what_if", "mark", "What if: the step without the bar's owner, or what the finding is about; and back"),
+    _command("same_op", "there", "Go to the page with more on the op, step, bar or finding", "same op"),
+    _command("what_if", "mark", "What if: the step without the bar's owner, or the finding's cause; and back"),
     _command("on_timeline", "timeline", "The op's longest run on the timeline; `n` `N` its other runs"),
     _command("graph", "graph", "The op's graph: operands, users, text of the HLO", "graph"),
     _command("buffers", "buffers", "The op's buffers in memory"),
@@ -177,7 +183,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("cancel_load", "back", "Cancel loading", "cancel", lambda now: now.loading),
     Action("swap_background", "background", "Light or dark background", "", lambda now: now.colorful),
     Action("help", "help", "Keys, and what the numbers mean", "help"),
-    Action("palette", "palette", "Everything that can be done now"),
+    Action("palette", "palette", "All commands that work now"),
     Action("go_back", "back", "Close what was opened last"),
     Action("suspend_process", "suspend", "Suspend (fg brings it back)"),
     Action("quit", "quit", "Quit (Q does from anywhere)", "quit"),

@@ -7,20 +7,24 @@ from tpuprof.tui.cli.arguments.options import PROGRAM, UsageParser
 from tpuprof.tui.pages import PAGE_NAMES
 
 _COMMAND_HELP = f"""commands:
-  {PROGRAM} PATH                  open a logdir, a profile, an archive of one, an XLA dump, or a log with an error
-  {PROGRAM} demo                  look around in the bundled demo profile; reports take it too
-  {PROGRAM} oom LOG               find out-of-memory errors in a log (- for standard input): why, and what to do
-  {PROGRAM} capture HOST:PORT     ask a running program for a profile, and open it
-  {PROGRAM} live [HOST:PORT]      show how busy the chips of a running program are; C captures a profile
-  {PROGRAM} memory PATH           open the memory tab: of a profile, an HLO proto or an --xla_dump_to folder
-  {PROGRAM} report PAGE [PATH]    print a page: {", ".join(PAGE_NAMES)}
-  {PROGRAM} diff A [B]            compare two runs: what changed, and what is noise; two memory.prof: what leaks
-  {PROGRAM} share PATH            write one HTML file of a run, for others; skill and mcp: for coding agents
-  {PROGRAM} doctor [PATH]         print what is installed, what this terminal can do, what PATH holds and lacks
-  {PROGRAM} config                print a config file to begin with: theme, keys, columns, cache
-  {PROGRAM} completion SHELL      print what completes commands in bash, zsh or fish; man: the manual page
+  PATH                open a logdir, a profile, an archive of one, an XLA dump, or a log with an error
+  demo                look around in the bundled demo profile; reports take it too
+  oom LOG             find out-of-memory errors in a log (- for standard input): why, and what to do
+  capture HOST:PORT   ask a running program for a profile, and open it
+  live [HOST:PORT]    show how busy the chips of a running program are; C captures a profile
+  memory PATH         open the memory tab: of a profile, an HLO proto or an --xla_dump_to folder
+  report PAGE [PATH]  print a page: {", ".join(PAGE_NAMES)}
+  diff A [B]          compare two runs: what changed, and what is noise; two memory.prof: what leaks
+  verify A B          check whether a finding's promise was kept, and what took its place
+  trend PATH          print all runs of a logdir, and where a step changed beyond the noise
+  query PATH SQL      answer a SQL query over a profile
+  share PATH          write one HTML file of a run, for others
+  skill, mcp          a skill and a server for coding agents
+  doctor [PATH]       print what is installed, what this terminal can do, what PATH has and lacks
+  config              print a config file to start from: theme, keys, columns, cache
+  completion SHELL    print the completion script for bash, zsh or fish; man: the manual page
 
-A folder that is named like a command: ./report
+To open a folder that is named like a command: {PROGRAM} ./report
 """
 
 
@@ -29,20 +33,22 @@ def app_parser() -> UsageParser:
     what = "Reads XProf/TensorBoard profiles of TPU programs in the terminal."
     parser = options.new_parser("", what, _COMMAND_HELP)
     options.add_choice_of_profile(parser)
-    latest = "open the newest run whenever one comes; wait for one where there is none yet; needs a terminal"
+    latest = "open each new run as it appears; wait for one if there is none yet; needs a terminal"
     parser.add_argument("--latest", action="store_true", help=latest)
     options.add_reading(parser)
     options.add_screen(parser)
     options.add_debug(parser)
     parser.add_argument("--version", action="store_true", help="print the version")
-    parser.add_argument("--json", action="store_true", help="with --version: as JSON, with what it runs on")
+    parser.add_argument(
+        "--json", action="store_true", help="with --version: as JSON, with versions of the system and packages"
+    )
     return parser
 
 
 def memory_parser() -> UsageParser:
     """The arguments of the command `memory`."""
     parser = options.new_parser("memory", "Opens the memory tab. Without a terminal it prints the page.")
-    where = "as for profiles; or an HLO proto, or a folder written with --xla_dump_to"
+    where = "a profile, an HLO proto, or a folder written with --xla_dump_to"
     options.add_choice_of_profile(parser, where)
     options.add_device(parser)
     parser.add_argument("--fit", action="store_true", help=f"print {options.FIT_HELP}")

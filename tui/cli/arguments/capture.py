@@ -26,11 +26,11 @@ _EPILOG = f"""the program starts the server, once, before its training loop:
 examples:
   {PROGRAM} capture localhost:9012
   {PROGRAM} capture host0:9012 host1:9012 --ms 5000 --logdir gs-mount/run1
-  {PROGRAM} capture @workers:9012           every worker in TPU_WORKER_HOSTNAMES, as a slice sets it
+  {PROGRAM} capture @workers:9012           every worker in TPU_WORKER_HOSTNAMES, as set on a slice
   {PROGRAM} capture --continuous on localhost:9012
   {PROGRAM} capture --snapshot --every 1m --when 'step>1.2x' localhost:9012
 
-It asks the addresses given and nothing else, without encryption; reach another machine's server with ssh -L.
+It contacts only the addresses given, without encryption; use ssh -L to reach a server on another machine.
 """
 
 
@@ -44,13 +44,13 @@ def capture_parser() -> UsageParser:
     length = f"how long to trace, in milliseconds (default: {defaults.duration_ms})"
     to_trace = partial(whole_number, least=1, most=model.LONGEST_MS)
     parser.add_argument("--ms", type=to_trace, default=defaults.duration_ms, metavar="MS", help=length)
-    where = "a local folder; the run lands in DIR/plugins/profile, where XProf looks for it (default: .)"
+    where = "a local folder; the run is written to DIR/plugins/profile, where XProf finds it (default: .)"
     parser.add_argument("--logdir", default=".", metavar="DIR", help=where)
     parser.add_argument("--no-open", action="store_true", help="only write the run and print its path")
-    delay = "wait so long before tracing, once the servers were reached"
+    delay = "time to wait before tracing, after the servers have answered"
     to_wait = partial(whole_number, most=model.LONGEST_MS)
     parser.add_argument("--delay-ms", type=to_wait, default=0, metavar="MS", help=delay)
-    patience = f"how long the data may take after that (default: {defaults.grace_seconds:g} s), and a server to answer "
+    patience = f"time limit for the data after that (default: {defaults.grace_seconds:g} s); a server has to answer "
     patience += f"at first, {defaults.connect_seconds:g} s at most"
     in_a_day, grace = partial(whole_number, least=1, most=86_400), int(defaults.grace_seconds)
     parser.add_argument("--wait", type=in_a_day, default=grace, metavar="SECONDS", help=patience)
@@ -63,29 +63,29 @@ def capture_parser() -> UsageParser:
     ):
         meaning = f"{levels} (default: {default})"
         tracers.add_argument(f"--{name}-tracer-level", type=level, default=default, metavar="N", help=meaning)
-    option = "an option of the profiler's own, such as tpu_trace_mode=TRACE_COMPUTE_AND_SYNC; true, false and whole "
-    option += "numbers are taken as such, key:string=5 as text"
+    option = "an option of the profiler, such as tpu_trace_mode=TRACE_COMPUTE_AND_SYNC; true, false and whole "
+    option += "numbers keep their type, key:string=5 is text"
     tracers.add_argument("--option", action="append", type=_option, default=[], metavar="KEY=VALUE", help=option)
     _add_watching(parser)
-    look = parser.add_argument_group("look", "Of the screen that opens:")
+    look = parser.add_argument_group("look", "The screen that opens:")
     options.add_screen(look)
     options.add_debug(parser)
     return parser
 
 
 def _add_watching(parser: argparse.ArgumentParser) -> None:
-    watching = parser.add_argument_group("watching", "A long job, and the seconds before a slowdown:")
-    kept = "take what the server has kept of its last seconds, instead of tracing from now on"
+    watching = parser.add_argument_group("watching", "Long jobs, and the seconds before a slowdown:")
+    kept = "fetch the last seconds that the server has kept, instead of tracing from now on"
     watching.add_argument("--snapshot", action="store_true", help=kept)
-    switch = "have the servers keep their last seconds from now on, or no longer; no other capture goes meanwhile"
+    switch = "make the servers keep their last seconds, or stop doing so; no other capture works while this is on"
     watching.add_argument("--continuous", choices=("on", "off"), help=switch)
     again = "capture again after this time, such as 30s, 10m or 2h, until ctrl+C"
     watching.add_argument("--every", type=seconds_of, metavar="TIME", help=again)
-    most = "of the runs that --every writes keep the newest N (default: all)"
+    most = "keep the newest N of the runs that --every writes (default: all)"
     watching.add_argument("--keep", type=partial(whole_number, least=1), default=0, metavar="N", help=most)
-    when = "with --every: keep only the run whose step is longer, 'step>1.2x' the usual or 'step>250ms', and open it"
+    when = "with --every: keep only a run with a longer step ('step>1.2x' the usual, or 'step>250ms'), and open it"
     watching.add_argument("--when", type=condition_of, metavar="CONDITION", help=when)
-    retries = "try again so often where no server is there yet, or another capture is on (default: 0)"
+    retries = "number of retries if no server answers yet, or another capture is on (default: 0)"
     watching.add_argument("--retries", type=partial(whole_number, most=1000), default=0, metavar="N", help=retries)
 
 
@@ -110,7 +110,7 @@ def seconds_of(text: str) -> int:
     """Seconds of ``30s``, ``10m`` or ``2h``."""
     match = _DURATION.fullmatch(text)
     if not match or not int(match[1]):
-        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 30s, 10m or 2h")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 30s, 10m or 2h")
     return int(match[1]) * _SECONDS[match[2]]
 
 
@@ -118,7 +118,7 @@ def condition_of(text: str) -> Condition:
     """The condition in ``step>1.2x``, ``step>250ms`` or ``step>2s``."""
     match = _CONDITION.fullmatch(text.strip())
     if not match or not float(match[1]):
-        raise argparse.ArgumentTypeError(f"{text!r} is no condition such as 'step>1.2x' or 'step>250ms'")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a condition such as 'step>1.2x' or 'step>250ms'")
     return Condition(float(match[1]) * _PS.get(match[2], 1), match[2] == "x")
 
 

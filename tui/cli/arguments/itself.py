@@ -10,15 +10,19 @@ REQUIRED = (*("device", "steps", "markers", "hlo", "source", "peaks", "host", "p
 
 SHELLS = ("bash", "zsh", "fish")
 
-_COMPLETION_EPILOG = f"""bash:  {PROGRAM} completion bash > ~/.local/share/bash-completion/completions/{PROGRAM}
-zsh:   {PROGRAM} completion zsh > ~/.zfunc/_{PROGRAM}     (a folder of $fpath, before compinit)
-fish:  {PROGRAM} completion fish > ~/.config/fish/completions/{PROGRAM}.fish
+_COMPLETION_EPILOG = f"""bash:
+  {PROGRAM} completion bash \\
+    > ~/.local/share/bash-completion/completions/{PROGRAM}
+zsh (a folder of $fpath, before compinit):
+  {PROGRAM} completion zsh > ~/.zfunc/_{PROGRAM}
+fish:
+  {PROGRAM} completion fish > ~/.config/fish/completions/{PROGRAM}.fish
 """
 
 
 def completion_parser() -> UsageParser:
     """The command's arguments."""
-    what = "Prints the script with which a shell completes commands, options and their values."
+    what = "Prints the script that completes commands, options and their values in a shell."
     parser = new_parser("completion", what, _COMPLETION_EPILOG)
     parser.add_argument("shell", choices=SHELLS, help="which shell")
     return parser
@@ -31,9 +35,9 @@ for one project:   {PROGRAM} skill .agents/skills
 
 def skill_parser() -> UsageParser:
     """The command's arguments."""
-    what = "Writes what a coding agent needs to know of this program, as a skill: which question, which command."
+    what = "Writes a skill for coding agents: which command answers which question."
     parser = new_parser("skill", what, _SKILL_EPILOG)
-    where = f"the folder of skills: writes DIR/{PROGRAM}/SKILL.md and its references, and leaves files of others alone "
+    where = f"the folder of skills: writes DIR/{PROGRAM}/SKILL.md and its references, and never overwrites other files "
     where += "(default: prints SKILL.md)"
     parser.add_argument("dir", metavar="DIR", nargs="?", help=where)
     add_debug(parser)
@@ -50,7 +54,7 @@ def mcp_parser() -> UsageParser:
         "Serves agents over standard input and output (MCP): tools that answer from the profiles below DIR, read-only."
     )
     parser = new_parser("mcp", what, _MCP_EPILOG)
-    root = "the folder below which profiles are read, links resolved; nothing outside is"
+    root = "the folder whose profiles may be read, links resolved; nothing outside it is read"
     parser.add_argument("--root", metavar="DIR", required=True, help=root)
     add_debug(parser)
     return parser
@@ -68,20 +72,19 @@ def man_parser() -> UsageParser:
 
 def doctor_parser() -> UsageParser:
     """The command's options."""
-    what = "Prints what is installed, what this terminal can do, what is kept, and what PATH holds and lacks."
+    what = "Prints what is installed, what this terminal can do, what the cache holds, and what PATH has and lacks."
     parser = new_parser("doctor", what)
     parser.epilog = (
         "The text is for pasting: it shows no passwords and tokens, no user, no machine's name or address, and the "
-        "home folder as ~. Read it all the same: it names files, runs and modules. Lines with ! say what is wrong. "
-        "Exit codes: 2 a mistake in the config file, 3 or 4 PATH leads to no profile, 7 no server answers, or the "
+        "home folder as ~. Check it before you paste it: it names files, runs and modules. Lines with ! say what "
+        "is wrong. "
+        "Exit codes: 2 a mistake in the config file, 3 or 4 PATH has no profile, 7 no server answers, or the "
         "profile lacks what --require names."
     )
     parser.add_argument("path", metavar="PATH", nargs="?", help="a logdir, a run or a profile")
-    server = "whether a profiler server listens there; HOST:PORT, several with commas"
+    server = "check for a profiler server there; HOST:PORT, several with commas"
     parser.add_argument("--server", metavar="ADDRESS", action="append", default=[], help=server)
-    needs = (
-        "what the newest run of PATH has to hold, with commas between; exit code 7 where it lacks any, with what to "
-    )
+    needs = "what the newest run of PATH must have, separated by commas; exit code 7 if it lacks any, with what to "
     needs += f"do about it: {', '.join(REQUIRED)}"
     parser.add_argument("--require", metavar="WHAT", action="append", help=needs)
     forms = parser.add_mutually_exclusive_group()
@@ -96,6 +99,6 @@ def doctor_parser() -> UsageParser:
 def config_parser() -> UsageParser:
     """The command's options."""
     where = f"It is read from {VARIABLE}, else from ~/.config/tpuprof-tui/config.toml."
-    parser = new_parser("config", f"Prints a config file with all there is to set. {where}")
+    parser = new_parser("config", f"Prints a config file with all settings. {where}")
     add_debug(parser)
     return parser

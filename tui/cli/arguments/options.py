@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import textwrap
 from collections.abc import Sequence
 from functools import partial
 from typing import NoReturn
@@ -30,11 +31,25 @@ class UsageParser(argparse.ArgumentParser):
         raise ProfileError("usage", f"{message[:1].upper()}{message[1:]}.", f"{self.prog} --help", EXIT_USAGE)
 
 
+class WrappedLines(argparse.HelpFormatter):
+    """Keeps the lines of a text, and wraps those that are too long: behind a wide gap, below what follows it."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(line for given in text.splitlines() for line in _wrapped(indent + given, width))
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    if len(line) <= width:
+        return [line]
+    gaps = [gap.end() for gap in re.finditer(r"\S {2,}(?=\S)", line)]
+    hanging = " " * (gaps[-1] if gaps else len(line) - len(line.lstrip()))
+    return textwrap.wrap(line, width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False)
+
+
 def new_parser(command: str, description: str, more: str = "") -> UsageParser:
-    """A command's parser; what more there is stands as it is at the end of its help."""
-    form = argparse.RawDescriptionHelpFormatter if more else argparse.HelpFormatter
+    """A command's parser; `more` is the end of its help, line by line."""
     name = f"{PROGRAM} {command}".strip()
-    return UsageParser(name, None, description, more or None, formatter_class=form, allow_abbrev=False)
+    return UsageParser(name, None, description, more or None, formatter_class=WrappedLines, allow_abbrev=False)
 
 
 def add_look(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
@@ -46,8 +61,8 @@ def add_look(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
 def add_screen(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """How the screen looks, and whether it follows the mouse."""
     add_look(parser)
-    colours = "default: auto, dark or light by the terminal; or by the file of tpuprof-tui config"
-    parser.add_argument("--theme", choices=THEMES, help=colours)
+    colours = f"{', '.join(THEMES)} (default: from the config file, else auto: dark or light, like the terminal)"
+    parser.add_argument("--theme", choices=THEMES, metavar="THEME", help=colours)
     parser.add_argument("--mouse", action="store_true", default=None, help="follow the mouse, over SSH too")
     parser.add_argument("--no-mouse", dest="mouse", action="store_false", help="leave the mouse to the terminal")
 
@@ -68,6 +83,12 @@ def add_report(
     parser.add_argument("--output", metavar="FILE", help="write the report to FILE instead of standard output")
 
 
+def add_keys(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Which keys of JSON."""
+    keys = "of --format json these keys alone, commas between: a.b is b of a, or of each in the list a"
+    parser.add_argument("--keys", metavar="KEYS", help=keys)
+
+
 def add_debug(parser: argparse.ArgumentParser) -> None:
     """Tracebacks; `cli` itself looks for it."""
     parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
@@ -79,7 +100,7 @@ def add_mask(parser: argparse.ArgumentParser, when: str = "") -> None:
     parser.add_argument("--mask", action="store_true", help=words)
 
 
-FIT_HELP = "how large the batch may be, instead of the buffers: what the module needs at some batches"
+FIT_HELP = "how large the batch may be, instead of the buffers: the memory that the module needs at several batch sizes"
 
 
 def add_device(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
@@ -92,7 +113,7 @@ def _device(text: str) -> str:
     """A type of TPU as profiles write it, of ``v5e`` or ``TPU v5e``."""
     generation = generation_of(text) or generation_of(f"TPU {text}")
     if generation is None:
-        raise argparse.ArgumentTypeError(f"no memory is known of {text!r}; one of: v2 v3 v4 v5e v5p v6e 7x")
+        raise argparse.ArgumentTypeError(f"the memory of {text!r} is unknown; one of: v2 v3 v4 v5e v5p v6e 7x")
     return generation
 
 
@@ -120,13 +141,17 @@ def add_choice_of_profile(
     parser.add_argument("path", nargs="?", default=HERE, metavar="PATH", action=_Path, help=where)
     parser.add_argument("--logdir", dest="path", metavar="DIR", default=HERE, action=_Path, help="the same as PATH")
     parser.add_argument("--run", metavar="RUN", help="name of a run, or its beginning (default: the newest)")
-    parser.add_argument("--host", metavar="HOST", help="one host only (default: all merged; of the timeline the first)")
+    parser.add_argument(
+        "--host", metavar="HOST", help="only this host (default: all merged; the first for the timeline)"
+    )
     add_core(parser)
 
 
 def add_core(parser: argparse.ArgumentParser) -> None:
     """Of which core."""
-    core = "one core only, HOST:2, or one chip, HOST:chip1; with one host 2 will do; a core's other names too: "
+    core = (
+        "only this core, HOST:2, or this chip, HOST:chip1; with one host 2 is enough; other names of a core work too: "
+    )
     core += "/device:TPU:2, 'Chip 2: TPU core 0' (default: all)"
     parser.add_argument("--core", metavar="CORE", help=core)
 
@@ -137,18 +162,18 @@ def add_reading(
 ) -> None:
     """Who reads the hosts, and whether what was read is kept."""
     parser.add_argument("--scheduler", metavar="ADDRESS", help=workers)
-    cores = "keep at most N cores busy with reading (default: TPUPROF_JOBS, else all that this process may use)"
+    cores = "read with at most N cores (default: TPUPROF_JOBS, else all that this process may use)"
     parser.add_argument("--jobs", metavar="N", type=partial(whole_number, least=1), help=cores)
-    again = "read the files again, and keep nothing of them in the user's cache folder"
+    again = "read the files again, and do not write to the user's cache folder"
     parser.add_argument("--no-cache", dest="cache", action="store_false", help=again)
 
 
 def add_interval(group: argparse._ArgumentGroup) -> None:
     """Which part of the timeline."""
-    begin = "from this instant on, milliseconds on the trace's clock"
+    begin = "start, in milliseconds on the trace's clock"
     group.add_argument("--from", dest="from_ps", type=_milliseconds, metavar="MS", help=begin)
-    group.add_argument("--to", dest="to_ps", type=_milliseconds, metavar="MS", help="up to this instant")
-    group.add_argument("--track", metavar="NAME", help="of tracks with NAME in their section / name")
+    group.add_argument("--to", dest="to_ps", type=_milliseconds, metavar="MS", help="end")
+    group.add_argument("--track", metavar="NAME", help="only tracks with NAME in their section / name")
 
 
 def _milliseconds(text: str) -> int:

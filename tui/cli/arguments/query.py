@@ -11,10 +11,10 @@ from tpuprof.tui.report.page import FORMATS
 EXAMPLE = f'{PROGRAM} query demo "SELECT name, self_time_ps FROM ops ORDER BY 2 DESC"'  # noqa: S608 - an example
 _MOST_SECONDS = 86_400
 _MOST_MIB = 1 << 20
-_EPILOG = f"""The query is one SELECT in DuckDB's SQL (pip install 'tpuprof-tui[sql]'). It can neither write nor open a
-file or a connection. Only the tables that it names are read. For example:
+_EPILOG = f"""The query is one SELECT in DuckDB's SQL (pip install 'tpuprof-tui[sql]'). It can neither write nor open \
+a file or a connection. Only the tables that it names are read. For example:
   {EXAMPLE}
-  {PROGRAM} query demo "SELECT core, sum(duration_ps) FROM events WHERE track = 'XLA Ops' GROUP BY core" --from 300
+  {PROGRAM} query demo "SELECT core, name, start_ps FROM events" --from 300
 """  # noqa: S608 - an example
 
 
@@ -24,17 +24,19 @@ def query_parser() -> UsageParser:
     what += "findings."
     parser = options.new_parser("query", what, _EPILOG)
     options.add_choice_of_profile(parser)
-    parser.add_argument("sql", nargs="?", metavar="SQL", help="one SELECT; with one argument alone that is the query")
+    parser.add_argument("sql", nargs="?", metavar="SQL", help="one SELECT; a single argument is the query")
     parser.add_argument("--schema", action="store_true", help="print tables and columns: type, unit, meaning")
     parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")
-    rows = "rows that are printed, 0: all (default: 1000)"
+    rows = "rows to print, 0: all (default: 1000)"
     parser.add_argument("--limit", type=options.whole_number, default=1000, metavar="N", help=rows)
-    seconds = "stop the query after so long (default: 30)"
+    seconds = "time limit of the query (default: 30)"
     whole = partial(options.whole_number, least=1, most=_MOST_SECONDS)
     parser.add_argument("--time-limit", type=whole, default=30, metavar="SECONDS", help=seconds)
     mib = partial(options.whole_number, least=16, most=_MOST_MIB)
-    parser.add_argument("--memory-limit", type=mib, default=1024, metavar="MIB", help="of the query (default: 1024)")
-    options.add_interval(parser.add_argument_group("events", "Which events the table of events holds:"))
+    parser.add_argument(
+        "--memory-limit", type=mib, default=1024, metavar="MIB", help="memory limit of the query (default: 1024)"
+    )
+    options.add_interval(parser.add_argument_group("events", "Which events the table events has:"))
     options.add_reading(parser)
     parser.add_argument("--output", metavar="FILE", help="write to FILE instead of standard output")
     options.add_width(parser)

@@ -28,12 +28,12 @@ _AMOUNT = re.compile(r"[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE]\+?[0-9]{1,3})?")
 
 def _add_of_pages(parser: UsageParser) -> None:
     """Options of one page each."""
-    flops = "of the page model: FLOPs that the model asks for in a step, over all cores, such as 6 x parameters x "
-    flops += "tokens, or 4.2e15 (default: what the compiler counts, recomputed ops left out)"
+    flops = "page model: the model's FLOPs in a step, over all cores, such as 6 x parameters x "
+    flops += "tokens, or 4.2e15 (default: the compiler's count without recomputed ops)"
     parser.add_argument("--model-flops", type=_amount, metavar="N", help=flops)
-    tokens = "of the page model: tokens, or samples, of a step, for those a second"
+    tokens = "page model: tokens, or samples, in a step, to show tokens a second"
     parser.add_argument("--tokens", type=_amount, metavar="N", help=tokens)
-    words = "of the page inference: the annotation of the host whose spans are taken for requests"
+    words = "page inference: the host annotation whose spans are the requests"
     parser.add_argument("--requests", metavar="NAME", help=words)
 
 
@@ -47,7 +47,7 @@ def report_parser() -> UsageParser:
 
 def trend_parser() -> UsageParser:
     """The arguments of the command `trend`, which are those of `report trend`."""
-    what = "Prints all runs of a logdir as a series, and where it changed beyond the noise: report trend PATH."
+    what = "Prints all runs of a logdir as a series, and where it changed beyond the noise, like report trend PATH."
     parser = options.new_parser("trend", what)
     parser.set_defaults(page="trend")
     return _with_options(parser)
@@ -55,8 +55,8 @@ def trend_parser() -> UsageParser:
 
 def share_parser() -> UsageParser:
     """The arguments of the command `share`."""
-    what = "Writes one HTML file to send to others: overview, findings, ops, timeline and memory of a run. It runs no "
-    what += "script and asks the network for nothing."
+    what = "Writes one HTML file to send to others: overview, findings, ops, timeline and memory of a run. It has no "
+    what += "scripts and does not use the network."
     parser = options.new_parser("share", what)
     options.add_choice_of_profile(parser)
     options.add_reading(parser)
@@ -69,11 +69,14 @@ def share_parser() -> UsageParser:
 
 
 def _add_format(parser: UsageParser) -> None:
-    formats = "default: text; html: one file with pictures, without scripts and network; perfetto: Chrome trace JSON "
+    formats = f"{', '.join(FORMATS)} (default: text); html: one file with pictures, no scripts, no network; "
+    formats += "perfetto: Chrome trace JSON "
     formats += "of the timeline, compressed where FILE ends in .gz; "
     formats += "dot, hlo, proto: of the graph, for Graphviz, as HLO text, as an HloProto; "
     formats += "parquet: the main table, to a FILE (pip install 'tpuprof-tui[sql]')"
-    parser.add_argument("--format", choices=(*FORMATS, HTML, *OF_SOME_PAGES), default="text", help=formats)
+    parser.add_argument(
+        "--format", choices=(*FORMATS, HTML, *OF_SOME_PAGES), default="text", metavar="FORMAT", help=formats
+    )
     options.add_mask(parser, "with --format html: ")
 
 
@@ -84,36 +87,35 @@ def _with_options(parser: UsageParser) -> UsageParser:
     _add_format(parser)
     rows = "rows of the main table; 0: all (default: all; of the timeline's events the first 10,000)"
     parser.add_argument("--limit", type=options.whole_number, metavar="N", help=rows)
-    choice = parser.add_argument_group("rows", "Of a page with a table, these rows and columns alone:")
-    kept = "rows that a filter keeps, in the language of / in the app, columns by their keys too: self_time_ps>1ms, "
+    choice = parser.add_argument_group("rows", "Rows and columns of a page with a table:")
+    kept = "only rows that match, in the language of / in the app, with columns by their keys: self_time_ps>1ms, "
     kept += "roofline_efficiency<60%%, bound_by=hbm, category:fusion, source=null"
     choice.add_argument("--filter", metavar="TEXT", help=kept)
-    sort = "by a column, numbers from the largest, texts from A; KEY:asc or KEY:desc says which way"
+    sort = "by a column, numbers from the largest, texts from A; KEY:asc or KEY:desc sets the direction"
     choice.add_argument("--sort", metavar="KEY", help=sort)
-    choice.add_argument("--columns", metavar="KEYS", help="these columns, commas between their keys (see --describe)")
+    choice.add_argument("--columns", metavar="KEYS", help="these columns: keys separated by commas (see --describe)")
+    options.add_keys(choice)
     parser.add_argument("--output", metavar="FILE", help="write to FILE instead of standard output")
     options.add_width(parser)
     options.add_look(parser)
     options.add_debug(parser)
     describe = "print the page's keys instead: unit, meaning, when it is null (text or json)"
     parser.add_argument("--describe", action="store_true", help=describe)
-    facts = "of the page runs: step time, device, modules of each run too; some 10 ms a run"
+    facts = "page runs: also step time, device and modules of each run; takes some 10 ms a run"
     parser.add_argument("--facts", action="store_true", help=facts)
-    fail = (
-        "of the page trend: exit with code 6 where the newest run's steps are slower than those of the runs before it "
-    )
-    fail += "by more than PERCENT and by more than noise, with 4 where that can't be told"
+    fail = "page trend: exit with code 6 if the newest run's steps are slower than those of the runs before it "
+    fail += "by more than PERCENT and by more than noise, with 4 if that is unknown"
     parser.add_argument("--fail-on-regression", type=options.percent, metavar="PERCENT", help=fail)
-    without = "of the page ledger: the step without these owners of its time, or groups of them, with commas between; "
-    without += f"groups: {', '.join(OWNER_GROUPS)}; of the page findings: without kinds that are owners"
+    without = "page ledger: the step without these owners of its time, or groups of them, separated by commas; "
+    without += f"groups: {', '.join(OWNER_GROUPS)}; page findings: without kinds that are owners"
     parser.add_argument("--without", metavar="OWNERS", help=without)
     _add_of_pages(parser)
-    by = f"of the page ledger: a row for each {', '.join(DIVIDED_BY)} (scope: of framework ops, such as a layer); "
-    by += f"of the page live-arrays what is put together: {', '.join(GROUPED_BY)} (default: source)"
+    by = f"page ledger: a row for each {', '.join(DIVIDED_BY)} (scope: of framework ops, such as a layer); "
+    by += f"page live-arrays: group by {', '.join(GROUPED_BY)} (default: source)"
     parser.add_argument("--by", choices=(*DIVIDED_BY, *GROUPED_BY), metavar="BY", help=by)
     options.add_interval(parser.add_argument_group("timeline", "Its events instead of its tracks:"))
-    graph = parser.add_argument_group("op, graph", "Of which op, in which module, how far around it:")
-    op = "name of an HLO op, a kernel or a framework op (default: the one that takes most time)"
+    graph = parser.add_argument_group("op, graph", "Which op, in which module, and how far around it:")
+    op = "name of an HLO op, a kernel or a framework op (default: the one with the most time)"
     graph.add_argument("--op", metavar="NAME", help=op)
     around = "steps over operands and users (default: 1)"
     graph.add_argument("--around", type=options.whole_number, metavar="N", help=around)

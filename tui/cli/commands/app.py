@@ -26,17 +26,17 @@ _NEED_SCREEN = ("latest", "mouse")
 def run_app(args: argparse.Namespace) -> int:
     """Opens the screen; prints the overview where no screen can be drawn."""
     if args.json:
-        sentence = "--json goes with --version; a page as JSON is a report."
+        sentence = "--json works with --version; for a page as JSON use report."
         raise ProfileError("usage", sentence, f"{PROGRAM} report overview PATH --format json", EXIT_USAGE)
     if args.path in COMMANDS and args.path != WITHOUT_WORD:
-        sentence = f"The command {args.path} stands before its options."
+        sentence = f"The command {args.path} comes before its options."
         raise ProfileError("usage", sentence, f"{PROGRAM} {args.path} --help", EXIT_USAGE)
     demo = args.path == DEMO
     args.path = existing(args.path)
     if not args.latest and (arrays := leads_to_arrays(args.path)) is not None:
         return _show_arrays(args, arrays)
     if args.latest and args.run is not None:
-        raise ProfileError("usage", "--latest and --run do not go together.", f"{PROGRAM} --help", EXIT_USAGE)
+        raise ProfileError("usage", "--latest and --run do not work together.", f"{PROGRAM} --help", EXIT_USAGE)
     for option in (name for name in _NEED_SCREEN if getattr(args, name) and common.why_no_screen()):
         sentence = f"--{option} needs a screen. {common.why_no_screen()}"
         raise ProfileError("no_terminal", sentence, f"{PROGRAM} report overview PATH", EXIT_NO_TERMINAL)

@@ -28,9 +28,9 @@ def example(path: str) -> str:
     columns = "".join(f'#   "{name}",\n' for name in op_columns())
     keys = ((name, key) for key, names in KEY_NAMES.items() for name in names.split())
     return f"""# {PROGRAM}: {path or "there is no home folder; name a file in " + VARIABLE}
-# Take the sign off what you change; {PROGRAM} doctor says what holds.
+# Uncomment what you change; {PROGRAM} doctor shows the settings in effect.
 
-# One of {", ".join(THEMES)}; --theme goes before it.
+# One of {", ".join(THEMES)}; --theme overrides it.
 # theme = "auto"
 
 # The columns of the table of HLO ops, beside class, time and name.
@@ -38,12 +38,12 @@ def example(path: str) -> str:
 {columns}# ]
 
 [cache]
-# What was read of profiles is kept up to this size, or not at all: "off".
+# Size limit of the cache of profiles; "off" keeps nothing.
 # size = "1 GB"
-# Copies of remote profiles; TPUPROF_CACHE_BYTES goes before it.
+# Copies of remote profiles; TPUPROF_CACHE_BYTES overrides it.
 # remote = "20 GB"
 
 [keys]
-# A key is a sign, or such as "ctrl+e", "f5", "space". What had it must be moved away, too.
-# Names that have one key move together. Enter, Esc, arrows, digits from 1 on, Q and ctrl+c stay.
+# A key is a character, or a name such as "ctrl+e", "f5", "space". If another action has the key, move that one too.
+# Names with the same key move together. Enter, Esc, arrows, digits from 1 on, Q and ctrl+c can't be changed.
 {"".join(f'# {name} = "{key}"' + chr(10) for name, key in keys)}"""

@@ -49,6 +49,11 @@ def run_query(args: argparse.Namespace) -> int:
     return EXIT_OK
 
 
+def made_query(args: argparse.Namespace) -> str:
+    """What is printed of a query, as JSON; see `run_query`."""
+    return ANSWERS["json"](_answered(args), printing.report_look(args))
+
+
 def _answered(args: argparse.Namespace) -> Answered:
     config, found = common.configured(args), list[Profile]()
     limits = Limits(args.time_limit, args.memory_limit * _MIB, args.limit, decoding_threads(args.jobs))

@@ -104,6 +104,7 @@ def _describe(args: argparse.Namespace, page: Page) -> int:
 
 def _check_options(args: argparse.Namespace, page: Page) -> None:
     """Sees, before any work, that the options go with the page."""
+    printing.check_keys(args)
     if args.format not in (*FORMATS, *page.formats, PARQUET):
         its_page = next(one.name for one in PAGES if args.format in one.formats)
         sentence = f"--format {args.format} is for the page {its_page}, not {args.page}."
@@ -118,13 +119,13 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
     report.check(options, args.format, args.limit)
     _check_choice(args, page, report)
     if args.format == "perfetto" and printing.output_file(args) is None and sys.stdout.isatty():
-        sentence = "A trace for Perfetto is nothing to read on a terminal."
+        sentence = "A trace for Perfetto can't be printed on a terminal."
         raise ProfileError("usage", sentence, "--output trace.json.gz", EXIT_USAGE)
     if args.format == "proto" and printing.output_file(args) is None:
-        sentence = "A protocol buffer is nothing to print."
+        sentence = "A protocol buffer can't be printed."
         raise ProfileError("usage", sentence, "--output module.hlo_proto.pb", EXIT_USAGE)
     if args.format == PARQUET and printing.output_file(args) is None:
-        raise ProfileError("usage", "A Parquet file is nothing to print.", "--output table.parquet", EXIT_USAGE)
+        raise ProfileError("usage", "A Parquet file can't be printed.", "--output table.parquet", EXIT_USAGE)
     for name in ("host", "core"):
         if page.without_host and getattr(args, name) is not None:
             raise ProfileError("usage", page.without_host, f"leave --{name} out", EXIT_USAGE)
@@ -191,6 +192,6 @@ def _made(
 def _check_html(args: argparse.Namespace) -> None:
     """Sees that what is for HTML goes with it."""
     if args.mask and args.format != HTML:
-        raise ProfileError("usage", "--mask is for --format html.", HELP, EXIT_USAGE)
+        raise ProfileError("usage", "--mask works only with --format html.", HELP, EXIT_USAGE)
     if args.format == HTML and printing.output_file(args) is None and sys.stdout.isatty():
-        raise ProfileError("usage", "HTML is nothing to read on a terminal.", "--output page.html", EXIT_USAGE)
+        raise ProfileError("usage", "HTML can't be read on a terminal.", "--output page.html", EXIT_USAGE)

@@ -58,7 +58,7 @@ def run_share(args: argparse.Namespace) -> int:
     """
     args.format = "md"
     if printing.output_file(args) is None and sys.stdout.isatty():
-        raise ProfileError("usage", "HTML is nothing to read on a terminal.", "--output run.html", EXIT_USAGE)
+        raise ProfileError("usage", "HTML can't be read on a terminal.", "--output run.html", EXIT_USAGE)
     path, config = common.existing(args.path), common.configured(args)
     logdir = open_logdir(path)
     printing.check_output(args, logdir)
@@ -130,4 +130,4 @@ def _names(logdir: Logdir) -> Mask:
 
 
 def _written_by() -> str:
-    return f"Written by {PROGRAM} {common.version_of(PROGRAM)}. It runs no script and asks the network for nothing."
+    return f"Written by {PROGRAM} {common.version_of(PROGRAM)}. It has no scripts and does not use the network."

@@ -46,5 +46,5 @@ def fit_words(fit: BatchFit, is_short: bool = False) -> str:
     sized = binary_short if is_short else binary_size
     now = f"batch {fit.batch:,} now; largest that fits: {fit.largest:,} ({sized(fit.largest_bytes)})"
     over = f"at {fit.next:,} it is over by {sized(fit.over_bytes)}"
-    again = ", unless the compiler computes activations again" if fit.may_recompute else ""
+    again = ", unless the compiler recomputes activations" if fit.may_recompute else ""
     return f"{now}; {over}{again}"

@@ -29,7 +29,7 @@ from tpuprof.tui.report.units import (
 )
 
 BAR = 8
-_NO_AXIS = "the compiler names no mesh axis, and the groups follow no one distance"
+_NO_AXIS = "the compiler names no mesh axis, and the groups have no single distance"
 _NO_SCOPE = "the names of its framework ops do not say"
 _NO_TIME = "it has no time in the steps"
 
@@ -151,41 +151,48 @@ def _exposed_style(value: float) -> StyleKey:
     return "strong" if value > 0 else "dim"
 
 
-_NAME = "the kind of the collectives that a row sums and how many ops these are, or the op, that which starts it"
+_NAME = "the kind of the collectives that a row sums and how many ops these are, or the op that starts it"
 _AXIS = "the mesh axis of its groups where the compiled HLO names it, else by how much the ids of neighbours differ"
 _DCN = "DCN: between slices"
 _GROUPS = "replica groups and the devices of each, or the pairs of a permute; all: one group of all devices"
-_UNTOLD = "neither the op's text nor the compiled HLO tells, or they differ"
+_UNTOLD = "neither the op's text nor the compiled HLO says so, or they differ"
 _NETWORK = (
-    "ICI: links between the chips of a slice; DCN: the data centre's network between slices; devices: what lies "
+    "ICI: links between the chips of a slice; DCN: the data centre's network between slices; devices: links "
     "between GPUs, or between devices on the host's CPU"
 )
 _DIRECTION = "forward, backward, or recomputed, by the names of its framework ops"
 _ASYNC = "whether it, or one that the row sums, is a start and a done, between which a core can work"
-_PAYLOAD = "size of its data a step and core, as nccl-tests count it: the result's, of a reduce-scatter the input's"
-_ALGBW = "algbw: that over the time in transfers without waiting for late cores; of an asynchronous one at least that"
+_PAYLOAD = (
+    "size of its data per step and core, as nccl-tests count it: that of the result, for a reduce-scatter of the input"
+)
+_ALGBW = (
+    "algbw: that size over the time in transfers without waiting for late cores; a lower bound for an asynchronous one"
+)
 _CALLED = {"name": "algbw", "title": "algbw"}
 _BUSBW = (
     "busbw in GB/s: algbw times what each device must send over the size: 2(n-1)/n for all-reduces, (n-1)/n for "
     "gathers, scatters and all-to-alls of n devices, 1 for the rest"
 )
-_AT_LEAST = "With a sign before it, it is at least that"
+_AT_LEAST = "A sign before it marks a lower bound"
 _BUSBW_LOOK: dict[str, Any] = {"name": "busbw", "title": "GB/s", "cells": by_row(_rate_cell), "note": _AT_LEAST}
-_OF_PEAK = "busbw of what a chip can send over all its ICI links, as Cloud TPU's documents give it; one axis has a part"
+_OF_PEAK = (
+    "busbw as a share of what a chip can send over all its ICI links, as Cloud TPU's documents give it; one "
+    "axis has only a part of the links"
+)
 _HIDDEN_SHARE = "the hidden part of the time in transfers"
 _NAME_LOOK: dict[str, Any] = {"name": "name", "cells": by_row(_name), "fixed": True, "grows": True}
 _BAR = ColumnSpec("", "hid exp", BAR, cells=by_row(_bar), is_left=True, keeps_style=True)
-_PARTS = "the time in transfers: hidden by work full, exposed light, neither blank"
-_TRANSFER = "time a step in which it is under way: an op, or from the begin of its start to the end of its done"
+_PARTS = "the time in transfers: full where work hides it, light where it is exposed, blank for neither"
+_TRANSFER = "time per step in which it is in flight: an op, or from its start op to the end of its done op"
 _EXPOSED = "the part of it in the collective's own ops: the core waits, or moves the data itself"
-_BESIDE = "the rest of it: the core is idle, in another collective's op, or waits for the host"
+_BESIDE = "the rest: the core is idle, in another collective's op, or waits for the host"
 _WAITING = (
     "the part of the exposed time above the shortest over the cores in the step: waiting for the core that comes "
-    "last; the rest is transfer. All cores that run it are compared: the profile does not tell who forms a group"
+    "last; the rest is transfer. All cores that run it are compared, because the profile does not give the groups"
 )
 _LAST = (
-    "the core that comes last, so waits least, in two thirds of the steps or more, and by how much the others' "
-    "median is longer in the collective"
+    "the core that comes last, so waits least, in two thirds of the steps or more, and how much longer the others' "
+    "median is in the collective"
 )
 _FIELDS: tuple[Field[CollectiveRows], ...] = (
     Field("rank", RANK.unit, RANK.read, "the row's place by exposed time"),
@@ -196,7 +203,7 @@ _FIELDS: tuple[Field[CollectiveRows], ...] = (
     _field("network", TEXT, "network", _NETWORK, "network", 3, title="net"),
     _field("pass", TEXT, "pass_name", _DIRECTION, "pass", 9, null=_NO_SCOPE, filter=("framework_op",)),
     _field("is_async", FLAG, "is_async", _ASYNC, "async"),
-    _field("collectives", COUNT, "collectives", "how many ops the row sums; a start and its done are one", "ops"),
+    _field("collectives", COUNT, "collectives", "how many ops the row sums; a start and its done count as one", "ops"),
     _field(
         "occurrences", PER_STEP, "count", "how often it runs in a step on a core, the mean", "a step", 6, name="count"
     ),

@@ -48,7 +48,7 @@ STEPS = object_table(
 
 # --- between slices
 
-_NO_BYTES = "the profile does not tell how many slices take part, or in what kind of transfer"
+_NO_BYTES = "the profile does not say how many slices take part, or in what kind of transfer"
 _NO_SLACK = "there is no slack, or the bytes are unknown"
 
 
@@ -65,8 +65,8 @@ def required_rate(row: SliceCollective) -> float | None:
 
 _OCCURRENCES = "sends with the recv-done that ends them, over the hosts' first cores"
 _SLACK = (
-    "from the send's begin to the recv-done's, without the time in any collective's ops between slices: what "
-    "the network may take without stalling the core"
+    "from the start of the send to the start of the recv-done, without the time in any collective's ops between "
+    "slices: the time that the network may take without stalling the core"
 )
 _BYTES = "what a core sends over the network each time, by XProf's formulas"
 _NEEDED = "the bytes over the slack; XProf gives it in Gbit/s"
@@ -103,16 +103,17 @@ def slice_table(page: CollectivesPage) -> Sequence[SliceCollective]:
 # --- figures of the page
 
 _HIDDEN_SHARE = "the part of the time in transfers in which the core works"
-_EXPOSED_SHARE = "time in collectives' own ops, those between slices too, of the step"
-_HIDDEN_TIME = "time a step in which a transfer is under way and the core works"
+_EXPOSED_SHARE = "time in collectives' own ops, including those between slices, as a share of the step"
+_HIDDEN_TIME = "time per step in which a transfer is in flight and the core works"
 _EXPOSED_TIME = (
-    "time a step in which the core does nothing but collectives, those between slices too, as in the ledger; the "
-    "finding on exposed collectives has those apart"
+    "time per step in collectives that no compute hides, including those between slices, as in the ledger; the "
+    "finding on exposed collectives lists those separately"
 )
-_BESIDE_TIME = "time a step in which a transfer is under way and the core does neither"
+_BESIDE_TIME = "time per step in which a transfer is in flight and the core does neither"
 _PEAK = "what a chip can send over all its ICI links"
 _WAITING_TIME = (
-    "the part of the exposed time in which cores wait for the last one; unknown between slices, so none of those"
+    "the part of the exposed time in which cores wait for the last one; without those between slices, for which it "
+    "is unknown"
 )
 
 
@@ -131,9 +132,9 @@ def _step_time(page: CollectivesPage) -> float | None:
 _STEP_TIME = "mean duration of a step on its slowest core; where all collectives run outside of the steps, unknown"
 
 METRICS: tuple[Metric[CollectivesPage], ...] = (
-    attribute("log_line", VERBATIM, "how much is hidden and exposed, in a line for logs"),
+    attribute("log_line", VERBATIM, "how much is hidden and exposed, in one line for logs"),
     attribute("statement", VERBATIM, "the same, and who waits for whom, in a sentence or two"),
-    attribute("notes", TEXTS, "what to know of these figures"),
+    attribute("notes", TEXTS, "notes on these figures"),
     _part("hidden_percent", SHARE_PERCENT, "hidden_share", _HIDDEN_SHARE, "hidden, of the time in transfers"),
     _part("exposed_percent", SHARE_PERCENT, "exposed_share", _EXPOSED_SHARE, "exposed, of the step"),
     _part("hidden_time_ms", TIME_MS, "hidden_ps", _HIDDEN_TIME, "hidden"),
@@ -144,5 +145,5 @@ METRICS: tuple[Metric[CollectivesPage], ...] = (
     attribute("peak_gigabytes_per_second", RATE, _PEAK, "peak of the links, GB/s", null=NO_PEAK, name="peak"),
     Metric("core_count", COUNT, lambda page: len(page.cores), "cores that the means are over"),
     Metric("step_count", COUNT, _steps, "steps that the means are over", "each core's whole time counts as one step"),
-    attribute("device_type", TEXT, "as the profile names it", "device", null="the profile does not tell"),
+    attribute("device_type", TEXT, "as the profile names it", "device", null="the profile does not say"),
 )

@@ -39,12 +39,13 @@ class CollectivesView(RowsView):
         KeyRow("timeline", "timeline"),
     )
     MEANINGS: ClassVar[dict[str, str]] = {
-        "hidden": "transfers are under way and the core computes or copies meanwhile.",
+        "hidden": "transfers are in flight while the core computes or copies.",
         "exposed": "the core is in a collective's own ops: it waits, or moves the data itself.",
-        "late": "the core that comes last, so waits least, and by how much the others' median is longer.",
-        "strip": "a step from left to right: above how much of each moment the core works, below transfers under way.",
-        "DCN": "collectives between slices. Never seen on hardware: read as XProf's source reads them.",
-        ">= GB/s": "an asynchronous transfer may end long before its done: it was at least that fast.",
+        "late": "the core that comes last, so waits least, and how much longer the others' median is.",
+        "strip": "a step from left to right: the upper line shows how much the core works, the lower one transfers "
+        "in flight.",
+        "DCN": "collectives between slices. Untested on hardware: they are read as XProf's source reads them.",
+        ">= GB/s": "a lower bound: an asynchronous transfer may end long before its done op.",
     }
 
     def __init__(self, page: CollectivesPage) -> None:

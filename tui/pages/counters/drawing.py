@@ -114,6 +114,6 @@ def counter_card(page: CountersPage, row: CounterRow, pen: Pen) -> list[Line]:
         if text:
             card.append((label, text))
     if counter.number is not None:
-        card.append(("register", f"{counter.register or 'not known'}, number {counter.number} ({counter.number:#x})"))
+        card.append(("register", f"{counter.register or 'unknown'}, number {counter.number} ({counter.number:#x})"))
     card.append(("device", f"{row.device} of {row.host}"))
     return _card(counter.name, card, pen)

@@ -49,7 +49,7 @@ _HIGH, _LOW = 0.6, 0.2
 _WHOLE = 1e7
 
 NOT_SAMPLED = "none of its counters was sampled"
-NO_PEAK = "the cycles of its core were not sampled, so that its peak is unknown"
+NO_PEAK = "the cycles of its core were not sampled, so its peak is unknown"
 
 SOURCES = {
     "reading": "read once from the registers",
@@ -141,24 +141,24 @@ _HOST = _of_use("host", TEXT, "the host whose device it is", "host", at="host")
 _CORE = "the core of the device's chip; what all cores share stands at the chip"
 _NAME_LOOK: dict[str, Any] = {"style": lambda _: "strong", "fixed": True, "grows": True}
 _SOURCE = "how it is known: reading (once from the registers), periodic (sampled over time), LLO (the compiler's count)"
-_ACHIEVED = "what it did while it was sampled, in `measure`; counters that were not sampled count as none"
-_PEAK = "what it could have done in that time, in `measure`, by XProf's constants"
+_ACHIEVED = "its work while it was sampled, in `measure`; counters that were not sampled count as 0"
+_PEAK = "its possible work in that time, in `measure`, by XProf's constants"
 _SAMPLED = "for how long it was sampled: the cycles of its core at the nominal clock, or the time between samples"
 _NO_CYCLES, _NO_KERNEL = "the cycles of its core were not sampled", "it is of the whole capture"
-_DIM = "Dim for what is a share and has no peak."
+_DIM = "Dim for shares, which have no peak."
 _BAR: ColumnSpec[Units] = ColumnSpec(
     "", "", BAR_WIDTH, cells=by_row(_bar), is_left=True, fixed=True, keeps_style=True, note=_DIM
 )
 _UNIT_NAME = "the unit, or the share of cycles or bytes, as XProf calls it"
 _USE, _NO_USE = "achieved over peak, over the time that was sampled", f"{NOT_SAMPLED}, or {NO_PEAK}"
-_SEARCHED_UNITS = "what a filter looks at: unit, kind, core, kernel and how it is known"
+_SEARCHED_UNITS = "what a filter searches: unit, kind, core, kernel and source"
 
 _UNIT_FIELDS: tuple[Field[Units], ...] = (
     _HOST,
     _of_use("device", TEXT, "the device plane that has the counters", "device", at="use.plane"),
     _of_use("core", TEXT, _CORE, "core", 18, at="core"),
     _of_use("kernel", TEXT, "what a reading of the registers is of", "kernel", null=_NO_KERNEL),
-    _of_use("sample", NUMBER, "the id of the reading's line; 0 for what is sampled over time", "sample"),
+    _of_use("sample", NUMBER, "the id of the reading's line; 0 if it is sampled over time", "sample"),
     _of_use("source", TEXT, _SOURCE, "source", 8, title="known by"),
     _of_use("unit", TEXT, _UNIT_NAME, "unit", 22, at="use.name", **_NAME_LOOK),
     _of_use("group", TEXT, "what it is of", "kind", 12, name="group"),
@@ -169,7 +169,7 @@ _UNIT_FIELDS: tuple[Field[Units], ...] = (
     _of_use("measure", TEXT, "what achieved and peak count", "in", 6, name="measure", words=_measure_words),
     _of_use("sampled_ms", TIME_MS, _SAMPLED, "sampled", 9, at="use.sampled_ps", null=_NO_CYCLES),
     Field("searched", TEXT, _searched_units, _SEARCHED_UNITS, filter=("name",)),
-    _of_use("is_share", FLAG, "whether it is a share of cycles or bytes, and no unit with a peak"),
+    _of_use("is_share", FLAG, "whether it is a share of cycles or bytes, not a unit with a peak"),
     _of_use("meaning", VERBATIM, "what it counts"),
 )
 
@@ -210,8 +210,8 @@ def _values(name: str) -> Callable[[Counters, Glyphs], Cells]:
 
 
 _COUNTER = "its name; a register's in lower case, as XProf has it"
-_REGISTER, _NO_REGISTER = "the register, where its number is known", "its number is not known"
-_HEX, _NO_HEX = "a register's value in hexadecimal", "it is no whole number of a register"
+_REGISTER, _NO_REGISTER = "the register, where its number is known", "its number is unknown"
+_HEX, _NO_HEX = "a register's value in hexadecimal", "it is not a whole number from a register"
 _MEAN = "its mean over the time that it was sampled, each value for as long as it holds"
 _ONE_INSTANT = "it has values at one instant, or is read as a whole"
 
@@ -240,9 +240,9 @@ _COUNTER_FIELDS: tuple[Field[Counters], ...] = (
         "set", TEXT, "the sets of counters that it is in", "set", 12, at="counter.sets", null="the profile names none"
     ),
     Field(
-        "searched", TEXT, _searched_counters, "what a filter looks at: name, sets, device and kernel", filter=("name",)
+        "searched", TEXT, _searched_counters, "what a filter searches: name, sets, device and kernel", filter=("name",)
     ),
-    _of_counter("description", TEXT, "what the profile says of it", "description", null="the profile says nothing"),
+    _of_counter("description", TEXT, "the profile's description of it", "description", null="the profile says nothing"),
 )
 
 COUNTERS: Table[Counters] = Table(
@@ -270,7 +270,7 @@ def _rounded_use(name: str) -> Reader[Kernels]:
     return lambda kernels, rows: [round(read(kernels[row].use)) for row in rows]
 
 
-_KERNEL_USE = "time in which the unit worked by the compiler's count, of the time that is known of"
+_KERNEL_USE = "time in which the unit worked by the compiler's count, as a share of the known time"
 _KERNEL_FIELDS: tuple[Field[Kernels], ...] = (
     _of_use("host", TEXT, "the host that it ran on", "host", at="host"),
     _of_use("op", TEXT, "the custom call", "op", at="use.name"),
@@ -281,7 +281,7 @@ _KERNEL_FIELDS: tuple[Field[Kernels], ...] = (
     _of_use("runs", COUNT, "runs of the call over the host's cores", "runs"),
     _of_use("time_ps", TIME_PS, "time of the call or of the scope, over all runs", "time"),
     named("busy_ps", TIME_PS, _rounded_use("busy_ps"), "time in which the unit worked"),
-    named("sampled_ps", TIME_PS, _rounded_use("sampled_ps"), "time that is known of"),
+    named("sampled_ps", TIME_PS, _rounded_use("sampled_ps"), "known time"),
 )
 
 KERNELS: Table[Kernels] = Table(
@@ -295,8 +295,8 @@ KERNELS: Table[Kernels] = Table(
 _NO_START = "the profile does not record its start and stop"
 _STATEMENT = "for how long the units of the statement were sampled"
 METRICS: tuple[Metric[CountersPage], ...] = (
-    attribute("statement", VERBATIM, "what the program uses of the machine, in a sentence"),
+    attribute("statement", VERBATIM, "how much of the machine the program uses, in a sentence"),
     attribute("captured_ms", TIME_MS, "how long the capture took", "captured", null=_NO_START),
     attribute("sampled_ms", TIME_MS, _STATEMENT, "sampled", null="no unit was sampled, or its clock was not"),
-    attribute("notes", TEXTS, "where the figures come from, and what of it was never seen on hardware"),
+    attribute("notes", TEXTS, "where the figures come from, and which of them are untested on hardware"),
 )

@@ -19,8 +19,8 @@ from tpuprof.tui.widgets.rows import LIST_KEYS, RowsView
 from tpuprof.tui.widgets.tab import Jump
 
 _KEYS = (
-    ("b", "shows the counters themselves, or the units of a core again."),
-    ("O", "leads to the track of what was sampled over time."),
+    ("b", "shows the counters themselves, or again the units of a core."),
+    ("O", "goes to the track of a counter that was sampled over time."),
 )
 """What keys mean here that mean something else in other views."""
 
@@ -53,7 +53,7 @@ class UnitsView(RowsView):
 
     @property
     def meanings(self) -> Iterable[tuple[str, str]]:
-        """What XProf and the compiler count, and what of it was never seen on hardware."""
+        """What XProf and the compiler count, and which of it is untested on hardware."""
         known = ((name, f"{words}.") for name, words in SOURCES.items())
         return (*_KEYS, *known, *(("note", note) for note in self._page.notes))
 

@@ -187,7 +187,7 @@ def _column(
     for at in shown:
         drawn += _entry(neighbour(here, side, at, is_direct), side, at == cursor, pen)[:lines]
     if not len(shown):
-        words = "none: it is given" if here.op.opcode in ("parameter", "constant") else "none"
+        words = "none: it is a parameter" if here.op.opcode in ("parameter", "constant") else "none"
         drawn.append(pen.fit([(f"  {words if side == 'operands' else 'none'}", "dim")]))
     return drawn
 
@@ -296,8 +296,8 @@ def _way(label: str, names: Sequence[str], right: str, pen: Pen) -> Line:
 
 
 _ROLES: dict[Side, tuple[str, str, str, str]] = {
-    "operands": ("makes what it takes", "only runs before it", "operand", "made by"),
-    "users": ("uses its result", "only runs after it", "takes it as operand", "used by"),
+    "operands": ("producer", "only runs before it", "operand", "produced by"),
+    "users": ("user", "only runs after it", "takes it as operand", "used by"),
 }
 """What a neighbour of each side is to the op: behind others, without a value, as an operand, and in a heading."""
 
@@ -309,7 +309,7 @@ def _detail_lines(one: Neighbour | None, side: Side, pen: Pen) -> list[Line]:
     node = one.node
     numbers = ", ".join(map(str, one.places[:8])) + (", ..." if len(one.places) > 8 else "")
     made, before, operand, by = _ROLES[side]
-    through = f"{made}, through a tuple, loop or call"
+    through = f"{made} (via tuple, loop or call)"
     parts = [f"{operand} {numbers}" if one.places else before if one.is_control else through, node.opcode]
     parts += [f"{share(node.fraction)} of the time"] if node.fraction is not None else []
     parts += [binary_size(node.size_bytes)] if node.size_bytes else []

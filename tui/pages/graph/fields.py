@@ -134,8 +134,8 @@ def _node(prefix: str, inside: str = "") -> tuple[Metric[Any], ...]:
         figure("self_time_ps", TIME_PS, "of all its runs and cores together", "time", _NO_TIME, "self_ps"),
         figure("self_time_percent", SHARE_PERCENT, "of the cores' whole time", "share", _NO_TIME, "fraction"),
         figure("occurrences", COUNT, "how often it ran, on all cores together", "runs", _NO_TIME),
-        figure("moves", VERBATIM, "what a copy changes: layout, tiles, or the memory; empty for what is none", "moves"),
-        figure("partner", VERBATIM, "the other half of an asynchronous pair; empty for what is none", "pair"),
+        figure("moves", VERBATIM, "what a copy changes: layout, tiles, or the memory; empty for other ops", "moves"),
+        figure("partner", VERBATIM, "the other half of an asynchronous pair; empty for other ops", "pair"),
         figure("inside", COUNT, "instructions of the computations that it calls", "inside"),
         figure("is_root", FLAG, "whether its computation returns it"),
         figure("framework_op", TEXT, "where it comes from in the framework", "framework op", _NO_PATH),
@@ -146,12 +146,17 @@ def _node(prefix: str, inside: str = "") -> tuple[Metric[Any], ...]:
 _NUMBERS = Unit(
     "list of counts", lambda values: [list(value) for value in values], lambda value, _: ", ".join(map(str, value))
 )
-_PLACES = "which operand it is, from 0, or as which one it takes the op; none where it only has to run before or after"
+_PLACES = "which operand it is, from 0, or which of its operands the op is; none if it only has to run before or after"
 _NEIGHBOUR = (
     *_node("", "node."),
     attribute("places", _NUMBERS, _PLACES, "operand"),
-    attribute("is_control", FLAG, "whether it is an order without a value (a control dependency)"),
-    attribute("behind", TEXTS, "what makes or uses the value where it only hands it on, as a tuple", "behind it"),
+    attribute("is_control", FLAG, "whether it is only an order (a control dependency)"),
+    attribute(
+        "behind",
+        TEXTS,
+        "the real producer or user of the value, if this op only passes it on, as a tuple does",
+        "behind it",
+    ),
 )
 _SHOWN = ("name", "opcode", "shape", "size_bytes", "self_time_ps", "self_time_percent", "moves", "behind")
 OPERANDS: Table[Sequence[Neighbour]] = object_table("operands", _NEIGHBOUR, markdown=_SHOWN)
@@ -184,7 +189,7 @@ EDGES: Table[Sequence[Edge]] = object_table(
     (
         attribute("operand", TEXT, "the instruction whose result is taken"),
         attribute("user", TEXT, "the instruction that takes it"),
-        attribute("is_control", FLAG, "whether it is an order without a value"),
+        attribute("is_control", FLAG, "whether it is only an order (a control dependency)"),
     ),
 )
 
@@ -216,23 +221,23 @@ RATES: tuple[Metric[GraphReport], ...] = (
     _of_op("category", lambda page, row: page.table.category[row], TEXT, "HLO category of the profile", "category"),
     _of_op("operational_intensity", _rate("operational_intensity"), INTENSITY, _PER_BYTE, "FLOP/byte"),
     _of_op("bound_by", _bound_by, TEXT, "what limits it by the roofline", "bound by"),
-    _of_op("roofline_efficiency", _rate("efficiency"), SHARE, "how near it comes to that roof", "of the roof"),
+    _of_op("roofline_efficiency", _rate("efficiency"), SHARE, "how close it comes to that roof", "of the roof"),
 )
 """What the profile's op table has of the op."""
 
 OP: tuple[Metric[GraphReport], ...] = (*_node("op.", "here.op."), *RATES)
-_NOT_FUSED = "why it is in no fusion, as far as its neighbours tell; the compiler does not write it down"
+_NOT_FUSED = "why it is in no fusion, as far as its neighbours show; the compiler does not record the reason"
 MODULE: tuple[Metric[GraphReport], ...] = (
     attribute("module", TEXT, "the compiled module", "module", name="here.program.label.name"),
-    attribute("program_id", NUMBER, "its id", null="the file does not tell it", name="here.program.label.program_id"),
+    attribute("program_id", NUMBER, "its id", null="the file does not say", name="here.program.label.program_id"),
     attribute("origin", TEXT, "the host or the file that it comes from", name="here.program.label.origin"),
     attribute("instruction_count", COUNT, "instructions of the module", "instructions", name="here.instructions"),
     attribute("computation_count", COUNT, "computations of the module", name="here.computations"),
     attribute("in_loops", COUNT, "how many loops the op is in", "in loops", name="here.in_loops"),
     attribute("answers", TEXTS, "sentences: what the op waits for, what it feeds, what it is for", name="here.answers"),
     attribute("why_not_fused", TEXTS, _NOT_FUSED, name="here.why_not_fused"),
-    attribute("sources", TEXTS, "what computes its operands, behind what only hands values on", name="sources"),
-    attribute("sinks", TEXTS, "what uses its result, behind what only hands values on", name="sinks"),
+    attribute("sources", TEXTS, "what computes its operands, past ops that only pass values on", name="sources"),
+    attribute("sinks", TEXTS, "what uses its result, past ops that only pass values on", name="sinks"),
     attribute("around", COUNT, "steps over operands and users that nodes and edges reach", name="steps"),
     attribute("is_all_around", FLAG, "whether nodes holds all within these steps", name="around.is_all"),
 )

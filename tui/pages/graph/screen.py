@@ -202,7 +202,7 @@ class GraphScreen(PageScreen[int]):
         written = "Write graph (dot), text (txt, hlo) or proto (pb) to a file"
         tabs = {"there": "op-profile", "timeline": "timeline", "buffers": "memory"}
         leave = {key: partial(self._leave_for, tab) for key, tab in tabs.items()}
-        origins = "Who makes and uses the values behind tuples, loops and calls; or direct"
+        origins = "Real producers and users past tuples, loops and calls; or direct ones"
         text = "The computation's text with the op's line, and back"
         return (
             KeyRow("exclude", behind, origins, {"exclude": self._look_behind}, rank=HELPS + 1),
@@ -247,7 +247,7 @@ class GraphScreen(PageScreen[int]):
             return
         row = drawing.row_at(here, view.text.cursor)
         if row is None:
-            self.flash = "No op stands on this line."
+            self.flash = "There is no op on this line."
         else:
             self.walk(row)
             self.view = replace(self.view, is_text=False)
@@ -279,14 +279,14 @@ class GraphScreen(PageScreen[int]):
         """Shows who makes the operands and uses the result, behind tuples, loops and calls; or the neighbours again."""
         is_direct = not self.view.is_direct
         self.view = replace(self.view, is_direct=is_direct, operands=Listing(), users=Listing(), is_text=False)
-        behind = "What makes and uses the values, behind tuples, bitcasts, loops and calls."
+        behind = "Real producers and users, past tuples, bitcasts, loops and calls."
         self.flash = "Operands and users themselves." if is_direct else behind
 
     def _go_in(self) -> None:
         """Goes into what the op calls: to what that returns."""
         called = [one for one in self.here.called if one.root is not None] if self.here is not None else []
         if not called:
-            self.flash = "It calls no computation, as fusions, loops and calls do."
+            self.flash = "It calls no computation; fusions, loops and calls do."
         elif len(called) == 1:
             self._into(called[0])
         else:
@@ -303,7 +303,7 @@ class GraphScreen(PageScreen[int]):
         """Goes out to the instruction that calls the op's computation."""
         caller = self.here.path[-1].caller_row if self.here is not None else None
         if caller is None:
-            self.flash = "It is in the program's own computation: nothing calls that."
+            self.flash = "It is in the program's entry computation, which nothing calls."
         else:
             self.walk(caller)
 
@@ -350,7 +350,7 @@ class GraphScreen(PageScreen[int]):
     def _next_match(self, by: int) -> None:
         matches = self._matches
         if not matches or self.here is None:
-            self.flash = "Nothing is searched for." if not self.view.words else "Nothing in the module has that."
+            self.flash = "There is no search yet." if not self.view.words else "Nothing in the module matches."
             return
         own = self.here.op.row
         later = [at for at, row in enumerate(matches) if (row > own if by > 0 else row < own)]
@@ -397,9 +397,9 @@ class GraphScreen(PageScreen[int]):
         path = os.path.expanduser(answer.strip())
         kind = export.ENDINGS.get(os.path.splitext(path)[1].lower())
         if kind is None:
-            return f"The name must end in one of {', '.join(export.ENDINGS)}: that says what is written."
+            return f"The name must end in one of {', '.join(export.ENDINGS)}, which chooses the format."
         if os.path.exists(path):
-            return "There is such a file already: give another name."
+            return "That file exists: give another name."
         try:
             folder = os.path.dirname(path)
             if folder == os.path.join(state_folder(), "graph"):
@@ -409,7 +409,7 @@ class GraphScreen(PageScreen[int]):
         except ProfileError as error:
             return f"{error.sentence} Try: {error.hint}." if error.hint else error.sentence
         except OSError as error:
-            return f"The folder can't be made: {(error.strerror or str(error)).lower()}."
+            return f"The folder can't be created: {(error.strerror or str(error)).lower()}."
         self._write(path, kind, self.here.program, self.here.op.row)
         return ""
 

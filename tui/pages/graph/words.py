@@ -9,27 +9,35 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.graph.drawing import centre_lines, path_lines
 
 MEANINGS = (
-    ("operands", "what the op takes; users: what takes its result. Operands stand in their order, users as they run."),
-    ("< >", "behind a tuple, an element of one, a bitcast, a loop or a call: what makes, or uses, the value itself."),
-    ("%", "self time of all its runs, of the cores' whole time; where that is next to nothing, or unknown, its size."),
+    (
+        "operands",
+        "the op's inputs; users: ops that take its result. Operands are in their order, users in the "
+        "order of the schedule.",
+    ),
+    (
+        "< >",
+        "past a tuple, an element of one, a bitcast, a loop or a call: the op that produces, or uses, the "
+        "value itself.",
+    ),
+    ("%", "self time of all its runs, of the cores' whole time; if that is almost nothing, or unknown, its size."),
     ("!", "a copy that only changes the layout: its array in another order of dimensions, or in other tiles."),
-    ("order", "no value goes over: one has to run before the other (a control dependency)."),
-    ("waits for", "what computes the operands, the one that the schedule runs last. A done's time is waiting."),
+    ("order", "no value passes: one has to run before the other (a control dependency)."),
+    ("waits for", "the op that computes an operand and runs last in the schedule. A done op's time is waiting."),
     ("in the loop", "users in the body of a loop that the op itself is not in."),
-    ("alone", "why it is in no fusion, as its neighbours tell: the compiler does not write its reasons down."),
-    ("size", "of the result in memory, with the padding of its tiles; of a start what its done gives."),
-    ("path", "the computations from the program's own to the op's; been: where you have been, Esc goes back."),
+    ("alone", "why it is in no fusion, as far as its neighbours show: the compiler does not record its reasons."),
+    ("size", "size of the result in memory, with the padding of its tiles; for a start op, of its done op's result."),
+    ("path", "the computations from the entry computation to the op's; been: where you have been, Esc goes back."),
 )
 WRITING = (
-    "The end of the name says what is written: .dot the graph three steps around the op, for Graphviz; .txt the text "
+    "The end of the name chooses the format: .dot the graph three steps around the op, for Graphviz; .txt the text "
     "of its computation; .hlo the text of the module; .pb the module as an HloProto.",
 )
 ABOUT_WRITING = (
-    ("", "The file is for you alone (0600). Nothing is written among profiles, nor over a file that is there."),
-    ("text", "is to read: what this program does not decode, and large constants, are left out of it."),
-    (".pb", "is the whole proto; of a dump of texts it is what these tell."),
+    ("", "The file is for you alone (0600). Nothing is written among profiles, or over an existing file."),
+    ("text", "is for reading: it leaves out what this program does not decode, and large constants."),
+    (".pb", "is the whole proto; for a dump of texts, it contains what the texts say."),
 )
-ABOUT_CALLED = (("", "The computations that the op calls. Choosing one goes to what it returns."),)
+ABOUT_CALLED = (("", "The computations that the op calls. Choose one to go to its result."),)
 
 
 def all_lines(here: Neighbourhood, pen: Pen) -> list[Line]:

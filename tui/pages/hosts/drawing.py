@@ -183,7 +183,7 @@ def _rows(columns: Sequence[Column], rows: Sequence[int], whole: int, what: str,
 
 def _noted(page: HostsPage, pen: Pen) -> list[Line]:
     notes = _notes(page, pen)
-    return [pen.rule("Notes, and what these profiles cannot tell"), *notes] if notes else []
+    return [pen.rule("Notes, and what these profiles cannot show"), *notes] if notes else []
 
 
 def _verdict(page: HostsPage, pen: Pen) -> list[Line]:

@@ -18,7 +18,7 @@ from tpuprof.tui.draw.table import Cells, by_row, each
 from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, listed, object_table, of_each
 from tpuprof.tui.report.units import COUNT, PERCENT, TEXTS, TIME_MS, VERBATIM, Unit, plain
 
-_WHY = "the profile of the host does not tell"
+_WHY = "the profile of the host does not say"
 _LEAST_WIDTHS = {"ms": 9, "percent": 6, "steps": 6}
 """Cells of columns, by unit or by title, where these are more than the title's."""
 
@@ -105,7 +105,7 @@ _HOST = Field("host", VERBATIM, _NAMES, "its name", "", "host", _HOST_COLUMN, la
 _SLOWEST = "in how many common steps its own time is longer than that of every other host"
 _SLOWEST_IN = _of_row("slowest_in")
 _SLOWEST_COLUMN = ColumnSpec("slowest", "slowest", 7, cells=by_row(_slowest_cell))
-_OWN = "mean time of a common step that its slowest core does not wait for other cores"
+_OWN = "mean time of a common step in which its slowest core does not wait for other cores"
 _COST = "mean over the common steps of how much longer its own time is than the next slowest host's"
 _INPUT = "share of the mean step in infeed ops, or idle while the host waits for input; mean over its cores"
 _WAIT = "share of the mean step that it waits for other cores: in collectives, at barriers and at the step's end"
@@ -117,7 +117,7 @@ _PART_WORDS: Mapping[StepPartName, str] = {
     "transfer": "sending to the host, receiving from it, and copying host memory",
     "collective": "in collectives, as long as on the core that waits least",
     "wait": "waiting for other cores: in collectives, at barriers and at the step's end",
-    "idle": "no op, and neither input nor other cores to wait for",
+    "idle": "no op, and no wait for input or other cores",
 }
 _JSON = (
     ("host", _HOST),
@@ -149,7 +149,7 @@ _JSON = (
     _known("mxu_percent", "mxu_utilization_percent", PERCENT, "use of the matrix units, by hardware counters", "MXU"),
     _known("hbm_percent", "hbm_utilization_percent", PERCENT, "use of HBM bandwidth, by hardware counters", "HBM"),
     _known("profile_duration_ps", "profile_duration_ms", TIME_MS, "how long was profiled"),
-    _known("problems", "problems", TEXTS, "what is wrong with its file, or missing in it", null=""),
+    _known("problems", "problems", TEXTS, "what is wrong with its file, or missing from it", null=""),
 )
 """The fields of JSON in its order, each with the attribute of `HostRow` that it is of."""
 
@@ -221,7 +221,8 @@ def _of_core(field: Field[HostsPage]) -> Field[HostsPage]:
     return replace(field, meaning=f"{field.meaning}; of its own steps where its host is not compared with the others")
 
 
-_CORE, _NO_CHIP = "its host and number, as --core takes it", "the profile does not tell its chip"
+_LOST = "steps left out because this core lost ops in them"
+_CORE, _NO_CHIP = "its host and number, as --core takes it", "the profile does not say its chip"
 CORES: Table[HostsPage] = Table(
     "cores",
     (
@@ -230,9 +231,10 @@ CORES: Table[HostsPage] = Table(
         Field("chip", COUNT, _of_row("chip"), "the number of its chip", _NO_CHIP),
         *map(_of_core, HOSTS.chosen(_OF_CORES)),
         Field("slowest_of_steps", _OF_STEPS, _OF_COMMON, _SLOWEST_OF, heading="slowest in"),
+        Field("lost_steps", TEXTS, _of_row(lambda row: list(row.lost_steps)), _LOST),
     ),
     HOSTS.length,
-    json=("core", "host", "chip", *_OF_CORES),
+    json=("core", "host", "chip", *_OF_CORES, "lost_steps"),
     markdown=(
         *("core", "busy_percent", "step_time_ms.average", "own_time_ms", "slowest_of_steps", "cost_ms"),
         *("collective_wait_percent", "input_percent", "step_idle_percent"),
@@ -273,14 +275,14 @@ def _slowest(page: HostsPage) -> str | None:
 
 
 CORE_METRICS: tuple[Metric[HostsPage], ...] = (
-    attribute("statement", VERBATIM, "whether one core holds up the others, in a sentence", name="cores_statement"),
-    Metric("slowest", VERBATIM, _slowest, "the core that is slowest", "the cores are even, or nothing compares them"),
+    attribute("statement", VERBATIM, "whether one core delays the others, in a sentence", name="cores_statement"),
+    Metric("slowest", VERBATIM, _slowest, "the core that is slowest", "the cores are even, or can't be compared"),
 )
-_NO_STRAGGLER = "no single host holds up the others"
+_NO_STRAGGLER = "no single host delays the others"
 METRICS: tuple[Metric[HostsPage], ...] = (
     attribute("verdict", VERBATIM, "straggler, even, uneven or unknown"),
     attribute("statement", VERBATIM, "the verdict in a sentence"),
-    Metric("straggler", VERBATIM, _straggler, "the host that holds up the others", _NO_STRAGGLER),
+    Metric("straggler", VERBATIM, _straggler, "the host that delays the others", _NO_STRAGGLER),
 )
 
 
@@ -343,7 +345,7 @@ def _cores_of(page: HostsPage, steps: SharedSteps) -> list[list[StepCore]]:
 
 
 def _part_of_core(part: StepPartName) -> Metric[StepCore]:
-    null = "nothing tells how long it waits for input" if part == "input" else ""
+    null = "how long it waits for input is unknown" if part == "input" else ""
     return Metric(part, TIME_MS, lambda core: core.parts_ps[part], _PART_WORDS[part], null)
 
 

@@ -1,4 +1,4 @@
-"""The hosts of a run and their cores compared, above the page: which one holds up the others, and which to open."""
+"""The hosts of a run and their cores compared, above the page: which one delays the others, and which to open."""
 
 from __future__ import annotations
 
@@ -23,12 +23,15 @@ _MOST_ROWS = 64  # the cores stand below their hosts from the beginning where al
 
 
 _SHOWN = (
-    "The hosts of the run, and their cores, side by side: which one holds up the others, and by how much. Below "
-    "the list the one under the cursor is taken apart: where its mean step goes, or one step of it (`h` `l`)."
+    "The hosts of the run, and their cores, side by side: which one delays the others, and by how much. Below the "
+    "list is the one under the cursor: where its mean step goes, or one of its steps (`h` `l`)."
 )
 _ABOUT = meanings(
     ("", _SHOWN),
-    ("late", "a column a step: how far the host was behind in it; full is as far as any host ever was."),
+    (
+        "late",
+        "one column per step: how far the host was behind in it; a full column is the most that any host was behind.",
+    ),
 )
 
 
@@ -109,7 +112,7 @@ class HostsPopup(Popup):
         if self._page.steps is not None:
             before, after = partial(self._next_step, -1), partial(self._next_step, 1)
             steps = {"left": before, "right": after}
-            rows.append(KeyRow("left right", "step", "Take another step apart; Esc: all steps", steps))
+            rows.append(KeyRow("left right", "step", "Show another step; Esc: all steps", steps))
         return rows
 
     @property

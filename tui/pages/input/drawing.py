@@ -113,7 +113,7 @@ _SIGNS: Mapping[str, tuple[str, StyleKey]] = {
 
 
 def input_verdict(page: InputPipelinePage, pen: Pen, most: int | None = None) -> list[Line]:
-    """Whether input holds the program up, and what to do about it; at most so many lines."""
+    """Whether input limits the program, and what to do about it; at most so many lines."""
     (sign, key), share = _SIGNS[page.bottleneck.classification], page.bottleneck.input_percent
     advice = list(page.next_steps)  # the bottleneck's own are the overview's
     is_bound = page.bottleneck.classification in ("host", "both")
@@ -129,7 +129,7 @@ def input_verdict(page: InputPipelinePage, pen: Pen, most: int | None = None) ->
             )
     elif page.bottleneck.classification == "device" and page.bottleneck.idle_percent is not None:
         idle = percent(max(0.1, page.bottleneck.idle_percent))
-        statement = f"At most {idle} of step time waits for input: the device is idle no longer than that."
+        statement = f"At most {idle} of step time waits for input: the device is not idle for longer."
     elif is_bound:  # by another figure than that share, as on GPUs
         statement = page.bottleneck.statement
     else:
@@ -335,7 +335,7 @@ def compose_input(page: InputPipelinePage, pen: Pen, height: int | None, cursor:
         first_op = len(lines) + 1
         lines += op_rows(page, pen, cursor.op, shown)
     notes = input_notes(page, pen)
-    lines += [pen.rule("Notes, and what this profile cannot tell"), *notes] if notes else []
+    lines += [pen.rule("Notes, and what this profile cannot show"), *notes] if notes else []
     return ComposedGraph(tuple(pen.fit(line) for line in lines), first_step, last_step, first_op)
 
 

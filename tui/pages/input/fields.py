@@ -61,18 +61,18 @@ def _part(key: str, heading: str, meaning: str) -> Metric[InputPipelinePage]:
 
 
 BREAKDOWN = (
-    _part("enqueue", "enqueue", "handing data to the device, over all threads"),
+    _part("enqueue", "enqueue", "passing data to the device, over all threads"),
     _part("demanded_file_read", "on-demand file read", "files read when their data is asked for"),
     _part("advanced_file_read", "advanced file read", "files read ahead, with a prefetch, interleave or cache"),
     _part("preprocessing", "preprocessing", "making batches of what is read"),
     _part("unclassified", "unclassified", "other ops of the pipeline"),
 )
 _WAITING = "share of a step's time that it waits for input, on the core that waits most"
-_SOURCE = "what tells waiting: time in infeed ops, or idle time while the host waits for input or sends it"
+_SOURCE = "how waiting is measured: time in infeed ops, or idle time while the host waits for input or sends it"
 BEFORE_OPS: tuple[Metric[InputPipelinePage], ...] = (
     attribute("device.step_time_ms", STEP_TIME, "times of the steps", null=NO_REASON, name="step_time"),
     attribute("device.infeed_percent", nested(INFEED_PERCENT), _WAITING, null=NO_REASON, name="infeed_percent"),
-    attribute("device.max_infeed", listed(MAX_INFEED), "which core waits most, a row a step", name="steps"),
+    attribute("device.max_infeed", listed(MAX_INFEED), "which core waits most, one row per step", name="steps"),
     attribute("device.input_source", VERBATIM, _SOURCE, null="the program has no infeed ops", name="source"),
     attribute("steps", listed(STEPS), "in order of time"),
     *BREAKDOWN,
@@ -121,7 +121,7 @@ STAGES: Table[InputPipelinePage] = Table(
     "stages",
     (
         _of_stage("name", VERBATIM, lambda page, stage: page.ops[stage.op].name, "the op's name"),
-        _of_stage("label", VERBATIM, lambda _, stage: stage.label, "its name without that of the stage around it"),
+        _of_stage("label", VERBATIM, lambda _, stage: stage.label, "its name without the name of the enclosing stage"),
         _of_stage("depth", NUMBER, lambda _, stage: stage.depth, "how many stages it feeds, directly or not"),
     ),
     lambda page: len(page.stages),

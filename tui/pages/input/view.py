@@ -18,17 +18,17 @@ from tpuprof.tui.widgets.step_graph_tab import Panel, PanelItem, StepGraphTab, s
 
 MEANINGS: Mapping[str, str] = {
     "Waits": "share of a step in which the device waits for input: time in infeed ops; in a program without any, idle "
-    "time while the host waits for input or sends it. Each step counts with its worst core. The mean step's share is "
-    "less than that of all step time where the longer steps wait more.",
+    "time while the host waits for input or sends it. Each step counts with its worst core. The mean step's share "
+    "is less than that of all step time if the longer steps wait more.",
     "Graph": "one column a step: solid up to the mean over the cores, light up to the core that waits most.",
     "making input": "ops that read and prepare data. With infeed their time is scaled, so that enqueues keep the share "
     "of time that they take.",
     "read": "files read when their data is asked for; read ahead: with a prefetch, interleave or cache around it.",
-    "feeding": "wait: the program stands in a loader. transfer: data on its way to the device. produce: another thread "
-    "stands in a loader.",
+    "feeding": "wait: the program is in a loader. transfer: data moves to the device. produce: another thread is "
+    "in a loader.",
     "self": "time of an op without the ops inside it; total: with them. Both over all threads, which run side by side.",
     "self %": "of the self time of all ops that make input, or of all rows that feed the device.",
-    "n/a": "the profile cannot tell: the page says why. It is never 0 instead.",
+    "n/a": "unknown: the page says why. Unknown is never shown as 0.",
 }
 
 
@@ -122,7 +122,9 @@ def step_wait_details(step: StepWait, page: InputPipelinePage, pen: Pen) -> list
     """How a step waits for input."""
     rows = [("duration", f"{duration(step.duration_ps, pen.glyphs.is_ascii)}, of its slowest core")]
     if step.wait_ps is None:
-        rows.append(("waits for input", f"unknown: {page.unknown.get('device.infeed_percent', 'nothing tells it')}"))
+        rows.append(
+            ("waits for input", f"unknown: {page.unknown.get('device.infeed_percent', 'the profile does not show it')}")
+        )
     else:
         least, most = percent(step.percent_minimum), percent(step.percent_maximum)
         rows += [

@@ -34,8 +34,8 @@ if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
 
 
 _LISTED = (
-    "The compiled modules of the run, each with the most that it has in each memory space at once; or, in the view "
-    "of allocators, those that reported events, with the most that was in use."
+    "The compiled modules of the run, each with its peak in each memory space; or, in the view of allocators, the "
+    "allocators that reported events, with their peaks."
 )
 _ABOUT_CHOICES = meanings(("", _LISTED))
 
@@ -61,28 +61,28 @@ class MemoryTab(Tab):
     """Shows the memory of a run, or the state of loading it. Two views: a module's buffers, and the allocators."""
 
     CARD = (
-        ("size", "bytes in memory, padding among them, and what share of the peak that is."),
-        ("padding", "what the tiles leave empty: arrays are stored in tiles of 8 by 128 elements of 32 bits."),
-        ("in memory", "when in the program's order the buffer is there; the bar is the whole program."),
-        ("born, dies", "the op that makes it, and the last one that needs it."),
+        ("size", "bytes in memory, with padding, and their share of the peak."),
+        ("padding", "the empty part of the tiles: arrays are stored in tiles of 8 by 128 elements of 32 bits."),
+        ("in memory", "when the buffer is in memory, in program order; the bar is the whole program."),
+        ("born, dies", "the op that creates it, and the last op that uses it."),
         ("allocated", "by the runtime, at the moment of the peak."),
     )
     MEANINGS: ClassVar[dict[str, str]] = {
-        "Peak": "most memory that the module has in use at once; figures are the compiler's, for one device.",
-        "Headroom": "capacity less peak. What else is on the device then (other programs' arguments, prefetched "
-        "batches) is not in the module: the allocators' view has that, where the profile has it.",
-        "Working set": "memory in use over the program's order, a cell being several instructions; it is not time.",
+        "Peak": "the most memory that the module uses at once; figures are the compiler's, for one device.",
+        "Headroom": "capacity less peak. Other memory on the device (other programs' arguments, prefetched "
+        "batches) is not in the module: the allocators' view shows it, if the profile has it.",
+        "Working set": "memory in use in program order, several instructions per cell; the axis is not time.",
         "Band": "how long the buffer under the cursor stays in memory.",
-        "arguments": "of the program, there throughout; donated ones are taken over by outputs.",
-        "temporaries": "of the peak, what comes and goes.",
-        "Padding": "what a buffer takes beyond its elements: the layout's tiles round its last dimensions up. The "
-        "unpadded peak is what elements alone take of the peak.",
-        "Fragmentation": "of what is set aside for temporaries, the share that is in use by none at the peak.",
+        "arguments": "arguments of the program, in memory throughout; outputs reuse donated ones.",
+        "temporaries": "the part of the peak that is allocated and freed.",
+        "Padding": "a buffer's size beyond its elements: the layout's tiles round its last dimensions up. The "
+        "unpadded peak is the peak without padding.",
+        "Fragmentation": "the share of the memory for temporaries that is unused at the peak.",
         "Allocators": "stack: reserved for programs that are loaded; heap: arrays; free: the rest.",
-        "frag": "of an allocator: the share of free memory that is not in its largest piece, as it reports that. An "
-        "array larger than that piece fails, though enough may be free in all.",
-        "L": "live arrays: a device memory profile (*.prof) beside this one says which source lines hold memory.",
-        "n/a": "the profile cannot tell. It is never 0 instead.",
+        "frag": "of an allocator: the share of free memory outside its largest piece, as the allocator reports it. "
+        "An array larger than that piece fails, even if enough memory is free in total.",
+        "L": "live arrays: a device memory profile (*.prof) beside this one shows which source lines hold memory.",
+        "n/a": "unknown, which is never shown as 0.",
     }
     NAME_CELLS = 14
 
@@ -140,7 +140,7 @@ class MemoryTab(Tab):
         if self._pages is None:
             return state_lines(self._state, pen, height)
         if view is None:
-            return pen.wrap("The allocators are not read yet.", "dim", [("  ", "dim")])
+            return pen.wrap("The allocators have not been read yet.", "dim", [("  ", "dim")])
         if self._arrays is None:
             return view.draw(pen, height)
         words = pen.glyphs.keyed(self._arrays.words(pen.glyphs.is_ascii))

@@ -41,19 +41,21 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.ops.sources import SourcesPage
 
 CARD = (
-    ("time", "self time, all occurrences and cores together, and its share of that of all ops."),
-    ("clock", "how fast the core's clock ran against the nominal one, where the profile tells."),
+    ("time", "self time, all occurrences and cores together, and its share of the self time of all ops."),
+    ("clock", "how fast the core's clock ran against the nominal one, where the profile says so."),
     ("stalled", "the part of its time in which it waited for a copy by DMA."),
-    ("bound by", "which roof of the device limits it by its FLOPs a byte, and how near it comes to that."),
-    ("matrix", "the sizes of a product, and what the matrix unit pads them to."),
-    ("padding", "shapes whose tiles are not full: memory and work for nothing."),
-    ("source, called", "the line that made it, and the calls that led there."),
+    ("bound by", "which roof of the device limits it, by its FLOPs per byte, and how close it comes to that roof."),
+    ("matrix", "the sizes of a matrix product, and the sizes that the matrix unit pads them to."),
+    ("padding", "shapes that do not fill their tiles: wasted memory and work."),
+    ("source, called", "the line of code that made it, and its call stack."),
 )
 """What the figures on the card of an op are called and mean."""
 
 LABEL = 9  # cells of a label, with the blank behind it
 HOST_MEMORY = 5  # memory space of arrays that lie in the host's memory
-_IN_HOST_MEMORY = "S(5) is host memory: the link to the host may bound it, whose peak the profile does not give"
+_IN_HOST_MEMORY = (
+    "S(5) is host memory: the link to the host may bound it, and the profile does not give that link's peak"
+)
 
 _MOST_SHAPES, _MOST_STACKS = 4, 8
 _SCOPE = 60
@@ -122,7 +124,7 @@ def group_card(page: OpProfilePage, tree: OpTree, node: int, pen: Pen) -> list[L
     if float(np.nan_to_num(tree.rates.efficiency[node])) > 1:
         _above(card, most_above(page.ops, tree.ops_under(node)))
     wasted = share(float(tree.wasted_fraction[node]))
-    card.entry("wasted", f"{wasted} of all time: what the better used of FLOPS and HBM leaves")
+    card.entry("wasted", f"{wasted} of all time: lost against the nearer limit, FLOPS or HBM")
     for index, child in enumerate(tree.children(node)[:3].tolist()):
         card.entry("" if index else "longest", f"{share(float(tree.time_fraction[child]))} {tree.name[child]}")
     return card.lines
@@ -138,7 +140,7 @@ def line_card(page: SourcesPage, row: int, excerpt: SourceExcerpt | None, pen: P
     card.entry("ops", f"{ops}, {runs}; {share(float(page.op_fraction[row]))} of the op time")
     card.known("in", page.function[row] or page.scope[row])
     if not page.source[row]:
-        card.entry("source", "the compiler made these ops by itself, or the profile has lost where they stem from")
+        card.entry("source", "the compiler added these ops itself, or the profile has lost their source")
     if excerpt is not None:
         card.lines += pen.excerpt(excerpt)
     card.known("own line", page.caller[row])
@@ -158,7 +160,7 @@ def instruction_card(instruction: Instruction, pen: Pen) -> list[Line]:
     """An instruction inside a fusion, which has no time of its own."""
     card = Card(pen, LABEL)
     card.head(instruction.name, (instruction.opcode,))
-    card.entry("time", "part of the fusion's; the profile times fusions whole")
+    card.entry("time", "part of the fusion's time: the profile times only whole fusions")
     card.known("op", instruction.framework_op)
     card.known("source", instruction.source)
     card.entry("HLO", instruction.expression)
@@ -195,7 +197,7 @@ def kernel_card(page: KernelsPage, row: int, pen: Pen) -> list[Line]:
     card.entry("", f"from {duration(kernel.minimum_ps)} to {duration(kernel.maximum_ps)}")
     words = "used, by its name" if kernel.uses_tensor_cores else "not used, by its name"
     if not kernel.uses_tensor_cores and kernel.is_eligible:
-        words += "; they could do its framework op"
+        words += ", although its framework op could use them"
     card.entry("tensor", words, "good" if kernel.uses_tensor_cores else "warn" if kernel.is_eligible else "text")
     card.known("op", kernel.framework_op)
     if kernel.op and kernel.op != kernel.framework_op:
@@ -289,7 +291,7 @@ def _matrix(card: Card, details: OpDetails) -> None:
     times = card.pen.glyphs.times
     sizes = zip("mkn", (work.m, work.k, work.n), (work.padded_m, work.padded_k, work.padded_n), strict=True)
     shown = f" {times} ".join(f"{name} {_padded(plain, padded, card.pen.glyphs)}" for name, plain, padded in sizes)
-    words = f"{share(part)} of it can work: {shown}"
+    words = f"{share(part)} of the matrix unit filled: {shown}"
     if work.padded_dimension is not None:
         words += f"; padded most: {work.padded_dimension} ({work.meaning})"
     words += f", estimated for {details.mxu_side}{times}{details.mxu_side}"
@@ -311,7 +313,7 @@ def _padding(card: Card, details: OpDetails) -> None:
     if len(padded) > _MOST_SHAPES:
         card.entry("", f"and {len(padded) - _MOST_SHAPES} more padded shapes", "dim")
     if not padded and details.is_padding_known:
-        card.entry("padding", "none worth naming: its arrays fill their tiles", "dim")
+        card.entry("padding", "none: its arrays fill their tiles", "dim")
 
 
 def _padding_words(shape: Shape, expansion: float, glyphs: Glyphs) -> str:

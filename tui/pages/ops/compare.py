@@ -40,11 +40,11 @@ _OF_A_RUN = (("FLOPs a run", "flops", count), ("HBM a run", "bytes_moved", size)
 
 
 ABOUT = (
-    ("", "The marked op at the left, the one under the cursor at the right; what differs stands out."),
+    ("", "The marked op on the left, the op under the cursor on the right; differences stand out."),
     ("times", "the right figure over the left one, where both are known."),
     ("a run", "FLOPs and bytes of HBM of one occurrence, by the compiler's count."),
     ("array", "shapes of result and operands in order, with their layouts, and what tiling adds to each."),
-    ("n/a", "the profile does not tell it for that op; it is never 0 instead."),
+    ("n/a", "the profile does not have it for that op; unknown is never shown as 0."),
 )
 """What the comparison's rows mean."""
 

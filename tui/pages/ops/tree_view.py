@@ -73,7 +73,20 @@ class TreeView(Filterable):
         self.open: set[NodePath] = set() if longest is None else {(longest, ())}
         self.rows: list[TreeRow] = []
         self.cursor = 0
+        self._is_untouched = True
         self.refresh()
+
+    def _open_for(self, room: int) -> None:
+        """Opens the longest rows one after the other, as far as their children find room, until a key is pressed."""
+        first = self.tree.children(0).tolist()
+        while self._is_untouched:
+            closed = [row for row in self.rows if row.is_open is False and self.tree.child_count(row.node)]
+            of_open = [row for row in closed if row.node not in first]
+            longest = max(of_open, key=lambda row: int(self.tree.time_ps[row.node]), default=None)
+            if longest is None or len(self.rows) + len(self._under(longest)) > room:
+                return
+            self.open.add(longest.place)
+            self.refresh()
 
     @property
     def _page(self) -> OpProfilePage:
@@ -162,6 +175,7 @@ class TreeView(Filterable):
     def lines(self, pen: Pen, height: int) -> list[Line]:
         """Heading and rows, at most `height` lines."""
         room, page, tree = max(1, height - 1), self._page, self.tree
+        self._open_for(room)
         self._first = shown_top(self.cursor, self._first, room, len(self.rows))
         shown = self.rows[self._first : self._first + room]
         if tree.by == "source":
@@ -219,7 +233,7 @@ class TreeView(Filterable):
 
     def move(self, across: int, down: int) -> None:
         """One step of the cursor; across opens the row or goes to its first child, closes it or goes to its parent."""
-        row = self.row
+        row, self._is_untouched = self.row, False
         if row is None or not across:
             self.jump(down)
         elif across > 0 and not self.enter():
@@ -235,6 +249,7 @@ class TreeView(Filterable):
 
     def jump(self, rows: int) -> None:
         """Moves the cursor `rows` rows down."""
+        self._is_untouched = False
         self.cursor = max(0, min(self.cursor + rows, len(self.rows) - 1))
 
     def _toggle(self, row: TreeRow) -> None:
@@ -254,6 +269,7 @@ class TreeView(Filterable):
 
     def reveal(self, node: int) -> None:
         """Opens everything above a node and goes there."""
+        self._is_untouched = False
         self.open |= {(parent, ()) for parent in self.tree.path(node)[1:-1]}
         self.refresh()
         self._go_to(node)
@@ -268,6 +284,7 @@ class TreeView(Filterable):
 
     def command(self, name: str) -> str:
         """Does one of `commands`; says what came of it."""
+        self._is_untouched = False
         if name == "group":
             following = _GROUPS[(_GROUPS.index(self.tree.by) + 1) % len(_GROUPS)]
             self._awaits_sources = following == "source" and self._cards.get(None) is None

@@ -59,8 +59,8 @@ class OpsTab(Tab):
         "clones": "duplicates, and ops of one program that differ by numbers in name and framework op alone.",
         "padding": "what tiling adds: an array's last two dimensions are filled up to its tile.",
         "matrix": "the part of the matrix unit that dimensions fill; an estimate from shapes, not measured.",
-        "by source": "ops by the file and line that they name: of a fusion one line, as in XProf, for all in it.",
-        "n/a": "the profile has no count for it; it is never 0 instead.",
+        "by source": "ops by their file and line: all of a fusion counts for one line, as in XProf.",
+        "n/a": "the profile has no count for it; unknown is never shown as 0.",
     }
     NAME_CELLS = 14
 
@@ -169,7 +169,9 @@ class OpsTab(Tab):
         return [*filled(rows, pen.width, list_height), ruled, *(((" ", "text"), *line) for line in card)]
 
     def _card(self, view: View, pen: Pen) -> list[Line]:
-        """The card, or the one before it while the cursor is on its way."""
+        """The card, or the one before it while the cursor is on its way; nothing while it is open in full."""
+        if self.card_is_open:
+            return []
         if not (self.card_is_late and self._card_drawn[0] == (self.views.at, pen.width, pen.glyphs)):
             self._card_drawn = ((self.views.at, pen.width, pen.glyphs), view.card(pen))
         return self._card_drawn[1]

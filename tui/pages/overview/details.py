@@ -86,7 +86,7 @@ def step_details(index: int, page: Overview, pen: Pen) -> list[Line]:
         rows.append(("inferred", time.note))
     owners = _owners_of(index, page)
     if not owners:
-        rows.append(("where its time went", "the profile does not tell"))
+        rows.append(("where its time went", "the profile does not say"))
     if step.sparse_core is not None:
         times = (duration(ps, is_ascii) for ps in (step.sparse_core.compute_ps, step.sparse_core.idle_ps))
         rows.append(("SparseCores beside", "{} compute, {} idle".format(*times)))

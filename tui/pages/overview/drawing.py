@@ -156,7 +156,7 @@ def compose(page: Overview, pen: Pen, height: int | None, cursor: Cursor, what_i
         first_op = len(lines) + 1
         lines += top_ops_table(page.top_ops, pen, cursor.op, shown)
     remarks = notes(page, pen)
-    lines += [pen.rule("Notes, and what this profile cannot tell"), *remarks] if remarks else []
+    lines += [pen.rule("Notes, and what this profile cannot show"), *remarks] if remarks else []
     return ComposedGraph(tuple(pen.fit(line) for line in lines), first_step, last_step, first_op)
 
 

@@ -31,7 +31,7 @@ TIME_OF_DAY = Unit(
 
 _DURATION = "from start to stop as the profiler noted them, else from the first device event to the end of the last"
 _START, _STARTED = "when the first host's profiler began", "environment.profile_start_ns"
-_TRAINING = "whether the framework name of an op stems from a gradient"
+_TRAINING = "whether the framework name of an op comes from a gradient"
 ENVIRONMENT = (
     attribute("environment.host_count", COUNT, "hosts with a readable profile"),
     attribute("environment.task_count", COUNT, "hosts with a device, at least 1"),
@@ -47,7 +47,7 @@ ENVIRONMENT = (
         name=_STARTED,
     ),
     attribute("environment.profile_duration_ms", TIME_MS, _DURATION, null=NO_REASON, short="capture length"),
-    attribute("environment.simulated", FLAG, "whether the profile says that its times are composed, not measured"),
+    attribute("environment.simulated", FLAG, "whether the profile says that its times are made up, not measured"),
 )
 
 
@@ -58,12 +58,12 @@ def _percent(key: str, short: str, meaning: str, heading: str = "", name: str = 
 
 _DUTY = "time of the capture in which a chip runs an op that neither waits nor moves data for the host"
 _IDLE = (
-    "time of the capture in which a core ran no op; of GPUs, time from the first event of each to its last, over those "
-    "that ran something: so not a share of the steps"
+    "time of the capture in which a core ran no op; for GPUs, of the time from each one's first event to its last, "
+    "over those that ran something: it is not a share of the steps"
 )
 _FLOPS = "model FLOPs of all ops by the compiler's count over the capture, of the device's peak"
 _BYTES = "bytes that ops move to and from HBM by the compiler's count over the capture, of the device's peak"
-_LARGER = "the larger of FLOPS utilization and memory bandwidth utilization: how near the program is to its roof"
+_LARGER = "the larger of FLOPS utilization and memory bandwidth utilization: how close the program is to its roof"
 _OF_HBM = "memory bandwidth utilization, of peak"
 ACTIVITY = (
     _percent("device_duty_cycle_percent", "duty cycle", _DUTY, "device duty cycle"),
@@ -102,7 +102,7 @@ MARKDOWN = (*ACTIVITY, FLOPS, BANDWIDTH, ROOFLINE, *COUNTERS, *SPLIT, *BOTTLENEC
 SHARES: Table[Sequence[Share]] = object_table(
     "shares",
     (
-        attribute("class", VERBATIM, "what the cores do meanwhile", "class", name="op_class"),
+        attribute("class", VERBATIM, "what the cores do", "class", name="op_class"),
         attribute("time_ps", TIME_PS, "self time, over all cores", "time over all cores"),
         attribute("fraction", SHARE, "of the cores' whole time, 0-1", "share"),
     ),
@@ -121,7 +121,7 @@ BREAKDOWN = (
     _part("outfeed", "XProf's: handing over output, mean over the cores"),
     _part("idle", "XProf's: the rest of the step; host transfers are part of it"),
     _part("host_transfer", "XProf's: sends to the host and receives from it, on the core that takes longest"),
-    _part("all_reduce_compute", "all-reduce, on the core that takes least time for it"),
+    _part("all_reduce_compute", "all-reduce, on the core that needs the least time for it"),
     _part("all_reduce_sync", "all-reduce, waiting for the other cores"),
     _part("sparse_core", "waiting for a SparseCore"),
 )
@@ -144,7 +144,7 @@ SPARSE_CORE = (
     _part("idle", "mean idle time"),
 )
 _PARTS = nested(BREAKDOWN, (GenericBreakdown, GENERIC_BREAKDOWN))
-_NOT_MARKED = "these steps are not marked in the profile, so their time cannot be taken apart"
+_NOT_MARKED = "these steps are not marked in the profile, so their time cannot be broken down"
 STEP_PARTS: Table[Sequence[StepPart]] = object_table(
     "step_parts",
     (
@@ -154,7 +154,7 @@ STEP_PARTS: Table[Sequence[StepPart]] = object_table(
         attribute("fraction", SHARE, "of the mean step, 0-1; parts may overlap"),
     ),
 )
-_BESIDE, _NO_SPARSE_CORES = "what the SparseCores do meanwhile", "the profile has no SparseCores with steps"
+_BESIDE, _NO_SPARSE_CORES = "what the SparseCores do", "the profile has no SparseCores with steps"
 STEPS: Table[Sequence[Step]] = object_table(
     "steps",
     (
@@ -182,7 +182,7 @@ def share(finding: Finding) -> str:
 
 def findings_heading(findings: Sequence[Finding]) -> str:
     """What the figures are of: a step, or the capture where there are no steps."""
-    return "worth a step" if all(finding.per == "step" for finding in findings) else "worth in the capture"
+    return "saves per step" if all(finding.per == "step" for finding in findings) else "saves in the capture"
 
 
 CLAIMS: Table[Sequence[OwnerClaim]] = object_table(
@@ -196,12 +196,12 @@ CLAIMS: Table[Sequence[OwnerClaim]] = object_table(
 _CLAIMED = (
     "the time of the ledger's owners that it is about, which adds up to worth_ms; no two findings claim the same time"
 )
-_NO_WORTH = "nothing tells what could be won; the finding says where the time is"
+_NO_WORTH = "how much could be saved is unknown; the finding says where the time is"
 _NO_TARGET = "the finding is about the tab as a whole"
 FINDING: tuple[Metric[Finding], ...] = (
     attribute("kind", VERBATIM, "what it is about", "kind"),
     attribute("title", VERBATIM, "what it is, in a few words", "finding"),
-    attribute("worth_ms", TIME_MS, "time that can be won at most", "worth", null=_NO_WORTH),
+    attribute("worth_ms", TIME_MS, "the most time that can be saved", "worth", null=_NO_WORTH),
     attribute("per", VERBATIM, "whether that is of a step or of the whole capture"),
     attribute("worth_fraction", SHARE, "of the step or capture, 0-1", "share", null=_NO_WORTH),
     attribute("after_ms", TIME_MS, "the step's time without it, or the capture's", "then", null=_NO_WORTH),
@@ -233,7 +233,7 @@ TOP_OP = (
     attribute("category", VERBATIM, "type of the framework op, Unknown without one"),
     attribute("class", VERBATIM, "what the core does meanwhile", "class", name="op_class"),
     attribute("hlo_category", VERBATIM, "which takes most of its time", null=_NO_CATEGORY),
-    attribute("self_time_percent", PERCENT, "of the self time of all ops, idle left out", "self"),
+    attribute("self_time_percent", PERCENT, "of the self time of all ops, without idle time", "self"),
     attribute("cumulative_percent", PERCENT, "the same with all ops before it", "cumulative"),
     attribute("self_time_ps", TIME_PS, "over all cores", "self time"),
     attribute("occurrences", COUNT, "how often it ran, over all cores", "count"),
@@ -270,7 +270,7 @@ BEFORE_OPS: tuple[Metric[Overview], ...] = (
     attribute("shares", listed(SHARES), "the cores' time by class of op, idle time included"),
     attribute("steps", listed(STEPS), "in order of time"),
     attribute("step_parts", listed(STEP_PARTS), "where the time of the mean step goes"),
-    attribute("findings", listed(FINDINGS), "why it is slow, what is worth most first"),
+    attribute("findings", listed(FINDINGS), "why it is slow; what saves most comes first"),
 )
 OP_COUNTS = (
     attribute("op_count", COUNT, "distinct HLO ops, without those of SparseCores"),

@@ -80,10 +80,10 @@ def _worth_line(finding: Finding, pen: Pen) -> list[Line]:
     """What it is worth and what would be left of the step; nothing where that is unknown."""
     if finding.after_ps is None or finding.worth_ps is None:
         return []
-    per = "a step" if finding.per == "step" else "of the capture"
+    per = "per step" if finding.per == "step" else "of the capture"
     kind = "estimate" if finding.is_estimate else "measured"
     now, then = (duration(ps, pen.glyphs.is_ascii) for ps in (finding.after_ps + finding.worth_ps, finding.after_ps))
-    head: list[Span] = [("worth ", "dim"), (worth(finding, pen.glyphs.is_ascii), "strong")]
+    head: list[Span] = [("saves ", "dim"), (worth(finding, pen.glyphs.is_ascii), "strong")]
     head.append((f" {per}, {share(finding)}, {kind}: ", "dim"))
     head += [(f"{now} {pen.glyphs.arrow} ", "dim"), (then, "strong")]
     return [pen.fit(head)]

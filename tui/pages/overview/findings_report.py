@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.pages.findings.figures import Figure
 from tpuprof.parsers.pages.findings.finding import KIND_OWNERS, KINDS, Finding, FindingKind
-from tpuprof.parsers.pages.findings.subject import MOST_LISTED, Figure, SubjectOp, SubjectPart
+from tpuprof.parsers.pages.findings.subject import MOST_LISTED, SubjectOp, SubjectPart
 from tpuprof.parsers.pages.overview.ledger import explained
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.tui.draw.pen import Pen
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from tpuprof.tui.report.fields import Rows
 
 _without_lines = drawn_by("tpuprof.tui.pages.overview.ledger.without:without_lines")
-_TOLD = "the profile has what it takes to tell"
+_TOLD = "the profile has the data for it"
 
 
 @dataclass(frozen=True)
@@ -123,17 +124,17 @@ _PAGES: Mapping[FindingKind, str] = {
 """The pages that show more on findings of some kinds; of the others it is the op, or the step, that they are about."""
 
 _A_STEP = "a mean over cores, of a step where there are steps, else of the capture"
-_NO_STEP = "it claims the same time in every step, or no time in any"
+_NO_STEP = "it claims the same time in every step, or none in any"
 _SUBJECT_OPS: Table[Sequence[SubjectOp]] = object_table(
     "ops",
     (
         attribute("name", TEXT, "the HLO op"),
         attribute("program_id", NUMBER, "of its module", null="the profile does not say which program it belongs to"),
         attribute("time_ms", TIME_MS, f"its time, {_A_STEP}"),
-        attribute("claimed_ms", TIME_MS, "the part of that which the finding claims"),
+        attribute("claimed_ms", TIME_MS, "the part of that time claimed by the finding"),
         attribute("bound_by", VERBATIM, "what bounds it", null="no FLOPs or bytes are counted for it"),
         attribute(
-            "roofline_efficiency", SHARE, "how near it is to the roof", null="nothing bounds it", name="efficiency"
+            "roofline_efficiency", SHARE, "how close it is to the roof", null="nothing bounds it", name="efficiency"
         ),
         attribute("source", VERBATIM, "its source line", null="the profile names no source line for it"),
     ),
@@ -148,13 +149,17 @@ def _parts(key: str, what: str) -> Table[Sequence[SubjectPart]]:
 _FIGURES: Table[Sequence[Figure]] = object_table(
     "figures",
     (
-        attribute("name", VERBATIM, "what it is of: words of the evidence, or those that stand for all findings"),
+        attribute(
+            "name",
+            VERBATIM,
+            "what the figure is: words of the evidence, # for the number; or a name that all findings share",
+        ),
         attribute("value", NUMBER, "the figure"),
-        attribute("unit", VERBATIM, "ms, count or fraction (0-1)"),
+        attribute("unit", VERBATIM, "ms, count, fraction (0-1), bytes, or step (its name)"),
     ),
 )
 _INTERVAL: tuple[Metric[Interval], ...] = (
-    attribute("from", TIME_MS, "its begin on the trace's clock, as --from takes it", name="begin_ps"),
+    attribute("from", TIME_MS, "its start on the trace's clock, as --from takes it", name="begin_ps"),
     attribute("to", TIME_MS, "its end, as --to takes it", name="end_ps"),
     attribute("step", VERBATIM, "the step's name"),
 )
@@ -203,7 +208,7 @@ SOUGHT: Table[Sequence[_Sought]] = object_table(
         attribute("kind", VERBATIM, "what findings of this kind are about", "kind"),
         attribute("found", COUNT, "how many there are", "found"),
         attribute(
-            "untold", VERBATIM, "why this profile can't tell", "can't be told, because", null=_TOLD, name="undetectable"
+            "untold", VERBATIM, "why this profile can't show it", "unknown, because", null=_TOLD, name="undetectable"
         ),
     ),
     markdown=("kind", "found", "untold"),
@@ -226,11 +231,11 @@ METRICS: tuple[Metric[Overview], ...] = (
 def _nothing(page: Overview) -> str:
     """What to say where there are no findings."""
     can_tell = any(kind.undetectable is None for kind in _sought(page))
-    return "Nothing stands out." if can_tell else "No finding of any kind can be told of this profile."
+    return "Nothing stands out." if can_tell else "This profile lacks the data for every kind of finding."
 
 
 def declare(content: Content, request: ReportRequest) -> Declared:
-    """The findings, what each rests on and what to try, the kinds that can't be detected, and the step without some."""
+    """The findings, their evidence and what to try, the kinds that can't be detected, and the step without some."""
     page, taken = content.page, content.without
     head = Head(f"Findings of {request.run.name}", request.run, page.hosts, page.warnings)
     which = (("--host", request.host), ("--core", request.run.core))
@@ -243,7 +248,7 @@ def declare(content: Content, request: ReportRequest) -> Declared:
         parts=(
             findings,
             Block(markdown=lambda: _details(page, found, findings.shown)),
-            Block(markdown=Section(SOUGHT, untold, "What this profile can't tell").markdown),
+            Block(markdown=Section(SOUGHT, untold, "What this profile can't show").markdown),
             Metrics(METRICS, page),
             *taken_away(content, request),
         ),
@@ -293,7 +298,7 @@ def _drawn(page: Overview, most: int, pen: Pen) -> list[Line]:
         if kind.undetectable and not kind.found:
             by_reason.setdefault(kind.undetectable, []).append(kind.kind)
     for why, kinds in by_reason.items():
-        lines += pen.wrap(f"Can't be told: {', '.join(kinds)}: {why}.", "dim")
+        lines += pen.wrap(f"Unknown: {', '.join(kinds)}: {why}.", "dim")
     return [*lines, *pen.notes(page.warnings, ())]
 
 

@@ -176,7 +176,7 @@ def _sign(page: Overview) -> tuple[str, StyleKey]:
 
 
 def verdict(page: Overview, pen: Pen, most: int | None = None, with_advice: bool = True) -> list[Line]:
-    """What holds the program up, and what to do first; at most so many lines."""
+    """What limits the program, and what to do first; at most so many lines."""
     sign, key = _sign(page)
     first: list[Span] = [(f" {sign} ", key)] if sign else [(" ", "text")]
     words = pen.wrap(statement(page), "text", first, indent=1)
@@ -208,9 +208,7 @@ def latency_line(page: Overview, pen: Pen) -> list[Line]:
         return []
     if inference.source is None:
         offer = inference.offers[0]
-        words = (
-            f"  {count(offer.sessions)} spans of {pen.text(offer.subject)} may be taken for requests (report inference)"
-        )
+        words = f"  {count(offer.sessions)} spans of {pen.text(offer.subject)} may be the requests (report inference)"
         return [pen.fit([(" LATENCY", "dim"), (words, "dim")])]
     subject = pen.text(inference.subject.partition("(")[0])
     what = "requests" if inference.source == "requests" else f"runs of {subject}"

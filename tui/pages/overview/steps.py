@@ -34,7 +34,7 @@ GROUPS = (
     StepGroup("collectives", "N", "class.collective", ("collective_transfer",)),
     StepGroup("waiting", "W", "class.collective", ("collective_wait", "barrier")),
     StepGroup("host transfers", "T", "class.host", ("host_transfer",)),
-    StepGroup("input", "I", "class.host", ("input",)),
+    StepGroup("input wait", "I", "class.host", ("input",)),
     StepGroup("idle", ".", "class.idle", ("compile", "host", "dispatch", "between_ops")),
 )
 """Every owner is in one of them, so that the parts add up to the step; from the bottom of a column up. Colours are

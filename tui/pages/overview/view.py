@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from textual import work
 from textual.message import Message
@@ -27,11 +27,23 @@ from tpuprof.tui.pages.overview.findings import finding_details, finding_line, j
 from tpuprof.tui.pages.overview.headline import verdict
 from tpuprof.tui.pages.overview.inference import drawing
 from tpuprof.tui.pages.overview.inference.drawing import module_details
+from tpuprof.tui.pages.overview.inference.meanings import LATENCY_MEANINGS
 from tpuprof.tui.pages.overview.ledger.bars import OWNER_LETTER, Bar, shown_bars
 from tpuprof.tui.pages.overview.ledger.card import bar_details, bar_line, place_of
+from tpuprof.tui.pages.overview.ledger.use.screen import (
+    MODEL_MEANINGS,
+    ModelView,
+    block_details,
+    block_line,
+    block_names,
+    compose_model,
+    largest_op,
+    model_sections,
+)
 from tpuprof.tui.pages.overview.ledger.what_if import AS_IT_IS, WhatIf, sentence, taken_words
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import ScreenLook
+from tpuprof.tui.widgets.states import Failed, state_lines
 from tpuprof.tui.widgets.step_graph_tab import NamedStep, Panel, PanelItem, StepGraphTab
 from tpuprof.tui.widgets.tab import CursorMoved, Jump, PageWanted, Payload
 
@@ -41,61 +53,47 @@ if TYPE_CHECKING:
     from tpuprof.parsers.steps.ledger import Ledger
     from tpuprof.tui.report.describe import Section
 
+View = Literal["overview", "model", "latencies"]
+
 MEANINGS: Mapping[str, str] = {
     "Step time": "of the slowest core in each step. ~ means inferred: the time between starts of the busiest program.",
     "Duty cycle": "share of the capture in which a chip runs an op that neither waits nor moves data for the host.",
     "Idle": "share of the capture in which a core ran no op at all.",
-    "FLOPS": "model FLOPs of all ops by the compiler's count, over the capture, against the device's peak.",
-    "HBM BW": "bytes that ops move to and from HBM by the compiler's count, against the device's peak.",
-    "Why slow?": "what takes more of a step than it needs to, most first; ~ marks an estimate. Enter tells what it "
-    "rests on, `o` goes to where to look.",
-    "Verdict": "the largest cause of a step that is not ideal. INPUT-BOUND: it waits for input; HOST-BOUND: no "
-    "program runs, because the host has not launched it; COMPILING: the host compiles meanwhile; WAITING FOR a host or "
+    "FLOPS": "model FLOPs of all ops by the compiler's count, over the capture, as a share of the device's peak.",
+    "HBM BW": "bytes that ops move to and from HBM by the compiler's count, as a share of the device's peak.",
+    "Why slow?": "what takes more of a step than it needs, the largest first; ~ marks an estimate. Enter shows the "
+    "evidence, `o` goes to where to look.",
+    "Verdict": "the largest cause of lost time in a step. INPUT-BOUND: it waits for input; HOST-BOUND: no "
+    "program runs, because the host has not launched it; COMPILING: the device waits while the host compiles; "
+    "WAITING FOR a host or "
     "core that is late; COLLECTIVE-BOUND: no compute hides collectives; TRANSFER-BOUND: data moves from and to the "
-    "host; COPY-BOUND: data moves within the device; IDLE: a program runs, but no op; BUSY, ROOF UNKNOWN: nobody "
-    "counted the ops' work; NOT TRACED: no op runs, and no event says what the host does.",
+    "host; COPY-BOUND: data moves within the device; IDLE: a program runs, but no op; BUSY, ROOF UNKNOWN: the ops' "
+    "work is unknown; NOT TRACED: no op runs, and no event shows what the host does.",
     "OF THE ROOF": "MEMORY-BOUND or COMPUTE-BOUND AT n % OF THE ROOF: the ops lose more than any cause takes, or no "
     "cause takes 5 % of a step. At their roof the ops would take n % of it.",
-    "A step goes": "to its owners, which add up to the mean step. Enter on a bar tells what it is, since when, the "
-    "steps and cores that have most of it, and its ops; `o` goes to where to look. On a low screen the cursor goes "
-    "over the parts of one bar; `i` lists all owners.",
-    "What if": "Space on a bar takes its owner away from the step, on a reason what that is about as a whole; again "
-    "puts it back, Esc all. A core that becomes faster helps only as far as others wait for it: the steps are played "
-    "again with their waits. Lengths and shares of bars stay those of the step as it is measured.",
-    "AT THE ROOF": "the part of the mean step that its computing ops would take at their roof; FLOPS beside it is of "
-    "the device's peak, over the whole capture.",
+    "A step goes": "to its owners, which add up to the mean step. Enter on a bar shows what the owner is, since "
+    "when, the steps and cores with most of it, and its ops; `o` goes to where to look. On a low "
+    "screen the cursor moves over the parts of one bar; `i` lists all owners.",
+    "What if": "Space on a bar or a reason takes that owner out of the step; again puts it back, Esc puts all "
+    "back. A core that becomes faster helps only as far as others wait for it: "
+    "the steps are replayed with their waits. Bars keep the lengths and shares of the measured step.",
+    "AT THE ROOF": "the part of the mean step that its compute ops would take at their roof; FLOPS beside it is a "
+    "share of the device's peak over the whole capture.",
     "Letters": f"{'; '.join(f'{OWNER_LETTER[owner]} {OWNER_TITLES[owner]}' for owner in OWNERS)}; O others.",
-    "Steps": "one column each from 0, by owners that add up to it: busy is what computes and copies, at the roof or "
-    "below; waiting is for other cores; idle is the rest without an op. The slow ones are marked.",
+    "Steps": "one column each from 0, by owners that add up to it: busy is compute and copies, at the roof or "
+    "below; waiting is for other cores; idle is the rest without an op. Slow steps are marked.",
     "C V D N H ?": "the class of an op: compute (matrix unit), vector, copy (DMA), collective (network), host, "
     "unknown. Without steps all time is shown by class; a dot is idle time.",
-    "self": "share of the self time of all ops, idle left out: what an op takes without the ops inside it.",
+    "self": "share of the self time of all ops, without idle time: self time is an op's time without the ops "
+    "inside it.",
     "count": "how often the op ran, summed over cores.",
     "FLOP/s": "FLOPs by the compiler's count over the op's time; n/a where the profile has no count.",
-    "REQUEST, RUN": "in programs that serve: what a request took, or a run of the module with most time; `v` takes it "
-    "apart.",
-    "EFFICIENCY": "the larger of FLOPS and HBM BW: how near the program is to its roof. On wide screens, and in `i`.",
+    "REQUEST, RUN": "in serving programs: the time of a request, or of a run of the module with the most time; `v` "
+    "breaks it down.",
+    "EFFICIENCY": "the larger of FLOPS and HBM BW: how close the program is to its roof. On wide screens, and in `i`.",
     "OPS PLACED": "where framework ops ran; EAGER: their time that ran eagerly; MATRIX OPS: operands' width. Also in "
     "`i`.",
-    "n/a": "the profile cannot tell: the notes (`W`) say why. It is never 0 instead.",
-}
-LATENCY_MEANINGS: Mapping[str, str] = {
-    "Session": "a request; where a profile has none, a run of the module with most time. The page says which.",
-    "50%, 99%": "so many percent of the sessions take no longer. A row is the session at that place, with its own "
-    "parts.",
-    "host": "what is neither device time nor transfer; from a launch on, the time until the core could start.",
-    "queued": "time from a launch on in which the core was busy with earlier runs.",
-    "device": "runs of modules; transfer: to the device and from it.",
-    "Per second": "sessions over the time from a host's first start to its last end. Tokens a second cannot be told: "
-    "no event counts tokens.",
-    "Histogram": "requests by latency, or runs of the module under the cursor, in bins of one width; of one ratio (log "
-    "scale) where the longest takes more than ten times the shortest. Below: where the percentiles lie.",
-    "share": "of a module: of the time of all modules over all cores, each core's runs added up. Of a model: of "
-    "latencies.",
-    "phase": "prefill, decode or sampling, where the module's name says so.",
-    "s32[8,1]": "arguments that tell the batch: arrays of whole numbers, and what differs from the module's other "
-    "shapes.",
-    "n/a": "the profile cannot tell: the notes (`W`) say why. It is never 0 instead.",
+    "n/a": "unknown: the notes (`W`) say why. Unknown is never shown as 0.",
 }
 
 
@@ -112,19 +110,19 @@ class OverviewTab(StepGraphTab[Overview]):
     MEANINGS = MEANINGS
     CARD = (
         (
-            "worth",
-            "what a step would save if what the finding is about cost nothing, or what it should; ~: an estimate.",
+            "saves",
+            "what a step would save if the cause cost nothing, or only what it should; ~: an estimate.",
         ),
-        ("rests on", "the figures behind a finding, each as it stands on the page that `o` goes to."),
+        ("evidence", "the figures behind a finding, each as on the page that `o` opens."),
         (
             "a bar",
-            "what the owner is, its time in the mean step, since when or at which rhythm it comes, which reasons claim "
-            "how much of it: no two the same time. Then its ops, clones together, by self time over the whole capture "
-            "and all cores, and the steps and cores that have most of it.",
+            "what the owner is, its time in the mean step, since when or in which rhythm it comes, and how much of "
+            "it each reason claims: no two claim the same time. Then its ops, clones together, by self time over "
+            "the whole capture and all cores, and the steps and cores with most of it.",
         ),
         (
             "step",
-            "its time on the slowest core, then its owners, which add up to it: means over its cores; usually: in "
+            "its time on the slowest core, then its owners (means over its cores), which add up to it; usually: in "
             "the median step.",
         ),
         ("rank, share", "of an op: by self time over all cores."),
@@ -132,7 +130,10 @@ class OverviewTab(StepGraphTab[Overview]):
 
     def __init__(self, look: ScreenLook, *, id: str) -> None:
         super().__init__(look, id=id)
-        self._wants_latencies = False
+        self._view: View = "overview"
+        self._model: ModelView | None = None
+        """What the view of the model shows, once that is read."""
+        self._no_model: ProfileError | None = None
         self._taken: str | None = None
         """The annotation whose spans are taken for requests."""
         self._measured: Overview | None = None
@@ -141,30 +142,55 @@ class OverviewTab(StepGraphTab[Overview]):
         self._what_if = AS_IT_IS
 
     def _composed(self, page: Overview, width: int, height: int, cursor: Cursor) -> ComposedGraph:
-        if self._shows_latencies and page.inference is not None:
+        if self._shown == "latencies" and page.inference is not None:
             shown = replace(self._latencies_of(page.inference), warnings=page.warnings)
             return drawing.compose(shown, Pen(width, self.look.glyphs), height, cursor)
+        if self._shown == "model":
+            pen = Pen(width, self.look.glyphs)
+            return compose_model(self._model, pen, cursor) if self._model else self._waiting(pen, height)
         return compose(page, Pen(width, self.look.glyphs), height, cursor, self._what_if)
 
+    def _waiting(self, pen: Pen, height: int) -> ComposedGraph:
+        """What stands for the view of the model while it is read, or cannot be."""
+        if self._no_model is not None:
+            return ComposedGraph(tuple(state_lines(Failed(self._no_model), pen, height)), -1, -1, -1)
+        words = pen.glyphs.keyed("The blocks of the model: being read now. After Esc, `r` reads them again.")
+        return ComposedGraph(tuple(pen.wrap(words, "dim", [("  ", "dim")])), -1, -1, -1)
+
     @property
-    def _shows_latencies(self) -> bool:
-        return self._wants_latencies and self._page is not None and self._page.inference is not None
+    def _views(self) -> tuple[View, ...]:
+        """The views that the page has something for, in the order in which the key shows them."""
+        page = self._page
+        if page is None:
+            return ("overview",)
+        model: tuple[View, ...] = ("model",) if page.account is not None else ()
+        latencies: tuple[View, ...] = ("latencies",) if page.inference is not None else ()
+        return ("overview", *latencies, *model) if page.infers else ("overview", *model, *latencies)
+
+    @property
+    def _shown(self) -> View:
+        return self._view if self._view in self._views else "overview"
+
+    @property
+    def _next_view(self) -> View:
+        views = self._views
+        return views[(views.index(self._shown) + 1) % len(views)]
 
     def _steps(self, page: Overview) -> Sequence[NamedStep]:
-        return () if self._shows_latencies or page.serves else page.steps
+        return () if self._shown != "overview" or page.serves else page.steps
 
     def _sections(self, page: Overview) -> Sequence[Section]:
-        return sections(page)
+        return sections(page) if self._shown != "model" or self._model is None else model_sections(self._model)
 
     @property
     def meanings(self) -> Iterable[tuple[str, str]]:
         """What the figures of the view are called and mean."""
-        return (LATENCY_MEANINGS if self._shows_latencies else MEANINGS).items()
+        return {"overview": MEANINGS, "latencies": LATENCY_MEANINGS, "model": MODEL_MEANINGS}[self._shown].items()
 
     @property
     def note(self) -> str:
         """What a session is, where latencies are shown."""
-        if not self._shows_latencies or self._page is None or self._page.inference is None:
+        if self._shown != "latencies" or self._page is None or self._page.inference is None:
             return ""
         return self._latencies_of(self._page.inference).note
 
@@ -176,11 +202,13 @@ class OverviewTab(StepGraphTab[Overview]):
     def keys(self) -> Sequence[KeyRow]:
         """Keys for what there is to move over, and that of the other view."""
         keys = super().keys
-        if self._shows_latencies:
-            short = "module", "", "details"
-            first, *others = motion_keys("module", "", "Details of the module", ends="one", short=short)
+        if self._shown != "overview":
+            what = "module" if self._shown == "latencies" else "block"
+            short = what, "", "details"
+            first, *others = motion_keys(what, "", f"Details of the {what}", ends="one", short=short)
             offers = [KeyRow("group", "requests")] * ("group" in self.commands)
-            return (first, KeyRow("view", "overview"), *offers, *others, KeyRow("figures", "figures"))
+            jump = [KeyRow("there", "in ops", rank=1)] * ("same_op" in self.commands)
+            return (first, KeyRow("view", self._next_view), *offers, *others, *jump, KeyRow("figures", "figures"))
         if "what_if" in self.commands:
             owners, taken = self._owners_here, self._what_if
             words = "put back" if owners and taken.takes(owners) else "what if"
@@ -190,16 +218,18 @@ class OverviewTab(StepGraphTab[Overview]):
         if "latencies" not in self.commands:
             return keys
         if self._page is not None and self._page.serves:
-            return (keys[0], KeyRow("view", "latencies"), *keys[1:])
-        return (*keys, KeyRow("view", "latencies", rank=1))
+            return (keys[0], KeyRow("view", self._next_view), *keys[1:])
+        return (*keys, KeyRow("view", self._next_view, rank=1))
 
     def _module(self, page: Overview, index: int) -> LatencyRow | None:
         """The module on that row, where modules are what is listed."""
-        return page.inference.modules[index] if self._shows_latencies and page.inference is not None else None
+        return page.inference.modules[index] if self._shown == "latencies" and page.inference is not None else None
 
     def _listed(self, page: Overview) -> Mapping[Panel, Sequence[str]]:
-        if self._shows_latencies and page.inference is not None:
+        if self._shown == "latencies" and page.inference is not None:
             return {"ops": [row.name for row in page.inference.modules]}
+        if self._shown == "model":
+            return {"ops": () if self._model is None else block_names(self._model)}
         return {
             "findings": [finding.title for finding in page.findings],
             "owners": [bar.label for bar in self._bars(page)],
@@ -208,10 +238,10 @@ class OverviewTab(StepGraphTab[Overview]):
 
     def _bars(self, page: Overview) -> Sequence[Bar]:
         """The bars of the waterfall that are drawn, or the parts of the one bar of a low screen."""
-        return () if self._shows_latencies else shown_bars(page.account, self.size.height)
+        return () if self._shown != "overview" else shown_bars(page.account, self.size.height)
 
     def _searched(self, page: Overview) -> Mapping[Panel, Sequence[str]]:
-        if self._shows_latencies:
+        if self._shown != "overview":
             return self._listed(page)
         ops = (filter(None, (op.name, op.category, op.hlo_category, op.op_class)) for op in page.top_ops)
         return {**self._listed(page), "ops": ["\n".join(words) for words in ops]}
@@ -228,6 +258,8 @@ class OverviewTab(StepGraphTab[Overview]):
             return finding_line(page.findings[place.index], pen)
         if module := self._module(page, place.index):
             return pen.fit([(" module ", "dim"), (module.name, "strong")])
+        if self._shown == "model" and self._model is not None:
+            return block_line(self._model, place.index, pen)
         return op_line(page.top_ops[place.index], pen)
 
     def _lines_on(self, page: Overview, place: PanelItem, pen: Pen) -> list[Line]:
@@ -241,13 +273,16 @@ class OverviewTab(StepGraphTab[Overview]):
             return finding_details(page.findings[place.index], page, pen)
         if module := self._module(page, place.index):
             return module_details(module, pen)
+        if self._shown == "model" and self._model is not None:
+            return block_details(self._model, place.index, pen)
         return op_details(page.top_ops[place.index], page, pen)
 
     @property
     def details(self) -> tuple[str, Callable[[Pen], list[Line]]] | None:
         """What is under the cursor, in full."""
         found = super().details
-        return ("Module", found[1]) if found is not None and self._shows_latencies else found
+        title = {"latencies": "Module", "model": "Block"}.get(self._shown)
+        return (title, found[1]) if found is not None and title is not None else found
 
     def show(self, part: str, payload: Payload) -> None:
         """Shows a page, be it of some hosts only; cursors stay on the same op and step where the new page has them.
@@ -258,12 +293,16 @@ class OverviewTab(StepGraphTab[Overview]):
             self._ledger = payload
             self._compute_left()
             return
-        self._measured, self._ledger, self._what_if = payload, None, AS_IT_IS
+        if part == "model":
+            self._model = payload
+            self.redraw()
+            return
+        self._measured, self._ledger, self._what_if, self._model, self._no_model = payload, None, AS_IT_IS, None, None
         self._show_page(payload)
 
     def _show_page(self, payload: Overview) -> None:
         old, self._page = self._page, payload
-        self._wants_latencies = self._wants_latencies and payload.inference is not None
+        self._view = self._shown
         self._keep_cursors(old, payload)
         if old is None or not payload.findings:
             self._panel = self._first_panel(payload)
@@ -278,10 +317,12 @@ class OverviewTab(StepGraphTab[Overview]):
         page, place, always = self._page, self.place, super().commands
         if page is None:
             return ()
-        always += ("latencies",) if page.inference is not None else ()
-        if self._shows_latencies and page.inference is not None and page.inference.offers:
+        always += ("latencies",) if len(self._views) > 1 else ()
+        if self._shown == "latencies" and page.inference is not None and page.inference.offers:
             always += ("group",)
-        if place is None or self._shows_latencies:
+        if place is not None and self._shown == "model" and self._model is not None:
+            return ("same_op", *always) if largest_op(self._model, place.index) else always
+        if place is None or self._shown != "overview":
             return always
         if page.account is not None and place.panel in ("findings", "owners"):
             always += ("what_if",)
@@ -299,7 +340,7 @@ class OverviewTab(StepGraphTab[Overview]):
             return self._take_next()
         if name != "latencies":
             return super().command(name, by)
-        self._show_latencies(not self._shows_latencies)
+        self._show_view(self._next_view)
         return ""
 
     def _take_next(self) -> str:
@@ -311,8 +352,10 @@ class OverviewTab(StepGraphTab[Overview]):
         self.redraw()
         return "" if self._taken is None else f"sessions are the spans of {self._taken}"
 
-    def _show_latencies(self, wanted: bool) -> None:
-        page, self._wants_latencies = self._page, wanted
+    def _show_view(self, wanted: View) -> None:
+        page, self._view = self._page, wanted
+        if self.wanted == "model":
+            self.post_message(PageWanted())
         self._lists = {panel: Listing() for panel in self._lists if panel != "steps"}
         if page is not None:
             self._panel = self._list = self._first_panel(page)
@@ -321,14 +364,14 @@ class OverviewTab(StepGraphTab[Overview]):
 
     @property
     def opened(self) -> Mapping[str, Callable[[], object]]:
-        """The latencies, and the step without some owners."""
-        latencies = {"latencies": lambda: self._show_latencies(False)} if self._wants_latencies else {}
-        return latencies | ({"what if": lambda: self._show_left(AS_IT_IS)} if self._what_if.owners else {})
+        """Another view, and the step without some owners."""
+        view = {self._shown: lambda: self._show_view("overview")} if self._shown != "overview" else {}
+        return view | ({"what if": lambda: self._show_left(AS_IT_IS)} if self._what_if.owners else {})
 
     @property
     def view_name(self) -> str:
         """Name of the view that is shown."""
-        return "latencies" if self._shows_latencies else ""
+        return self._shown
 
     @property
     def op_elsewhere(self) -> str | None:
@@ -368,9 +411,9 @@ class OverviewTab(StepGraphTab[Overview]):
         page, owners = self._page, self._owners_here
         account = None if page is None else page.account
         if account is None:
-            return "No account of a step is there"
+            return "There is no account of a step"
         if not owners:
-            return "This reason is about a part of an owner's time: take away a bar below"
+            return "This reason claims a part of an owner's time: take away a bar below"
         if not any(each.owner in owners and each.time_ps + each.between_ps > 0 for each in account.owners):
             return f"No part of a step is {taken_words(owners)}"
         self._what_if = self._what_if.toggled(owners)
@@ -387,11 +430,17 @@ class OverviewTab(StepGraphTab[Overview]):
 
     @property
     def wanted(self) -> str:
-        """The account by core and step, where owners are to be taken away and it is not read yet."""
+        """What is not read yet: the model where that is shown, the account by core and step for what-if."""
+        if self._shown == "model" and self._model is None and self._no_model is None:
+            return "model"
         return "ledger" if self._what_if.owners and self._ledger is None else ""
 
     def show_failure(self, page: str, error: ProfileError) -> None:
-        """The account could not be read: the step is shown as it is."""
+        """The account could not be read: the step is shown as it is; the model could not be: its view says why."""
+        if page == "model":
+            self._no_model = error
+            self.redraw()
+            return
         self._show_left(AS_IT_IS)
 
     def _compute_left(self) -> None:
@@ -433,6 +482,9 @@ class OverviewTab(StepGraphTab[Overview]):
         page, place, selected = self._page, self.place, self.selection
         if page is None or place is None or selected is None or command not in ("same_op", "on_timeline", "graph"):
             return None
+        if self._shown == "model":
+            name = "" if self._model is None else largest_op(self._model, place.index)
+            return Jump("op-profile", "op", name) if name else None
         there = self._place_of(page, place)
         if command == "graph":
             return Jump("graph", "op", selected if there is None else _jump_to(page, there).name)

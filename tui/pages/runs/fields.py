@@ -141,14 +141,14 @@ def _ages(source: RunList, rows: Rows) -> list[str]:
 
 
 def _fact(attribute: str, key: str, unit: Unit, meaning: str, heading: str = "") -> tuple[str, Field[RunList]]:
-    null = "the profile does not tell, or nobody has looked into the run"
+    null = "the profile does not say, or the run has not been read"
     return attribute, Field(key, unit, _of_row(_known(attrgetter(attribute))), meaning, null, heading)
 
 
 _CORE_STEP = (
     "median of the steps on one core, found without reading its ops or the host; a step of the overview is that of the "
-    "slowest core. Where a core has no line of steps it is the overview's step, of small profiles and of those whose "
-    "overview is in the cache"
+    "slowest core. For a core without a Steps line it is the overview's step, for small profiles and those with an "
+    "overview in the cache"
 )
 
 _FACTS = (
@@ -161,9 +161,12 @@ _FACTS = (
     _fact("step_count", "step_count", COUNT, "steps that the median is of"),
     _fact("duration_ps", "profile_duration_ps", TIME_PS, "how long was profiled, as the profiler recorded it"),
     _fact("has_hlo", "has_hlo", FLAG, "whether the profile holds compiled HLO"),
-    _fact("host_tracing", "host_tracing", _TEXT, "what the host's threads hold: off, annotations or python"),
+    _fact("host_tracing", "host_tracing", _TEXT, "what the host's threads recorded: off, annotations or python"),
     _fact(
-        "versions", "software_versions", _blank(TEXTS), "versions and builds of JAX, libtpu or XLA, as it tells them"
+        "versions",
+        "software_versions",
+        _blank(TEXTS),
+        "versions and builds of JAX, libtpu or XLA, if the profile has them",
     ),
 )
 FACTS = {field.key: attribute for attribute, field in _FACTS}
@@ -199,7 +202,7 @@ _DEVICE: ColumnSpec[RunList] = ColumnSpec("", "device", 14, cells=_DEVICE_CELLS,
 _MODULE_CELLS = _drawn_fact(lambda facts, _: UNKNOWN if facts.modules is None else ", ".join(facts.modules))
 _NAMES: ColumnSpec[RunList] = ColumnSpec("", "modules", 0, cells=_MODULE_CELLS)
 
-_HOST_COUNT, _FAULT_COUNT = "how many hosts have a file in it", "how many things are wrong with its files"
+_HOST_COUNT, _FAULT_COUNT = "how many hosts have a file in it", "how many problems its files have"
 _WRITTEN, _NO_TIME = "when its files were written last, in UTC", "the file's time is out of range"
 _STEP_TIME = "the median step on one core, with ~ where it is inferred from the periods of a module"
 _DEVICE_TYPE = "the type of the device, and how many cores the host that was read has"

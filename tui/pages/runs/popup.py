@@ -25,11 +25,11 @@ _NAMES: dict[RunOrder, str] = {"time": "age", "size": "size", "step": "step time
 
 
 _ABOUT = (
-    ("", "The runs that the path led to. What is known of the one under the cursor is below the list."),
-    ("*", "the newest run; A and B: the runs that are to be compared."),
+    ("", "The runs found at the path. Details of the run under the cursor are below the list."),
+    ("*", "the newest run; A and B: the runs to compare."),
     ("age", "since the run's last file was written."),
-    ("step", "median of the steps of one core; ~ where it is the time between starts of the busiest program."),
-    ("problems", "files of it that can't be read whole."),
+    ("step", "median of the steps of one core; ~ marks the time between starts of the busiest program."),
+    ("problems", "its files that can't be read completely."),
 )
 
 

@@ -50,7 +50,7 @@ EVERYTHING = replace(
 )
 
 METRICS: tuple[Metric[Runs], ...] = (
-    Metric("searched", TEXTS, lambda page: page.logdir.searched, "where runs were looked for, a sentence each"),
+    Metric("searched", TEXTS, lambda page: page.logdir.searched, "where runs were searched, one sentence each"),
 )
 
 
@@ -116,7 +116,7 @@ def _unknown_facts(listed: RunList) -> dict[str, str]:
     for row in listed.rows:
         for key, attribute in FACTS.items():
             if row.facts is None:
-                why.setdefault(f"runs[].{key}", "not looked at")
+                why.setdefault(f"runs[].{key}", "not read")
             elif getattr(row.facts, attribute) is None:
                 why.setdefault(f"runs[].{key}", row.facts.unknown.get(attribute, ""))
     return why

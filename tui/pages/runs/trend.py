@@ -54,7 +54,7 @@ def read(request: ReportRequest) -> Trend:
         ProfileError: `usage`, where one run is asked for.
     """
     if request.run_name is not None:
-        raise ProfileError("usage", "The page trend is of all runs of a folder.", "leave --run out", EXIT_USAGE)
+        raise ProfileError("usage", "The page trend covers all runs of a folder.", "leave --run out", EXIT_USAGE)
     runs = sorted(request.logdir.runs, key=lambda run: (run.time, run.name))
     known = KnownPoints(request.session(runs[0]).cache if runs else None, request.logdir.query)
     points: list[TrendPoint | None] = []
@@ -85,7 +85,7 @@ _WORTHS: Table[Sequence[KindWorth]] = object_table(
     "findings",
     (
         attribute("kind", VERBATIM, "of findings"),
-        attribute("worth_ms", TIME_MS, "what all findings of the kind are worth a step"),
+        attribute("worth_ms", TIME_MS, "how much all findings of the kind save per step"),
     ),
 )
 _BY_KIND = listed(_WORTHS)
@@ -112,16 +112,16 @@ def _of_point(name: str, otherwise: object = None) -> Any:  # noqa: ANN401 - lik
 
 _WRITTEN = Unit("ISO 8601, UTC", plain, lambda value, _: (value or "?")[:16], is_text=True)
 _TYPICAL = "the mean of its typical steps, those within five deviations of the median, as diff judges them"
-_ERROR = "the standard error of that, by how the steps differ"
-_CHANGE = "step time against the level before it: the runs since the last change"
-_NOISE = "how much of a change is noise: that of the steps, and how the runs of the level differ"
+_ERROR = "its standard error, from the spread of the steps"
+_CHANGE = "step time compared with the level before: the runs since the last change"
+_NOISE = "how much of a change is noise: the spread of the steps and of the runs of the level"
 _VERDICT = (
     "first, noise (no change), slower or faster (a new level begins), odd (it alone differs, and the level goes on), "
     "other program, unknown"
 )
 _EXPOSED = "collectives of a step that no compute hides"
 _LEVEL = "number of the level that it is part of, from 0"
-_IDLE, _MEMORY = "time of the capture in which a core ran no op", "most in use in the fullest device memory"
+_IDLE, _MEMORY = "time of the capture in which a core ran no op", "the peak of the fullest device memory"
 _NO_MEMORY = "no allocator reported it"
 
 
@@ -160,7 +160,7 @@ RUNS: Table[Trend] = Table(
         _shown("exposed_collective_ms", TIME_MS, "collective_ps", _EXPOSED, "exposed", 9, _NO_ACCOUNT),
         _shown("device_idle_percent", PERCENT, "idle_percent", _IDLE, "idle", 6, _NO_ACCOUNT),
         _shown("peak_memory_bytes", BYTES, "memory_bytes", _MEMORY, "memory", 9, _NO_MEMORY),
-        named("findings", _FINDINGS, _of_point("worths", ()), "what findings are worth a step", "findings", 34),
+        named("findings", _FINDINGS, _of_point("worths", ()), "how much findings save per step", "findings", 34),
         Field("step_error_ms", TIME_MS, _of_point("error_ps"), _ERROR, f"it has one step; or {_NO_STEP}"),
         Field("step_count", COUNT, _of_point("step_count"), "how many steps it has", _NO_RUN),
         Field("mean_step_time_ms", TIME_MS, _of_point("mean_step_ps"), "the mean of all its steps", _NO_STEP),
@@ -197,7 +197,7 @@ _CHANGES: Table[Sequence[TrendRow]] = object_table(
         attribute("before_ms", TIME_MS, "the step of the level before", name="judged.before_ps"),
         attribute("step_time_ms", TIME_MS, "the step of that run", name="point.step_ps"),
         attribute("change_percent", SHARE_PERCENT, "by how much", name="judged.change"),
-        attribute("noise_percent", SHARE_PERCENT, "how much of that noise could be", name="judged.noise"),
+        attribute("noise_percent", SHARE_PERCENT, "how much of that could be noise", name="judged.noise"),
     ),
 )
 _NOT_ASKED = "--fail-on-regression was not given"
@@ -213,7 +213,7 @@ def statement(page: Trend) -> str:
     last = known[-1].point
     now = duration(None if last is None else last.step_ps)
     if not page.changes:
-        return f"{runs}: a step takes {now} in the newest with steps, and no change stands out of the noise."
+        return f"{runs}: a step takes {now} in the newest with steps, and no change exceeds the noise."
     row = page.changes[-1]
     change, noise = (f"{100 * abs(value or 0.0):.1f} %" for value in (row.judged.change, row.judged.noise))
     by = f"{change} {row.judged.verdict}, noise {noise}"
@@ -230,7 +230,7 @@ def _of_check(name: str) -> Callable[[Trend], Any]:
 METRICS: tuple[Metric[Trend], ...] = (
     Metric("statement", TEXT, statement, "the series in a sentence"),
     Metric("run_count", COUNT, len, "runs before any limit", heading="runs"),
-    Metric("changes", listed(_CHANGES), lambda page: page.changes, "where a new level begins, the oldest first"),
+    Metric("changes", listed(_CHANGES), lambda page: page.changes, "where a new level begins, oldest first"),
     Metric(f"{_CHECKED}.allowed_percent", SHARE_PERCENT, _of_check("allowed"), "as asked", _NOT_ASKED),
     Metric(f"{_CHECKED}.outcome", VERBATIM, _of_check("outcome"), "passed, slower or unknown", _NOT_ASKED),
     Metric(f"{_CHECKED}.sentence", VERBATIM, _of_check("sentence"), "why; empty for a plain pass", _NOT_ASKED),
@@ -278,7 +278,7 @@ def declare(page: Trend, request: ReportRequest) -> Declared:
 
 
 def exit_code(page: Trend) -> int:
-    """6 where the newest run is slower than is allowed, 4 where that can't be told, as `diff` has it."""
+    """6 where the newest run is slower than is allowed, 4 where that is unknown, as in `diff`."""
     outcome = None if page.check is None else page.check.outcome
     return {"slower": EXIT_REGRESSION, "unknown": EXIT_UNREADABLE}.get(outcome or "", EXIT_OK)
 

@@ -34,7 +34,7 @@ def headline(page: SparseCorePage, pen: Pen) -> list[Line]:
 
 
 def worst_step(page: SparseCorePage) -> int:
-    """The step in which the TensorCores are held up longest; the first one where none is."""
+    """The step in which the TensorCores are delayed longest; the first one where none is."""
     return max(range(len(page.steps)), key=lambda index: page.steps[index].split.held_ps or 0.0, default=0)
 
 
@@ -164,7 +164,7 @@ def report_lines(page: SparseCorePage, pen: Pen, most: int) -> list[Line]:
     lines += [pen.rule("A step", f"mean of {number}"), *metric_lines(page, pen)]
     if page.steps:
         worst = worst_step(page)
-        title = "The step held up longest" if page.steps[worst].split.held_ps else "A step over time"
+        title = "The step delayed longest" if page.steps[worst].split.held_ps else "A step over time"
         lines += [pen.rule(title), *strip_lines(page, worst, pen), legend(page, pen)]
     lines += [pen.rule("SparseCores", "means over the steps"), *object_lines(CORES, page.sparse_cores, pen)]
     if page.waits:

@@ -41,16 +41,16 @@ PARTS: tuple[tuple[str, str, str, str], ...] = (
     ("both_busy", "both", "both work", "the TensorCore works and so does a SparseCore"),
     ("tensor_core_alone", "tensor_alone", "TensorCore alone", "the TensorCore works and no SparseCore does"),
     ("sparse_core_alone", "sparse_alone", "SparseCore alone", "a SparseCore works and the TensorCore does not"),
-    ("neither_busy", "neither", "neither works", "none of both works"),
+    ("neither_busy", "neither", "neither works", "neither of them works"),
     ("tensor_core_waits", "wait", "TensorCore waits", "the TensorCore waits for a SparseCore, in an op that waits"),
     (
         "waits_beside",
         "wait_beside",
         "waits while SC works",
-        "that part of this wait in which a SparseCore works; in the rest none does any more, or not yet",
+        "the part of this wait in which a SparseCore works; in the rest, none works any more or yet",
     ),
     ("idle_beside", "idle_beside", "idle while SC works", "the TensorCore runs no op at all while a SparseCore works"),
-    ("held_up", "held", "held up by SC", "tensor_core_waits and idle_beside: what SparseCores can cost at most"),
+    ("held_up", "held", "delayed by SC", "tensor_core_waits plus idle_beside: the most that SparseCores can cost"),
 )
 """Key, name in `StepSplit`, heading and meaning of each part of a step."""
 
@@ -72,12 +72,12 @@ def _time_words(name: str) -> Any:  # noqa: ANN401 - a function of a split
     return words
 
 
-_NO_TIME = "the step takes no time"
+_NO_TIME = "the step has no duration"
 STEP = attribute("step_ms", TIME_MS, "the step's time", "time", name="step_ps")
 SPLIT: tuple[Metric[StepSplit], ...] = (STEP, *(figure for part in PARTS for figure in _parts_of(*part)))
 
 _MEAN = "means over the steps and over the TensorCores that have SparseCores beside them"
-_VERDICT = "bottleneck: they hold the TensorCores up for 10 % of the step or more; not_bottleneck; idle; unknown"
+_VERDICT = "bottleneck: they delay the TensorCores by 10 % of the step or more; not_bottleneck; idle; unknown"
 _SOURCE = "where steps come from: steps, modules, Sparse Core Steps, or whole profile where there are none"
 METRICS: tuple[Metric[Any], ...] = (
     attribute("statement", VERBATIM, "whether the SparseCores are the bottleneck, in a sentence or two"),
@@ -85,7 +85,7 @@ METRICS: tuple[Metric[Any], ...] = (
     attribute("mean", nested(SPLIT), _MEAN, null=NO_SPARSE_CORES),
     attribute("step_source", VERBATIM, _SOURCE, null=NO_SPARSE_CORES),
     attribute("tensor_core_count", COUNT, "TensorCores that have SparseCores beside them", name="cores"),
-    attribute("notes", TEXTS, "what to know of these figures"),
+    attribute("notes", TEXTS, "notes on these figures"),
 )
 
 
@@ -99,7 +99,7 @@ STEPS: Table[Sequence[SparseStep]] = object_table(
         attribute("name", VERBATIM, "the step's name", "step"),
         attribute("start_ms", TIME_MS, "its start on the trace's clock", name="start_ps"),
         *map(_of_split, SPLIT),
-        attribute("core", VERBATIM, "the core that is held up longest", "core", null="no core is held up"),
+        attribute("core", VERBATIM, "the core that is delayed longest", "core", null="no core is delayed"),
     ),
     markdown=in_order("name step_ms tensor_core_busy_ms sparse_core_busy_ms both_busy_ms tensor_core_waits_ms core"),
 )
@@ -109,11 +109,11 @@ CORES: Table[Sequence[SparseCore]] = object_table(
     (
         attribute("name", VERBATIM, "host, number of the TensorCore beside it, and its own", "SparseCore"),
         attribute("tensor_core", VERBATIM, "the TensorCore that it is beside, as host:ordinal", name="core"),
-        attribute("step_ms", TIME_MS, "the step's time, mean over the steps as all that follows", name="step_ps"),
+        attribute("step_ms", TIME_MS, "the step's time, mean over the steps, as for all figures below", name="step_ps"),
         attribute("busy_ms", TIME_MS, "it runs an op", "works", name="busy_ps"),
         attribute("busy_percent", PERCENT, "the same, of the step's time", "of step", null=_NO_TIME),
-        attribute("both_ms", TIME_MS, "the TensorCore works meanwhile", "both work", null=NO_TENSOR_CORE),
-        attribute("alone_ms", TIME_MS, "the TensorCore does not work meanwhile", "alone", null=NO_TENSOR_CORE),
+        attribute("both_ms", TIME_MS, "the TensorCore works at the same time", "both work", null=NO_TENSOR_CORE),
+        attribute("alone_ms", TIME_MS, "the TensorCore does not work at the same time", "alone", null=NO_TENSOR_CORE),
         attribute("infeed_ms", TIME_MS, "it runs infeed ops", "infeed", null=NO_FEEDS),
         attribute("outfeed_ms", TIME_MS, "it runs outfeed ops", "outfeed", null=NO_FEEDS),
         attribute("sync_ms", TIME_MS, "with an event of its line Sparse Core Syncs", "sync", null=NO_SYNCS),
@@ -129,7 +129,7 @@ WAITS: Table[Sequence[SparseWait]] = object_table(
         attribute("started_by", TEXT, _BEGUN_BY, "begun by", null="the op's HLO text names none"),
         attribute("occurrences", COUNT, "how often it ran in the steps, over all cores", "count"),
         attribute("wait_ms", TIME_MS, "its time in the steps, over all cores", "waits", name="wait_ps"),
-        attribute("beside_ms", TIME_MS, "as far as a SparseCore works meanwhile", "while SC works", name="beside_ps"),
+        attribute("beside_ms", TIME_MS, "the part in which a SparseCore works", "while SC works", name="beside_ps"),
     ),
     markdown=in_order("op started_by occurrences wait_ms beside_ms"),
 )
@@ -161,7 +161,7 @@ def _text(key: str, meaning: str, heading: str, width: int, name: str = "") -> F
 
 _SELF = "its time without the ops inside it, over all SparseCores, in the whole profile"
 _SELF_PERCENT, _NO_SELF_TIME = "its self time, of that of all ops of SparseCores", "they took no time"
-_RAN_FOR, _NOT_TOLD = "the TensorCore's op that it ran for", "nothing in the profile tells what it ran for"
+_RAN_FOR, _NOT_TOLD = "the TensorCore's op that it ran for", "the profile does not show what it ran for"
 _NONE_GIVEN = "the profile gives none"
 _NAME_LOOK: dict[str, Any] = {"name": "name", "fixed": True, "grows": True}
 _SIDE: ColumnSpec[OpTable] = ColumnSpec("", "side", 10)
@@ -178,7 +178,7 @@ OPS: Table[OpTable] = Table(
         named("parent_op", TEXT, column("parent"), _RAN_FOR, "for", 18, null=_NOT_TOLD),
         _text("category", "the HLO category", "category", 16),
         Field("side", TEXT, lambda _, rows: ["SparseCore"] * len(rows), "the kind of core that ran it", screen=_SIDE),
-        _text("framework_op", "the framework op that it stems from", "framework op", 24, name="framework"),
+        _text("framework_op", "the framework op that it comes from", "framework op", 24, name="framework"),
         named("total_time_ps", TIME_PS, column("total_ps"), "its time with the ops inside it", "total", 8),
         named("program_id", NUMBER, _programs, "the id of its HLO module", null=_NONE_GIVEN),
         named("expression", TEXT, of_each_row("expression"), "its HLO text", null=_NONE_GIVEN, filter=("expression",)),

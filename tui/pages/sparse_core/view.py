@@ -46,7 +46,7 @@ class SparseCoreView(RowsView):
 
     @property
     def note(self) -> str:
-        """The same, and what was never seen on hardware."""
+        """The same, and what is untested on hardware."""
         return " ".join((self.headline, *self._page.notes))
 
     def lines(self, pen: Pen, height: int) -> list[Line]:

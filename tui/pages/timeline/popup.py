@@ -29,8 +29,12 @@ _FIGURE, _LEAST_NAME = 9, 5  # cells of a figure, and those that a name keeps be
 
 
 _ABOUT = meanings(
-    ("", "What ran between the two marks, or in the window. Events that reach out of it are cut to it."),
-    ("self", "time without the events nested in it, summed over the row's tracks; share: of the interval times those."),
+    ("", "What ran between the two marks, or in the window. Events are cut at its ends."),
+    (
+        "self",
+        "time without the events nested in it, summed over the row's tracks; share: of the interval times the "
+        "number of tracks.",
+    ),
     ("busy", "of a track: time in which at least one event ran; share: of the interval."),
     ("total, average", "whole durations, on wide screens."),
     ("MXU HBM", "mean share of the peak over the cores, by the compiler's count of FLOPs and bytes."),

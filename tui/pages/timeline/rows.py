@@ -461,5 +461,8 @@ def opening(timeline: Timeline, window: TimeWindow) -> TimeWindow:
 
 
 def opening_instant(timeline: Timeline) -> int:
-    """Where the cursor is first."""
-    return (small_part(timeline) or (timeline.first_ps,))[0]
+    """Where the cursor is first: where devices began to work, or with the first step."""
+    part = small_part(timeline) or timeline.worked_ps
+    if timeline.steps and part is not None:
+        return max(part[0], min(timeline.steps[0].start_ps, part[1]))
+    return part[0] if part is not None else timeline.first_ps

@@ -70,8 +70,8 @@ class TimelineView(Marks):
             self.matches = find(timeline, self.matches.text)
 
     def _select_opening(self) -> None:
-        """The first event of a stretch that it opens on is selected, unless the cursor went elsewhere."""
-        if self.event is None and self.is_on_a_part and self.cursor_ps == rows.opening_instant(self.timeline):
+        """The first event of the row is selected, unless the cursor went elsewhere."""
+        if self.event is None and self.cursor_ps == rows.opening_instant(self.timeline):
             self.event = self._under_cursor()
 
     @property
@@ -260,7 +260,7 @@ class TimelineView(Marks):
         """The next (1) or previous (-1) step fills the window."""
         steps, now = self.timeline.steps, self.step
         if not steps:
-            return "this profile has no steps to move by"
+            return "this profile has no steps"
         number = (0 if direction > 0 else -1) if now is None else now + direction
         if now is not None:
             span = steps[now].start_ps, steps[now].end_ps

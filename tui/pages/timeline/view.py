@@ -60,7 +60,7 @@ _KEYS = (
     KeyRow("first last", title="First, last event of the row"),
     KeyRow("page_down page_up", title="One screen of rows down, up"),
     KeyRow("open", title="Everything about the event; a section opens or closes"),
-    KeyRow("mouse", title="Click points, a drag marks or moves an end, the wheel scrolls, Ctrl zooms"),
+    KeyRow("mouse", title="Click to point, drag to mark or to move an end, scroll with the wheel, zoom with Ctrl"),
     KeyRow("zoom_in pan_left zoom_out pan_right", "zoom pan", foot="wasd"),
     KeyRow("previous_step next_step", "step"),
     KeyRow("previous_peak next_peak", "gap"),
@@ -69,36 +69,37 @@ _KEYS = (
     KeyRow("next_host previous_host", "host"),
 )
 _MEANINGS = {
-    "Time": "of the trace's clock, which the profiler maps the devices' clocks to; durations are by that clock too.",
-    "Slices": "one event each, edges to an eighth of a cell; thin lines part neighbours of one colour.",
-    "Shades": "a cell that hides several events has the colour of the class that takes most of its time, and is as "
-    "full as the cell is busy.",
+    "Time": "the trace's clock, to which the profiler maps the devices' clocks; durations use that clock too.",
+    "Slices": "one event each, with edges to an eighth of a cell; thin lines separate neighbours of one colour.",
+    "Shades": "a cell with several events has the colour of the class with most of its time, and is filled as far "
+    "as the cell is busy.",
     "C V D N H . ?": "compute (matrix unit), vector, copy (DMA), collective (network), host, waiting, unknown; one "
     "colour each.",
     "Events a cell": "of the cursor's row: a dot for one, 2 to 9, + from 10 on, # from 100 on.",
-    "Lanes": "rows of a track whose events nest or overlap; a folded track shows the deepest event at each instant.",
-    "MXU HBM": "FLOP/s and HBM bytes/s by the compiler's count over the device's peak, each op's spread over its time. "
-    "Those of asynchronous ops are left out: they flow between start and done.",
-    "Averages": "right of the names, over the window shown: the share of it in which a track was busy, a rate's share "
-    "of the peak, and a counter's mean (each value for as long as it holds) of its range in the whole trace.",
+    "Lanes": "rows of a track with nested or overlapping events; a folded track shows the deepest event at each "
+    "instant.",
+    "MXU HBM": "FLOP/s and HBM bytes/s by the compiler's count as a share of the device's peak, each op spread "
+    "over its time. Asynchronous ops are left out: their bytes move between start and done.",
+    "Averages": "right of the names, for the window shown: the busy share of a track, a rate's share of the peak, "
+    "and a counter's mean (each value for as long as it holds) within its range in the whole trace.",
     "Scopes, ops": "name scopes and framework ops are derived: neighbouring HLO ops of one name are one slice.",
-    "Hosts": "all of a run stand on one time axis. Each is read when it comes into sight; one that is folded shows its "
-    "first device's ops. Clocks are aligned by collectives, which all who wait for one leave together, within as "
-    "much as these disagree; without any by the hosts' own time, which nothing checks.",
+    "Hosts": "all hosts of a run share one time axis. Each is read when it comes into view; a folded host shows "
+    "its first device's ops. Clocks are aligned by collectives, which all cores leave together, as "
+    "closely as the collectives agree; without collectives by the hosts' own time, which is unchecked.",
     "Self": "duration of an event without the events nested in it.",
     "Busy": "time in which at least one event of a track ran.",
-    "n/a": "the profile cannot tell. It is never 0 instead.",
+    "n/a": "unknown, which is never shown as 0.",
 }
 
 
 _OF_EVENTS: tuple[tuple[str, str], ...] = (
-    ("", "One event of the trace, its arrows, and its stats as the profile has them."),
-    ("starts at", "by the trace's clock, from the profile's begin."),
+    ("", "One event of the trace, its arrows, and its stats as in the profile."),
+    ("starts at", "by the trace's clock, from the start of the profile."),
     ("self time", "without the events nested in it, and the share of it."),
-    ("in step", "the step that it began in, and how far into that."),
+    ("in step", "the step in which it began, and how far into the step."),
     ("occurrences", "events of this name on the same track."),
     ("> <", "arrows: what it launched or started, and what launched it; `>` and `<` on the timeline follow them."),
-    ("Stats", "of the event itself, then those that all events of its name share. Times in ps are written with units."),
+    ("Stats", "of the event itself, then those that all events of its name share. Times in ps are shown with units."),
 )
 
 
@@ -150,7 +151,7 @@ class TimelineTab(Tab):
             return words
         notes = []
         if self._view is not None and self._view.is_on_a_part:
-            notes.append("It opened on the stretch where devices worked; `0` shows all")
+            notes.append("It opens where devices worked; `0` shows all")
         if shown.run_hosts > 1 and not shown.is_chosen:
             notes.append(f"The timeline is of host {printable(shown.timeline.host)}; `H` shows another")
         return ". ".join(notes)
@@ -180,7 +181,7 @@ class TimelineTab(Tab):
         self.redraw()
         wanted, self._wanted = (self._wanted, None) if self.is_whole else (None, self._wanted)
         words = self.go_to(*wanted) if wanted is not None else ""
-        return words or ("All hosts on one time axis: `J` next host, `Z` a row each, `H` one alone" if is_new else "")
+        return words or ("All hosts on one time axis: `J` next host, `Z` one row each, `H` one host" if is_new else "")
 
     @property
     def wanted(self) -> str:

@@ -72,7 +72,7 @@ def rank_field(width: int) -> Field[Any]:
 def bar_field(cells: Callable[[Source, Glyphs], Cells]) -> Field[Source]:
     """Sizes as bars, which only the screen has."""
     screen: ColumnSpec[Source] = ColumnSpec("", "", BAR_WIDTH, cells=cells, is_left=True, keeps_style=True)
-    meaning = "its size as a bar; that of the largest is the longest"
+    meaning = "its size as a bar; the largest has the longest bar"
     return Field("size_bar", NUMBER, lambda _, rows: [None for _ in rows], meaning, screen=screen)
 
 
@@ -100,25 +100,25 @@ NO_ELEMENTS = "the size of its elements is unknown"
 NO_ORIGIN = "the compiler does not say where it comes from"
 NO_LOGICAL_BUFFER = "the allocation has no logical buffer"
 
-_NO_SHAPE = "the buffer has no shape that the module tells"
+_NO_SHAPE = "the module gives no shape for the buffer"
 _CATEGORIES = "what holds it in memory: parameter, output, thread-local, constant, temporary or scoped"
 _OF_ALL = "its size, of all that is in memory"
 BUFFER_FIELDS: tuple[Field[BufferRows], ...] = (
     rank_field(2),
     _own("name", _NAME, "the instruction that defines it", heading="buffer"),
     _own("category", VERBATIM, _CATEGORIES, heading="category"),
-    _own("size_bytes", BYTES, "what it takes, padding included", heading="size"),
+    _own("size_bytes", BYTES, "its size with padding", heading="size"),
     named("share_percent", PERCENT, _share, _OF_ALL, "of peak", 5, name="", title="%", words=whole_share),
-    _own("unpadded_bytes", BYTES, "what its elements take", NO_ELEMENTS),
+    _own("unpadded_bytes", BYTES, "the size of its elements", NO_ELEMENTS),
     _own("expansion", EXPANSION, "size over unpadded size", f"{NO_ELEMENTS}, or there are none", "padding"),
-    _own("padding_bytes", BYTES, "what it takes beyond its elements: tiles round its last dimensions up", NO_ELEMENTS),
+    _own("padding_bytes", BYTES, "its size beyond its elements: tiles round its last dimensions up", NO_ELEMENTS),
     _own("shape", VERBATIM, "its shape with its layout, in XLA's notation", _NO_SHAPE, "shape"),
-    _own("framework_op", VERBATIM, "the framework op that it stems from", NO_ORIGIN, "framework op"),
-    _own("source", VERBATIM, "the source file and line that it stems from", NO_ORIGIN, "source"),
+    _own("framework_op", VERBATIM, "the framework op that it comes from", NO_ORIGIN, "framework op"),
+    _own("source", VERBATIM, "its source file and line", NO_ORIGIN, "source"),
     _own("allocation_type", VERBATIM, "the kind of its allocation", "the buffer assignment does not say"),
     _own("offset_bytes", BYTES, "where it begins in its allocation", NO_LOGICAL_BUFFER),
     _own("born", NUMBER, "the first point of the program at which it is in memory", "unknown"),
-    _own("dies", NUMBER, "the first point of the program at which it is not any more", "unknown"),
+    _own("dies", NUMBER, "the first point of the program at which it no longer is", "unknown"),
     _own("at_peak", FLAG, "whether it is in memory at the peak"),
     _own("opcode", VERBATIM, "of the instruction that defines it", "no instruction of the module defines it"),
     _own("logical_buffer", NUMBER, "its id in the module's buffer assignment", NO_LOGICAL_BUFFER),

@@ -42,7 +42,7 @@ def group_name(group: AllocationGroup, by: By, with_folder: bool = True) -> str:
 HOLDERS: Table[Sequence[AllocationGroup]] = object_table(
     "groups",
     (
-        attribute("source", TEXT, "the innermost source line on the stack that is no library's", null="no traceback"),
+        attribute("source", TEXT, "the innermost source line on the stack outside libraries", null="no traceback"),
         attribute("function", TEXT, "the function that this line is in", null="no traceback, or several functions"),
         attribute("count", COUNT, "buffers that are alive", name="total.count"),
         attribute("size_bytes", BYTES, "what they take together", name="total.size_bytes"),

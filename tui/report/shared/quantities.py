@@ -1,4 +1,4 @@
-"""Figures that several pages hold: the time of steps, what holds the program up, and latencies."""
+"""Figures that several pages hold: the time of steps, what limits the program, and latencies."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:  # for types only: an overview starts sooner without numpy
 RANK: Field[Any] = Field("rank", NUMBER, lambda _, rows: [int(row) + 1 for row in rows], "the row's place")
 
 STEP_TIMES = (
-    attribute("average", TIME_MS, "mean of the steps, each with its slowest core", name="average_ps"),
+    attribute("average", TIME_MS, "mean over the steps, each on its slowest core", name="average_ps"),
     attribute("standard_deviation", TIME_MS, "of the sample; 0 for one step", name="standard_deviation_ps"),
-    attribute("median", TIME_MS, "the step in the middle", name="median_ps"),
+    attribute("median", TIME_MS, "the median step", name="median_ps"),
     attribute("minimum", TIME_MS, "the fastest step", name="minimum_ps"),
     attribute("maximum", TIME_MS, "the slowest step", name="maximum_ps"),
 )
@@ -30,7 +30,7 @@ STEP_TIME = nested(
         *STEP_TIMES,
         STEP_COUNT,
         attribute("source", VERBATIM, "steps: marked in the profile; modules: inferred from periods of a program"),
-        attribute("note", VERBATIM, "how sure an inferred time is; empty for marked steps"),
+        attribute("note", VERBATIM, "how reliable an inferred time is; empty for marked steps"),
     )
 )
 """The summary over steps, and what it is made from."""
@@ -45,8 +45,8 @@ _INPUT = (
     "over the cores"
 )
 _IDLE = (
-    "XProf's: what neither the ops of the least busy core, nor input, nor output fills of the steps' time; host "
-    "transfers and barriers are part of it, which the ledger tells apart"
+    "XProf's: the steps' time without the ops of the least busy core, input and output; it includes host transfers "
+    "and barriers, which the ledger separates"
 )
 BOTTLENECK = (
     attribute("bottleneck.classification", VERBATIM, "what steps wait for: host, both, device or unknown"),
@@ -81,9 +81,9 @@ def latency_metrics(within: str = "") -> tuple[Metric[Any], ...]:
 
     The latency is in the source `within` a dotted name, with a dot behind it.
     """
-    no_host = "no request events tell what the host did for a session"
+    no_host = "no request event shows what the host did for a session"
     no_device = "no run of a module is linked to a session"
-    no_transfers = "no request events tell which transfers belong to a session"
+    no_transfers = "no request event shows which transfers belong to a session"
     parts = (
         ("host", "what is neither device time nor communication", no_host, "host time"),
         ("device", "runs of modules for the session", no_device, "device time"),
@@ -104,7 +104,7 @@ def queued(within: str = "") -> Metric[Any]:
 
 def latency_table(*more: Metric[Any], markdown: tuple[str, ...]) -> Table[Sequence[Percentile | NamedLatency]]:
     """A table of latencies, a row a percentile, with more figures at the end."""
-    percentile = attribute("percentile", PERCENTILE, "so many percent of the sessions take no longer")
+    percentile = attribute("percentile", PERCENTILE, "that percentage of the sessions takes no longer")
     metrics = (percentile, *latency_metrics("latency."), *more)
     return object_table("percentiles", metrics, markdown=("percentile", *markdown))
 

@@ -68,17 +68,15 @@ def chrome_source(pieces: Iterable[bytes], name: str, why_cut: Callable[[], str]
     except Broken as error:
         raise _no_trace(name, "holds no list of traceEvents") from error
     except TooMuch:
-        notes.append(f"it holds more than a profile can; the rest is not read after {threads.slices:,} events")
+        notes.append(f"it holds more than a profile can; nothing is read after {threads.slices:,} events")
     threads.finish()
     if not any(thread.parts for thread in threads.threads.values()):
         raise _no_trace(name, document.note or "has no events")
     notes += [note for note in (why_cut() or document.note,) if note]
     if len(hosts := _hosts(threads.processes)) > 1:
-        notes.append(f"it holds {len(hosts)} hosts, of which {printable(hosts[0])} alone is read")
+        notes.append(f"it holds {len(hosts)} hosts, of which only {printable(hosts[0])} is read")
     if threads.slices in MOST_EVENTS:
-        notes.append(
-            f"it holds {threads.slices:,} events, the most that the profiler writes: what began later is not in it"
-        )
+        notes.append(f"it holds {threads.slices:,} events, the most that the profiler writes: later events are missing")
     spool = Spool()
     try:
         spans = _Space(spool, threads).spans()
@@ -93,7 +91,7 @@ def _origin(name: str, threads: Threads) -> str:
     keys = {argument for parts in threads.keys for argument in parts[1 : (len(parts) + 1) // 2]}
     parts = ["HLO modules", "memory events"]
     parts += [] if any("_a" in thread.value_parts for thread in threads.threads.values()) else ["asynchronous ops"]
-    said = "what needs them is unknown"
+    said = "figures that need them are unknown"
     if _BYTES in keys:
         parts.append("bytes by memory")
     if _MODEL_FLOPS in keys and _FLOPS not in keys:
@@ -107,7 +105,7 @@ def _origin(name: str, threads: Threads) -> str:
 def _no_trace(name: str, why: str) -> ProfileError:
     return ProfileError(
         "corrupt",
-        f"{name} is JSON, but no trace of a profiler: it {why}.",
+        f"{name} is JSON, but not a trace of a profiler: it {why}.",
         "a trace is called HOST.trace.json.gz, and lies beside the profile of its host, HOST.xplane.pb",
     )
 

@@ -15,6 +15,9 @@
 
 #include <stdint.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #if defined(__GNUC__) || defined(__clang__)
 #define LIKELY(x) __builtin_expect(!!(x), 1)
@@ -1188,6 +1191,22 @@ static PyObject *core_self_sums(PyObject *module, PyObject *const *args, Py_ssiz
     return PyBool_FromLong(done);
 }
 
+/* ---- memory ---- */
+
+/* trim() -> None; gives memory that nobody uses back to the system, where the C library can. */
+static PyObject *core_trim(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    (void)module;
+    (void)args;
+    if (!expect_args(given, 0))
+        return NULL;
+#ifdef __GLIBC__
+    Py_BEGIN_ALLOW_THREADS
+    malloc_trim(0);
+    Py_END_ALLOW_THREADS
+#endif
+    Py_RETURN_NONE;
+}
+
 /* ---- intervals ---- */
 
 /* Takes intervals away from others, all disjoint and in order; `out` has room for the sum of both. */
@@ -1246,6 +1265,68 @@ static PyObject *core_subtract(PyObject *module, PyObject *const *args, Py_ssize
     }
     release(&a);
     return PyLong_FromLongLong(count);
+}
+
+/* The intervals of one weight among others, whose time up to an instant is asked for, which never goes back. */
+typedef struct {
+    int64_t next, last_end;
+    uint64_t total;
+} Until;
+
+/* The time of the intervals of one weight up to an instant, in `total` as if none reached beyond it; 0 where they
+ * overlap or are not in order. */
+INLINE int go_until(Until *to, int64_t m, const int64_t *rows, int positive, int64_t time) {
+    for (; to->next < m; to->next++) {
+        const int64_t *row = rows + 3 * to->next;
+        if ((row[2] > 0) != positive)
+            continue;
+        if (row[0] > time)
+            return 1;
+        if (UNLIKELY(row[1] < row[0] || row[0] < to->last_end))
+            return 0;
+        to->total += (uint64_t)row[1] - (uint64_t)row[0];
+        to->last_end = row[1];
+    }
+    return 1;
+}
+
+static int until_loop(int64_t n, const int64_t *times, int64_t m, const int64_t *rows, int64_t *out) {
+    Until sides[2] = {{0, INT64_MIN, 0}, {0, INT64_MIN, 0}};
+    for (int64_t i = 0; i < n; i++) {
+        int64_t time = times[i];
+        if (UNLIKELY(i && time < times[i - 1]))
+            return 0;
+        uint64_t sum = 0;
+        for (int side = 0; side < 2; side++) {
+            Until *to = &sides[side];
+            if (UNLIKELY(!go_until(to, m, rows, !side, time)))
+                return 0;
+            uint64_t before = to->total - (to->last_end > time ? (uint64_t)to->last_end - (uint64_t)time : 0);
+            sum += side ? 0 - before : before;
+        }
+        out[i] = (int64_t)sum;
+    }
+    return 1;
+}
+
+/* until(times, rows, out) -> whether the times are in order, and the intervals of each weight disjoint and in order. */
+static PyObject *core_until(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    Arrays a;
+    int done;
+    (void)module;
+    if (!expect_args(given, 3) || !acquire(&a, args, 2, 1))
+        return NULL;
+    const Py_buffer *v = a.view;
+    Py_ssize_t n = v[0].len / 8, m = v[1].len / 24;
+    if (!holds(&a, 0, n, 8) || !holds(&a, 1, 3 * m, 8) || !holds(&a, 2, n, 8)) {
+        refuse(&a, "arrays of different lengths, or not aligned");
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    done = until_loop(n, v[0].buf, m, v[1].buf, v[2].buf);
+    Py_END_ALLOW_THREADS
+    release(&a);
+    return PyBool_FromLong(done);
 }
 
 /* ---- groups ---- */
@@ -1945,7 +2026,7 @@ static PyObject *core_hash_packets(PyObject *module, PyObject *const *args, Py_s
 static PyMethodDef functions[] = {
     FUNCTION(split), FUNCTION(events),     FUNCTION(stats),      FUNCTION(scan), FUNCTION(nest),
     FUNCTION(lanes), FUNCTION(sum_by_key), FUNCTION(min_by_key), FUNCTION(op_pass), FUNCTION(op_border), FUNCTION(subtract),
-    FUNCTION(by_lane), FUNCTION(busy), FUNCTION(runs), FUNCTION(self_sums), FUNCTION(block_sums),
+    FUNCTION(until), FUNCTION(trim),       FUNCTION(by_lane), FUNCTION(busy), FUNCTION(runs), FUNCTION(self_sums), FUNCTION(block_sums),
     FUNCTION(cell_sums), FUNCTION(hash_packets), {NULL, NULL, 0, NULL},
 };
 

@@ -278,6 +278,25 @@ def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -
     return _core()[1].subtract(start, end, less_start, less_end)
 
 
+def until(times: Int64s, intervals: Int64s) -> Int64s:
+    """int64[n]: the time of weighted intervals up to each of some instants; it wraps around where int64 ends.
+
+    Args:
+        times: int64[n], in any order.
+        intervals: int64[m, 3], start, end and weight (1 or -1) of each; those of one weight in order of start. It is
+            fastest where these do not overlap.
+    """
+    return _core()[1].until(times, intervals)
+
+
+def trim() -> None:
+    """Gives memory that was used and is free back to the system, where the C library can: it keeps much of it else.
+
+    It takes some milliseconds, so it is for where large columns were let go.
+    """
+    _core()[1].trim()
+
+
 def op_pass(
     off_duty: Bools,
     code: NDArray[np.uint8],

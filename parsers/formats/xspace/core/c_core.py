@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, union_length
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, is_sorted, union_length, weighted_until
 from tpuprof.parsers.formats.xspace.core import _core, types
 from tpuprof.parsers.formats.xspace.core.op_pass import OpPass
 
-if not hasattr(_core, "cell_sums"):  # an editable installation keeps its module when the source moves on
+if not hasattr(_core, "trim"):  # an editable installation keeps its module when the source moves on
     raise ImportError("the compiled core is older than this code")
 
 _FULL = 3
@@ -205,6 +205,25 @@ def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -
     out_start, out_end = np.empty(room, np.int64), np.empty(room, np.int64)
     count = _core.subtract(start, end, less_start, less_end, out_start, out_end)
     return out_start[:count], out_end[:count]
+
+
+def until(times: Int64s, intervals: Int64s) -> Int64s:
+    """See `core.until`."""
+    order = None if is_sorted(times) else np.argsort(times, kind="stable")
+    out = np.empty(len(times), np.int64)
+    rows = np.ascontiguousarray(intervals, np.int64)
+    if not _core.until(types.as_int64(times if order is None else times[order], "times"), rows.reshape(-1), out):
+        return weighted_until(times, intervals)
+    if order is None:
+        return out
+    back = np.empty_like(out)
+    back[order] = out
+    return back
+
+
+def trim() -> None:
+    """See `core.trim`."""
+    _core.trim()
 
 
 def sum_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:

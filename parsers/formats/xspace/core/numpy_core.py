@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base import intervals
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals, weighted_until
 from tpuprof.parsers.formats.xspace.core import scalar, types
 from tpuprof.parsers.formats.xspace.core.lanes import by_lane, check_keys, in_order, lanes, runs
 from tpuprof.parsers.formats.xspace.core.nest import nest
@@ -39,6 +39,8 @@ __all__ = [
     "stat_columns",
     "subtract",
     "sum_by_key",
+    "trim",
+    "until",
     "work_sums",
 ]
 
@@ -397,6 +399,15 @@ def subtract(start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -
         if len(begins) != len(ends) or bool((begins >= ends).any()) or bool((begins[1:] < ends[:-1]).any()):
             raise ValueError("intervals must be disjoint, not empty and in order")
     return intervals.subtract(start, end, less_start, less_end)
+
+
+def until(times: Int64s, intervals: Int64s) -> Int64s:
+    """See `core.until`."""
+    return weighted_until(times, intervals)
+
+
+def trim() -> None:
+    """See `core.trim`; numpy can't."""
 
 
 # --- groups ---

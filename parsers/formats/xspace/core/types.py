@@ -295,6 +295,12 @@ class Core(Protocol):
     def subtract(self, start: Int64s, end: Int64s, less_start: Int64s, less_end: Int64s) -> Intervals:
         """Intervals without others."""
 
+    def until(self, times: Int64s, intervals: Int64s) -> Int64s:
+        """Time of weighted intervals."""
+
+    def trim(self) -> None:
+        """Gives free memory back."""
+
     def min_by_key(self, keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:
         """Minima of groups."""
 

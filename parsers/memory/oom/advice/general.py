@@ -49,10 +49,10 @@ def request(facts: NeedFacts) -> list[Advice]:
         if free >= requested:
             sentence += ", but not in one piece"
             arithmetic = f"free {amount(free)} - requested {amount(requested)} = {amount(free - requested)} to spare"
-    how = "other arrays hold the rest: jax.live_arrays() lists them, jax.profiler.save_device_memory_profile says by "
-    how += "which lines (tpuprof-tui oom LOG memory.prof); delete or donate what is done with"
+    how = "other arrays hold the rest: jax.live_arrays() lists them, jax.profiler.save_device_memory_profile shows "
+    how += "which lines (tpuprof-tui oom LOG memory.prof); delete or donate arrays that are no longer used"
     if need.kind == "load":
-        how += "; jax.clear_caches() unloads programs that are not needed any more"
+        how += "; jax.clear_caches() unloads programs that are no longer needed"
     lines = [AdviceText(sentence, how, arithmetic)]
     if need.program and any(name in need.program for name in _RESHARDING):
         sentence = f"{program} is JAX copying a whole array to every device (process_allgather, device_put)"

@@ -221,7 +221,7 @@ def _chosen_words(items: Sequence[BufferFacts], is_batch: bool, length: int, pad
     where, multiple = ("rows", "lanes")[place == 0], shape.tiles[0][1 - place]
     what = f"the batch, {length}," if is_batch else f"axis {axis}, {length},"
     sentence = f"the compiler put {what} into the {where} of {words.shapes_of(items)}"
-    how = f"a multiple of {multiple} costs nothing more there: {padded} takes what {length} does"
+    how = f"a multiple of {multiple} costs nothing more there: {padded} takes as much as {length}"
     if padded == multiple and is_batch and place == 0:
         how += ", and a smaller batch saves nothing"
     return AdviceText(

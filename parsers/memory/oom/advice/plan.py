@@ -141,8 +141,8 @@ def _worded(facts: NeedFacts, best: _Candidate, there: int, fits: tuple[bool, bo
         between = f"~{words.amount(best.left)} to {words.amount(best.most)} of {words.capacity(there)}"
         end = f"{size}, fits" if fits[0] else f"{between}, may fit: the compiler decides"
         return Plan(tuple(changes), best.left, fits[0], f"{_listed(steps)}: {end}", tuple(costs))
-    nearest = f"{_listed(steps)} leave {size}" if steps else "nothing known here makes it smaller"
-    sentence = f"no combination of what is known here fits: {nearest}{_chips(facts.need, there)}"
+    nearest = f"{_listed(steps)} leave {size}" if steps else "no known remedy makes it smaller"
+    sentence = f"no combination of the known remedies fits: {nearest}{_chips(facts.need, there)}"
     return Plan(tuple(changes), best.left, False, sentence, tuple(costs))
 
 

@@ -28,7 +28,7 @@ Title = Callable[[NeedFacts, Sequence[BufferFacts]], str]
 
 LEAST_SHARE = 0.01  # of the need: advice that saves less is not worth a line
 LEAST_BYTES = 1 << 20  # nor is one that saves less than this: what needs next to nothing needs no advice
-FITS = "fits with this alone"
+FITS = "this alone is enough"
 _MOSTLY_LISTED = 0.9
 _COMPUTED = ("attention", "loss", "remat", "bf16", "batch")  # changes of what the passes compute
 _MUCH_AGAIN, _LEAST_RECOMPUTED = 0.1, 0.5  # of the need; of a saving, where the compiler may keep more once it has room

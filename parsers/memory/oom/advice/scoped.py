@@ -190,7 +190,7 @@ def _exact(facts: NeedFacts, saving: int, by: int) -> str:
     whole = size_of(_changed(_scoped_items(facts)))
     if there is None or by < 4 or not saving or whole - whole * 2 // by != over:
         return ""
-    return f"; 1/{by // 2} would fill all {capacity(there)} and leave the compiler nothing"
+    return f"; 1/{by // 2} would fill all {capacity(there)} and leave nothing for the compiler"
 
 
 def _block_words(
@@ -206,7 +206,7 @@ def _block_words(
     axis = _shared_axis(items)
     if axis is None:
         how = "make the blocks smaller: an axis that is halved halves only the blocks that have it"
-        return AdviceText(sentence, how, f"{shapes}; which blocks have which axis is not known")
+        return AdviceText(sentence, how, f"{shapes}; which blocks have which axis is unknown")
     some_only = "" if len(axis.items) == len(windows) else f" in {len(axis.items)} of {len(windows)} blocks"
     how = f"make axis {axis.place} of the blocks 1/{by}: {axis.length} -> {axis.length // by}{some_only}"
     return AdviceText(sentence, how, f"{shapes}; {left}", key="scoped", target=by)
@@ -222,10 +222,10 @@ def _single_advice(facts: NeedFacts, windows: Sequence[tuple[BufferFacts, _Windo
     over = need.over_bytes
     missing = "" if over is None or saving > over else f"; {amount(over - saving)} are missing then"
     if over is not None and saving == over:
-        missing = f"; that fills all {capacity(need.capacity_bytes or 0)} and leaves the compiler nothing"
+        missing = f"; that fills all {capacity(need.capacity_bytes or 0)} and leaves nothing for the compiler"
     words = AdviceText(
         f"{len(items)} block{'s' * (len(items) != 1)} of {_kernel(items)} held more than once, to fetch the next one",
-        "one buffer each (pipeline_mode=pl.Buffered(1)): the kernel waits for every block then",
+        "one buffer each (pipeline_mode=pl.Buffered(1)): the kernel then waits for every block",
         f"{amount(size_of(items))} - {amount(saving)} = {amount(size_of(items) - saving)}{missing}",
         key="single",
     )
@@ -253,7 +253,7 @@ def _plain_words(need: Need, items: Sequence[BufferFacts], by: int, left: str) -
     if largest.shape is not None and largest.dims:
         how += f": {_smaller(largest.shape, by)}"
     if need.memory_space == "smem":
-        how += "; SMEM is for scalars, arrays belong into VMEM"
+        how += "; SMEM is for scalars, arrays belong in VMEM"
     return AdviceText(sentence, how, left, key="scoped", target=by)
 
 
@@ -275,7 +275,7 @@ def _limit_advice(facts: NeedFacts, items: Sequence[BufferFacts]) -> list[Advice
     need, used = facts.need, facts.need.used_bytes
     if not need.is_scoped_limit or used is None or need.memory_space != "vmem":
         return []
-    sentence = f"it is the compiler's limit{_of_capacity(need)} for scoped VMEM that is exceeded, not the chip's memory"
+    sentence = f"the compiler's limit{_of_capacity(need)} for scoped VMEM is exceeded, not the chip's memory"
     limit = -(-used // _LIMIT_STEP) * _LIMIT_STEP + _LIMIT_STEP
     chips = [chip for chip, size in VMEM_OF.items() if limit < size]
     arithmetic = f"{amount(used)} needed; v5e and v6e have 128 MiB, v5p and 7x 64 MiB"

@@ -168,7 +168,7 @@ def equal(facts: NeedFacts) -> list[Advice]:
         return []
     words = AdviceText(
         f"{shapes_of(items)} in memory at once: {some([item.op or item.buffer.name for item in items], 3)}",
-        "look whether one would do, or whether they must be alive together",
+        "check whether one is enough, and whether they must be alive together",
         summed(items),
     )
     return [advice_of(facts, "duplicates", None, words, items)]
@@ -212,7 +212,7 @@ def _donation_advice(facts: NeedFacts) -> list[Advice]:
     if worth_it(facts, saving):
         sentence = f"outputs in memory beside arguments of the same shape: {shapes_of(items)}"
         left = size_of(items) - saving
-        rest = f"; {amount(left)} of other values lie in their place before, and need another then" if left else ""
+        rest = f"; {amount(left)} of other values lie in their place before, and then need another" if left else ""
         words = AdviceText(sentence, how, f"{summed(items)} could share memory{rest}", key="donation")
         return [advice_of(facts, "donation", saving, words, items)]
     if cuts or need.aliased_bytes is None or not worth_it(facts, room) or facts.of("output"):

@@ -27,7 +27,7 @@ _KINDS = {
     ),
     "killed": (
         r"[Oo]ut of memory: Kill(?:ed)? process|oom-kill:|OOMKilled",
-        "the system killed a process since the host's own memory, or a container's share of it, ran out",
+        "the system killed a process because the host's own memory, or a container's share of it, ran out",
     ),
     "python": (r"(?<![A-Za-z])_?(?:Array)?MemoryError(?=:|$|\()", "Python got no memory on the host (MemoryError)"),
 }
@@ -71,7 +71,7 @@ def scan(reader: LogReader) -> OomLog:
             lines += 1
             if _STEPS_A_LINE * lines + blocks.steps > steps_room(reader.bytes_read):
                 notes.append(
-                    f"The log is compressed so far that {reader.bytes_read:,} bytes stand for more lines "
+                    f"The log is compressed so much that {reader.bytes_read:,} bytes stand for more lines "
                     f"about memory than are read from so few: nothing is read from line {line.number:,} on."
                 )
                 break
@@ -109,4 +109,4 @@ class OtherErrors:
         """A sentence a kind, in order of first appearance."""
         for kind, (number, count) in sorted(self._lines.items(), key=lambda item: item[1][0]):
             where = f"Line {number:,}{f', one of {count:,}' if count > 1 else ''}:"
-            yield f"{where} {_KINDS[kind][1]}; this is no TPU's error, and only those are read."
+            yield f"{where} {_KINDS[kind][1]}; this is not a TPU error, and only those are read."

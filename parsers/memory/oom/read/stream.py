@@ -221,7 +221,7 @@ def _inflated(chunks: Iterator[bytes], notes: list[str]) -> Iterator[bytes]:
         problem = "ends in the middle" if isinstance(error, EOFError) else "is damaged"
     yield b"".join(texts)
     if problem:
-        notes.append(f"The log's compressed data {problem}; what follows there is not read.")
+        notes.append(f"The log's compressed data {problem}; the rest is not read.")
 
 
 def _members(chunks: Iterator[bytes]) -> Iterator[bytes]:

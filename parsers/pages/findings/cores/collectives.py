@@ -113,7 +113,7 @@ def _kind(budget: Budget, row: int) -> str:
 
 
 def exposed_collectives(budget: Budget) -> Claimed:
-    """Collectives on the line of ops, during which nothing else ran on the core."""
+    """Collectives on the XLA Ops line, during which nothing else ran on the core."""
     claim, claimed_ps = budget.take_all(*COLLECTIVE), budget.claimed(*COLLECTIVE)
     worth, rows, table = claim.worth_ps, budget.rows["collective"], budget.evidence.table
     ahead = np.array([row for row in rows.tolist() if _AHEAD.match(_kind(budget, row))], np.intp)
@@ -124,7 +124,7 @@ def exposed_collectives(budget: Budget) -> Claimed:
         return NOTHING
     waits, kinds = waits_in(budget), _kinds(budget, rows)
     timing = None if claimed_ps >= 1 else _when_exposed(budget)
-    title, place = "Collectives are not hidden behind compute", JumpTarget("timeline")
+    title, place = "Collectives are not hidden by compute", JumpTarget("timeline")
     if len(rows):
         group = kinds[0]
         verb = "are" if len(group.rows) > 1 else "is"
@@ -134,15 +134,17 @@ def exposed_collectives(budget: Budget) -> Claimed:
         elif group.ps < _NEARLY_ALL * sum(kind.ps for kind in kinds):
             title = f"Exposed collectives: {_in_short(group.name)}, and more"
     title += timing.after if timing is not None and timing.is_regular else ""
-    rest = f"; {time(claimed_ps)} of waiting that other findings count is left out" if claimed_ps >= 1 else ""
+    rest = f"; {time(claimed_ps)} of waiting counted by other findings is left out" if claimed_ps >= 1 else ""
     finding = budget.finding(
         "collective",
         title,
         worth,
-        f"Mean self time of collective ops (waits for asynchronous ones included) on the cores' line of ops{rest}.",
+        f"Mean self time of collective ops on the cores' XLA Ops lines, with the waits for asynchronous ones{rest}.",
         [
-            f"Cores do nothing but collectives for {budget.amount(worth + claimed_ps)}.",
-            timing.sentence("they take longer than elsewhere by") if timing is not None and timing.is_regular else "",
+            f"Collectives not hidden by compute cost {budget.amount(worth + claimed_ps)}.",
+            timing.sentence("they exceed those of the fastest step by")
+            if timing is not None and timing.is_regular
+            else "",
             *_largest(budget, rows, kinds),
             arrival(waits),
         ],
@@ -176,10 +178,10 @@ def arrival(waits: CollectiveWaits) -> str:
     if not waits.is_known or waits.ps <= 0:
         return ""
     if waits.waiting_ps < _HARDLY * waits.ps:
-        return "The cores arrive at the same time: none waits for another, all of it is transfer."
+        return "The cores arrive together: none waits for another, and all of the time is transfer."
     return (
-        f"{time(waits.waiting_ps)} of it is waiting for the last core to arrive, {time(waits.transfer_ps)} the "
-        "transfer, as the shortest time over the cores tells."
+        f"Waiting for the last core to arrive takes {time(waits.waiting_ps)}; the transfer, which is the shortest time "
+        f"of any core, takes {time(waits.transfer_ps)}."
     )
 
 
@@ -206,12 +208,12 @@ def _largest(budget: Budget, rows: Rows, kinds: Sequence[CloneGroup]) -> Iterato
     if not len(rows):
         return
     if len(kinds) > 1 or len(rows) > 1:
-        yield f"Most of it: {', '.join(f'{group.name} {budget.amount(group.ps)}' for group in kinds[:3])}."
+        yield f"Most of that: {', '.join(f'{group.name} {budget.amount(group.ps)}' for group in kinds[:3])}."
     name = sentence_name(budget.evidence.table.name[rows[0]])
     which = "The largest of " + counted(len(rows), "op") if len(rows) > 1 else "The only op"
     yield budget.largest(int(rows[0]), float(budget.op_ps(rows[:1])[0]), which)
     if "-done" in name:
-        yield f"{name} waits for a transfer that runs by itself: there is too little to compute meanwhile."
+        yield f"{name} waits for an asynchronous transfer: too little compute runs beside it."
 
 
 # --- causes --------------------------------------------------------------------------------------------------------
@@ -247,14 +249,16 @@ def imbalance(budget: Budget) -> Claimed:
         "imbalance",
         f"Cores wait for the busiest in {_together(budget, waits.rows)}: work is uneven",
         worth,
-        f"Time in {kind[0].lower()}{kind[1:]} above the shortest over the cores in each step: waiting, not transfer"
-        + ("; and time of cores whose programs are over before those of the busiest." if is_behind else "."),
+        f"Time in {kind[0].lower()}{kind[1:]} above the shortest time of any core in each step: waiting, not transfer"
+        + (", plus the time of cores that finish before the busiest one." if is_behind else "."),
         [
-            f"{kind} take {budget.amount(waits.ps)}: {time(waited)} waiting for the last core, "
-            f"{time(waits.transfer_ps)} the transfer.",
-            f"For {time(behind.worth_ps)} more, cores are done and idle until the busiest is." if is_behind else "",
-            f"The busiest core of a step computes {time(float(most.mean()))}, the mean {time(float(mean.mean()))}; "
-            f"most often it is {short(core)}." if worth > 0 else "",
+            f"{kind} take {budget.amount(waits.ps)}: {time(waited)} is waiting for the last core, "
+            f"{time(waits.transfer_ps)} is transfer.",
+            f"For another {time(behind.worth_ps)}, cores have finished and idle until the busiest one has."
+            if is_behind
+            else "",
+            f"The busiest core of a step computes for {time(float(most.mean()))}, the mean core for "
+            f"{time(float(mean.mean()))}; the busiest is most often {short(core)}." if worth > 0 else "",
             uneven_op(budget),
             budget.largest(int(waits.rows[0]), float(budget.op_ps(waits.rows[:1])[0])),
         ],
@@ -305,7 +309,7 @@ def pipeline_bubbles(budget: Budget) -> Claimed:
         "pipeline",
         f"Pipeline stages wait for each other in {_together(budget, rows)}",
         worth,
-        "Time in sends along the stages above what the shortest of them takes.",
+        "Time in sends between stages, above the time of the shortest send.",
         [
             f"Cores wait for other stages for {budget.amount(worth)}; sending alone takes "
             f"{time(float(transfer.sum()))}.",
@@ -362,16 +366,16 @@ def across_slices(budget: Budget) -> Claimed:
             f"{which} cores wait for other slices in {short(known.table.name[first.first])}"
             + (f" and {count - 1} more" if count > 1 else ""),
             worth,
-            "Mean time in sends to and receives from other slices on the cores' line of ops"
-            + (f"; {time(waited_ps)} of waiting that other findings count is left out." if waited_ps >= 1 else "."),
+            "Mean time in sends to and receives from other slices on the cores' XLA Ops lines"
+            + (f"; {time(waited_ps)} of waiting counted by other findings is left out." if waited_ps >= 1 else "."),
             [
                 f"Collectives over the data centre's network (DCN) take {budget.amount(worth + waited_ps)}"
                 + (f", {time(waited_ps)} of it waiting for late cores" if waited_ps >= 1 else "")
                 + f": {named(groups)}.",
-                timing.sentence("they take longer than elsewhere by") if timing is not None and is_it else "",
+                timing.sentence("they exceed those of the fastest step by") if timing is not None and is_it else "",
                 f"They are part of {sentence_name(module.name)}." if module is not None and module.name else "",
                 budget.largest(first.first, float(times[rows == first.first][0])),
-                "The hosts carry them: they are slower than those within a slice (ICI) by far.",
+                "They go through the hosts, and are far slower than collectives within a slice (ICI).",
             ],
             JumpTarget("timeline", known.table.name[first.first]),
         )
@@ -441,13 +445,14 @@ def sparse_core_waits(budget: Budget) -> Claimed:
         "sparse-core",
         f"TensorCores wait for SparseCores: {short(groups[0].label)}",
         worth,
-        "Mean self time over cores of the ends of offloaded ops: what ran beside the computation is not in it.",
+        "Mean self time over cores of the done ops of offloaded work; time hidden by the computation is not counted.",
         [
-            f"The ends of what SparseCores do take {budget.amount(float(times.sum()))} on the TensorCores: "
-            f"{named(groups)}.",
+            f"TensorCores wait for work on SparseCores for {budget.amount(float(times.sum()))}: {named(groups)}.",
             budget.largest(first, float(times[rows == first][0])),
-            "What runs between their start and their end is too short to hide them.",
-            "" if budget.evidence.offloaders else "No run on a SparseCore was traced: the names of these ops tell it.",
+            "Too little runs between their start ops and their done ops to hide them.",
+            ""
+            if budget.evidence.offloaders
+            else "No run on a SparseCore was traced: these ops are recognised by their names.",
             room,
         ],
         JumpTarget("timeline", table.name[first]),

@@ -144,8 +144,8 @@ def slow_core(budget: Budget) -> Claimed:
         _LONGER,
         [
             *_sentences(late, steps),
-            f"It is slower at {slower.at} of the {counted(slower.ops, f'largest {slower.what}')}: the chip, not its "
-            "work.",
+            f"It is slower at {slower.at} of the {counted(slower.ops, f'largest {slower.what}')}: the chip is "
+            "slow, its work is the same.",
         ],
         late.step(steps),
         is_estimate=True,
@@ -153,7 +153,7 @@ def slow_core(budget: Budget) -> Claimed:
     return finding, claim
 
 
-_LONGER = "Time by which its ops, collectives aside, take longer than the others' median, as far as those wait for it."
+_LONGER = "Time by which its ops, without collectives, exceed the others' median, as far as the others wait for it."
 
 
 def straggling(budget: Budget) -> Claimed:
@@ -203,13 +203,13 @@ def _latest(budget: Budget, slower: SlowerCore | None) -> _Late | None:
 
 def _sentences(late: _Late, steps: Steps) -> Iterator[str]:
     """How long late cores compute in the steps in which they are late, and what the others do meanwhile."""
-    yield late.when.sentence("it is later than the others by")
+    yield late.when.sentence("it is behind the others by")
     yield (
-        f"It computes {time(float(late.own_ps[late.late].mean()))} a step, the median of the others "
-        f"{time(float(late.others_ps[late.late].mean()))}; so in {int(late.late.sum()):,} of "
+        f"It computes for {time(float(late.own_ps[late.late].mean()))} a step, the median of the others for "
+        f"{time(float(late.others_ps[late.late].mean()))}; this holds for {int(late.late.sum()):,} of "
         f"{counted(len(steps), 'step')}."
     )
-    yield f"The others are {time(late.collective_ps)} longer in collectives, {time(late.idle_ps)} longer idle."
+    yield f"The others spend {time(late.collective_ps)} more in collectives and idle for {time(late.idle_ps)} more."
 
 
 def _claim(budget: Budget, late: _Late, owners: Sequence[Owner]) -> Claim:
@@ -268,15 +268,16 @@ def late_host(budget: Budget) -> Claimed:
         "host",
         title,
         claim.worth_ps,
-        "Time by which its cores are idle longer than the others' median, as far as those wait for it in collectives.",
+        "Time by which its cores are idle beyond the others' median, as far as the others wait for it in collectives.",
         [
             late.when.sentence("its cores are idle longer than the others by"),
             f"Its cores are idle for {time(float(late.own_ps[calm].mean()))} a step, those of the others for "
-            f"{time(float(late.others_ps[calm].mean()))}; so in {int(calm.sum()):,} of {counted(len(steps), 'step')}.",
-            f"All hosts pause in {int(pauses.sum()):,} more: there it counts as late by no more than in the others."
+            f"{time(float(late.others_ps[calm].mean()))}; this holds for {int(calm.sum()):,} of "
+            f"{counted(len(steps), 'step')}.",
+            f"In {int(pauses.sum()):,} more, all hosts pause: there its delay counts for no more than in the others."
             if pauses.any()
             else "",
-            f"Meanwhile the others are {time(in_collectives)} longer in collectives.",
+            f"Meanwhile the others spend {time(in_collectives)} more in collectives.",
             ""
             if doing is None
             else f"In its long gaps {sentence_name(doing.thread) or 'a host thread'} is in {sentence_name(doing.name)} "
@@ -422,8 +423,8 @@ def at_barriers(budget: Budget) -> Claimed:
         "barrier",
         title,
         worth,
-        "Mean over cores of the time in barrier-cores events, up to the time at barriers that no other finding counts.",
-        [f"No op runs while cores wait at barriers, {budget.amount(worth)}.", spread],
+        "Mean over cores of the time in barrier-cores events, without time at barriers that other findings count.",
+        [f"Cores wait at barriers, with no op running, for {budget.amount(worth)}.", spread],
         JumpTarget("timeline"),
     )
     return finding, claim

@@ -116,5 +116,5 @@ def uneven_op(budget: Budget) -> str:
     scale = 1.0 if budget.steps is None else 1 / len(budget.steps)
     return (
         f"They differ most in {sentence_name(name)}: {time(float(times[:, most].max()) * scale)} on the busiest core, "
-        f"{time(float(times[:, most].min()) * scale)} on the one with least."
+        f"{time(float(times[:, most].min()) * scale)} on the core with the least of it."
     )

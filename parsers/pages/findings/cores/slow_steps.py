@@ -69,7 +69,7 @@ def slow_steps(budget: Budget) -> Claimed:
     if timing.period:
         which, factor = timing.first, 1 + timing.inside_ps / usual
     rest = float(excess[longer].sum()) / len(slow) - worth
-    without = f"; {time(rest)} a step that other findings count is left out" if rest > LEAST_WORTH * usual else ""
+    without = f"; {time(rest)} a step counted by other findings is left out" if rest > LEAST_WORTH * usual else ""
     of_worst: dict[Owner, float] = dict(zip(OWNERS, more[worst].tolist(), strict=True))
     finding = budget.finding(
         "slow-step",
@@ -80,11 +80,11 @@ def slow_steps(budget: Budget) -> Claimed:
             f"Step {name} takes {time(taken)}, the median{of_others} {time(usual)}; "
             f"{counted(int(slow.sum()), 'step')} of {len(slow):,} {'is' if slow.sum() == 1 else 'are'} slow.",
             timing.sentence(
-                f"takes longer than the median{', without what other findings count,' if without else ''} by"
+                f"takes longer than the median{', without time counted by other findings,' if without else ''} by"
             )
             if timing.period
             else "",
-            f"Only then it runs {sentence_name(module)}." if module else "",
+            f"It is the only one that runs {sentence_name(module)}." if module else "",
             _differs(of_worst, more_there),
             _ops(steps.grid.slow_ops, name, more_there),
         ],
@@ -160,7 +160,7 @@ def _differs(more: Mapping[Owner, float], excess: float) -> str:
     """A sentence on the owners of whose time a step has most more than the median step."""
     named = sorted((owner for owner in more if more[owner] >= _NAMED * excess), key=lambda owner: -more[owner])
     if not named:
-        return "No kind of op explains it: the cores differ in what they do longer."
+        return "No kind of op explains it: each core spends more time on something else."
     words = [f"{OWNER_TITLES[owner]} {time(more[owner])}" for owner in named[:_MOST_NAMED]]
     return f"It takes {time(excess)} longer than the median step, by owner: {', '.join(words)}."
 

@@ -31,7 +31,7 @@ LEAST_IDLE = 0.03
 """XProf speaks of idle time from this share of step time on, waiting for input aside."""
 
 _IN_FLIGHT = 0.5
-"""An asynchronous op causes the gaps if it is under way for at least this share of them."""
+"""An asynchronous op causes the gaps if it is in flight for at least this share of them."""
 
 _STANDS_OUT = 1.1  # multiple of the mean from which on a core or a step is named
 
@@ -69,7 +69,7 @@ def waiting_for_input(budget: Budget) -> Claimed:
     worst = f"; {time(longest)} in step {name}" if longest >= _STANDS_OUT * worth else ""
     mean = "mean over steps" if steps.core_count < 2 else "mean over cores and steps"
     for_last = others.worth_ps
-    more = f", and what they wait for the last of them ({time(for_last)})" if for_last >= 1 else ""
+    more = f", and their wait for the last core ({time(for_last)})" if for_last >= 1 else ""
     finding = budget.finding(
         "input",
         _input_title(waits, timing, _host_with_input(steps)),
@@ -78,11 +78,13 @@ def waiting_for_input(budget: Budget) -> Claimed:
         [
             f"The device waits for input {budget.amount(worth)}, {mean}{worst}."
             if for_last < 1
-            else f"Cores wait for input {budget.amount(own.worth_ps)}, and the others {time(for_last)} for the last of "
-            f"them, {mean}: {time(worth)} in all{worst}.",
+            else f"Cores wait for input {budget.amount(own.worth_ps)}, and the others {time(for_last)} for the "
+            f"last core, {mean}: {time(worth)} in all{worst}.",
             timing.sentence("the device waits for") if timing.is_regular else "",
             _worst_core(steps, budget),
-            "The program has no infeed ops, so this is inferred from what the host did meanwhile." if is_host else "",
+            "The program has no infeed ops, so this is inferred from what the host did at that time."
+            if is_host
+            else "",
         ],
         JumpTarget("input", name),
         is_estimate=is_host,
@@ -150,7 +152,7 @@ def _infeed_of_capture(budget: Budget) -> Claimed:
         "The device waits for input",
         worth,
         "Time in infeed ops in the whole capture, mean over cores: it has no steps.",
-        [f"Infeed ops take {budget.amount(worth)}, most of all {sentence_name(table.name[rows[0]])}."],
+        [f"Infeed ops take {budget.amount(worth)}, most of it in {sentence_name(table.name[rows[0]])}."],
         JumpTarget("input"),
     )
     return finding, claim
@@ -198,21 +200,26 @@ def idle_gaps(budget: Budget, for_the_last: bool = False) -> Claimed:
     timing = None if steps is None or budget.between_ps else _when_idle(steps)
     if timing is not None and timing.words:
         title = title.replace("Device idle", f"{timing.first} the device is idle")
-    other = "" if claimed_ps < 1 else f"; {time(claimed_ps)} that other findings count is left out"
+    other = "" if claimed_ps < 1 else f"; {time(claimed_ps)} counted by other findings is left out"
     finding = budget.finding(
         kind,
         title,
         worth,
-        f"{means} of time without any op, waits for input and for other cores aside{other}.",
+        f"{means} of time without any op, except waits for input and for other cores{other}.",
         [
-            f"Between its ops the device is idle for {budget.amount(own_ps)}, other than for input.",
-            f"For {time(others.worth_ps)} more cores wait for the one that is idle longest." if others.worth_ps else "",
-            f"For {time(late.worth_ps)} more the host sends input, which it could do ahead." if late.worth_ps else "",
+            f"The device is idle between its ops for {budget.amount(own_ps)}, without waits for input.",
+            f"For another {time(others.worth_ps)}, cores wait for the core that is idle longest."
+            if others.worth_ps
+            else "",
+            f"For another {time(late.worth_ps)}, the host sends input that it could send ahead."
+            if late.worth_ps
+            else "",
             ""
             if result is None
-            else f"It launches a step only after {sentence_name(result.name)}, {counted(result.occurrences, 'time')}.",
-            f"{time(budget.between_ps)} of it lies between a step and the next." if budget.between_ps else "",
-            f"{counted(gaps.count, 'long gap')} on the core that is idle most, the longest {time(longest)}."
+            else f"The host launches a step only after {sentence_name(result.name)}, "
+            f"{counted(result.occurrences, 'time')}.",
+            f"{time(budget.between_ps)} of that lies between one step and the next." if budget.between_ps else "",
+            f"{counted(gaps.count, 'long gap')} on the core that is idle most; the longest is {time(longest)}."
             if gaps.count > 0
             else "",
             timing.sentence("it is idle for") if timing is not None and timing.is_regular else idlest,
@@ -236,8 +243,8 @@ def _sent_late(budget: Budget, steps: Steps) -> Claim:
 
 _READS = "Device idle after the host reads results"
 _READ_LATER = (
-    "Read results of an earlier step, or of every tenth, so that the next step is launched before this one ends: "
-    "block_until_ready, np.asarray, float() and print of an array hold the launch up."
+    "Read results of an earlier step, or only every tenth one, so that the next step is launched before this one ends: "
+    "block_until_ready, np.asarray, float() and print of an array delay the launch."
 )
 _UNEXPLAINED = "Device idle between its ops"
 
@@ -248,8 +255,8 @@ def _where_in_runs(gaps: IdleTime, everything: float) -> str:
     if not gaps.unlaunched_ps:
         return ""
     if outside >= _NEARLY_ALL:
-        return "They lie between runs of programs, not inside them."
-    return f"{share(outside)} of it lies between runs of programs, the rest inside them."
+        return "The idle time lies between runs of programs, not inside them."
+    return f"{share(outside)} of the idle time lies between runs of programs, the rest inside them."
 
 
 _NEARLY_ALL = 0.99
@@ -264,13 +271,13 @@ def _when_idle(steps: Steps) -> When:
 def _phases(serves: Sequence[tuple[str, int, float]]) -> str:
     """A sentence on the modules of a program that serves: prefill and decode are modules of their own, or shapes."""
     words = [f"{sentence_name(name)} {counted(runs, 'time')}, {time(ps)} each" for name, runs, ps in serves]
-    return f"It runs {'; '.join(words[:_MOST_NAMED])}."
+    return f"The program runs {'; '.join(words[:_MOST_NAMED])}."
 
 
 def _gap_title(gaps: IdleTime, everything: float, step: str | None) -> tuple[FindingKind, str, JumpTarget]:
     async_op = next(iter(gaps.in_flight), "")
     if async_op and gaps.in_flight[async_op] >= _IN_FLIGHT * everything:
-        return "idle", f"Device idle while {short(async_op)} is under way", JumpTarget("timeline", async_op)
+        return "idle", f"Device idle while {short(async_op)} is in flight", JumpTarget("timeline", async_op)
     first = next(iter(working(gaps)), None)
     if first is not None and first.overlap_ps >= EXPLAINS * everything:
         kind: FindingKind = "host" if is_of_program(first.name) else "idle"
@@ -284,14 +291,16 @@ def _gap_title(gaps: IdleTime, everything: float, step: str | None) -> tuple[Fin
 def _idlest(by_step: Floats, step: str) -> str:
     """A sentence on the step with the longest gaps, where it stands out."""
     most, usual = float(by_step.max()), median(by_step)
-    return f"Step {step} has {time(most)} of it, the median step {time(usual)}." if most >= _UNEVEN * usual else ""
+    return (
+        f"Step {step} has {time(most)} of idle time, the median step {time(usual)}." if most >= _UNEVEN * usual else ""
+    )
 
 
 def _meanwhile(gaps: IdleTime, everything: float) -> Iterator[str]:
     """Sentences on the asynchronous op that was under way most, and on what the host did; work comes before waiting."""
     for name, ps in list(gaps.in_flight.items())[:1]:
         part = share(min(1.0, ps / everything))
-        yield f"Asynchronous op {sentence_name(name)} is under way for {part} of the idle time."
+        yield f"Asynchronous op {sentence_name(name)} is in flight for {part} of the idle time."
     work = working(gaps)
     for number, activity in enumerate((work or gaps.activities)[:_MOST_NAMED]):
         if number and activity.overlap_ps < _HARDLY * everything:
@@ -335,7 +344,7 @@ def compiling(budget: Budget) -> Claimed:
         title,
         worth,
         "Time without any op while the host traced, lowered or compiled a program"
-        + (", and what other cores wait meanwhile, mean over cores and steps." if steps is not None else "."),
+        + (", and other cores' waits for it, mean over cores and steps." if steps is not None else "."),
         [
             f"{counted(len(stalls), 'compilation')} took {time(took)}; meanwhile the device was idle for {time(idle)}.",
             f"The worst is {sentence_name(worst.name)}, {time(worst.duration_ps)}"

@@ -1,4 +1,4 @@
-"""Findings about ops that memory holds up: by bandwidth, by latency, or because they are not fused."""
+"""Findings about ops that memory limits: by bandwidth, by latency, or because they are not fused."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def memory_bound(budget: Budget) -> Claimed:
     worth, halved = claim.worth_ps, float(fewer.sum())
     if worth < LEAST_WORTH * budget.whole_ps:
         return NOTHING
-    basis = f"Time that these ops take above what they would at {share(best)} of HBM's peak, as large ones can."
+    basis = f"Time lost compared with {share(best)} of HBM's peak, which large ops reach."
     if moves_fewer:
         basis = "Half of the time that HBM needs for the f32 bytes of these ops, at the rate that they reach."
     rate = float((op_ps * used).sum()) / together
@@ -83,11 +83,13 @@ def memory_bound(budget: Budget) -> Claimed:
         worth,
         basis,
         [
-            f"HBM, at {share(rate)} of its peak, holds up {counted(len(rows), 'op')} without matrix products, "
-            f"{budget.amount(together)} together: {named(groups)}.",
+            f"{counted(len(rows), 'op')} without matrix products {'is' if len(rows) == 1 else 'are'} limited by "
+            f"HBM at {share(rate)} of its peak, {budget.amount(together)} together: {named(groups)}.",
             f"The largest group is {budget.described(first)}, {budget.amount(groups[0].ps)}.",
-            f"Much of their data is f32; as bf16 it is half the bytes, {budget.amount(halved)} less." if halved else "",
             _bytes_words(float(table.hbm_bytes[first]), int(table.occurrences[first])),
+            f"Much of these ops' data is f32: bf16 would halve those bytes and save {budget.amount(halved)}."
+            if halved
+            else "",
         ],
         JumpTarget("op-profile", table.name[first]),
         is_estimate=True,
@@ -166,7 +168,7 @@ _PICKING = frozenset({b"gather", b"scatter", b"dynamic-slice", b"dynamic-update-
 
 
 def latency_bound(budget: Budget) -> Claimed:
-    """Gathers, scatters and dynamic slices at a few percent of HBM's bandwidth: single accesses hold them up."""
+    """Gathers, scatters and dynamic slices at a few percent of HBM's bandwidth: single accesses limit them."""
     table, rates = budget.evidence.table, budget.evidence.rates
     rows, times = budget.ops("vector", "copy")
     used, flops = capped(rates.bandwidth_utilization[rows, HBM]), np.nan_to_num(capped(rates.flops_utilization[rows]))
@@ -183,14 +185,14 @@ def latency_bound(budget: Budget) -> Claimed:
         moved = float(table.hbm_bytes[first.first]) / max(int(table.occurrences[first.first]), 1)
         return budget.finding(
             "latency-bound",
-            f"{subject(table, first)} picks single elements at {share(rate)} of HBM's peak",
+            f"{subject(table, first)} accesses single elements at {share(rate)} of HBM's peak",
             worth,
             f"Time of these ops above what their bytes take at {share(best)} of HBM's peak.",
             [
                 f"Gathers, scatters and dynamic slices take {budget.amount(sum(group.ps for group in groups))}: "
                 f"{named(groups)}.",
                 budget.largest(first.first, float(times[rows == first.first][0])),
-                f"It moves {size(moved)} each time: not the bytes hold it up, but single accesses.",
+                f"It moves {size(moved)} each time: the single accesses limit it, not the bytes.",
             ],
             JumpTarget("op-profile", table.name[first.first]),
             is_estimate=True,

@@ -94,7 +94,7 @@ def base_name(table: OpTable, row: int) -> str:
 
 
 def code_name(table: OpTable, rows: Rows | Sequence[int]) -> str:
-    """What a title calls some ops: the user's function that the first stems from, else the scope that they share.
+    """What a title calls some ops: the user's function that the first comes from, else the scope that they share.
 
     Of the calls that led to it, those of installed packages and of JAX's libraries are passed over. Its own name where
     the profile has neither.

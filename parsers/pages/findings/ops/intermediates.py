@@ -62,7 +62,7 @@ class _Scores:
 def scores_in_hbm(budget: Budget, products: Products, programs: Sequence[ModuleArrays]) -> Claimed:
     """Attention that writes its scores to HBM and reads them again.
 
-    A batched product of a short contraction writes more than it reads, so that memory holds it up; then come ops on
+    A batched product of a short contraction writes more than it reads, so memory limits it; then come ops on
     arrays of that size, and batched products that use them up. One kernel for all of them keeps the arrays on the chip.
 
     Args:
@@ -105,7 +105,7 @@ def scores_in_hbm(budget: Budget, products: Products, programs: Sequence[ModuleA
             f"Time of these ops above what their FLOPs take at {share(USUAL)} of the peak, or their other arrays at "
             f"{share(REACHED)} of HBM's. The scores need not move at all.",
             [
-                f"{counted(ops, 'op')} on arrays of scores, {size(largest.bytes)} the largest, take "
+                f"{counted(ops, 'op')} on arrays of scores (the largest {size(largest.bytes)}) take "
                 f"{budget.amount(sum(group.ps for group in groups))}: {named(groups)}.",
                 budget.largest(first, own[first], "The largest product"),
             ],
@@ -266,8 +266,8 @@ def _of_place(budget: Budget, chains: Sequence[_Chain], rows: Rows, own: Mapping
             f"{count} memory-bound ops {'read the same arrays' if passes else 'in a row are not fused'}: "
             f"{code_name(table, members)}",
             worth,
-            "Time for writing and reading the arrays between them, and for reading an array again, at the rate of each "
-            "op: these bytes need not move.",
+            "Time to write and read the arrays between them, and to read an array again, at each op's rate: these "
+            "bytes need not move.",
             [
                 f"They take {budget.amount(sum(group.ps for group in groups))} together: {named(groups)}.",
                 _between_words(budget, first),

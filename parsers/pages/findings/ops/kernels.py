@@ -50,13 +50,13 @@ def uncounted_kernels(budget: Budget) -> tuple[Finding | None, float]:
     first = kernels[0]
     finding = Finding(
         "uncounted",
-        f"{share(together / budget.whole_ps)} is kernels of unknown work: {', '.join(words)}",
+        f"Kernels of unknown work take {share(together / budget.whole_ps)}: {', '.join(words)}",
         None,
         budget.per,
         None,
         None,
         False,
-        "What could be saved can't be told: the profile has neither FLOPs nor bytes for these custom calls.",
+        "How much could be saved is unknown: the profile has neither FLOPs nor bytes for these custom calls.",
         (
             f"Custom calls without counted work take {budget.amount(together)}, mean over cores.",
             *(

@@ -42,7 +42,7 @@ def recomputation(budget: Budget) -> Claimed:
         return NOTHING
     groups = groups_of(table, rows, times)
     memory = budget.evidence.memory
-    saves = "What that saves in memory is not known here: the memory page has the compiled program's peak."
+    saves = "How much memory that saves is unknown here: the memory page has the compiled program's peak."
     if memory is not None:
         room = max(0, memory[1] - memory[0])
         saves = f"{size(room)} of {size(memory[1])} of HBM are free at the peak: " + (
@@ -50,9 +50,10 @@ def recomputation(budget: Budget) -> Claimed:
         )
     finding = budget.finding(
         "recomputation",
-        f"Recomputing activations takes {share(worth / budget.whole_ps)}: {code_name(table, groups[0].rows[:1])} most",
+        f"Recomputing activations takes {share(worth / budget.whole_ps)}, mostly "
+        f"{code_name(table, groups[0].rows[:1])}",
         worth,
-        "Self time of ops that compute again what the forward pass did not keep, by their names and scopes.",
+        "Self time of ops that recompute what the forward pass did not keep, found by their names and scopes.",
         [
             f"{len(rows):,} ops take {budget.amount(worth)}: {named(groups)}.",
             budget.largest(groups[0].first, float(budget.op_ps(groups[0].rows[:1])[0])),

@@ -49,20 +49,22 @@ LossCause = Literal[
 CAUSES: tuple[LossCause, ...] = get_args(LossCause)
 
 CAUSE_WORDS: Mapping[LossCause, str] = {
-    "loops": "the own time of loops, calls and conditionals, which do no work themselves",
-    "repeated": "what every trip of a loop does again: casts of the same weights, and products that read their weights "
+    "loops": "self time of loops, calls and conditionals, which do no work of their own",
+    "repeated": "work that every trip of a loop repeats: casts of the same weights, and products that read their "
+    "weights "
     "for the few rows of a micro-batch",
-    "intermediates": "ops that pass arrays to each other through HBM, which one op would keep on the chip: scores of "
+    "intermediates": "ops that pass arrays to each other through HBM, which a single op would keep on the chip: "
+    "scores of "
     "attention, memory-bound ops in a row, several passes over one array, arrays that are unpacked or repeated for the "
     "products or kernels that read them, products of a low rank beside larger ones",
-    "small_dimensions": "matrix products of which a dimension is smaller than the side of the matrix unit",
-    "padding": "matrix products whose dimensions are no multiples of the sides of the matrix unit's tiles",
+    "small_dimensions": "matrix products with a dimension smaller than the matrix unit's width",
+    "padding": "matrix products with dimensions that are not multiples of the matrix unit's tile",
     "precision": "matrix products in several passes, for a higher precision",
-    "latency": "gathers, scatters and sorts, which access memory one place after the other",
+    "latency": "gathers, scatters and sorts, which access memory one element at a time",
     "random_bits": "random bits",
-    "unreachable": f"up to {share(REACHED)} of the roof, for nothing reaches its peak",
-    "unexplained_compute": "what none of these explains, of ops bound by peak FLOP/s",
-    "unexplained_memory": "what none of these explains, of ops bound by memory bandwidth",
+    "unreachable": f"time above the roof up to {share(REACHED)} of it, the most that ops reach",
+    "unexplained_compute": "loss that none of these explains, in ops bound by peak FLOP/s",
+    "unexplained_memory": "loss that none of these explains, in ops bound by memory bandwidth",
 }
 
 CAUSE_TITLES: Mapping[LossCause, str] = {

@@ -40,7 +40,7 @@ PADDED = 1.1
 _LEAST_WASTE = 16 << 10  # bytes of padding that nobody cares about, as in the op card
 
 LEAST_OFFLOAD = 0.03
-"""The same for transfers; one that runs beside the computation takes hardly any time on the line of ops."""
+"""The same for transfers; one that runs beside the computation takes hardly any time on the XLA Ops line."""
 
 _LAYOUT = re.compile(r"^(copy|transpose|reshape|bitcast-convert|loop)( fusion)?$|data formatting")
 """Categories of ops that change a layout; of loop fusions those that do nothing else are copies at all."""
@@ -91,10 +91,10 @@ def layout_copies(budget: Budget, offloaded: Rows) -> Claimed:
         "copy",
         f"{_copies_title(are_kept, is_argument)}: {short(table.name[first])}{padded}{more}",
         worth,
-        "Self time of copies, transposes and data formatting, mean over cores; what is needed of them can't be told.",
+        "Self time of copies, transposes and data formatting, mean over cores; how much of it is needed is unknown.",
         [
-            f"Moving data on the device and nothing else takes {budget.amount(worth)}, in {counted(len(rows), 'op')}.",
-            f"{budget.amount(kept_ps)} of it are copies into the same layout." if 0 < kept_ps < op_ps.sum() else "",
+            f"Ops that only move data on the device take {budget.amount(worth)}: {counted(len(rows), 'op')}.",
+            f"{budget.amount(kept_ps)} of that is copies into the same layout." if 0 < kept_ps < op_ps.sum() else "",
             budget.largest(first, float(op_ps[at]), "The largest" if at == 0 else "The largest of these"),
             *_shape_words(table, first, shapes, is_argument),
         ],
@@ -107,8 +107,8 @@ def layout_copies(budget: Budget, offloaded: Rows) -> Claimed:
 _MOST_READ = 24  # copies whose text is read for layouts
 
 _DONATE = (
-    "Donate the arrays that the program changes (donate_argnums of jax.jit), and use none of them after it was "
-    "changed: the program then updates them in place."
+    "Donate the arrays that the program changes (donate_argnums of jax.jit), and do not use them afterwards: the "
+    "program then updates them in place."
 )
 
 
@@ -152,11 +152,11 @@ def copy_waits(budget: Budget, offloaded: Rows) -> Claimed:
             "copy-wait",
             f"The core waits for {what} that should run ahead",
             worth,
-            "Self time of the ends of asynchronous copies on the cores' line of ops: what ran beside is not in it.",
+            "Self time of copy-done ops on the cores' XLA Ops lines; time hidden by other ops is not counted.",
             [
                 f"Waiting for copies between HBM and on-chip memory takes {budget.amount(worth)}: {named(groups)}.",
                 budget.largest(first.first, float(times[rows == first.first][0])),
-                f"It brings {size(moved)} each time." if moved else "",
+                f"It moves {size(moved)} each time." if moved else "",
             ],
             JumpTarget("timeline", table.name[first.first]),
         )
@@ -186,11 +186,11 @@ def _padding(shapes: tuple[Shape, ...]) -> float | None:
 
 def _shape_words(table: OpTable, row: int, shapes: tuple[Shape, ...], is_argument: bool) -> Iterator[str]:
     if is_argument:
-        yield f"It copies {_text(shapes[0])}, an argument that is not donated, as it is."
+        yield f"It copies {_text(shapes[0])}, an argument that is not donated, unchanged."
     elif _keeps_layout(table, row, shapes):
-        yield f"It copies {_text(shapes[0])} as it is: its buffer can't be reused, for want of donation perhaps."
+        yield f"It copies {_text(shapes[0])} unchanged: its buffer can't be reused, perhaps because it is not donated."
     elif table.category[row] == "copy" and len(shapes) > 1 and shapes[0].dimensions == shapes[1].dimensions:
-        yield f"It makes {_text(shapes[0])} of {_text(shapes[1])}."
+        yield f"It makes {_text(shapes[0])} from {_text(shapes[1])}."
     if _padding(shapes) is not None:
         worst = max(shapes, key=_waste)
         yield (
@@ -204,7 +204,7 @@ def _text(shape: Shape) -> str:
 
 
 def host_offload(budget: Budget, offloaded: Rows) -> Claimed:
-    """Time on the line of ops in copies to or from the host's memory, and in sends and receives of the host.
+    """Time on the XLA Ops line in copies to or from the host's memory, and in sends and receives of the host.
 
     Args:
         offloaded: rows of copies to or from the host's memory.
@@ -228,12 +228,12 @@ def host_offload(budget: Budget, offloaded: Rows) -> Claimed:
         "host-offload",
         title,
         worth,
-        "Mean time on the cores' line of ops: what a transfer does beside the computation is not part of it.",
+        "Mean time on the cores' XLA Ops lines; transfer time hidden by the computation is not counted.",
         [
             f"Copies to or from host memory, S({HOST_MEMORY}), take {budget.amount(copied)}." if copied > 0 else "",
             f"Host sends and receives (callbacks, outside compilation) take {budget.amount(sent)}." if sent > 0 else "",
             largest,
-            f"That is {share(copied / worth)} waiting for offloaded arrays." if copied > 0 and sent > 0 else "",
+            f"{share(copied / worth)} of that is waiting for offloaded arrays." if copied > 0 and sent > 0 else "",
             *(_rates(budget, offloaded, copy_ps) if len(offloaded) else ()),
         ],
         place,
@@ -244,7 +244,7 @@ def host_offload(budget: Budget, offloaded: Rows) -> Claimed:
 def _rates(budget: Budget, rows: Rows, times: Floats) -> Iterator[str]:
     """Sentences on how much each copy of host memory moves, which way and how fast; the longest ones.
 
-    The start of one lasts until it is under way, so only its end says how long it takes.
+    The start of one lasts until it is in flight, so only its end says how long it takes.
     """
     table = budget.evidence.table
     moving = [row for row in rows[np.argsort(-times, kind="stable")].tolist() if not is_start(table, row)]
@@ -256,8 +256,8 @@ def _rates(budget: Budget, rows: Rows, times: Floats) -> Iterator[str]:
         way = "to the host" if shape.memory_space == HOST_MEMORY else "from the host"
         rate = shape.padded_bytes / once * 1e12
         yield (
-            f"{sentence_name(table.name[row])} brings {size(shape.padded_bytes)} {way}, at most "
-            f"{rate / 1e9:.1f} GB/s: a part of it may run beside the computation."
+            f"{sentence_name(table.name[row])} moves {size(shape.padded_bytes)} {way} at {rate / 1e9:.1f} GB/s at "
+            "most: part of the transfer may run beside the computation."
         )
 
 
@@ -273,7 +273,7 @@ _CALLS: tuple[OpClass, ...] = ("host", "unknown", "vector", "copy")
 
 
 def debug_prints(budget: Budget) -> Claimed:
-    """Time on the line of ops in calls of Python that debug: from 1 % on, as nothing of it is the program's result.
+    """Time on the XLA Ops line in calls of Python that debug: from 1 % on, as nothing of it is the program's result.
 
     XProf looks for ``debug_print`` in the names of events, and speaks from 5 % of the step on.
     """
@@ -289,14 +289,16 @@ def debug_prints(budget: Budget) -> Claimed:
         count = sum(len(group.rows) for group in groups)
         return budget.finding(
             "debug-print",
-            f"Debug prints hold up the step: {short(base_name(table, first.first))}",
+            f"Debug prints delay the step: {short(base_name(table, first.first))}",
             worth,
-            "Self time on the cores' line of ops of the transfers and calls that stem from debugging callbacks.",
+            "Self time of the transfers and calls of debugging callbacks on the cores' XLA Ops lines.",
             [
-                f"{counted(count, 'op')} of debugging callbacks hold the device up {budget.amount(worth)}: "
+                f"{counted(count, 'op')} of debugging callbacks delay the device by {budget.amount(worth)}: "
                 f"{named(groups)}.",
                 budget.largest(first.first, float(times[rows == first.first][0])),
-                "What other cores wait for the one that prints is not in it." if budget.evidence.core_count > 1 else "",
+                "Other cores' waits for the core that prints are not counted."
+                if budget.evidence.core_count > 1
+                else "",
             ],
             JumpTarget("timeline", table.name[first.first]),
         )
@@ -321,7 +323,7 @@ _BESIDE = frozenset(
 for the backward pass, in a loop over layers) are what a program needs; slow ones are another finding."""
 
 _FUSED = re.compile(r"^(loop|custom|input) fusion$")
-_LEAST_OP = 2e-4  # share of the time below which an op's fusion is not looked into
+_LEAST_OP = 2e-4  # share of the time below which an op's fusion is not searched
 
 
 def shuffles(budget: Budget) -> Claimed:
@@ -339,11 +341,11 @@ def shuffles(budget: Budget) -> Claimed:
     first = groups[0]
     finding = budget.finding(
         "shuffle",
-        f"Rearranging data takes {share(together / budget.whole_ps)}: {short(first.label)} most",
+        f"Rearranging data takes {share(together / budget.whole_ps)}, mostly {short(first.label)}",
         together,
-        "Self time of ops that only slice, pad, join or sort; what is needed of them can't be told.",
+        "Self time of ops that only slice, pad, join or sort; how much of it is needed is unknown.",
         [
-            f"Slices, pads, joins and sorts compute nothing for {budget.amount(together)}: {named(groups)}.",
+            f"Slices, pads, joins and sorts, which compute nothing, take {budget.amount(together)}: {named(groups)}.",
             budget.largest(first.first, float(kept_ps[kept == first.first][0])),
         ],
         JumpTarget("op-profile", table.name[first.first]),

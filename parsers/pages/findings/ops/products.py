@@ -165,8 +165,8 @@ def needless_precision(budget: Budget, products: Products) -> Claimed:
             "precision",
             f"{what} in f32{' at the highest precision' if product.passes == 6 else ''}, not in bfloat16",
             worth,
-            f"Time of these products above one pass in bfloat16 at {share(best)} of the peak, as others reach; "
-            "or above half their bytes.",
+            f"Time of these products above one pass in bfloat16 at {share(best)} of the peak, which other ops "
+            "reach; or above the time of half their bytes.",
             [
                 f"Matrix ops with f32 operands take {budget.amount(together)}: {named(groups)}.",
                 f"{budget.described(first.first)} multiplies f32 by f32{f' {how}' if how else ''}, "
@@ -199,10 +199,10 @@ def padded_products(budget: Budget, products: Products) -> Claimed:
         return budget.finding(
             "padding",
             f"{subject(budget.evidence.table, first)} {verb} {fills} of the matrix unit"
-            + (f", {more} more pad it" if more else ""),
+            + (f", {more} more pad it too" if more else ""),
             worth,
-            f"Time times the share of the multiplications that is padding, in a unit of "
-            f"{mxu_side(budget.evidence.device_type)} a side; less where they are slower than padding explains.",
+            "Their time times the share of multiplications that are padding, in a matrix unit "
+            f"{mxu_side(budget.evidence.device_type)} wide; less where padding does not explain all of their slowness.",
             list(_padded_words(budget, products, groups[:_MOST_NAMED])),
             JumpTarget("op-profile", budget.evidence.table.name[first.first]),
             is_estimate=True,
@@ -257,7 +257,8 @@ def vector_work(budget: Budget) -> Claimed:
             "vector-work",
             f"{subject(evidence.table, first)} multiplies and sums on the vector unit",
             worth,
-            f"Time of these ops above what the matrix unit or HBM need for the same, at {share(REACHED)} of the peak.",
+            f"Time of these ops above what the matrix unit or HBM needs for the same work, at {share(REACHED)} of "
+            "the peak.",
             [
                 f"They take {budget.amount(sum(group.ps for group in groups))} together: {named(groups)}.",
                 f"{budget.described(first.first)} sums products of broadcast arrays at {share(rate)} of the matrix "
@@ -332,13 +333,13 @@ def random_bits(budget: Budget) -> Claimed:
         of = mixed[first.first]
         return budget.finding(
             "vector-work",
-            f"{subject(evidence.table, first)} mixes random bits on the vector unit",
+            f"{subject(evidence.table, first)} generates random bits on the vector unit",
             worth,
             f"Time of these ops above what the bytes of their results take at {share(best)} of HBM's peak.",
             [
                 f"They take {budget.amount(sum(group.ps for group in groups))} together: {named(groups)}.",
-                f"{budget.described(first.first)} mixes {of.words} in {of.rounds} rounds of shift and xor an element, "
-                "as threefry does for random numbers.",
+                f"{budget.described(first.first)} mixes {of.words} in {of.rounds} rounds of shift and xor per "
+                "element, as threefry does for random numbers.",
             ],
             JumpTarget("op-profile", evidence.table.name[first.first]),
             is_estimate=True,

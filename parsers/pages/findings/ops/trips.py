@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
 
 LEAST_LOOP = 0.01
-"""Loops below this share of the longest op's time are not looked into."""
+"""Loops below this share of the longest op's time are not searched."""
 
 _TRIPS = re.compile(rb'"known_trip_count"\s*:\s*\{\s*"n"\s*:\s*"?(\d{1,12})')
 

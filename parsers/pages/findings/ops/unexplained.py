@@ -44,19 +44,20 @@ def unexplained(budget: Budget) -> Finding | None:
 
     return Finding(
         "unexplained",
-        f"Ops lose {share(min(1.0, together / budget.whole_ps))} for no known reason: {subject(table, first)} most",
+        f"Ops lose {share(min(1.0, together / budget.whole_ps))} for no known reason, mostly in "
+        f"{subject(table, first)}",
         None,
         budget.per,
         None,
         None,
         False,
-        f"Time of computing ops above what they take at {share(USUAL)} of their roof, without ops that other "
-        "findings are about. What could be saved is unknown, because the reason is.",
+        f"Time of compute ops above what they would take at {share(USUAL)} of their roof, without ops that other "
+        "findings cover. How much could be saved is unknown because the cause is unknown.",
         tuple(
             filter(
                 None,
                 (
-                    f"{len(rows):,} computing ops lose {budget.amount(together)} against their roof, mean over cores.",
+                    f"{len(rows):,} compute ops lose {budget.amount(together)} against their roof, mean over cores.",
                     *map(words, groups[:_MOST_NAMED]),
                     f"The other {len(groups) - _MOST_NAMED:,} groups lose "
                     f"{budget.amount(sum(group.ps for group in groups[_MOST_NAMED:]))}."

@@ -41,8 +41,8 @@ NO_SYNCS = "no SparseCore has a line Sparse Core Syncs"
 NO_STEPS = "no op ran"
 
 UNSEEN = (
-    "Never seen on hardware: no profile of a SparseCore was at hand. Planes, lines and stats are read as the source of "
-    "XProf describes them, and tried on composed profiles alone."
+    "Untested on hardware: no profile of a SparseCore was available. Planes, lines and stats are read as XProf's "
+    "source describes them, and tested only on made-up profiles."
 )
 """What the page says of itself."""
 
@@ -162,7 +162,7 @@ class SparseCorePage:
 
     Attributes:
         hosts: that the figures cover.
-        verdict: whether they hold the TensorCores up; None without SparseCores.
+        verdict: whether they delay the TensorCores; None without SparseCores.
         statement: the same in a sentence or two.
         mean: of steps and cores; None without steps.
         step_source: where steps come from: the marked ones (``steps``), periods of a module (``modules``), the

@@ -113,7 +113,7 @@ def test_files_of_any_name_are_judged_by_their_first_byte(memory: Any) -> None:
     memory.pipe("/x/capture", CONTENT)
     memory.pipe("/x/notes.txt", b"text")
     assert hosts(open_logdir("memory://x/capture")) == [["capture"]]
-    assert "no profile" in refused("memory://x/notes.txt").sentence
+    assert "not a profile" in refused("memory://x/notes.txt").sentence
 
 
 def test_problems_are_those_of_local_files(memory: Any) -> None:
@@ -152,7 +152,7 @@ def test_nothing_there(memory: Any) -> None:
     assert (error.code, error.exit_code) == ("not_found", EXIT_NOT_FOUND)
     assert error.hint == "did you mean memory://experiments/logs?"
     error = refused("memory://experiments")
-    assert "looked into 2 folders; there is logs/" in error.sentence
+    assert "searched 2 folders; there is logs/" in error.sentence
     assert "matches nothing" in refused("memory://experiments/*.pb").sentence
 
 
@@ -221,7 +221,7 @@ def test_a_web_server_without_index_pages(web: Web) -> None:
     assert hosts(open_logdir(f"{web.url}/a/capture")) == [["capture"]]
     error = refused(f"{web.url}/a")
     assert error.code == "not_found"
-    assert "where the server draws an index" in error.hint
+    assert "only if the server lists its files" in error.hint
 
 
 def test_a_signed_address_prints_no_signature(web: Web) -> None:
@@ -258,7 +258,7 @@ def test_redirects_leave_the_web_for_nothing(web: Web, tmp_path: Path) -> None:
     web.redirect = f"file://{secret}"
     error = refused(f"{web.url}/h.xplane.pb")
     assert error.code == "connection"
-    assert "sends us on" in error.sentence
+    assert "redirects to an address" in error.sentence
     with pytest.raises(ProfileError):
         Trace.open(f"{web.url}/h.xplane.pb")
     web.redirect = "/real.xplane.pb"
@@ -297,7 +297,7 @@ def test_an_endless_index_page_ends(web: Web, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_circle_of_redirects_has_a_reason(web: Web) -> None:
     web.redirect = "/round?and=round"
-    assert "the server sends us round in a circle" in refused(f"{web.url}/h.xplane.pb").sentence
+    assert "the server redirects in a circle" in refused(f"{web.url}/h.xplane.pb").sentence
 
 
 def test_an_index_that_never_ends_is_given_up(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:

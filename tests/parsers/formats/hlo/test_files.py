@@ -199,14 +199,14 @@ def test_a_file_is_read_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     [
         (b"", "empty_file", "x.pb is empty."),
         (b"\0" * 5000, "corrupt", "its 5,000 bytes do not read as an HloProto."),
-        (b"not a protobuf", "corrupt", "x.pb is damaged or no HLO module: its 14 bytes"),
-        (b"\x0a\x00", "corrupt", "damaged or no HLO module"),
+        (b"not a protobuf", "corrupt", "x.pb is damaged or not an HLO module: its 14 bytes"),
+        (b"\x0a\x00", "corrupt", "damaged or not an HLO module"),
         (b"\x1f\x8b", "truncated", "its gzip stream ends early, after 0 bytes"),
         (b"\x1f\x8b" + b"\xff" * 100, "corrupt", "its gzip stream breaks after 0 bytes"),
-        (gzip.compress(b"", mtime=0), "corrupt", "damaged or no HLO module"),
+        (gzip.compress(b"", mtime=0), "corrupt", "damaged or not an HLO module"),
         (gzip.compress(whole().SerializeToString(), mtime=0)[:-20], "truncated", "its gzip stream ends early"),
-        (whole().SerializeToString()[:-1], "corrupt", "damaged or no HLO module"),
-        (whole().SerializeToString()[:200], "corrupt", "damaged or no HLO module"),
+        (whole().SerializeToString()[:-1], "corrupt", "damaged or not an HLO module"),
+        (whole().SerializeToString()[:200], "corrupt", "damaged or not an HLO module"),
     ],
 )
 def test_damage_is_a_sentence(tmp_path: Path, data: bytes, code: str, sentence: str) -> None:
@@ -291,7 +291,7 @@ def test_files_are_programs_like_those_of_a_trace(tmp_path: Path) -> None:
     assert found.problem(7) is None
     assert found.module(8) is None
     assert found.problem(8) == (
-        "bad(8).hlo_proto.pb is damaged or no HLO module: its 7 bytes do not read as an HloProto."
+        "bad(8).hlo_proto.pb is damaged or not an HLO module: its 7 bytes do not read as an HloProto."
     )
     assert found.problem(9) == "None of the files holds the compiled HLO of program 9."
     (tmp_path / "jit_b(1).hlo_proto.pb").unlink()

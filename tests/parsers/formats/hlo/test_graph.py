@@ -156,7 +156,7 @@ def test_texts_of_buffers_alone_have_no_graph(tmp_path: Path) -> None:
     for path in (*folder.glob("*.pb"), *folder.glob("*optimizations.txt")):
         path.unlink()
     (texts,) = find_hlo_files(str(folder))
-    with pytest.raises(ProfileError, match="hold its buffers, but not what takes what"):
+    with pytest.raises(ProfileError, match="hold its buffers, but not how large each one is"):
         read_whole_module(texts)
     odd = folder / "module_0001.x.after_optimizations.txt"
     odd.write_text("HloModule x\n\nnothing\n")

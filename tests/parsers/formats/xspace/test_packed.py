@@ -145,7 +145,7 @@ def test_a_trace_stands_in_for_a_profile_that_is_none(end: str, content: bytes, 
     assert sum(event[0] == "XLA Ops" for event in events_of(trace.planes[0])) == 3
     (problem,) = trace.problems
     assert problem.sentence.startswith(
-        f"{alone.value.sentence.rstrip('.')}; what lies beside it is read instead: h.trace"
+        f"{alone.value.sentence.rstrip('.')}; the file beside it is read instead: h.trace"
     )
     path.write_bytes(profile(7).SerializeToString())
     assert Trace.open(str(path)).problems == ()

@@ -277,7 +277,7 @@ def test_each_reason_for_an_empty_page_names_what_is_missing() -> None:
     assert "XLA on the CPU" in why(space)
     tpu_plane(space, 0, [("fusion.1", "fusion", 0, 10)])
     assert "host_tracer_level" in why(space) and "no array was made" in why(space)
-    assert "no events of the host" in why(tpu_plane(XSpace(), 0, [("fusion.1", "fusion", 0, 10)]).space)
+    assert "no host events" in why(tpu_plane(XSpace(), 0, [("fusion.1", "fusion", 0, 10)]).space)
     defined = XSpace()
     PlaneBuilder(defined, "/host:CPU").event_id("MemoryAllocation")
     assert "no allocator events" in why(defined)
@@ -288,7 +288,7 @@ def test_allocator_events_of_a_cut_off_profile_may_be_what_is_lost() -> None:
     trace = Trace.from_bytes(whole[: len(whole) // 4])
     found = host_memory(trace, "host0")
     assert found.allocators == () and found.why_empty is not None and trace.problems
-    assert "may be among what is lost" in found.why_empty and trace.problems[0].sentence in found.why_empty
+    assert "may be in the lost part" in found.why_empty and trace.problems[0].sentence in found.why_empty
 
 
 def test_a_host_plane_with_a_longer_name_will_do() -> None:

@@ -1,4 +1,4 @@
-"""The largest batch that fits: what the compiler says of it, sizes in tiles, and when it is not known."""
+"""The largest batch that fits: what the compiler says of it, sizes in tiles, and when it is unknown."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def test_a_cache_grows_by_the_dimension_that_is_as_long_as_the_batch() -> None:
 
 def test_what_is_not_known_is_said() -> None:
     hlo = _module("jit_train_step")
-    assert _fit_of(hlo, _memory(hlo, VMEM)).unknown.startswith("What lies in other memory")
-    assert _fit_of(hlo, _memory(hlo, device=None)).unknown == "How much HBM the device has is not known."
+    assert _fit_of(hlo, _memory(hlo, VMEM)).unknown.startswith("The compiler chooses what it keeps outside HBM")
+    assert _fit_of(hlo, _memory(hlo, device=None)).unknown == "How much HBM the device has is unknown."
     memory = _memory(hlo)
     nothing = replace(memory, live_ranges=replace(memory.live_ranges, size_bytes=0 * memory.live_ranges.size_bytes))
     assert _fit_of(hlo, nothing).unknown.startswith("Nothing that lies in HBM grows")

@@ -147,10 +147,7 @@ def test_without_a_buffer_assignment_there_are_no_figures() -> None:
     hlo = HloModule(hlo_pb2.HloProto())
     peaks = module_peaks(hlo, LABEL)
     assert peaks.peaks == {}
-    assert (
-        peaks.problem
-        == "The compiled HLO of jit_step(7) has no buffer assignment, so what it keeps in memory is not known."
-    )
+    assert peaks.problem == "The compiled HLO of jit_step(7) has no buffer assignment, so its use of memory is unknown."
     with pytest.raises(ProfileError) as caught:
         space_memory(hlo, LABEL, HBM, None)
     assert caught.value.sentence == peaks.problem

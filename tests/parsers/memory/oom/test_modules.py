@@ -44,7 +44,7 @@ def test_a_cache_grows_with_the_batch() -> None:
 def test_state_that_no_change_makes_fit_is_spread_over_chips() -> None:
     shard = advice_on("Adam, state too large", "shard")
     assert shard is not None and shard.change == Change("shard", 4)
-    assert "shard them over 4 chips" in shard.how and "fits with this alone" in shard.how
+    assert "shard them over 4 chips" in shard.how and "this alone is enough" in shard.how
 
 
 def test_new_state_that_is_not_donated_is_narrower_too() -> None:

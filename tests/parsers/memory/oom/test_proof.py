@@ -40,7 +40,7 @@ def now(each: Try) -> Try | None:
         each,
         predicted_bytes=None if saving is None else each.needed_bytes - saving,
         least_bytes=advice.least_bytes,
-        said_fits="fits with this alone" in advice.how,
+        said_fits="this alone is enough" in advice.how,
     )
 
 

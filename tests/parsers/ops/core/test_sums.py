@@ -80,7 +80,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, TracedEvents):
         found = {field.name: plain(getattr(value, field.name)) for field in fields(value)}
         for name in ("work", "within"):  # those of one weight are in order
-            found[name] = sorted(zip(*found[name], strict=True), key=lambda of: of[2])
+            found[name] = sorted(getattr(value, name).tolist(), key=lambda of: of[2])
         return found
     if isinstance(value, OpTable):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value) if field.name != "sources"}

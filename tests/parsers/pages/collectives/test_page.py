@@ -187,7 +187,7 @@ def test_a_lost_half_is_left_out_and_said(tmp_path: Path) -> None:
                 line.events.remove(next(event for event in line.events if event.metadata_id in dones))
     (tmp_path / "host0.xplane.pb").write_bytes(space.SerializeToString())
     page = session_at(tmp_path / "host0.xplane.pb").page(COLLECTIVES)
-    assert "2 halves of asynchronous collectives left out: the other is lost" in page.notes
+    assert "2 halves of asynchronous collectives left out: the other half is missing" in page.notes
     counts = dict(zip(rows_by(page, "all").kind, rows_by(page, "all").count.tolist(), strict=True))
     assert counts["reduce-scatter"] == 1
 

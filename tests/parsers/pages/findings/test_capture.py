@@ -27,8 +27,8 @@ def traced(has_planes: bool, launches: int) -> Overview:
 @pytest.mark.parametrize(
     ("has_planes", "launches", "title", "why"),
     [
-        (False, 3, "Only the host was traced: no device plane", "The host launched programs 3 times meanwhile"),
-        (False, 0, "Only the host was traced: no device plane", "The host launched no program meanwhile"),
+        (False, 3, "Only the host was traced: no device plane", "The host launched programs 3 times"),
+        (False, 0, "Only the host was traced: no device plane", "The host launched no program during the capture"),
         (True, 3, "The device planes hold no events", "its tracer was off, or its events were lost"),
     ],
 )

@@ -128,7 +128,7 @@ def test_findings_say_whose_time_they_claim_and_share_the_account() -> None:
 def test_advice_to_overlap_says_what_there_is_to_hide_behind() -> None:
     little = evidence(grid({"compute": 20, "collective": 80}))
     assert "collective" in OVERLAPPED
-    assert "What computes takes 20.0 µs" in the("collective", little).advice
+    assert "Compute takes 20.0 µs" in the("collective", little).advice
     assert "What computes" not in the("collective", evidence(grid({"compute": 80, "collective": 20}))).advice
 
 

@@ -53,20 +53,20 @@ def demo() -> Programs:
         ),
         (
             "copy.7",
-            ["Waits for copy-done; feeds 1 op: fusion.3.", "It only lays an array out anew: layout {1,0} to {0,1}."],
+            ["Waits for copy-done; feeds 1 op: fusion.3.", "It only rearranges an array: layout {1,0} to {0,1}."],
         ),
         (
             "copy-done",
             [
                 "Waits for what copy-start started; feeds 1 op, in the loop: copy.7.",
-                "It moves an array from HBM to VMEM, and changes nothing of it.",
+                "It moves an array from HBM to VMEM, and changes nothing in it.",
                 "Between the two the schedule has 1 instruction.",
             ],
         ),
         ("negate.2", ["Waits for nothing: needs arguments of the program; feeds 1 op, in the loop: all-reduce-start."]),
         ("exponential.4", ["Waits for fusion.3; its result is what the program returns."]),
         ("arg", ["Is an argument of the program; feeds 2 ops: copy-start and negate.2."]),
-        ("sum", ["Waits for nothing: needs what its caller gives; is what add returns to all-reduce-start."]),
+        ("sum", ["Waits for nothing: needs values from its caller; is what add returns to all-reduce-start."]),
         ("x", ["Waits for fusion.3, in the pass before, last of 2; feeds 1 op: all-reduce-start."]),
         ("next", ["Waits for itself, in the pass before; feeds 1 op: itself in the next pass."]),
         ("less", ["Waits for next, in the pass before; is what condition returns to while.1."]),
@@ -106,8 +106,8 @@ def test_without_a_schedule_nothing_is_last() -> None:
 
 def test_why_an_op_stands_alone() -> None:
     assert around_op("negate.2").why_not_fused == (
-        "what it takes are arguments of the program: there is no op before it to fuse with",
-        "its users take arrays from memory: all-reduce-start",
+        "its operands are arguments of the program: there is no op before it to fuse with",
+        "its users read arrays from memory: all-reduce-start",
     )
     assert around_op("fusion.3").why_not_fused == () == around_op("multiply.1").why_not_fused
     assert around_op("copy-start").why_not_fused == () == around_op("tuple.1").why_not_fused

@@ -141,13 +141,13 @@ def test_without_steps_everything_is_unknown(has_ops: bool, advice: int) -> None
     found = bottleneck_of([], table([FUSION] if has_ops else []), None, SHARES, (TOP,), unknown)
     assert (found.classification, found.statement) == (
         "unknown",
-        "Whether it waits for input can't be told: no step time.",
+        "Whether it waits for input is unknown: no step time.",
     )
     assert len(found.next_steps) == advice
     assert unknown == {f"bottleneck.{key}_percent": "no step time" for key in ("input", "output", "idle")}
     unknown = {"performance.device_duty_cycle_percent": "no device plane in this profile"}
     found = bottleneck_of([], table([]), None, (), (), unknown)
-    assert found.statement == "Whether it waits for input can't be told: no device plane in this profile."
+    assert found.statement == "Whether it waits for input is unknown: no device plane in this profile."
 
 
 # --- what else is said ---------------------------------------------------------------------------------------------

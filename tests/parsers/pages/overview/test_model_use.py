@@ -11,7 +11,7 @@ import pytest
 from tests.support.build import present, session_at, tpu_plane
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.overview.accounts_of_ops import NOT_IN_STEPS
-from tpuprof.parsers.pages.overview.model_use import NO_COUNT, NO_PEAK, NO_STEPS, ModelUse, model_use, with_given
+from tpuprof.parsers.pages.overview.use.model_use import NO_COUNT, NO_PEAK, NO_STEPS, ModelUse, model_use, with_given
 from tpuprof.parsers.session.pages import MODEL_USE, OP_ACCOUNTS, OPS, OVERVIEW
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path

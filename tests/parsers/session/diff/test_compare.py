@@ -180,7 +180,7 @@ def test_one_step_tells_nothing_of_noise(tmp_path: Path) -> None:
     assert diff.steps is not None and diff.steps.typical.noise is None and diff.steps.typical.mark == "unknown"
     assert any("A has 1 step and B has 1 step" in sentence for sentence in diff.warnings)
     few = diff_of(tmp_path / "few", replace(BASE, steps=BASE.steps[:3]), BASE)
-    assert few.warnings == ("A has 3 steps: what of a change is noise is a rough guess",)
+    assert few.warnings == ("A has 3 steps: how much of a change is noise is a rough guess",)
 
 
 def test_other_programs_and_devices_are_told(tmp_path: Path) -> None:

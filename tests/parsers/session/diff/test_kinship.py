@@ -60,7 +60,7 @@ def test_different_programs_are_no_comparison(tmp_path: Path) -> None:
     )
     for allowed in (0.0, 5.0):
         found = regression(diff, allowed)
-        assert found.outcome == "unknown" and found.sentence.startswith("Nothing can be said of a regression: these")
+        assert found.outcome == "unknown" and found.sentence.startswith("Nothing can be said about a regression: these")
     swapped = compare(session_at(str(tmp_path / "run_b")), session_at(str(tmp_path / "run_a")))
     assert swapped.different and regression(swapped, 0.05).outcome == "unknown"
 

@@ -141,5 +141,5 @@ def test_other_names_are_told_with_those_that_there_are(names: str) -> None:
     with pytest.raises(ProfileError) as error:
         owners_named(names)
     assert error.value.exit_code == EXIT_USAGE
-    assert "there are barrier, between_ops, collective, collective_transfer, " in error.value.sentence
+    assert "the owners are barrier, between_ops, collective, collective_transfer, " in error.value.sentence
     assert error.value.sentence.isprintable()

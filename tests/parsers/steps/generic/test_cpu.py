@@ -54,7 +54,7 @@ def test_a_dry_run_says_what_it_did() -> None:
     ops = ops_page([summary])
     assert (ops.runs_on, ops.core_count, ops.device_type) == ("host thread", 1, "CPU")
     assert dict(zip(ops.table.name, ops.table.self_ps.tolist(), strict=True)) == {"dot.1": 120 * US, "add.2": 30 * US}
-    assert ops.unknown["ops[].gflops_per_second"] == "events of the host's CPU tell no FLOPs or bytes"
+    assert ops.unknown["ops[].gflops_per_second"] == "events of the host's CPU have no FLOPs or bytes"
     framework = framework_ops_page(ops, [summary.host_ops])
     assert framework.name == ("dot.1", "add.2") and np.isnan(framework.rates.flops_per_second).all()
 

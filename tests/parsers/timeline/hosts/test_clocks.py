@@ -72,7 +72,7 @@ def test_hosts_without_steps_are_matched_by_their_collectives() -> None:
 def test_hosts_without_collectives_go_by_their_own_clocks_or_not_at_all() -> None:
     busy = [[1000], [1000]]  # one collective may agree by chance
     own = clocks(*profiles(busy, [0, 0], began_ns=[10**18, 10**18 + 500]))[1]
-    assert own == Clock("start times", 500 * NS) and "no collective checks" in clock_words(own)
+    assert own == Clock("start times", 500 * NS) and "no collective confirms" in clock_words(own)
     apart = clocks(*profiles(busy, [0, 0], began_ns=[10**18, 10**18 + 10**12]))[1]
     assert apart == Clock("none") and "not aligned" in clock_words(apart)
     assert clocks(*profiles(busy, [0, 0]))[1] == Clock("none")

@@ -174,7 +174,7 @@ def test_a_query_without_end_is_stopped(call: Call) -> None:
 )
 def test_a_query_that_is_too_large_is_stopped(sql: str, call: Call) -> None:
     sentence, hint = call.error(EXIT_USAGE, "query", "demo", sql, "--memory-limit", "256")
-    assert sentence == "The query needs more memory than the 256 MiB that it may take." and "--memory-limit" in hint
+    assert sentence == "The query needs more memory than the 256 MiB that it may use." and "--memory-limit" in hint
 
 
 def test_a_limit_is_said_in_every_format(call: Call) -> None:
@@ -277,5 +277,6 @@ def test_parquet_has_chosen_rows_and_needs_a_file(call: Call, tmp_path: Path) ->
     few = read_parquet(file)
     assert list(few[0]) == ["name", "occurrences"] and len(few) == 3
     sentence, hint = call.error(EXIT_USAGE, "report", "ops", "demo", "--format", "parquet")
-    assert sentence == "A Parquet file is nothing to print." and "--output" in hint
-    call("report", "memory-profile", "demo", "--format", "parquet", "--output", str(file), code=EXIT_USAGE)
+    assert sentence == "A Parquet file can't be printed." and "--output" in hint
+    call("report", "memory-profile", "demo", "--columns", "label", "--format", "parquet", "--output", str(file))
+    assert [row["label"] for row in read_parquet(file)] == [f"HBM of device {core}" for core in range(4)]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.insight.cases.scenes import SMALL
 from tests.insight.simulator.code import V5E
+from tests.insight.simulator.parts import Chain
 from tests.insight.simulator.play import Chips
 from tests.insight.simulator.scene import Scene, play
 from tests.insight.simulator.space import spaces
@@ -17,7 +19,10 @@ from tests.support.documents import nulls
 from tests.tui.cli.calls import Call, Printed
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_REGRESSION, EXIT_UNREADABLE, EXIT_USAGE
 from tpuprof.parsers.files.logdir import open_logdir
+from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
+from tpuprof.parsers.pages.findings.subject import Subject, SubjectOp
 from tpuprof.parsers.session.diff.compare import compare
+from tpuprof.parsers.session.diff.pairs import paired
 from tpuprof.parsers.session.diff.promises import Verified, verify
 from tpuprof.parsers.session.pages import OVERVIEW
 from tpuprof.parsers.session.session import Session
@@ -91,14 +96,14 @@ def test_a_promise_that_is_kept_in_part(runs: dict[str, str], call: Call) -> Non
 
 def test_what_can_not_be_told(runs: dict[str, str], call: Call) -> None:
     printed = call("verify", runs["hidden"], runs["exposed"], code=EXIT_UNREADABLE)
-    assert "no finding of the run before promises anything" in " ".join(printed.out.split())
+    assert "no finding of the earlier run promises anything" in " ".join(printed.out.split())
 
 
 def test_a_claim_that_was_not_made(runs: dict[str, str], call: Call) -> None:
     sentence, hint = call.error(EXIT_NOT_FOUND, "verify", runs["exposed"], runs["hidden"], "--claim", "colective")
-    assert sentence == "The finding colective is none of the run before." and hint == "try: one of: collective"
+    assert sentence == "The finding colective is not in the earlier run." and hint == "try: one of: collective"
     sentence, _ = call.error(EXIT_NOT_FOUND, "verify", "demo", runs["hidden"], "--claim", "unexplained")
-    assert sentence == "The finding unexplained promises nothing: what can be won is unknown."
+    assert sentence == "The finding unexplained promises nothing: how much it can save is unknown."
     call("verify", runs["exposed"], runs["exposed"], code=EXIT_USAGE)
 
 
@@ -135,3 +140,65 @@ def test_a_promise_below_the_noise_decides_nothing(runs: dict[str, str]) -> None
     alone = replace(steps, mean=replace(steps.mean, noise=None, mark="unknown"))
     found = verify(replace(made.diff, steps=alone), before.page(OVERVIEW), after.page(OVERVIEW))
     assert found.outcome == "unknown" and found.why.startswith("a run with one step")
+
+
+def chains(first: bool, second: bool) -> Scene:
+    """Two chains of elementwise ops, each fused or not."""
+    parts = (
+        Chain(bad=first, rows=65_536, scope="one/mul", source="one.py:14"),
+        Chain(bad=second, rows=32_768, scope="two/mul", source="two.py:30", ops=("tanh", "exponential", "negate") * 2),
+    )
+    return Scene((Train(layers=2, once=parts),), V5E, cores=1, steps=6, seed=41)
+
+
+def test_two_findings_of_a_kind_are_two_promises(tmp_path: Path, call: Call) -> None:
+    """One chain is fused, and the other is not: one promise was kept, whichever was worth more."""
+    paths = [
+        str(write_run(tmp_path / name, host=spaces(scene, play(scene))[0]))
+        for name, scene in (("before", chains(True, True)), ("after", chains(False, True)))
+    ]
+    made = call.json("verify", *paths, "--format", "json")
+    causes = {cause["name"]: cause for cause in made["causes"] if cause["kind"] == "unfused"}
+    assert list(causes) == ["unfused-1", "unfused-2"]
+    first, second = causes.values()
+    assert "one/mul" in first["title"] and first["mark"] == "gone" and first["is_claim"]
+    assert "two/mul" in second["title"] and second["mark"] == "same" and not second["is_claim"]
+    assert made["outcome"] == "kept" and made["promised_ms"] == first["before_ms"]
+    other = call("verify", *paths, "--claim", "unfused-2", code=EXIT_REGRESSION)
+    assert "Not kept: unfused-2 promised" in other.out
+    both = call.json("verify", *paths, "--claim", "unfused", "--format", "json")
+    assert both["outcome"] == "partly" and both["promised_ms"] > made["promised_ms"]
+    _, hint = call.error(EXIT_NOT_FOUND, "verify", *paths, "--claim", "unfused-3")
+    assert hint.startswith("try: one of: unfused-")
+
+
+def about(title: str, *ops: tuple[str, str]) -> Finding:
+    """A finding on some ops and their lines."""
+    listed = tuple(SubjectOp(name, 1, 1.0, 1.0, None, None, source) for name, source in ops)
+    place = JumpTarget("op-profile", "")
+    return Finding(
+        "slow-kernel", title, 1.0, "step", 0.1, 9.0, False, "", (), "", place, subject=Subject(ops=listed)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_same"),
+    [
+        (about("", ("fusion.1", "a.py:1")), about("", ("fusion.1", "b.py:1")), True),
+        (about("", ("fusion.1", "a.py:1")), about("", ("gmm.2", "a.py:1")), True),
+        (about("", ("gmm.1", "a.py:10")), about("", ("gmm.7", "a.py:14")), True),
+        (about("", ("gmm.1", "a.py:10")), about("", ("attention", "a.py:14")), False),
+        (about("", ("gmm.1", "a.py:10")), about("", ("gmm.7", "b.py:14")), False),
+        (about("Core host0:1 is 9 % slower"), about("Core host0:1 is 7 % slower"), True),
+        (about("Core host0:1 is 9 % slower"), about("Core host1:1 is 9 % slower"), False),
+        (about("Steps wait for input"), about("Steps wait for input on host-1"), True),
+    ],
+)
+def test_findings_are_the_same_by_what_they_are_about(old: Finding, new: Finding, is_same: bool) -> None:
+    assert paired([old], [new]) == ([(old, new)] if is_same else [(old, None), (None, new)])
+
+
+def test_findings_are_paired_by_what_they_share_most() -> None:
+    one, two = about("one", ("a", "x.py:1"), ("b", "x.py:2")), about("two", ("c", "x.py:3"))
+    after = [about("new two", ("c", "x.py:3"), ("a", "x.py:1")), about("new one", ("b", "x.py:2"), ("a", "x.py:1"))]
+    assert paired([one, two], after) == [(one, after[1]), (two, after[0])]

@@ -62,7 +62,7 @@ def test_cores_are_listed_by_their_numbers_however_the_file_has_them(tmp_path: P
 @pytest.mark.parametrize("name", PAGES)
 def test_every_page_is_as_it_was_and_keeps_the_contract(name: str) -> None:
     document = check_report(REPORT, "hosts", PAGES[name](), RUN, GOLDEN / f"hosts-{name}", LOOKS)
-    assert "the profile does not tell" not in document["unknown"].values()
+    assert "the profile does not say" not in document["unknown"].values()
 
 
 def test_json_has_every_step_of_every_core() -> None:

@@ -419,7 +419,7 @@ def test_a_filter_looks_at_name_shape_op_and_source_in_any_case() -> None:
         assert listed.shown_count == len(listed) == count, wanted
         assert listed.in_memory_bytes == every.in_memory_bytes
     composed = compose_memory(page, listed, at_peak(page), "", Pen(80, ASCII), 20)
-    assert any("no buffer holds these words" in plain(line) for line in composed.lines)
+    assert any("no buffer has these words" in plain(line) for line in composed.lines)
 
 
 def test_words_of_the_table() -> None:

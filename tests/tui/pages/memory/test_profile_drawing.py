@@ -182,7 +182,7 @@ def test_the_curve_of_fragmentation_has_a_round_scale() -> None:
     [
         (32 * MIB, 0.25, "Fragmentation: 25.0% of 32.0 MiB free at peak isn't in one piece, 24.0 MiB is."),
         (32 * MIB, 0.0, "Fragmentation: none, all 32.0 MiB free at the peak are in one piece."),
-        (None, 0.25, "Fragmentation: 25.0% of what is free at the peak isn't in one piece."),
+        (None, 0.25, "Fragmentation: 25.0% of the free memory at the peak is outside its largest piece."),
         (32 * MIB, None, None),
     ],
 )

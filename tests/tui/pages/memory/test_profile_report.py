@@ -73,7 +73,7 @@ def memory_profile_report(
 def test_every_page_is_as_it_was_and_keeps_the_contract(name: str) -> None:
     content = MemoryOverTime(PAGES[name](), (training()[1],) if name == "training" else ())
     document = check_report(REPORT, "memory-profile", content, RUN, GOLDEN / f"memory_profile_{name}", LOOKS)
-    assert "the profile does not tell" not in document["unknown"].values()
+    assert "the profile does not say" not in document["unknown"].values()
 
 
 def test_the_table_is_that_of_the_page() -> None:

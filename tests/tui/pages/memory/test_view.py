@@ -159,7 +159,7 @@ async def test_a_filter() -> None:
     async with on_memory() as (_, pilot):
         assert " of 107, " in await after(pilot, "/", *"adam")
         assert "Buffers at the peak (107)" in await after(pilot, "escape")
-        assert "no buffer holds these words" in await after(pilot, "/", *"nothing has this")
+        assert "no buffer has these words" in await after(pilot, "/", *"nothing has this")
 
 
 async def test_the_order_is_reversed() -> None:

@@ -166,7 +166,7 @@ def test_the_card_of_a_step_adds_up_to_it(glyphs: Glyphs) -> None:
     assert sum(float(present(row)[4]) for row in found) == pytest.approx(100, abs=0.3)
     assert [present(row)[1] for row in found] == list("IRLNHMWU"), "the largest first"
     assert re.search(r"I input +180 ms +49.9% +3.00 ms", said), "what it usually is stands beside"
-    assert "the profile does not tell" in frame(
+    assert "the profile does not say" in frame(
         step_details(3, dataclasses.replace(page, account=None), Pen(76, glyphs))
     )
 

@@ -19,14 +19,8 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.table import EMPTY_TABLE
-from tpuprof.parsers.pages.findings.subject import (
-    Figure,
-    SubjectOps,
-    SubjectPart,
-    subject_of,
-    with_figures,
-    without_figures,
-)
+from tpuprof.parsers.pages.findings.figures import UNITS, Figure, with_figures, without_figures
+from tpuprof.parsers.pages.findings.subject import SubjectOps, SubjectPart, subject_of
 from tpuprof.tui.demo import demo_path
 
 
@@ -69,7 +63,7 @@ def test_what_findings_are_about_is_what_other_pages_have(profile: str) -> None:
         assert all(op["source"] == lines[op["name"]] for op in finding["ops"] if list(lines).count(op["name"]) == 1)
         assert {core["name"] for core in finding["cores"]} <= cores | set(shown["hosts"]["run"]["hosts"])
         assert {host["name"] for host in finding["hosts"]} <= set(shown["hosts"]["run"]["hosts"])
-        assert all(figure["unit"] in ("ms", "count", "fraction") for figure in finding["figures"])
+        assert all(figure["unit"] in UNITS for figure in finding["figures"])
         worth, parts = finding["worth_ms"], [host["time_ms"] for host in finding["hosts"]]
         if worth is not None and parts and finding["host_count"] == len(shown["hosts"]["run"]["hosts"]):
             assert min(parts) * 0.999 <= worth <= max(parts) * 1.001, "the worth is the mean over the cores"

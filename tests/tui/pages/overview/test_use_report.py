@@ -15,7 +15,7 @@ def test_the_demo_in_words_and_as_data(call: Call) -> None:
     assert page["model_flops_from"] == "hlo" and sum(part["percent"] for part in page["parts"]) == pytest.approx(100)
     text = call("report", "model", "demo", "--width", "80").out
     assert "MFU 37.5%, HFU 37.5%, of 4 cores in a step of 255 ms" in " ".join(text.split())
-    bars = [line for line in text.splitlines() if "█" in line]
+    bars = [line for line in text.partition("─ Blocks")[0].splitlines() if "█" in line]
     assert [line.split("█")[0].strip() for line in bars][-2:] == ["HFU", "MFU"]
     assert bars[-1].index("█") == bars[-2].index("█") > bars[-3].index("█"), "each bar begins where the last one ends"
 
@@ -27,7 +27,7 @@ def test_the_demo_in_words_and_as_data(call: Call) -> None:
 def test_given_flops_are_judged(flops: str, said: str, call: Call) -> None:
     text = " ".join(call("report", "model", "demo", "--model-flops", flops).out.split())
     assert said in text and "HFU 37.5%" in text
-    assert ("beyond the model's count" in text) and ("--tokens does not say" in text)
+    assert "beyond the model's count" in text
 
 
 @pytest.mark.parametrize("flops", ["0", "-1", "1e999", "many", "1e", "nan"])
@@ -35,3 +35,24 @@ def test_what_is_no_amount_is_refused(flops: str, call: Call) -> None:
     sentence, _ = call.error(EXIT_USAGE, "report", "model", "demo", f"--model-flops={flops}")
     assert "is not a number above 0" in sentence
     assert "for the page model" in call.error(EXIT_USAGE, "report", "ops", "demo", "--tokens", "5")[0]
+
+
+def test_tokens_are_those_of_the_program_where_none_are_given(call: Call) -> None:
+    page = call.json("report", "model", "demo", "--format", "json")
+    assert (page["tokens"], page["tokens_from"], page["tokens_are"]) == (16_384, "hlo", "tokens")
+    assert page["tokens_per_second"] == pytest.approx(16_384 / (page["period_ms"] / 1000))
+    given = call.json("report", "model", "demo", "--tokens", "8192", "--format", "json")
+    assert (given["tokens"], given["tokens_from"], given["tokens_are"]) == (8192, "given", None)
+
+
+def test_blocks_layers_and_memory_in_every_format(call: Call) -> None:
+    page = call.json("report", "model", "demo", "--format", "json")
+    blocks = {(row["block"], row["pass"]): row for row in page["blocks"]}
+    assert blocks["mlp", "backward"]["op"] and blocks["mlp", "backward"]["flops"] > 1e13
+    assert blocks["no op", None]["flops"] is None and "unknown" in {row["block"] for row in page["blocks"]}
+    text = " ".join(call("report", "model", "demo", "--width", "100").out.split())
+    assert "Blocks of the mean step" in text and "Layers" in text and "Memory at the peak" in text
+    markdown = call("report", "model", "demo", "--format", "md").out
+    assert "## Blocks" in markdown and "| attention | backward |" in markdown and "## Lost to training" in markdown
+    narrow = call("report", "model", "demo", "--width", "60").out
+    assert max(map(len, narrow.splitlines())) <= 60

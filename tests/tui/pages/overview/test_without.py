@@ -111,7 +111,7 @@ def test_csv_markdown_and_text_have_it(profile: Path, call: Call) -> None:
     assert "| mean step without | 800 ps |" in markdown and "| saved share | 20.0% |" in markdown
     text = call(*asked, "--width", "100").out
     assert "Without copies: a step takes 800 ps instead of 1.00 ns, 200 ps or 20.0% less." in text
-    assert "there is one every" not in text
+    assert "steps start every" not in text
 
 
 def test_time_between_steps_is_told_where_there_is_some(tmp_path: Path, call: Call) -> None:
@@ -121,7 +121,7 @@ def test_time_between_steps_is_told_where_there_is_some(tmp_path: Path, call: Ca
     path = tmp_path / "host0.xplane.pb"
     path.write_bytes(space.SerializeToString())
     text = " ".join(call("report", "ledger", path, "--without", "copy").out.split())
-    assert "a step takes 0 instead of 600 ps and there is one every 400 ps instead of 1.00 ns, 600 ps or 60.0%" in text
+    assert "a step takes 0 instead of 600 ps and steps start every 400 ps instead of 1.00 ns, 600 ps or 60.0%" in text
 
 
 def test_owners_that_are_not_there_are_a_usage_error(call: Call) -> None:
@@ -136,7 +136,7 @@ def test_findings_take_kinds_that_are_owners(profile: Path, call: Call) -> None:
     without = json.loads(call(*asked, "--format", "json").out)["without"]
     assert without["owners"] == ["input", "copy"]
     assert without["step_time_ms"] == pytest.approx(0.8e-6)
-    assert "Without input, copies: a step takes 800 ps instead of 1.00 ns" in call(*asked, "--width", "100").out
+    assert "Without input wait, copies: a step takes 800 ps instead of 1.00 ns" in call(*asked, "--width", "100").out
     assert "| mean step without | 800 ps |" in call(*asked, "--format", "md").out
     assert "without" not in json.loads(call("report", "findings", profile, "--format", "json").out)
     said = call("report", "findings", "demo", "--without", "padding", code=EXIT_USAGE).err
@@ -165,5 +165,5 @@ def test_a_profile_without_steps_has_none_without(tmp_path: Path, call: Call) ->
     path = tmp_path / "host0.xplane.pb"
     path.write_bytes(space.SerializeToString())
     page = json.loads(call("report", "ledger", path, "--without", "input", "--format", "json").out)
-    assert page["without"] is None and page["unknown"]["without"] == "the profile has no steps that take time"
+    assert page["without"] is None and page["unknown"]["without"] == "the profile has no steps with a duration"
     assert "instead of" not in call("report", "ledger", path, "--without", "input").out

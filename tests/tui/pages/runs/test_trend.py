@@ -236,7 +236,7 @@ def test_the_second_look_reads_no_profile(tmp_path: Path, call: Call, monkeypatc
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["trend", "demo", "--run", "demo"], EXIT_USAGE, "The page trend is of all runs of a folder."),
+        (["trend", "demo", "--run", "demo"], EXIT_USAGE, "The page trend covers all runs of a folder."),
         (["trend", "demo", "--core", "1"], EXIT_USAGE, "The page trend compares whole runs."),
         (["trend", "demo", "--fail-on-regression", "much"], EXIT_USAGE, "is not a percentage"),
         (["report", "ops", "demo", "--fail-on-regression", "5"], EXIT_USAGE, "is for the page trend, not ops."),

@@ -55,6 +55,22 @@ def parts_of_the_peak(shown: Documents) -> Iterator[Sum]:
         yield "MFU", page["mfu_percent"], [fraction.get("mfu", 0.0)]
 
 
+def blocks_of_the_model(shown: Documents) -> Iterator[Sum]:
+    """The mean step by block and by layer, its FLOPs, and memory at the peak."""
+    page = shown["model"]
+    for table in ("blocks", "layers"):
+        if page[table]:
+            yield table, page["step_time_ms"], [row["time_ms"] for row in page[table]]
+            yield f"{table}, percent", 100.0, [row["percent"] for row in page[table]]
+            if page["step_flops"] is not None:
+                yield f"{table}, FLOPs", page["step_flops"], [row["flops"] or 0.0 for row in page[table]]
+    if page["memory"]:
+        yield "memory", page["memory_peak_bytes"], [row["size_bytes"] for row in page["memory"]]
+    if page["goodput_percent"] is not None:
+        lost = [row["percent"] for row in page["lost"]]
+        yield "time", 100.0, [page["goodput_percent"], *lost]
+
+
 def claims(shown: Documents) -> Iterator[Sum]:
     """What a finding is worth by owner, an owner's time that findings claim, and what they leave of it."""
     found = [each for each in shown["findings"]["findings"] if each["worth_ms"] is not None]
@@ -171,7 +187,19 @@ def memory(shown: Documents) -> Iterator[Sum]:
 
 
 LISTS: tuple[Callable[[Documents], Iterator[Sum]], ...] = (
-    *(owners, parts_of_the_peak, claims, hosts_and_cores, shares, input_ops, collectives, trees, latencies, memory),
+    *(
+        owners,
+        parts_of_the_peak,
+        blocks_of_the_model,
+        claims,
+        hosts_and_cores,
+        shares,
+        input_ops,
+        collectives,
+        trees,
+        latencies,
+        memory,
+    ),
 )
 
 

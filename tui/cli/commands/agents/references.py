@@ -51,7 +51,7 @@ def _pages() -> Iterator[str]:
     """Every page: what it answers, its own options, and the columns of its table."""
     yield "# Pages"
     yield f"\n`{PROGRAM} report PAGE PATH` prints a page, `{PROGRAM} report PAGE --describe` what its keys mean."
-    yield "The columns of a page's table go with `--columns`, `--sort` and `--filter`; a key's ending is its unit."
+    yield "`--columns`, `--sort` and `--filter` take the columns of a page's table; a key ends in its unit."
     for page in PAGES:
         yield f"\n## {page.name}\n\n{OF_PAGES[page.name]}\n"
         if page.options:
@@ -67,13 +67,13 @@ def _columns(page: Page) -> Iterator[str]:
     if keys:
         yield f"- columns: {', '.join(f'`{key}`' for key in keys)}"
     if report.choose is None:
-        yield "- `--filter`, `--sort` and `--columns` do not go with it"
+        yield "- `--filter`, `--sort` and `--columns` do not work with it"
 
 
 def _keys() -> Iterator[str]:
     """The keys of JSON of the pages that are asked for most."""
     yield "# Keys of JSON"
-    yield f"\n`[]` is any element of a list. Of other pages: `{PROGRAM} report PAGE --describe`."
+    yield f"\n`[]` is any element of a list. For other pages: `{PROGRAM} report PAGE --describe`."
     seen: set[Described] = set()
     for page in PAGES:
         if page.name in _KEYS_OF:
@@ -106,7 +106,7 @@ def _findings() -> Iterator[str]:
 def _filter() -> Iterator[str]:
     """The language of filters."""
     yield "# Filter"
-    yield "\nOf `--filter`, on every page with a table. Quote it for the shell. A term each:\n"
+    yield "\nFor `--filter`, on every page with a table. Quote it for the shell. Terms:\n"
     yield from (f"- `{example}`: {meaning}" for example, meaning in FILTER_TERMS)
 
 

@@ -87,7 +87,7 @@ class Root:
                 raise self._outside(file)
 
     def _outside(self, path: str) -> ProfileError:
-        sentence = f"{printable(path)} leads out of the folder that this server reads."
+        sentence = f"{printable(path)} is outside the folder that this server reads."
         return ProfileError("outside", sentence, _HINT, EXIT_USAGE)
 
 

@@ -96,7 +96,7 @@ def _reason(named: Mapping[str, Document], name: str) -> Document:
     if name in named:
         return named[name]
     near = get_close_matches(name, named, n=3, cutoff=0.4) or list(named)
-    hint = f"one of: {', '.join(near)}" if near else "why without a reason says what was looked for"
+    hint = f"one of: {', '.join(near)}" if near else "why without a reason lists what was looked for"
     raise ProfileError("not_found", f"There is no reason {printable(name)[:60]}.", hint, EXIT_NOT_FOUND)
 
 
@@ -105,6 +105,16 @@ def rows(document: Document, _: Arguments) -> Answer:
     keys = ("page", "filter", "sort", "all_rows", "matching_rows", "rows", "why_none")
     values = {key: document[key] for key in keys if document.get(key, "") != ""}
     return Answer(_unknown(document, _head(document) | values), {"rows": document["matching_rows"]})
+
+
+def sql(document: Document) -> Answer:
+    """The rows of a query in SQL; `more` where there are others."""
+    values = {"tables": document["tables"], "rows": document["rows"]}
+    if document["has_more"]:
+        values["more"] = f"there are more rows than these {document['row_count']}: limit"
+    head = {"warnings": document["warnings"]} if "run" not in document and document["warnings"] else {}
+    head = _head(document) if "run" in document else head
+    return Answer(_unknown(document, head | values), {"rows": document["row_count"]})
 
 
 def op(document: Document, _: Arguments) -> Answer:

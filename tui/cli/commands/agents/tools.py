@@ -6,18 +6,23 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
+from importlib.util import find_spec
 from typing import Any, Literal
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
+from tpuprof.tui.api.sql.tables import TABLES as TABLES_OF_SQL
 from tpuprof.tui.cli import common
 from tpuprof.tui.cli.arguments.diff import diff_parser
+from tpuprof.tui.cli.arguments.options import HERE
+from tpuprof.tui.cli.arguments.query import query_parser
 from tpuprof.tui.cli.arguments.report import report_parser
 from tpuprof.tui.cli.commands.agents import short
 from tpuprof.tui.cli.commands.agents.bounded import bounded
 from tpuprof.tui.cli.commands.agents.root import Root
 from tpuprof.tui.cli.commands.diff.runs import made_diff
+from tpuprof.tui.cli.commands.query import made_query
 from tpuprof.tui.cli.commands.report import made_report
 from tpuprof.tui.pages import PAGES, page_named
 
@@ -59,6 +64,7 @@ class Tool:
         parameters: besides `max_bytes`.
         shorten: makes the answer of the command's JSON; with it, how many entries lists have in all.
         more: how to get what does not fit.
+        takes_sql: whether a call may give a query in SQL in place of a page, where DuckDB is installed.
     """
 
     name: str
@@ -67,11 +73,17 @@ class Tool:
     parameters: tuple[Parameter, ...]
     shorten: Callable[[dict[str, Any], Arguments], short.Answer]
     more: str
+    takes_sql: bool = False
+
+    @property
+    def given(self) -> tuple[Parameter, ...]:
+        """What a call may give."""
+        return (*self.parameters, *(_OF_SQL if self.takes_sql and _has_sql() else ()), _SIZE)
 
     @property
     def schema(self) -> dict[str, Any]:
-        """What a call may give, as JSON Schema."""
-        given = (*self.parameters, _SIZE)
+        """The same as JSON Schema."""
+        given = self.given
         properties: dict[str, dict[str, object]] = {
             each.name: {"type": each.kind, "description": each.meaning} for each in given
         }
@@ -87,17 +99,25 @@ class Tool:
             ProfileError: what it gives does not fit, or can't be read.
         """
         given = self._checked(arguments)
-        document = json.loads(_diff(given, root) if self.page == _DIFF else self._report(given, root))
-        answer = self.shorten(document, given)
+        if given.get("sql") == _SCHEMA:
+            return bounded(_schema(), given["max_bytes"], "max_bytes")
+        document = json.loads(self._printed(given, root))
+        answer = short.sql(document) if given.get("sql") else self.shorten(document, given)
         head = {key: root.named(value) if key == "path" else value for key, value in answer.values.items()}
         rows = head.get("runs")
         if isinstance(rows, list):
             head["runs"] = [row | {"path": root.named(row["path"])} for row in rows if root.holds(row["path"])]
         return bounded(head, given["max_bytes"], self.more, answer.whole)
 
+    def _printed(self, given: Arguments, root: Root) -> str:
+        """What the command prints."""
+        if given.get("sql"):
+            return _query(given, root)
+        return _diff(given, root) if self.page == _DIFF else self._report(given, root)
+
     def _checked(self, arguments: Arguments) -> dict[str, Any]:
         """What the call gives, with what it leaves to the tool."""
-        known = {each.name: each for each in (*self.parameters, _SIZE)}
+        known = {each.name: each for each in self.given}
         for name, value in arguments.items():
             if name not in known:
                 near = get_close_matches(name, known, n=3, cutoff=0.4) or list(known)
@@ -116,6 +136,9 @@ class Tool:
 
     def _report(self, given: Arguments, root: Root) -> str:
         name = self.page or given["page"]
+        if name is None:
+            other = " or sql" if "sql" in given else ""
+            raise _refused(f"{self.name} needs the argument page{other}.", f"one of: {', '.join(_WITH_ROWS)}")
         page = page_named(name) if name in _WITH_ROWS or self.page else None
         if page is None:
             near = get_close_matches(name, _WITH_ROWS, n=3, cutoff=0.4) or list(_WITH_ROWS)
@@ -124,11 +147,33 @@ class Tool:
         if name != "runs":
             root.check(place, given.get("run"), name == "trend", page.is_of_memory)
         words = [name, f"--logdir={place}", "--format=json"]
-        options = {each.option: given[each.name] for each in self.parameters if each.option}
+        options = {each.option: given[each.name] for each in self.given if each.option}
         words += [f"{option}={value}" for option, value in options.items() if value is not None]
         made, _ = made_report(report_parser().parse_args(words))
         assert not callable(made), "a function makes traces for Perfetto alone"
         return "".join(made)
+
+
+def _has_sql() -> bool:
+    """Whether DuckDB is installed."""
+    return find_spec("duckdb") is not None
+
+
+def _query(given: Arguments, root: Root) -> str:
+    """The answer of a query in SQL as JSON."""
+    if other := [name for name in ("page", "filter", "sort", "columns") if given[name]]:
+        raise _refused(f"A query in SQL takes no {other[0]}.", "sql alone, or page with filter, sort, columns")
+    place = root.place(given["path"])
+    root.check(place, given["run"], False, with_modules=False)
+    words = [f"--logdir={place}", "--format=json", f"--limit={given['limit']}", f"--time-limit={_SQL_SECONDS}"]
+    options = {each.option: given[each.name] for each in (*_OF_RUN[1:], *_OF_SQL) if each.option}
+    words += [f"{option}={value}" for option, value in options.items() if value is not None]
+    return made_query(query_parser().parse_args([*words, "--", HERE, given["sql"]]))
+
+
+def _schema() -> dict[str, Any]:
+    """The tables that a query in SQL can name, with their columns."""
+    return {"tables": {table.name: [column.name for column in table.columns] for table in TABLES_OF_SQL}}
 
 
 def _diff(given: Arguments, root: Root) -> str:
@@ -166,22 +211,34 @@ _DIFF = "diff"
 _WITH_ROWS = tuple(page.name for page in PAGES if not page.is_of_arrays and page.name != "timeline")
 """Pages whose table `query` filters: the timeline has a tool of its own, and live arrays are of no profile."""
 
-_SIZE = Parameter("max_bytes", "integer", f"of the answer, {LEAST_BYTES:,} to {LARGEST_BYTES:,}", default=MOST_BYTES)
+_SIZE = Parameter(
+    "max_bytes", "integer", f"size of the answer, {LEAST_BYTES:,} to {LARGEST_BYTES:,}", default=MOST_BYTES
+)
 _PATH = Parameter("path", "string", "a logdir, a run or a file below the root", default=".")
 _RUN = Parameter("run", "string", "name of a run, or its beginning; the newest without it", "--run")
-_HOST = Parameter("host", "string", "one host alone", "--host")
-_CORE = Parameter("core", "string", "one core alone, as host:2", "--core")
+_HOST = Parameter("host", "string", "only this host", "--host")
+_CORE = Parameter("core", "string", "only this core, as host:2", "--core")
 _OF_RUN = (_PATH, _RUN, _HOST, _CORE)
 _FILTER = Parameter(
-    "filter", "string", "terms that must all hold: fusion !copy >1ms roofline_efficiency<60%", "--filter", default=""
+    "filter", "string", "terms that must all match: fusion !copy >1ms roofline_efficiency<60%", "--filter", default=""
 )
 _SORT = Parameter("sort", "string", "key of a column, key:asc or key:desc", "--sort")
-_COLUMNS = Parameter("columns", "string", "keys of columns, with commas between", "--columns")
+_COLUMNS = Parameter("columns", "string", "keys of columns, separated by commas", "--columns")
+_SCHEMA = "schema"
+_SQL_SECONDS = 20
+_SQL = "one SELECT in DuckDB's SQL instead of page, filter, sort and columns, over tables such as ops, events, steps, "
+_SQL += f"cores, buffers, findings; {_SCHEMA}: all tables and columns"
+_OF_SQL = (
+    Parameter("sql", "string", _SQL),
+    Parameter("from_ms", "number", "with sql: only events from this instant on, on the trace's clock", "--from"),
+    Parameter("to_ms", "number", "with sql: only events up to this instant", "--to"),
+    Parameter("track", "string", "with sql: only events of tracks with this in their section / name", "--track"),
+)
 _OF_OPS = "name,self_time_ps,self_time_percent,occurrences,bound_by,roofline_efficiency,source"
 
 
 def _limit(most: int) -> Parameter:
-    return Parameter("limit", "integer", "rows, 0 for all that fit", "--limit", default=most)
+    return Parameter("limit", "integer", "number of rows, 0 for all that fit", "--limit", default=most)
 
 
 TOOLS: tuple[Tool, ...] = (
@@ -191,11 +248,11 @@ TOOLS: tuple[Tool, ...] = (
         "runs",
         (_PATH,),
         short.runs,
-        "a path nearer to the run, or max_bytes",
+        "a path closer to the run, or max_bytes",
     ),
     Tool(
         "why",
-        "Why the program is slow: reasons by name, what is worth most first, in ms a step. With a reason's name: its "
+        "Why the program is slow: reasons by name, in ms a step, the largest saving first. With a reason's name: its "
         "evidence, ops, cores, figures, and what to try.",
         "findings",
         (*_OF_RUN, Parameter("reason", "string", "name of one reason, for all about it")),
@@ -213,16 +270,16 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         "op",
-        "All about one op or kernel: its runs (min, median, p90, max) by core and step, its rates, what bounds it, who "
-        "feeds it and who waits for it.",
+        "All about one op or kernel: its runs (min, median, p90, max) by core and step, its rates, what bounds it, "
+        "who feeds it and who waits for it.",
         "op",
         (
             *_OF_RUN,
             Parameter("op", "string", "name of an HLO op, kernel or framework op", "--op", needed=True),
-            Parameter("module", "string", "of its program, where several have such an op", "--module"),
+            Parameter("module", "string", "name of its program, if several have such an op", "--module"),
         ),
         short.op,
-        "core or host for less of it, or max_bytes",
+        "core or host for a smaller answer, or max_bytes",
     ),
     Tool(
         "query",
@@ -230,7 +287,7 @@ TOOLS: tuple[Tool, ...] = (
         "framework-ops, input, memory (buffers at the peak), and so on.",
         "",
         (
-            Parameter("page", "string", "whose table", needed=True),
+            Parameter("page", "string", "whose table"),
             *_OF_RUN,
             _FILTER,
             _SORT,
@@ -239,6 +296,7 @@ TOOLS: tuple[Tool, ...] = (
         ),
         short.rows,
         "filter, columns, limit or max_bytes",
+        takes_sql=True,
     ),
     Tool(
         "timeline",
@@ -248,8 +306,8 @@ TOOLS: tuple[Tool, ...] = (
             _PATH,
             _RUN,
             _HOST,
-            Parameter("from_ms", "number", "from this instant on, on the trace's clock", "--from"),
-            Parameter("to_ms", "number", "up to this instant", "--to"),
+            Parameter("from_ms", "number", "start on the trace's clock", "--from"),
+            Parameter("to_ms", "number", "end on the trace's clock", "--to"),
             Parameter("track", "string", "tracks with this in their section / name", "--track"),
             _limit(50),
         ),
@@ -258,7 +316,7 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         "diff",
-        "What changed between two runs, and what of it is noise.",
+        "What changed between two runs, and how much of it is noise.",
         _DIFF,
         (
             Parameter("before", "string", "path below the root: the run before", needed=True),

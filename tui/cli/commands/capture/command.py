@@ -26,8 +26,8 @@ from tpuprof.tui.cli.commands.capture import repeated
 from tpuprof.tui.cli.progress import RedrawnLine
 from tpuprof.tui.report.output import write_stdout
 
-_ENDS = "ctrl+C ends it and keeps what was traced"
-_GIVES_UP = "ctrl+C again gives up"
+_ENDS = "ctrl+C ends it and keeps the profile so far"
+_GIVES_UP = "ctrl+C again discards it"
 
 
 def run_capture(args: argparse.Namespace) -> int:
@@ -54,7 +54,7 @@ def run_capture(args: argparse.Namespace) -> int:
     if args.continuous is not None:
         return _switch(args, options)
     if (args.keep or args.when) and args.every is None:
-        raise ProfileError("usage", "--keep and --when go with --every.", "--every 10m", EXIT_USAGE)
+        raise ProfileError("usage", "--keep and --when need --every.", "--every 10m", EXIT_USAGE)
 
     look = None if args.no_open or common.why_no_screen() else common.app_options(args)
 
@@ -88,7 +88,7 @@ def _switch(args: argparse.Namespace, options: CaptureOptions) -> int:
     for address, problem in done:
         if problem is None:
             then = f"; {PROGRAM} capture --snapshot {address} takes them" if args.continuous == "on" else ""
-            keeps = "keeps its last seconds from now on" if then else "keeps nothing any more"
+            keeps = "keeps its last seconds from now on" if then else "no longer keeps anything"
             common.note(f"{address} {keeps}{then}")
     failed = [problem for _, problem in done if problem is not None]
     if failed:
@@ -113,7 +113,7 @@ def outcome(result: CaptureResult) -> list[str]:
             lines.append(f"{host.address}: {amount}{took}, {name}")
     lines += [f"note: the profile of {host.address} {note}" for host in result.written for note in host.notes]
     if result.is_stopped:
-        lines.append("note: ended early; what was traced until then is kept")
+        lines.append("note: ended early; the profile so far is kept")
     for host in result.failed:
         if host.problem is not None:
             lines.append(f"warning: {host.problem.sentence}")

@@ -22,7 +22,7 @@ from tpuprof.tui.draw.format import duration
 _MOST_FAILURES = 3
 _MOST_NAMED = 3  # files that stay, in one note
 _PAUSE_SECONDS = 2.0
-_PASSING = ("no_server", "no_answer", "another_session", "connection_lost", "deadline")
+PASSING = ("no_server", "no_answer", "another_session", "connection_lost", "deadline")
 """Failures that may be over a moment later."""
 
 Capture = Callable[[], CaptureResult]
@@ -38,7 +38,7 @@ def tried(capture: Capture, retries: int, pause: Callable[[float], None] = time.
         try:
             return capture()
         except ProfileError as error:
-            if not left or error.code not in _PASSING:
+            if not left or error.code not in PASSING:
                 raise
             note(f"{error.sentence} Trying again, {left} left.")
             pause(_PAUSE_SECONDS)
@@ -110,7 +110,7 @@ def _is_met(condition: Condition, run_path: str, steps: list[float]) -> bool:
     """Whether a run meets the condition; its step joins the others where it does not."""
     step_ps = step_time(run_path)
     if step_ps is None:
-        note(f"{os.path.basename(run_path)}: no steps in it; nothing to judge by")
+        note(f"{os.path.basename(run_path)}: it has no steps to judge")
         return False
     met = condition.holds(step_ps, steps)
     usual = f", usually {duration(median(steps))}" if steps else ""
@@ -129,4 +129,4 @@ def _remove(result: CaptureResult) -> None:
             ", ".join(printable(os.path.basename(path)) for path in left[:_MOST_NAMED]),
         )
         more = f" and {counted(len(left) - _MOST_NAMED, 'more file')}" if len(left) > _MOST_NAMED else ""
-        note(f"{run} is kept: it holds files that this capture did not write, or that changed since: {names}{more}")
+        note(f"{run} is kept: it has files that this capture did not write, or that changed since: {names}{more}")

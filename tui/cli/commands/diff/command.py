@@ -8,7 +8,7 @@ import os
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.session.live_arrays import leads_to_arrays, sibling_arrays
-from tpuprof.tui.cli import common
+from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.diff import EXAMPLE
 from tpuprof.tui.cli.common import existing
 
@@ -23,6 +23,7 @@ def run_diff(args: argparse.Namespace) -> int:
         ProfileError: a path leads to no profile (exit code 3) or to one that can't be read (4); both are the same run
             (2); with `--fail-on-regression`, nothing can be said of the steps (4), once the report is written.
     """
+    printing.check_keys(args)
     config = common.configured(args)
     if (paths := _arrays(args)) is not None:
         from tpuprof.tui.cli.commands.diff import arrays  # noqa: PLC0415 - numpy
@@ -50,12 +51,12 @@ def _arrays(args: argparse.Namespace) -> tuple[str, str] | None:
     if len(found) == 1:
         folder = [*sibling_arrays(given[0])[:2]] if os.path.isdir(given[0]) else []
         if len(folder) < 2:
-            sentence = f"{printable(given[0])} is one device memory profile; there is none to compare it with."
+            sentence = f"{printable(given[0])} is one device memory profile; name another one to compare it with."
             raise ProfileError("one_run", sentence, EXAMPLE, EXIT_USAGE)
         found = [*folder[::-1]]
     if None in found:
         other = printable(given[found.index(None)])
-        sentence = f"A device memory profile is compared with another one, and {other} is none."
+        sentence = f"A device memory profile is compared with another one, and {other} is not one."
         raise ProfileError("usage", sentence, EXAMPLE, EXIT_USAGE)
     before, after = (path for path in found if path is not None)
     if os.path.realpath(before) == os.path.realpath(after):

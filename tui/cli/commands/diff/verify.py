@@ -25,6 +25,7 @@ def run_verify(args: argparse.Namespace) -> int:
     Raises:
         ProfileError: as of `diff`; and `unknown_finding`, exit code 3.
     """
+    printing.check_keys(args)
 
     def verified(before: Session, after: Session) -> Verified:
         diff = compare(before, after, args.host)

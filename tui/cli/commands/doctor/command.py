@@ -59,7 +59,7 @@ def doctor_report(
     """
     names = None if require is None else _required().wanted_of(list(require))
     if names is not None and path is None:
-        raise ProfileError("usage", "--require is about a profile, and no PATH is given.", _WITH_PATH, EXIT_USAGE)
+        raise ProfileError("usage", "--require needs the PATH of a profile.", _WITH_PATH, EXIT_USAGE)
     settings, config = machine.settings(env)
     parts = [machine.program(env), machine.extras(), machine.terminal(env), machine.folders(config), settings]
     words: dict[str, str] = {}

@@ -35,7 +35,7 @@ _TRACING = {
 
 
 def logdir(path: str) -> DoctorSection:
-    """What a path leads to; with the exit code of the error where that is no profile."""
+    """What a path leads to; with the exit code of the error where that is not a profile."""
     part = DoctorSection("logdir", f"Logdir {printable_url(path)}", (), {"path": path})
     try:
         if (arrays := leads_to_arrays(path)) is not None:
@@ -63,7 +63,7 @@ def _runs(path: str, part: DoctorSection) -> DoctorSection:
     found = open_logdir(path)
     total, files = sum(run.size_bytes for run in found.runs), sum(len(run.hosts) for run in found.runs)
     unreadable = sum(not run.hosts for run in found.runs)
-    none = f"; {counted(unreadable, 'run')} without anything readable" if unreadable else ""
+    none = f"; {counted(unreadable, 'run')} without readable files" if unreadable else ""
     holds = f"{counted(len(found.runs), 'run')}, {counted(files, 'profile')}, {size(total)}{none}"
     rows = [DoctorLine("holds", holds), *(DoctorLine("searched", line) for line in found.searched)]
     rows += [DoctorLine("problem", problem.sentence, True) for problem in found.problems]
@@ -96,7 +96,9 @@ def _arrays(path: str) -> list[DoctorLine]:
     page = read_live_arrays(path)
     buffers, executables = page.buffers, page.executables
     rows = [
-        DoctorLine("holds", f"a device memory profile, {printable(page.name)}: what was alive when it was written"),
+        DoctorLine(
+            "holds", f"a device memory profile, {printable(page.name)}: the memory that was alive when it was written"
+        ),
         DoctorLine("buffers", f"{buffers.count:,} of arrays, {binary_size(buffers.size_bytes)}"),
         DoctorLine("executables", f"{executables.count:,}, {binary_size(executables.size_bytes)}"),
     ]
@@ -132,7 +134,7 @@ def _modules(path: str) -> list[DoctorLine] | None:
     if len(page.modules) > MOST_RUNS:
         rows.append(DoctorLine("modules", f"and {len(page.modules) - MOST_RUNS:,} more"))
     rows += [DoctorLine("note", text) for text in page.warnings]
-    lacks = "times of anything: a dump is no profile"
+    lacks = "times: a dump is not a profile"
     return [*rows, DoctorLine("lacks", lacks), DoctorLine("try", f"{PROGRAM} {printable(path)}")]
 
 
@@ -157,7 +159,7 @@ def _run(run: Run) -> DoctorSection:
         facts = run_facts(run)
     except (ImportError, ProfileError) as error:  # the very thing that a doctor is called for
         told["unknown"] = {"content": str(error)}
-        rows.append(DoctorLine("content", f"not looked at: {error}", True))
+        rows.append(DoctorLine("content", f"not read: {error}", True))
     else:
         lacks = lacking(facts) if facts.host is not None else []
         told |= {name: getattr(facts, name) for name in METRICS}
@@ -200,7 +202,7 @@ def _content(facts: RunFacts, hosts: int) -> list[DoctorLine]:
     if facts.host_tracing in _TRACING:
         rows.append(DoctorLine("host tracer", _TRACING[facts.host_tracing]))
     if facts.simulated:
-        rows.append(DoctorLine("times", "SIMULATED, as the profile says of itself"))
+        rows.append(DoctorLine("times", "SIMULATED, according to the profile"))
     return rows
 
 
@@ -208,16 +210,16 @@ def lacking(facts: RunFacts) -> list[str]:
     """What a profile does not hold, what that costs, and how to have it the next time."""
     lines = []
     if facts.core_count == 0:
-        asked = "did the program run on a device meanwhile?"
-        lines.append(f"device events: no op, step or utilization can be told; {asked}")
+        asked = "did the program run on a device during the capture?"
+        lines.append(f"device events: ops, steps and utilization are unknown; {asked}")
     elif facts.core_step_ps is None:
         lines.append(f"steps ({facts.unknown.get('core_step_ps', 'unknown')}): {_MARKING}")
     elif facts.step_source == "modules":
         lines.append(f"step markers: step time is inferred; {_MARKING}")
     if facts.has_hlo is False:
-        lines.append("compiled HLO: no memory page, and no sources of ops; --xla_dump_to saves the modules themselves")
+        lines.append("compiled HLO: no memory page, and no sources of ops; --xla_dump_to saves the modules")
     if facts.host_tracing == "off":
-        lines.append("host events: what a step waits for on the host stays unknown; host_tracer_level was 0")
+        lines.append("host events: what a step waits for on the host is unknown; host_tracer_level was 0")
     if facts.duration_ps is None:
         lines.append("start and stop of the capture: older profilers record none")
     return lines

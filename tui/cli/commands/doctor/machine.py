@@ -126,7 +126,7 @@ def _core() -> DoctorSection:
     elif compiled is None:
         row = DoctorLine("decoding core", f"numpy, which takes several times as long: {reason}", True)
     else:
-        row = DoctorLine("decoding core", "numpy, by TPUPROF_CORE; the compiled one is there")
+        row = DoctorLine("decoding core", "numpy, set by TPUPROF_CORE; the compiled one is available")
     unknown = {"decoding_core": reason} if used is None else {}
     return DoctorSection("core", "", [row], {"decoding_core": used, "compiled_core": compiled, "unknown": unknown})
 
@@ -186,12 +186,12 @@ def terminal(env: Mapping[str, str]) -> DoctorSection:
         "variables": {name: "set" if name in _SESSIONS else value for name, value in given.items()},
         "columns": columns or None,
         "rows": lines or None,
-        "unknown": {} if columns else {"columns": "it is no terminal", "rows": "it is no terminal"},
+        "unknown": {} if columns else {"columns": "it is not a terminal", "rows": "it is not a terminal"},
     }
     return DoctorSection("terminal", "Terminal", rows, facts)
 
 
-_COLOURS = {"truecolor": "16 million", "256": "256", "16": "16", "mono": "none: bold and reverse alone"}
+_COLOURS = {"truecolor": "16 million", "256": "256", "16": "16", "mono": "none: only bold and reverse"}
 
 
 def _why_ascii(env: Mapping[str, str]) -> str:
@@ -229,7 +229,7 @@ def folders(config: Config) -> DoctorSection:
     kinds = ("summaries", kept, bound), ("remote", copies, copies_bound), ("archives", unpacked, BOUND_BYTES)
     for name, (total, count), most in kinds:
         facts |= {f"{name}_bytes": total, f"{name}_files": count, f"{name}_bound_bytes": most}
-    unknown = {"free_bytes": trouble or "the system does not tell"} if free is None else {}
+    unknown = {"free_bytes": trouble or "the system does not say"} if free is None else {}
     unknown |= {"remote_bound_bytes": copies_row.text} if copies_row is not None else {}
     facts |= {"state_folder": state_folder(), "unknown": unknown}
     return DoctorSection("cache", "Cache", rows, facts, exit_code=EXIT_OK if copies_row is None else EXIT_USAGE)
@@ -285,7 +285,7 @@ def settings(env: Mapping[str, str]) -> tuple[DoctorSection, Config]:
         return DoctorSection("config", title, rows, facts, exit_code=error.exit_code), Config("")
     facts = {"path": config.path or None, "is_there": config.is_there, "is_valid": True, "sets": dict(config.settings)}
     if not config.is_there:
-        row = DoctorLine("file", f"{config.path or 'no home folder'}, not there; {_NO_FILE}")
+        row = DoctorLine("file", f"{config.path or 'no home folder'}, does not exist; {_NO_FILE}")
         return DoctorSection("config", title, [row], facts), config
     rows = [
         DoctorLine("file", f"{config.path}, valid"),
@@ -294,4 +294,4 @@ def settings(env: Mapping[str, str]) -> tuple[DoctorSection, Config]:
     return DoctorSection("config", title, rows, facts), config
 
 
-_NO_FILE = "tpuprof-tui config prints one to begin with"
+_NO_FILE = "tpuprof-tui config prints one to start from"

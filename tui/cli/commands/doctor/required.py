@@ -71,7 +71,7 @@ def _peaks(of: Profile) -> Why:
 def _host(of: Profile) -> Why:
     tracing = of.facts.host_tracing
     if tracing is None:
-        return of.facts.unknown.get("host_tracing", "the profile does not tell")
+        return of.facts.unknown.get("host_tracing", "the profile does not say")
     return "the host was not traced" if tracing == "off" else ""
 
 
@@ -126,8 +126,8 @@ REQUIREMENTS: Mapping[str, Requirement] = {
     "host": Requirement("events of the host's threads", _host, f"{_LEVEL} = 2"),
     "python": Requirement("calls of Python functions", _python, "python_tracer_level = 1"),
     "memory": Requirement("what the allocators reported", _memory, f"{_LEVEL} = 2, and capture while they allocate"),
-    "whole": Requirement("all hosts' files, each to its end", _whole, "capture fewer steps, and copy each file whole"),
-    "measured": Requirement("measured times", _measured, "take a profile of hardware"),
+    "whole": Requirement("all hosts' files, complete", _whole, "capture fewer steps, and copy each file whole"),
+    "measured": Requirement("measured times", _measured, "capture a profile on hardware"),
 }
 """Everything that may be required, by its name."""
 
@@ -141,12 +141,12 @@ def wanted_of(texts: list[str]) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(name.strip() for text in texts for name in text.split(",") if name.strip()))
     listed = ", ".join(REQUIREMENTS)
     if not names:
-        raise ProfileError("usage", "--require names nothing.", f"--require with any of: {listed}", EXIT_USAGE)
+        raise ProfileError("usage", "--require is empty.", f"--require with any of: {listed}", EXIT_USAGE)
     for name in names:
         if name not in REQUIREMENTS:
             near = ", ".join(get_close_matches(name, REQUIREMENTS, 3, 0.5))
             hint = f"--require {near}" if near else f"--require with any of: {listed}"
-            raise ProfileError("usage", f"Nothing called {printable(name)} can be required.", hint, EXIT_USAGE)
+            raise ProfileError("usage", f"--require does not know {printable(name)}.", hint, EXIT_USAGE)
     return names
 
 
@@ -172,7 +172,7 @@ def required(path: str, names: tuple[str, ...], config: Config) -> DoctorSection
     rows = []
     for name, why in found.items():
         meaning = REQUIREMENTS[name].meaning
-        rows.append(DoctorLine(name, f"MISSING: {why}" if why else f"there: {meaning}", bool(why)))
+        rows.append(DoctorLine(name, f"MISSING: {why}" if why else f"present: {meaning}", bool(why)))
         rows += [DoctorLine("try", REQUIREMENTS[name].advice)] if why else []
     words = f"lacks {counted(len(missing), 'thing')} of {len(found)}" if missing else "has all that is required"
     facts = {

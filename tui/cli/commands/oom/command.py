@@ -119,7 +119,7 @@ def _finish(args: argparse.Namespace, given: OomFiles, log: OomLog, is_shown: bo
     if is_shown and not obstacle:
         return _screen(args, log, 0)
     if not common.wants_report(args):
-        note(f"{obstacle or 'No terminal to take keys from.'} Printing the report instead of opening the screen.")
+        note(f"{obstacle or 'There is no terminal for input.'} Printing the report instead of opening the screen.")
     _check_output(args, given, (folder for path in given.logs for folder in named_dumps(log.dumps, path)))
     report = command_named("oom").load_report()
     errors = report.read(log, args.file, shown_name(args.file), args.arrays)
@@ -208,7 +208,7 @@ def _scan_stdin() -> OomLog:
     except OSError as error:
         raise _unreadable("Standard input", error) from error
     if piped.stopped:
-        note("Stopped reading; this is what came so far.")
+        note("Stopped reading; this is the result so far.")
     return log
 
 

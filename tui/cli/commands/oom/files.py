@@ -51,7 +51,7 @@ def sorted_files(paths: Sequence[str], arrays: str | None) -> OomFiles:
     if len(profiles) > 1:
         raise ProfileError("usage", "Two device memory profiles are given.", f"{PROGRAM} oom --help", EXIT_USAGE)
     if profiles and not logs and not dumps:
-        sentence = f"{printable(profiles[0])} is a device memory profile: it says who holds memory, and of no error."
+        sentence = f"{printable(profiles[0])} is a device memory profile: it shows who holds memory, and has no error."
         raise ProfileError("no_oom", sentence, f"{PROGRAM} {printable(profiles[0])}", EXIT_NOT_FOUND)
     return OomFiles(tuple(logs), tuple(dumps), profiles[0] if profiles else None)
 

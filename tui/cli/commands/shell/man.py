@@ -13,12 +13,12 @@ from tpuprof.tui.cli.common import version_of
 from tpuprof.tui.report.output import write_stdout
 
 EXIT_CODES = {
-    errors.EXIT_OK: "fine; a salvaged file too, with a warning",
-    errors.EXIT_USAGE: "the command line can not be understood",
+    errors.EXIT_OK: "success; also for a salvaged file, with a warning",
+    errors.EXIT_USAGE: "the command line is wrong",
     errors.EXIT_NOT_FOUND: "nothing was found at that path",
-    errors.EXIT_UNREADABLE: "what was found is unreadable or corrupt",
+    errors.EXIT_UNREADABLE: "the file is unreadable or corrupt",
     errors.EXIT_NO_TERMINAL: "--latest or --mouse without a terminal",
-    errors.EXIT_REGRESSION: "slower than --fail-on-regression allows; of verify a promise that was not kept",
+    errors.EXIT_REGRESSION: "slower than --fail-on-regression allows; for verify, a promise that was not kept",
     errors.EXIT_CAPTURE_FAILED: "nothing was captured, or a profile lacks what doctor --require names",
     errors.EXIT_INTERRUPTED: "interrupted; 128 and the number of any other signal that ended it",
 }

@@ -118,7 +118,7 @@ def _time(diff: Diff) -> tuple[ChangeRow, ...]:
     return (
         *(ChangeRow(OWNER_TITLES[each.owner], each.mean, owner=each.owner) for each in owners),
         ChangeRow("mean step", diff.steps.mean, note="all of the above" if owners else "typical and odd steps"),
-        ChangeRow("odd steps", diff.steps.odd, note="what they add to the mean"),
+        ChangeRow("odd steps", diff.steps.odd, note="their effect on the mean"),
         ChangeRow("typical step", diff.steps.typical, note="the mean without odd steps"),
     )
 
@@ -131,7 +131,7 @@ def _by_size(each: OwnerChange) -> tuple[bool, float]:
 def _memory(diff: Diff) -> tuple[ChangeRow, ...]:
     rows: list[ChangeRow] = []
     for module in diff.modules:
-        note = module.problem or "HBM at once, at most"
+        note = module.problem or "peak HBM"
         rows.append(ChangeRow(f"{module.name} peak", module.peak, "bytes", note=note))
         if module.peak.before is not None or module.peak.after is not None:
             rows.append(ChangeRow(f"{module.name} arguments", module.arguments, "bytes", note="HBM of parameters"))

@@ -26,7 +26,7 @@ _MOST_CLONES = 3
 
 _MATCHED: dict[MatchedBy, str] = {
     "name": "by program and name",
-    "text": "by its HLO text: the compiler numbered it anew",
+    "text": "by its HLO text: the compiler renumbered it",
     "origin": "by category, shape and framework op: its HLO has changed",
     "none": "",
 }
@@ -40,7 +40,7 @@ def change_card(diff: Diff, row: ChangeRow, pen: Pen) -> list[Line]:
         card.entry("change", MARKS[row.change.mark].word)
         card.entry("kind", row.note)
         for side, text in zip("AB", row.texts, strict=True):
-            card.entry(side, text or "not told")
+            card.entry(side, text or "unknown")
         return card.lines
     change, is_ascii, share = row.change, pen.glyphs.is_ascii, relative(row.change)
     size = signed(change.delta, row.kind, is_ascii) + (f" ({share})" if share and row.kind != "percent" else "")
@@ -65,7 +65,7 @@ def _write_clones(card: Card, diff: Diff, group: OpGroupChange) -> None:
     changes = [diff.ops[number] for number in group.members]
     counts = Counter(MARKS[op.time.mark].word for op in changes)
     words = ", ".join(f"{number:,} {word}" for word, number in counts.most_common())
-    card.entry("clones", f"{len(changes):,}, each by itself: {words}; texts are those of one of them")
+    card.entry("clones", f"{len(changes):,}, separately: {words}; texts are those of one of them")
     for number, op in enumerate(changes[:_MOST_CLONES]):
         size = f"{signed(op.time.delta, 'time', card.pen.glyphs.is_ascii)} {relative(op.time)}".rstrip()
         card.entry("" if number else "largest", f"{size}  {op.name}")
@@ -79,7 +79,7 @@ def _write_op(card: Card, diff: Diff, op: OpChange) -> None:
     card.known("in A", op.old_name)
     card.known("matched", _MATCHED[op.matched_by])
     if op.time.mark == "same" and not _MATCHED[op.matched_by]:
-        card.entry("note", "it runs outside of the typical steps only")
+        card.entry("note", "it runs only outside the typical steps")
     card.known("op", op.framework_op)
     for label, text in _of_both(diff, op, _source):
         card.entry(f"source{label}", text)
@@ -115,37 +115,38 @@ def summary(diff: Diff) -> str:
 _MEANING = (
     "Run B is compared with run A: A is before, B is after. All times are of one step on the mean core, so that runs "
     "of other lengths and other numbers of cores compare.",
-    "A typical step is one within five deviations (median absolute ones) of the median, or within 3 % of it. Odd steps "
-    "are left out and told apart, unless they are more than a quarter of a run. Ops are those of typical steps.",
+    "A typical step is one within five deviations (median absolute ones) of the median, or within 3 % of it. Odd "
+    "steps are left out and listed separately, unless they are more than a quarter of a run. Ops are those of "
+    "typical steps.",
     f"The noise is half of the interval that {CONFIDENCE:.0%} of the differences of two equal runs lie in, from how "
     f"much the steps (in at most {MOST_BATCHES} batches) of each run differ; of ops, for all of them together. A "
-    "change within it is called the same. What differs from run to run but not from step to step, as another machine "
-    "does, is not in it.",
-    "Ops are matched by name and HLO text, then by HLO text without its numbers (a compiler numbers ops anew whenever "
-    "a program changes), then by category, shape and framework op. What is left is new or gone.",
-    "Clones, which are copies of an op and the same op of other layers, are one row: their changes add up, and their "
-    "noise is that of the sum, so that what is lost in the noise of each may show.",
+    "change within the noise is called the same. The noise does not include what differs from run to run but not "
+    "from step to step, such as another machine.",
+    "Ops are matched by name and HLO text, then by HLO text without its numbers (a compiler renumbers ops whenever "
+    "a program changes), then by category, shape and framework op. All other ops are new or gone.",
+    "Clones, which are copies of an op and the same op of other layers, are one row: their changes add up, and "
+    "their noise is that of the sum, so a change that is lost in the noise of each may show.",
     "Where time goes is the account of the mean step: its owners' changes add up to that of the mean step, odd steps "
     "included. The changes of all ops and of the owners of moments without an op add up to that of the typical step.",
-    "Kinds of ops are HLO categories, opcodes and targets of custom calls. A kind is new or gone where one run alone "
-    "has it in its typical steps and nearly all ops of both are known by kind.",
+    "Kinds of ops are HLO categories, opcodes and targets of custom calls. A kind is new or gone if only one run "
+    "has it in its typical steps and the kinds of nearly all ops of both are known.",
     "Phases are the programs of a run, such as prefill and decode. Each is compared with its counterpart, the program "
-    "of the same name or the one that most of its ops were found in: the time of a typical run on its slowest core, "
+    "of the same name or the program that contains most of its ops: the time of a typical run on its slowest core, "
     "and its ops divided by its runs instead of steps. The noise is that of the runs.",
-    "Setup is what the profiles tell of versions, flags and the profiler's options: the stats of the Task Environment "
-    "plane and of others that are named so, and what JAX attached to the main programs. Most profiles tell little. "
-    "Values of what is named like a secret are left out.",
+    "Setup shows versions, flags and the profiler's options that the profiles contain: the stats of the Task "
+    "Environment plane and of planes with such names, and what JAX attached to the main programs. Most profiles "
+    "contain little. Values of settings that are named like secrets are left out.",
 )
 
 
 OF_CARDS = (
     ("", "One row of the comparison: what it is in A (before) and in B (after)."),
-    ("change", "in B less in A; more, less, new or gone only where it is beyond the noise."),
-    ("noise", "half of the interval that 95% of the differences of two equal runs stay within; unknown of one step."),
-    ("per", "what times are divided by, besides cores."),
-    ("runs", "how often the op runs in that."),
+    ("change", "B minus A; more, less, new or gone only if it is beyond the noise."),
+    ("noise", "half of the interval that contains 95% of the differences of two equal runs; unknown with one step."),
+    ("per", "the divisor of times, besides cores."),
+    ("runs", "how often the op runs per that unit."),
     ("clones", "copies of the op, and the same op of other layers: their changes added up."),
-    ("matched", "how the op was found in the other run where its name differs, or its HLO."),
+    ("matched", "how the op was found in the other run, if its name or HLO differs."),
     ("HLO", "its text; of A and of B where they differ."),
 )
 
@@ -163,7 +164,7 @@ def meaning_lines(diff: Diff, pen: Pen) -> list[Line]:
         for name, note in notes:
             card.lines += pen.wrap(note, "text", [(f"{name} ", "dim")])
     if diff.unknown:
-        card.title("What is not known")
+        card.title("What is unknown")
         for key, why in diff.unknown.items():
             card.lines += pen.wrap(why, "text", [(f"{key}: ", "dim")])
     return card.lines

@@ -156,7 +156,7 @@ def remark_lines(diff: Diff, name: ViewName, pen: Pen) -> list[Line]:
         where = "ops of the whole capture, whose noise is unknown: it ran outside of steps"
         problems += [("", f"{examples(late)}: {where}")] if late else []
         renamed = [f"{phase.name} is {phase.old_name} in A" for phase in diff.phases if phase.old_name]
-        problems += [("", f"{examples(renamed)}: most of its ops were found there")] if renamed else []
+        problems += [("", f"{examples(renamed)}: it contains most of its ops")] if renamed else []
     return pen.notes((), problems, between="")
 
 
@@ -179,7 +179,7 @@ def table_title(diff: Diff, name: ViewName) -> str:
     """What the figures of a view are."""
     titles: dict[ViewName, str] = {
         "memory": "HBM of compiled modules",
-        "phases": "A run of each program by itself, on its slowest core",
+        "phases": "One run of each program, on its slowest core",
         "setup": "Versions, flags, profiler's options",
         "figures": "Figures of the overview",
     }
@@ -192,9 +192,9 @@ def _nothing(diff: Diff, view: DiffView, total: int) -> str:
     """Why there are no rows."""
     if not total:
         key = {"memory": "modules", "figures": "figures", "phases": "phases", "setup": "settings"}.get(view.name, "ops")
-        return diff.unknown.get(key) or "The profiles hold none of it."
+        return diff.unknown.get(key) or "The profiles have none of it."
     if view.words:
-        return "Nothing holds these words; Esc clears the filter."
+        return "No row has these words; Esc clears the filter."
     return f"All {total:,} are the same within the noise; `x` shows them."
 
 

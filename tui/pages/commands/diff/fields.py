@@ -47,7 +47,7 @@ from tpuprof.tui.report.units import COUNT, FLAG, NUMBER, TEXT, TEXTS, TIME_MS, 
 # --- a change, as machines read it
 
 ONE_SIDED = "the run has none of it"
-_NO_FRACTION = "it was nothing before, or is unknown"
+_NO_FRACTION = "it was 0 before, or is unknown"
 
 
 def _rounded(values: Sequence[Any] | NDArray[Any]) -> list[Value]:
@@ -75,9 +75,9 @@ def of_change(name: str, kind: QuantityKind, prefix: str = "") -> tuple[Metric[A
         ("mark", VERBATIM, "mark", "same, more, less, new, gone or unknown", ""),
         (f"before_{suffix}", unit, "before", "in A", side),
         (f"after_{suffix}", unit, "after", "in B", side),
-        (f"change_{suffix}", unit, "delta", "in B less in A", delta),
+        (f"change_{suffix}", unit, "delta", "B minus A", delta),
         ("change_fraction", NUMBER, "relative", "the change as a fraction of what it was in A", fraction),
-        (f"noise_{suffix}", unit, "noise", "half of the interval that two equal runs stay within", noise),
+        (f"noise_{suffix}", unit, "noise", "half of the interval that contains the differences of equal runs", noise),
     )
     return tuple(
         attribute(prefix + key, unit, meaning, null=null, name=f"{name}.{part}")
@@ -94,7 +94,7 @@ OWNER_CHANGES: Table[Any] = object_table(
     "owners",
     (
         attribute("owner", VERBATIM, "; ".join(f"{owner}: {OWNER_WORDS[owner]}" for owner in OWNERS)),
-        Metric("title", VERBATIM, lambda of: OWNER_TITLES[of.owner], "what the account of a step calls it"),
+        Metric("title", VERBATIM, lambda of: OWNER_TITLES[of.owner], "its name in the account of a step"),
         *of_change("mean", "time"),
         *of_change("typical", "time", "typical."),
     ),
@@ -104,23 +104,23 @@ CATEGORIES: Table[Any] = object_table("categories", _OF_CLASSES)
 KINDS: Table[Any] = object_table(
     "kinds",
     (
-        attribute("of", VERBATIM, "what the kind goes by: category, opcode or custom call"),
+        attribute("of", VERBATIM, "what defines the kind: category, opcode or custom call"),
         attribute("name", VERBATIM, "its name"),
         attribute("class", VERBATIM, "the class of the op with the most time", name="op_class"),
-        attribute("op_count", COUNT, "how many ops are of it"),
+        attribute("op_count", COUNT, "how many ops belong to it"),
         attribute("example", VERBATIM, "the op with the most time"),
         *of_change("time", "time"),
     ),
 )
-_NOT_TOLD = "the profile does not tell it"
+_NOT_TOLD = "the profile does not say it"
 SETTINGS: Table[Any] = object_table(
     "settings",
     (
         attribute("kind", VERBATIM, "version, flag, program, profiler or other"),
         attribute("name", VERBATIM, "of the setting"),
         attribute("mark", VERBATIM, "same, other, new or gone"),
-        attribute("before", VERBATIM, "in A; of secrets nothing but their name", null=_NOT_TOLD),
-        attribute("after", VERBATIM, "in B; of secrets nothing but their name", null=_NOT_TOLD),
+        attribute("before", VERBATIM, "in A; for secrets only their name", null=_NOT_TOLD),
+        attribute("after", VERBATIM, "in B; for secrets only their name", null=_NOT_TOLD),
     ),
 )
 MODULES: Table[Any] = object_table(
@@ -146,7 +146,7 @@ _OP_METRICS = (
     attribute("program", VERBATIM, "its HLO module, without the id"),
     attribute("category", VERBATIM, "its HLO category", null=_NO_CATEGORY),
     attribute("class", VERBATIM, "its class", name="op_class"),
-    attribute("framework_op", TEXT, "the framework op that it stems from", null=_NO_FRAMEWORK_OP),
+    attribute("framework_op", TEXT, "the framework op that it comes from", null=_NO_FRAMEWORK_OP),
     attribute("matched_by", VERBATIM, "how it was found in the other run"),
     attribute("hlo_changed", FLAG, "whether its HLO text differs by more than numbers in names", name="text_changed"),
     attribute("occurrences.before", NUMBER, "how often it runs in A", null=ONE_SIDED, name="count.before"),
@@ -168,7 +168,7 @@ GROUPS: Table[Any] = object_table(
     "groups",
     (
         attribute("name", VERBATIM, "the name of the op with the most time, with their number", name="change.name"),
-        Metric("op_count", COUNT, lambda group: len(group.members), "how many ops it adds up: an op and its clones"),
+        Metric("op_count", COUNT, lambda group: len(group.members), "how many ops it sums: an op and its clones"),
         attribute("program", VERBATIM, "their HLO module, without the id", name="change.program"),
         attribute("category", VERBATIM, "their HLO category", null=_NO_CATEGORY, name="change.category"),
         attribute("class", VERBATIM, "the class of that op", name="change.op_class"),
@@ -227,17 +227,19 @@ def _change_metrics(of: str, meaning: str) -> tuple[Metric[Diff], ...]:
 
 
 METRICS: tuple[Metric[Diff], ...] = (
-    Metric("verdict.sentence", VERBATIM, verdict, "what changed, by what, and what of it is noise"),
+    Metric("verdict.sentence", VERBATIM, verdict, "what changed, why, and how much of it is noise"),
     Metric("verdict.mark", VERBATIM, headline_mark, "the mark of the typical step; unknown for different programs"),
     Metric("verdict.different_programs", FLAG, lambda diff: bool(diff.different), "whether the programs are different"),
-    attribute("basis", VERBATIM, "what times are divided by besides cores"),
-    Metric("confidence", NUMBER, lambda _: CONFIDENCE, "how many differences of equal runs lie within the noise"),
+    attribute("basis", VERBATIM, "the divisor of times, besides cores"),
+    Metric(
+        "confidence", NUMBER, lambda _: CONFIDENCE, "the share of differences of equal runs that lie within the noise"
+    ),
     *_change_metrics("steps.typical", "the mean over the typical steps"),
     *_change_metrics("steps.median", "the median step"),
     *_change_metrics("steps.mean", "the mean step"),
     *_change_metrics("steps.minimum", "the shortest step"),
     *_change_metrics("steps.maximum", "the longest step"),
-    *_change_metrics("steps.odd", "what odd steps add to the mean"),
+    *_change_metrics("steps.odd", "the effect of odd steps on the mean"),
     *_change_metrics("total", "all owners of a typical step; without steps all classes on the mean core"),
 )
 
@@ -249,10 +251,10 @@ SIDE: tuple[Metric[Side], ...] = (
     attribute("hosts", TEXTS, "those that the figures cover"),
     attribute("device_type", VERBATIM, "of the device", null="no device plane names its type"),
     attribute("core_count", COUNT, "TensorCores, or GPUs, of all hosts"),
-    attribute("simulated", FLAG, "whether its times are composed, not measured"),
+    attribute("simulated", FLAG, "whether its times are made up, not measured"),
     Metric("step_count", COUNT, lambda side: len(side.step_ps), "how many steps it has"),
     attribute("odd_step_count", COUNT, "steps that are not typical", name="odd_count"),
-    attribute("unit", VERBATIM, "what times are divided by", name="unit_name"),
+    attribute("unit", VERBATIM, "the divisor of times", name="unit_name"),
     attribute("unit_count", COUNT, "how many of these there are", name="units"),
     attribute("step_time_ms", _STEP_TIME, "of all steps", null="the profile has no steps"),
     attribute("warnings", TEXTS, "what is wrong with its profile"),
@@ -388,14 +390,14 @@ _FRAMEWORK = ColumnSpec("", "framework op", 40, cells=_FRAMEWORK_CELLS, is_left=
 _MATCHED = ColumnSpec("", "matched by", 22, cells=_drawn_op(_matched), is_left=True)
 
 _BY_MARK = "whether it is more, less, new, gone, or the same within the noise"
-_HALF = "half of the interval that two equal runs stay within"
+_HALF = "half of the interval that contains the differences of equal runs"
 _WHY_NOTED = "its category, what a sum is of, or why it is unknown"
 CHANGES: Table[Entries] = Table(
     "changes",
     (
         _entry("letter", lambda entry, _: entry.op_class or "", "the class of ops", "", _LETTER, is_filtered=True),
         _entry("mark", _unless_percent(_mark), _BY_MARK, "", _MARK, is_text=True, is_filtered=True),
-        _entry("change", _delta, "in B less in A", "change", _CHANGE),
+        _entry("change", _delta, "B minus A", "change", _CHANGE),
         _entry("relative", _unless_percent(relative), "the change as a percentage of what it was in A", "", _RELATIVE),
         _entry("name", _name_and_note, "what changed", "what", _NAME, is_text=True, is_filtered=True),
         _entry("before", _side("before", ""), "in A", "A", _BEFORE),
@@ -405,7 +407,7 @@ CHANGES: Table[Entries] = Table(
         _entry("count", lambda _, __: "", "how often the op runs", "", _COUNT),
         _of_op("old_name", "old_name", "its name in A where that is another one", _OLD_NAME_COLUMN),
         _of_op("program", "program", "its HLO module", _PROGRAM),
-        _of_op("framework", "framework_op", "the framework op that it stems from", _FRAMEWORK),
+        _of_op("framework", "framework_op", "the framework op that it comes from", _FRAMEWORK),
         _entry("matched", lambda _, __: "", "how it was found in the other run", "", _MATCHED),
         _entry("noise_share", _where_noise_is_known(noise_words), "the noise as a percentage"),
         _entry("step_mark", _where_noise_is_known(_mark), "its mark, where the noise is known", is_text=True),

@@ -21,8 +21,10 @@ from tpuprof.tui.report.page import CommandReport, TextLook
 from tpuprof.tui.report.text import titled_text
 from tpuprof.tui.report.units import FLAG, TIME_MS, VERBATIM
 
-_NONE_FOUND = "that run has no finding of the kind: there is none, or too little of it to be one"
-_A_PART = "the kind is about a part of an owner's time, or a run has no account of its steps"
+_NONE_FOUND = (
+    "that run has no finding of the kind on the same ops, lines or cores: there is no such time, or too little"
+)
+_A_PART = "the kind claims a part of an owner's time, or a run has no account of its steps"
 _NO_NOISE = "the profiles have no steps, or one"
 _HEADLINES: dict[str, tuple[str, StyleKey]] = {
     "kept": ("Kept", "good"),
@@ -51,10 +53,11 @@ def _with_reasons(metrics: Sequence[Metric[Any]], why: str) -> tuple[Metric[Any]
 
 
 _CAUSE: tuple[Metric[Cause], ...] = (
-    attribute("kind", VERBATIM, "of its findings, which are taken together"),
-    attribute("title", VERBATIM, "of the one that is worth most, in A where it is there"),
-    attribute("is_claim", FLAG, "whether its promise is looked at"),
-    attribute("is_estimate", FLAG, "whether a model gives what it is worth; else it is measured"),
+    attribute("kind", VERBATIM, "of the finding"),
+    attribute("name", VERBATIM, "as --claim takes it: the kind, with a number if there are several of the kind"),
+    attribute("title", VERBATIM, "of the finding, in A if A has it"),
+    attribute("is_claim", FLAG, "whether its promise is checked"),
+    attribute("is_estimate", FLAG, "whether its saving comes from a model; else it is measured"),
     *_with_reasons(tuple(map(_change_of_cost, fields.of_change("cost", "time"))), _NONE_FOUND),
     *_with_reasons(fields.of_change("time", "time", "time."), _A_PART),
 )
@@ -63,7 +66,7 @@ INSTEAD: Table[Sequence[Cause]] = object_table("instead", _CAUSE)
 OWNERS: Table[Sequence[OwnerChange]] = object_table(
     "owners_instead",
     (
-        attribute("owner", VERBATIM, "whose time in the mean step grew by more than its noise"),
+        attribute("owner", VERBATIM, "the owners whose time in the mean step grew by more than its noise"),
         *fields.of_change("mean", "time"),
     ),
 )
@@ -72,8 +75,10 @@ METRICS: tuple[Metric[Verified], ...] = (
         "outcome", VERBATIM, "kept, partly, moved (the cause costs less, the step does not), not kept or unknown"
     ),
     Metric("sentence", VERBATIM, lambda made: sentence(made, False), "the outcome in a sentence"),
-    attribute("promised_ms", TIME_MS, "what the claims were worth in a mean step of A", null="nothing is claimed"),
-    attribute("got_ms", TIME_MS, "how much less a mean step takes in B", null="the profiles have no steps"),
+    attribute(
+        "promised_ms", TIME_MS, "how much the claims promised to save in a mean step of A", null="nothing is claimed"
+    ),
+    attribute("got_ms", TIME_MS, "how much shorter a mean step is in B", null="the profiles have no steps"),
     *(
         Metric(of.key, of.unit, of.read, of.meaning, "the profiles have no steps" if of.null else "")
         for of in fields.of_change("step", "time", "step.")
@@ -84,8 +89,8 @@ METRICS: tuple[Metric[Verified], ...] = (
 def sentence(made: Verified, ascii_only: bool) -> str:
     """What came of the promises."""
     if made.outcome == "unknown":
-        return f"Nothing can be said of the promise: {made.why}."
-    names, step = ", ".join(cause.kind for cause in made.claims), made.step
+        return f"Nothing can be said about the promise: {made.why}."
+    names, step = ", ".join(cause.name for cause in made.claims), made.step
     if not made.claims:
         return f"No finding costs less than before; {_of_step(step, ascii_only)}."
     promised = duration(made.promised_ps, ascii_only)
@@ -98,7 +103,7 @@ def sentence(made: Verified, ascii_only: bool) -> str:
         return f"{head}, and costs less ({costs}), but {_of_step(step, ascii_only)}."
     got, wanted = made.got_ps or 0.0, made.promised_ps or 1.0
     part = "" if made.outcome == "kept" else f": {share(got / wanted)} of it"
-    part = "; more than that, so that other changes count too" if got > wanted + (step.noise or 0.0) else part
+    part = "; more than promised, so other changes count too" if got > wanted + (step.noise or 0.0) else part
     return f"{head}, and {_of_step(step, ascii_only)}{part}."
 
 
@@ -157,7 +162,7 @@ def _cells(made: Verified, ascii_only: bool) -> list[tuple[str, ...]]:
         is_known = cost.before is not None and cost.after is not None
         delta = UNKNOWN if cause.unknown else signed(cost.delta, "time", ascii_only) if is_known else "-"
         noise = noise_time(cost, ascii_only)
-        rows.append((cause.kind, f"{estimate}{before}", after, delta, noise, MARKS[cost.mark].word))
+        rows.append((cause.name, f"{estimate}{before}", after, delta, noise, MARKS[cost.mark].word))
     return rows
 
 
@@ -174,7 +179,7 @@ def markdown(made: Verified, _: TextLook, __: int) -> str:
 
 def _instead(made: Verified, ascii_only: bool) -> list[str]:
     """What came instead, a sentence each."""
-    found = [f"{of.kind}: {of.title} ({_costs(of, ascii_only)})" for of in made.instead]
+    found = [f"{of.name}: {of.title} ({_costs(of, ascii_only)})" for of in made.instead]
     grown = [f"{OWNER_TITLES[of.owner]}: {signed(of.mean.delta, 'time', ascii_only)} a step" for of in made.owners]
     return [f"came instead: {each}" for each in (*found, *grown)]
 
@@ -196,7 +201,7 @@ def text(made: Verified, look: TextLook, _: int) -> str:
             ]
             claim = "*" if number and made.causes[number - 1].is_claim else " "
             drawn.append(pen.fit([(f" {claim} {'  '.join(cells)}", "text" if number else "dim")]))
-        drawn += pen.wrap("* its promise is looked at; - no finding of the kind in that run.", "dim") if rows else []
+        drawn += pen.wrap("* its promise is checked; - no such finding in that run.", "dim") if rows else []
         for each in _instead(made, ascii_only):
             drawn += pen.wrap(each, "text", [(" ! ", "warn")])
         return drawn

@@ -121,7 +121,7 @@ def markdown(content: JudgedDiff, _: TextLook, limit: int) -> str:
     lines += _section(f"Ops that changed{together}", ops, limit or MOST_OPS)
     lines += _section("Kinds of ops that are new or gone", changes.kind_entries(diff))
     if len(diff.phases) > 1:
-        lines += _section("A run of each program by itself", changes.entries(diff, "phases"))
+        lines += _section("One run of each program", changes.entries(diff, "phases"))
         for phase in diff.phases:
             of_phase = drawing.changed(phase.ops, "ops")
             lines += _section(f"Ops that changed, {per_unit(phase.ops)}", of_phase, limit or MOST_OPS)
@@ -171,7 +171,7 @@ def text(content: JudgedDiff, look: TextLook, limit: int) -> str:
                 lines += _table(phase.ops, "ops", pen, limit or MOST_OPS)
         notes = [(letter, note) for letter, side in (("A", diff.before), ("B", diff.after)) for note in side.warnings]
         if notes or diff.unknown:
-            lines.append(pen.rule("Notes, and what the profiles cannot tell"))
+            lines.append(pen.rule("Notes, and what the profiles cannot show"))
             for letter, note in notes:
                 lines += pen.wrap(note, "text", [(f" {letter} ", "warn")])
             for key, why in diff.unknown.items():

@@ -22,7 +22,7 @@ from tpuprof.tui.widgets.popup import TextPopup, meanings
 
 _ALL_OF_IT = "All about the row: sources, HLO of both; of a phase: its ops"
 _VIEWS = "Ops, categories, time, steps, memory, figures, phases, setup"
-_BY_ITSELF = "The next, previous program by itself: ops, categories, time a run of it"
+_BY_ITSELF = "The next, previous program alone: ops, categories, time per run"
 
 
 class DiffScreen(PageScreen[ChangeRow]):
@@ -137,11 +137,11 @@ class DiffScreen(PageScreen[ChangeRow]):
         """The next program by itself, or all together."""
         names = ["", *(phase.name for phase in self.content.phases)]
         if len(names) < 2 or self.view.name not in changes.OF_PHASE:
-            self.flash = "Programs are apart in ops, categories and time (1, 2, 3)."
+            self.flash = "Programs are shown separately in ops, categories and time (1, 2, 3)."
             return
         name = names[(names.index(self.view.phase) + by) % len(names)]
         self.view = self.view.anew(phase=name)
-        self.flash = f"Runs of {name} by themselves." if name else "All programs, together."
+        self.flash = f"Only runs of {name}." if name else "All programs, together."
 
     @property
     def orders(self) -> Mapping[str, str]:
@@ -151,7 +151,7 @@ class DiffScreen(PageScreen[ChangeRow]):
     def _hide(self) -> None:
         """Shows or hides what is the same; the cursor stays on its row where that shows."""
         if self.view.name not in changes.HIDING:
-            self.flash = "All rows show here."
+            self.flash = "This view shows all rows."
             return
         row = self.row
         self.view = self.view.anew(hides_same=not self.view.hides_same)
@@ -161,7 +161,7 @@ class DiffScreen(PageScreen[ChangeRow]):
     def _group(self) -> None:
         """Puts clones of ops together or apart; the cursor goes to the op that it was on, or to its group."""
         if self.view.name != "ops" or not changes.has_clones(self._part):
-            self.flash = "No row here is of several ops."
+            self.flash = "No row here has several ops."
             return
         row = self.row
         self.view = self.view.anew(apart=not self.view.apart)

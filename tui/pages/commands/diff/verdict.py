@@ -55,7 +55,7 @@ def verdict(diff: Diff, ascii_only: bool = False) -> str:
 def _main(diff: Diff, ascii_only: bool) -> str:
     change = diff.steps.typical if diff.steps is not None else diff.total
     if change.delta is None or not (change.before or change.after):
-        why = diff.unknown.get("ops") or diff.unknown.get("steps") or "the profiles hold no times of a device"
+        why = diff.unknown.get("ops") or diff.unknown.get("steps") or "the profiles have no device times"
         return f"There is no time to compare: {why}."
     before, after = duration(change.before, ascii_only, 4), duration(change.after, ascii_only, 4)
     if diff.different:
@@ -63,14 +63,14 @@ def _main(diff: Diff, ascii_only: bool) -> str:
     per = per_unit(diff)
     if change.mark == "same":
         if change.noise is None:
-            return f"The same: {before} {per} in both; what is noise is unknown."
+            return f"The same: {before} {per} in both; the noise is unknown."
         within = noise_words(change, ascii_only)
         return f"The same within {within}: {before} {per} before, {after} after.{_all_the_same(diff, ascii_only)}"
     size = f"{signed(change.delta, 'time', ascii_only)} {per} ({relative(change)})"
     if change.noise is None:
-        words = f"{size}: {before} before, {after} after; whether that is noise can't be told"
+        words = f"{size}: {before} before, {after} after; whether that is noise is unknown"
         reasons = _named(diff, change, ascii_only)[0]
-        return f"{words}. Most of it: {reasons}." if reasons else f"{words}."
+        return f"{words}. Most of the difference: {reasons}." if reasons else f"{words}."
     named, rest, others = _named(diff, change, ascii_only)
     noise = noise_time(change, ascii_only)
     if not named:
@@ -91,7 +91,7 @@ def _different(diff: Diff, before: str, after: str) -> str:
     """Both times, each of its own program, and why they are no comparison."""
     units = [f" a {side.unit_name}" if diff.basis != "capture" else " in all" for side in (diff.before, diff.after)]
     times = f"{before}{units[0]} in A and {after}{units[1]} in B"
-    return f"{diff.different[0].upper()}{diff.different[1:]}; so times are no comparison: {times}."
+    return f"{diff.different[0].upper()}{diff.different[1:]}, so their times can't be compared: {times}."
 
 
 def _where(others: Sequence[Contribution]) -> str:

@@ -25,7 +25,7 @@ from tpuprof.tui.widgets.screen import ScreenApp
 
 Read = Callable[[], Reading]  # asks the runtime once
 MOST_READINGS = 3_600  # that are kept: an hour at one a second
-_CAPTURES = "Take a profile of the program beside it, and open it; leaving it comes back here"
+_CAPTURES = "Capture a profile of the program and open it; closing it returns here"
 
 
 class LiveScreen(PageScreen[Device]):
@@ -60,8 +60,8 @@ class LiveScreen(PageScreen[Device]):
         return (
             replace(ROW_KEYS[0], short="device", title="Next, previous device"),
             KeyRow("capture", "capture", _CAPTURES, {"capture": self._capture}),
-            KeyRow("hold", "pause", "Figures stay while readings go on", {"hold": self._pause}),
-            KeyRow("copy", "copy", "Copy the sentence on top", {"copy": self._copy}),
+            KeyRow("hold", "pause", "Freeze the figures; readings continue", {"hold": self._pause}),
+            KeyRow("copy", "copy", "Copy the sentence at the top", {"copy": self._copy}),
             *(colors, about, leave),
         )
 

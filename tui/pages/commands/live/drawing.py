@@ -189,11 +189,11 @@ def meaning_lines(unknown: Mapping[str, str], pen: Pen) -> list[Line]:
     """What the figures mean."""
     rows = [
         ("duty", "share of the last interval in which the TensorCore worked, as the runtime averages it"),
-        ("HBM", "what is allocated of the device's memory, and all there is; red from 95% on"),
+        ("HBM", "allocated and total memory of the device; red from 95% on"),
         ("bandwidth", "share of HBM's peak bandwidth in use"),
         ("queue", "programs that wait for the device"),
-        ("idle", "since when the TensorCore has had nothing to do"),
-        (UNKNOWN, "the runtime does not tell it"),
+        ("idle", "how long the TensorCore has been idle"),
+        (UNKNOWN, "the runtime does not report it"),
         *unknown.items(),
     ]
     heading = pen.fit([("What the figures mean", "title")])

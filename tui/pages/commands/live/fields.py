@@ -34,17 +34,17 @@ def _silent(pair: ReadingPair) -> list[str]:
     return [f"{address}: {reason}" for address, reason in pair.reading.silent.items()]
 
 
-_NONE_ENDED = "the runtime counts none, none ended since the reading before, or this is the first reading"
-_TOLD = "the runtime does not tell it"
+_NONE_ENDED = "the runtime counts none, none ended since the previous reading, or this is the first reading"
+_TOLD = "the runtime does not report it"
 _DEVICE: tuple[Metric[Device], ...] = (
     attribute("address", VERBATIM, "of the process's metric service", "address"),
-    attribute("id", COUNT, "the runtime's number of the device; each process counts anew", "device"),
+    attribute("id", COUNT, "the runtime's number of the device; each process counts from 0", "device"),
     attribute("chip", COUNT, "number of its chip", "chip"),
     attribute("duty_percent", PERCENT, "share of the last interval in which the TensorCore worked", "duty", null=_TOLD),
     attribute("hbm_used_bytes", BYTES, "allocated of its memory", "HBM used", null=_TOLD),
     attribute("hbm_total_bytes", BYTES, "all of its memory", "HBM", null=_TOLD),
     attribute("bandwidth_percent", PERCENT, "share of HBM's peak bandwidth in use", "bandwidth", null=_TOLD),
-    attribute("idle_seconds", NUMBER, "since when it has had nothing to do", "idle s", null=_TOLD),
+    attribute("idle_seconds", NUMBER, "how long it has been idle", "idle s", null=_TOLD),
     attribute("queued_programs", COUNT, "programs that wait for it", "queue", null=_TOLD),
 )
 DEVICES = object_table(
@@ -54,7 +54,7 @@ DEVICES = object_table(
 )
 
 _ENDED: tuple[Metric[EndedCollectives], ...] = (
-    attribute("count", COUNT, "that ended since the reading before"),
+    attribute("count", COUNT, "that ended since the previous reading"),
     attribute("mean_latency_us", NUMBER, "mean time from end to end, microseconds"),
 )
 BEFORE_DEVICES: tuple[Metric[ReadingPair], ...] = (

@@ -72,7 +72,7 @@ def _member_line(one: Allocation, pen: Pen) -> Line:
 def stack_lines(one: Allocation, pen: Pen) -> list[Line]:
     """A stack, a call a line; under the user's own calls the line of code, where the file is here."""
     if not one.stack:
-        return pen.wrap("The program kept no traceback of it.", "dim")
+        return pen.wrap("The program kept no traceback for it.", "dim")
     lines: list[Line] = []
     shown = 0
     for place, frame in enumerate(one.stack[:_MOST_FRAMES]):
@@ -106,14 +106,14 @@ _MEANING = (
     "A device memory profile lists what is alive when it is written: the buffers of arrays, and compiled programs "
     "(executables). jax.profiler.save_device_memory_profile writes it. An array has a buffer on each device that holds "
     "a shard of it, and is counted there.",
-    "What a program needs while it runs, its temporaries, is not alive between two steps, and not in the file: the "
-    "memory tab of a profile, or a log that ran out of memory, has that.",
-    "The line of code is the innermost one on the stack that is no installed package's and not Python's own. Where all "
-    "are, it is the innermost that is not JAX's.",
+    "The temporaries that a program needs while it runs are not alive between two steps, and not in the file: the "
+    "memory tab of a profile, or the log of an out-of-memory error, shows them.",
+    "The line of code is the innermost one on the stack outside installed packages and Python's own library. If "
+    "there is none, it is the innermost one outside JAX.",
 )
 _COMPARED = (
-    "B is compared with A. What a line holds more of each time the file is written is kept by something: a list, a "
-    "cache, a closure. Numbers are exact; a line that moved in an edited file is found by its stack.",
+    "B is compared with A. If a line holds more each time the file is written, something keeps its arrays: a list, "
+    "a cache, a closure. Numbers are exact; a line that moved in an edited file is found by its stack.",
 )
 
 

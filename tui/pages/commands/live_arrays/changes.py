@@ -103,7 +103,7 @@ def _signed_short(value: int, _: bool) -> str:
 
 
 _of_change = partial(of_group, of="changes")
-_ONE_SIDED = "the group is in one of the two only"
+_ONE_SIDED = "only one of the two files has the group"
 _SIGNED_SIZE = Unit("bytes", plain, lambda value, _: signed_size(value))
 _SIGNED_COUNT = Unit("count", plain, lambda value, _: signed_count(value))
 _MARK: ColumnSpec[GroupRows] = ColumnSpec("", "", 4, lambda mark: _STYLES[mark])
@@ -112,7 +112,7 @@ _BEFORE: ColumnSpec[GroupRows] = ColumnSpec("", "before", 6, words=_short)
 _AFTER: ColumnSpec[GroupRows] = ColumnSpec("size", "after", 6, words=_short)
 _CHANGE: ColumnSpec[GroupRows] = ColumnSpec("change", "change", 7, change_style, _signed_short)
 _BY_MARK = "same, more, less, new or gone: by bytes, by count where these are the same"
-_NAMED = "what is put together: a source line, a function, a stack, a device or a kind"
+_NAMED = "what the group is: a source line, a function, a stack, a device or a kind"
 _NAME, *_ORIGIN, _KIND, _DEVICES = SHARED
 
 CHANGE_FIELDS: tuple[Field[GroupRows], ...] = (
@@ -124,10 +124,10 @@ CHANGE_FIELDS: tuple[Field[GroupRows], ...] = (
     _of_change("before_count", COUNT, _total("before", "count"), "how many in A", _ONE_SIDED),
     _of_change("after_count", COUNT, _total("after", "count"), "how many in B", _ONE_SIDED),
     _of_change("count_change", _SIGNED_COUNT, lambda change: change.count_change, "how many more in B", "", _COUNT),
-    _of_change("before_bytes", BYTES, _total("before", "size_bytes"), "what they take in A", _ONE_SIDED, _BEFORE),
-    _of_change("after_bytes", BYTES, _total("after", "size_bytes"), "what they take in B", _ONE_SIDED, _AFTER),
+    _of_change("before_bytes", BYTES, _total("before", "size_bytes"), "their size in A", _ONE_SIDED, _BEFORE),
+    _of_change("after_bytes", BYTES, _total("after", "size_bytes"), "their size in B", _ONE_SIDED, _AFTER),
     _of_change("change_bytes", _SIGNED_SIZE, lambda change: change.size_change, "how much more in B", "", _CHANGE),
-    _of_change("change_percent", PERCENT, _fraction, "the change, of what it was in A", "it was nothing in A"),
+    _of_change("change_percent", PERCENT, _fraction, "the change as a share of A", "it was 0 in A"),
 )
 
 CHANGES: Table[GroupRows] = Table(
@@ -188,7 +188,7 @@ METRICS: tuple[Metric[LiveArraysDiff], ...] = (
     attribute("before_bytes", BYTES, "what is live in A", "before", name="before.total.size_bytes"),
     attribute("after_bytes", BYTES, "what is live in B", "after", name="after.total.size_bytes"),
     attribute("change_bytes", _SIGNED_SIZE, "how much more in B", "change", name="size_change"),
-    Metric("change_percent", PERCENT, _grown, "the change, of what was live in A", "nothing was live in A"),
+    Metric("change_percent", PERCENT, _grown, "the change as a share of A", "nothing was live in A"),
     attribute("before_count", COUNT, "how many are alive in A", name="before.total.count"),
     attribute("after_count", COUNT, "how many are alive in B", name="after.total.count"),
     attribute("count_change", _SIGNED_COUNT, "how many more in B", "count"),

@@ -172,10 +172,10 @@ def _restricted(view: LiveArraysView) -> str:
 
 def _why_nothing(content: Content, view: LiveArraysView) -> str:
     if view.words:
-        return "nothing holds these words"
+        return "no row has these words"
     if isinstance(content, LiveArraysDiff):
         return "nothing changed"
-    return "the file lists nothing that is alive"
+    return "the file lists no live arrays"
 
 
 # --- what stands above the table

@@ -25,8 +25,8 @@ BY_TITLES: dict[By, str] = dict(zip(BY, ("Source lines", "Functions", "Stacks", 
 
 BY_WORDS: dict[By, str] = {by: title.rstrip("s").lower() for by, title in BY_TITLES.items()}
 
-NO_STACK = "the program kept no traceback of it"
-_NO_DEVICE = "executables are of no device"
+NO_STACK = "the program kept no traceback for it"
+_NO_DEVICE = "executables belong to no device"
 _NO_KIND = "the file does not say; JAX's files do"
 TEXT_OR_NONE = Unit("text", lambda values: [value or None for value in values], lambda value, _: value or "", True)
 
@@ -98,7 +98,9 @@ def of_group(
     )
 
 
-_NAMED = "what is put together: a source line, a function, a stack from its innermost own call out, a device or a kind"
+_NAMED = (
+    "what the group is: a source line, a function, a stack from the user's innermost call outwards, a device or a kind"
+)
 _NAME: ColumnSpec[GroupRows] = ColumnSpec(
     "name", "where it was made", 20, cells=by_row(_name), is_left=True, grows=True
 )
@@ -106,7 +108,7 @@ _KIND: ColumnSpec[GroupRows] = ColumnSpec("", "kind", 10, words=lambda value, _:
 _EACH: ColumnSpec[GroupRows] = ColumnSpec("each", "each", 6, words=_short)
 _DEVICE = ColumnSpec("", "device", 8, cells=by_row(_place))
 _HELD = "the devices that hold it; none for executables"
-_OWN_LINE = "the innermost source line on the stack that is no library's"
+_OWN_LINE = "the innermost source line on the stack outside libraries"
 _OF_LINE = "the function that this line is in"
 _KINDS = "buffer: an array's memory on one device; executable: a compiled program's code"
 _COUNTED = "how many are alive; an array is counted on each device that holds a shard of it"
@@ -126,7 +128,7 @@ _SHARE: Field[GroupRows] = Field(
     PERCENT,
     lambda source, rows: [percent_of(source.groups[row].total.size_bytes, source.whole_bytes) for row in rows],
     "its size, of all that is shown",
-    "nothing that is shown takes memory",
+    "the rows shown take no memory",
     "of all",
     ColumnSpec("", "%", 5, words=whole_share),
 )
@@ -136,9 +138,7 @@ GROUPS: Table[GroupRows] = Table(
         rank_field(3),
         *SHARED,
         of_group("count", COUNT, attrgetter("total.count"), _COUNTED, "", ColumnSpec("count", "count", 6)),
-        of_group(
-            "size_bytes", BYTES, attrgetter("total.size_bytes"), "what all of them take together", "", size_look()
-        ),
+        of_group("size_bytes", BYTES, attrgetter("total.size_bytes"), "their total size", "", size_look()),
         _SHARE,
         bar_field(_bars),
         of_group("each_bytes", BYTES, _each, "the size of one of them", _DIFFER, _EACH),
@@ -164,7 +164,7 @@ ALLOCATIONS: Table[Sequence[Allocation]] = object_table(
         attribute("kind", VERBATIM, _KINDS, null=_NO_KIND),
         attribute("device", VERBATIM, "the device that holds it", null=_NO_DEVICE),
         attribute("count", COUNT, _COUNTED),
-        attribute("size_bytes", BYTES, "what all of them take together"),
+        attribute("size_bytes", BYTES, "their total size"),
         attribute("each_bytes", BYTES, "the size of one of them", null="they differ"),
         Metric("source", TEXT_OR_NONE, lambda one: one.frame.place if one.frame else "", _OWN_LINE, NO_STACK),
         Metric("stack", _STACK, _stack, "the stack that made it, the innermost call first"),
@@ -177,7 +177,7 @@ DEVICES: Table[Any] = object_table(
     (
         attribute("device", VERBATIM, "its name, as JAX writes it", "device"),
         attribute("count", COUNT, "buffers that are alive on it", "buffers", name="total.count"),
-        attribute("size_bytes", BYTES, "what they take", "size", name="total.size_bytes"),
+        attribute("size_bytes", BYTES, "their size", "size", name="total.size_bytes"),
     ),
     markdown=("device", "count", "size_bytes"),
 )
@@ -189,15 +189,15 @@ def _time(page: LiveArrays) -> str | None:
 
 
 METRICS: tuple[Metric[LiveArrays], ...] = (
-    attribute("total_bytes", BYTES, "what all of it takes", "all", name="total.size_bytes"),
+    attribute("total_bytes", BYTES, "the size of all of it", "all", name="total.size_bytes"),
     attribute("total_count", COUNT, "how many there are of all", name="total.count"),
-    attribute("buffers_bytes", BYTES, "what buffers of arrays take", "buffers of arrays", name="buffers.size_bytes"),
+    attribute("buffers_bytes", BYTES, "the size of array buffers", "buffers of arrays", name="buffers.size_bytes"),
     attribute("buffers_count", COUNT, "how many of these there are", name="buffers.count"),
     attribute(
         "executables_bytes", BYTES, "the code of compiled programs", "executables", name="executables.size_bytes"
     ),
     attribute("executables_count", COUNT, "how many of these there are", name="executables.count"),
-    Metric("written", VERBATIM, _time, "when it was written", "the file does not say when; JAX's never do"),
+    Metric("written", VERBATIM, _time, "when it was written", "the file has no date; JAX never writes one"),
 )
 """What a page has one of."""
 

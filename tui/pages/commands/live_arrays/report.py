@@ -37,11 +37,11 @@ def check(options: Mapping[str, Any], _: Format, __: int | None) -> None:
     """Sees that arrays can be put together by what is asked for."""
     by = options.get("by")
     if by is not None and by not in BY:
-        sentence = f"The page live-arrays has no {by} to put arrays together by: there are {', '.join(BY)}."
+        sentence = f"The page live-arrays has no {by} to group arrays by; it has {', '.join(BY)}."
         raise ProfileError("usage", sentence, f"--by {BY[0]}", EXIT_USAGE)
 
 
-_BY: Metric[Any] = Metric("by", VERBATIM, lambda asking: asking.by, "what the groups have in common")
+_BY: Metric[Any] = Metric("by", VERBATIM, lambda asking: asking.by, "what the arrays of a group share")
 
 
 def read(request: ReportRequest) -> GroupedArrays:

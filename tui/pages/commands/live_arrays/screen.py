@@ -24,9 +24,9 @@ from tpuprof.tui.widgets.popup import TextPopup, meanings
 ABOUT = meanings(
     ("", "Arrays that were alive in device memory when the file was written, those of one row."),
     ("size", "of all of them together, and their share of all live arrays."),
-    ("kind", "what holds the memory, as the file says: arrays, or compiled programs."),
+    ("kind", "what holds the memory, according to the file: arrays, or compiled programs."),
     ("stack", "the calls that made them, innermost first; `e` opens the line in $EDITOR from the list below."),
-    ("change", "where two files are compared: what the later one holds more or less."),
+    ("change", "if two files are compared: how much more or less the later one holds."),
 )
 
 
@@ -75,7 +75,7 @@ class LiveArraysScreen(PageScreen[Row]):
         by_words = "By source line, function, stack, device, kind"
         stacks = "The whole stack, with the lines of code"
         device, devices_words = "device" if has_devices else "", "All devices, or one at a time"
-        words = "Only what has these words anywhere on its stacks"
+        words = "Only rows with these words anywhere on their stacks"
         return (
             *ROW_KEYS,
             KeyRow("open", "stack", stacks, {"open": self.enter}, rank=1),
@@ -113,7 +113,7 @@ class LiveArraysScreen(PageScreen[Row]):
     def _next(self, what: Literal["kind", "device"], there: Sequence[str | None]) -> None:
         """Only the next kind or device of those that are there, or all of them."""
         if len(there) == 1:
-            self.flash = f"There is one {what} only."
+            self.flash = f"There is only one {what}."
             return
         now = there[(there.index(getattr(self.view, what)) + 1) % len(there)]
         words = f"All {what}s." if now is None else f"Only {now}." if what == "device" else f"{now.capitalize()}s only."
@@ -144,7 +144,7 @@ class LiveArraysScreen(PageScreen[Row]):
     def _edit(self) -> None:
         """Opens the user's editor at the source line, where that file is here."""
         source = group_of(self.row).source if self.row is not None else None
-        self.flash = self.edit(source, excerpt_of(source, 2, 2)) if source else "No one source line is known for it."
+        self.flash = self.edit(source, excerpt_of(source, 2, 2)) if source else "It has no single known source line."
 
 
 APP = partial(PageApp, LiveArraysScreen)

@@ -75,12 +75,12 @@ _ERROR_FIELDS: tuple[Field[OomErrors], ...] = (
     _said("sentence", "its first sentence", "", VERBATIM, ""),
     _said("program", "the compiled module's name", "program", VERBATIM),
     _said("device", "whose memory it is", "device", VERBATIM),
-    _said("at_line", "the line of the log where it stands first", "", NUMBER, ""),
+    _said("at_line", "the first line of the log that has it", "", NUMBER, ""),
     _said("count", "how often the log has it", "", COUNT, ""),
     _said("used_bytes", "what is in use"),
     _said("capacity_bytes", "the limit"),
-    _said("exceeded_bytes", "by how much it is too large"),
-    _said("requested_bytes", "what was asked for"),
+    _said("exceeded_bytes", "how much too large it is"),
+    _said("requested_bytes", "the requested size"),
     _said("free_bytes", "what was free"),
     _said("reserved_bytes", "what the system reserves"),
     _said("program_bytes", "what the program takes"),
@@ -95,25 +95,25 @@ _ERROR_FIELDS: tuple[Field[OomErrors], ...] = (
     _said("sparse_core_bytes", "what SparseCores take"),
     _said("unpadded_bytes", "temporaries without padding"),
     _said("padding_bytes", "padding of the temporaries, or of the listed buffers", "padding"),
-    _said("utilization", "of what is set aside, the share in use", "utilization", SHARE),
+    _said("utilization", "the used share of the memory set aside", "utilization", SHARE),
     _said("fragmentation", "the share of gaps", "", SHARE),
     _said("fragmentation_bytes", "gaps between buffers"),
-    _said("is_cut", "whether the text ends in the middle", "", FLAG, ""),
+    _said("is_cut", "whether the text is cut off", "", FLAG, ""),
     Field(
         "plan",
         VERBATIM,
         lambda errors, rows: [_plan_of(errors.triages[row]) for row in rows],
-        "the cheapest combination of changes that fits, or the one that comes nearest",
+        "the cheapest combination of changes that fits, or the one that comes closest",
         "nothing is too large, or the message names no buffers",
     ),
     Field(
         "owners_bytes",
         VERBATIM,
         lambda errors, rows: [_owners_of(errors.triages[row]) for row in rows],
-        "whose the bytes are: owner to bytes, which add up to what is in use",
+        "bytes by owner, which add up to the memory in use",
         _NOT_SAID,
     ),
-    Field("notes", VERBATIM, _NOTES, "what else to know, a sentence each"),
+    Field("notes", VERBATIM, _NOTES, "further notes, one sentence each"),
 )
 
 ERRORS: Table[OomErrors] = Table("reports", _ERROR_FIELDS, len, json=tuple(one.key for one in _ERROR_FIELDS))
@@ -130,18 +130,18 @@ CALLED: dict[str, str] = {
 }
 """What people call the figures that an error or a compiled module may lack, by attribute."""
 
-_NO_SAVING = "it can't be estimated from what the message says"
+_NO_SAVING = "the message does not say enough to estimate it"
 _NO_SOURCE = "the message names no source line for these buffers"
 ADVICE: Table[Sequence[Advice]] = object_table(
     "advice",
     (
-        attribute("kind", VERBATIM, "what sort of advice it is"),
+        attribute("kind", VERBATIM, "the kind of advice"),
         attribute("saving_bytes", BYTES, "what it would save, estimated from the listed buffers", null=_NO_SAVING),
         attribute("sentence", VERBATIM, "what takes memory"),
         attribute("how", VERBATIM, "what to do about it"),
-        attribute("arithmetic", VERBATIM, "how the saving is worked out"),
+        attribute("arithmetic", VERBATIM, "how the saving is computed"),
         attribute("source", VERBATIM, "the line of code to change", null=_NO_SOURCE),
-        Metric("buffers", VERBATIM, lambda advice: list(advice.buffers), "places of the buffers that it is about"),
+        Metric("buffers", VERBATIM, lambda advice: list(advice.buffers), "ranks of the buffers that it concerns"),
     ),
 )
 _IN_MODULES = frozenset(("offset_bytes", "born", "dies"))
@@ -150,7 +150,7 @@ _ALWAYS = frozenset(("name", "category", "size_bytes", "at_peak"))
 
 def _of_errors(field: Field[BufferRows]) -> Field[BufferRows]:
     """A buffer's field with the reason that an error's text has for what is unknown."""
-    why = "only a profile or a dump of the module tells" if field.key in _IN_MODULES else _NOT_SAID
+    why = "only a profile or a dump of the module has it" if field.key in _IN_MODULES else _NOT_SAID
     return field if field.key in _ALWAYS else replace(field, null=why)
 
 

@@ -41,13 +41,13 @@ _WHAT_IF = "What if: try changes (space, or their numbers); back to the advice"
 _SUMMARY = "Copy a summary of twelve lines"
 
 ABOUT_ADVICE = meanings(
-    ("", "What to change, how, and what that would save, with the arithmetic and the buffers that it rests on."),
+    ("", "What to change, how, and what that would save, with the arithmetic and the buffers behind it."),
     ("saves", "an estimate from the listed buffers, before the compiler has seen the change; advice may overlap."),
 )
 ABOUT_BUFFER = meanings(
-    ("", "One buffer of those that are in memory when it is fullest, or all of one source line (`b`)."),
-    ("size", "bytes in memory, padding among them."),
-    ("padding", "what the tiles of 8 by 128 elements (of 32 bits) leave empty; none where the shape fills them."),
+    ("", "One of the buffers in memory at the peak, or all buffers of one source line (`b`)."),
+    ("size", "bytes in memory, with padding."),
+    ("padding", "the empty part of the tiles of 8 by 128 elements (of 32 bits); none if the shape fills them."),
     ("source", "the line that made it; `e` opens it in $EDITOR from the list below."),
 )
 
@@ -137,7 +137,7 @@ class TriageScreen(PageScreen[BufferRow]):
 
     def _advice_keys(self) -> Sequence[KeyRow]:
         count = min(9, len(self.triage.advice))
-        sentence = "Choose advice: its sums, its buffer; again: all of it"
+        sentence = "Choose advice: its arithmetic, its buffer; again: all of it"
         return [
             KeyRow(
                 "pick", "advice" if count else "", sentence, {"pick": self._number}, f"1-{count}" if count > 1 else "1"
@@ -206,7 +206,7 @@ class TriageScreen(PageScreen[BufferRow]):
             self.view = replace(self.view, tries=Listing(numbers.index(number)))
             self._tick()
         elif number <= len(self.triage.advice):
-            self.flash = f"Advice {number} can't be tried: what it saves is not known buffer by buffer."
+            self.flash = f"Advice {number} can't be tried: its saving is not known buffer by buffer."
         else:
             self.flash = f"There is no change {number}."
 
@@ -246,7 +246,7 @@ class TriageScreen(PageScreen[BufferRow]):
         """The next or previous error."""
         total = len(self.content)
         if total < 2:
-            self.flash = "There is one error only." if self.triage.kind != "module" else ""
+            self.flash = "There is only one error." if self.triage.kind != "module" else ""
             return
         self.at = (self.at + by) % total
         self.view = OomView(cursor=0, sort=self.view.sort, grouped=self.view.grouped)
@@ -282,11 +282,11 @@ class TriageScreen(PageScreen[BufferRow]):
     def _open_arrays(self) -> None:
         """The device memory profile, above this screen."""
         if self._arrays is None:
-            self.flash = "No device memory profile is here: tpuprof-tui oom LOG memory.prof"
+            self.flash = "There is no device memory profile: tpuprof-tui oom LOG memory.prof"
         else:
             self.app.push_screen(load_above("live-arrays")(self._arrays, self.look, environ=self.environ))
 
     def _edit(self) -> None:
         """Opens the user's editor at the source line, where that file is here."""
         source, excerpt = self.source, self._excerpt()
-        self.flash = self.edit(source, excerpt) if source else "No source line is known for it."
+        self.flash = self.edit(source, excerpt) if source else "It has no known source line."

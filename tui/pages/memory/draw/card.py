@@ -72,7 +72,7 @@ def _sizes(card: Card, page: SpaceMemory, buffer: Buffer) -> None:
     _size_entry(card, page, buffer.size_bytes)
     padding, expansion = buffer.padding_bytes, buffer.expansion
     if not padding:
-        why = "unknown: the size of its elements is not known" if padding is None else "none"
+        why = "unknown: the size of its elements is unknown" if padding is None else "none"
         card.entry("padding", why, "dim")
         return
     is_little = expansion is None or expansion < PADDED or padding < SMALL * page.peak_bytes
@@ -107,7 +107,7 @@ def _alike(card: Card, page: SpaceMemory, row: int, buffer: Buffer, point: int) 
 def _stay(card: Card, page: SpaceMemory, born: int, dies: int) -> None:
     """When it comes, when it goes, and how much of the program that is."""
     if page.points == 1:
-        card.entry("in memory", "throughout; the module has no heap trace of what is not", "dim")
+        card.entry("in memory", "throughout; the module has no heap trace of temporaries", "dim")
         return
     if born <= 0 and dies >= page.points:
         card.entry("in memory", "throughout the program")
@@ -139,7 +139,7 @@ def _place(card: Card, page: SpaceMemory, row: int, buffer: Buffer) -> None:
     kind = f" ({buffer.allocation_type})" if buffer.allocation_type else ""
     words = f"{allocation}{kind}" if allocation >= 0 else f"unknown{kind}"
     if offset is not None:
-        words += f", from {binary_size(offset)} on" if offset > 0 else ", from its beginning on"
+        words += f", from {binary_size(offset)} on" if offset > 0 else ", from its start"
     card.entry("allocated", words)
     card.known("buffer", None if buffer.logical_buffer is None else str(buffer.logical_buffer), "dim")
     card.known("label", buffer.label, "dim")

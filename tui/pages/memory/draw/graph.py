@@ -268,7 +268,7 @@ def legend(page: SpaceMemory, rows: Int64s, name: str, origin: str, pen: Pen) ->
     Args:
         rows: of `page.live_ranges`.
         name: of these together.
-        origin: left out for want of room.
+        origin: left out if there is no room.
     """
     if not len(rows):
         return pen.fit([])

@@ -168,7 +168,7 @@ def map_lines(
     """
     cells = max(1, pen.width - AXIS)
     if painted is None:
-        words = " no allocation map: the module does not say where its buffers lie"
+        words = " no allocation map: the module does not say where its buffers are"
         return [pen.fit([(words if line == 0 else "", "dim")]) for line in range(height)]
     area, tone = max(1, height - 2), _highlighted(page, painted, rows)
     steps = len(tone) // area

@@ -149,5 +149,5 @@ def _warnings(page: SpaceMemory, pen: Pen, height: int) -> list[Line]:
 
 def _no_trace(page: SpaceMemory, pen: Pen) -> list[Line]:
     why = page.unknown.get("peak_instruction") or "the module has no heap trace of this memory"
-    words = f"No working set over the program: {why.rstrip('.')}. What follows is in memory throughout."
+    words = f"No working set over the program: {why.rstrip('.')}. The buffers below are in memory throughout."
     return pen.narrower(1).wrap(words, "dim", [(" ", "text")])[:2]

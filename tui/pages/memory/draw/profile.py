@@ -35,8 +35,8 @@ _APART = "   "
 TITLE = "Memory over time"
 
 OF_PROGRAMS = (
-    "This peak is the device's, of arrays (heap) and of what loaded programs reserve (stack); that of the buffers is "
-    "one program's."
+    "This peak is that of the device: arrays (heap) and the memory reserved for loaded programs (stack). The peak "
+    "of the buffers is that of one program."
 )
 """Why this peak is another one than that of a program's buffers."""
 
@@ -178,7 +178,7 @@ def graph_block(
     Args:
         rows, curve: height of the graph, and of the curve of fragmentation below it.
         cursor_ps: what the line reads; the peak where it is None.
-        says_flat: the title says that a line which does not move is no fault, for want of room for the note.
+        says_flat: the title says that a line which does not move is no fault, if there is no room for the note.
     """
     cursor = None if cursor_ps is None else shown.cell_of(cursor_ps)
     title = f"{TITLE}, flat: no fault" if says_flat and allocator.flat else TITLE
@@ -249,7 +249,7 @@ def table_lines(allocator: AllocatorProfile, top: int, rows: int, selected: int 
     columns = chosen_columns(peak_columns(allocator, pen), pen.width)
     shown = row_lines(columns, range(top, min(top + rows, len(allocator.at_peak))), selected, pen)
     if not allocator.at_peak:
-        shown = [pen.fit([("  Nothing is known to be in use at the peak.", "dim")])][:rows]
+        shown = [pen.fit([("  What is in use at the peak is unknown.", "dim")])][:rows]
     return [header_line(columns, pen), *shown]
 
 

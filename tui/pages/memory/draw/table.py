@@ -146,7 +146,7 @@ def list_heading(page: SpaceMemory, listed: MemoryList, pen: Pen) -> Line:
 def table_lines(page: SpaceMemory, listed: MemoryList, cursor: int, top: int, pen: Pen, height: int) -> list[Line]:
     """The columns' titles and `height` - 1 rows from `top` on."""
     if not len(listed):
-        words = "no buffer holds these words" if listed.state.words else "no buffer is in memory here"
+        words = "no buffer has these words" if listed.state.words else "no buffer is in memory here"
         return [pen.fit([(f" {words}", "dim")])]
     order, is_grouped = listed.state.sort, listed.state.grouping != "none"
     columns = (_group_columns if is_grouped else _buffer_columns)(page, listed, pen)

@@ -36,7 +36,7 @@ WHY_EMPTY: Metric[MemoryProfilePage] = attribute(
 
 # --- allocators and their timelines
 
-_IN_PIECES = "the share of free memory that can't be had in one piece: 1 - largest free piece / all that is free"
+_IN_PIECES = "the share of free memory outside its largest piece: 1 - largest free piece / all free memory"
 _OF_EVENTS = (
     ("stack_bytes", SIZE, "stack", "what is reserved for programs that are loaded", "what is reserved"),
     ("heap_bytes", SIZE, "heap", "what is allocated for arrays", "what is allocated"),
@@ -65,26 +65,26 @@ def fragmentation_words(allocator: AllocatorProfile) -> str | None:
     if math.isnan(share):
         return None
     if largest is None:
-        return f"Fragmentation: {percent(100 * share)} of what is free at the peak isn't in one piece."
+        return f"Fragmentation: {percent(100 * share)} of the free memory at the peak is outside its largest piece."
     if not share:
-        return f"Fragmentation: none, all {binary_size(free)} free at the peak are in one piece."
+        return f"Fragmentation: none, all {binary_size(free)} free at the peak are contiguous."
     whole = f"{percent(100 * share)} of {binary_size(free)} free at peak"
-    return f"Fragmentation: {whole} isn't in one piece, {binary_size(largest)} is."
+    return f"Fragmentation: {whole} is outside the largest piece, which has {binary_size(largest)}."
 
 
 _LIFETIME = "the most of the heap in use since the process began"
 _LARGEST = "the largest piece of free memory at the peak: free x (1 - fragmentation)"
 _NO_LARGEST = "the event at the peak does not say what is free, or how fragmented it is"
-_ROWS_LACK, _ADDS_UP = "what the rows at the peak leave out", "the rows at the peak add up to what is in use"
-_MOVES = "memory in use moves, which needs no explanation"
+_ROWS_LACK, _ADDS_UP = "what is missing from the rows at the peak", "the rows at the peak add up to what is in use"
+_MOVES = "memory in use changes, which needs no explanation"
 ALLOCATORS: Table[Sequence[AllocatorProfile]] = object_table(
     "allocators",
     (
         attribute("id", VERBATIM, "as the profile names it"),
-        attribute("label", VERBATIM, "as people call it", "allocator"),
-        attribute("host", VERBATIM, "the host whose memory it is, or whose device's"),
+        attribute("label", VERBATIM, "its common name", "allocator"),
+        attribute("host", VERBATIM, "the host of this memory or of its device"),
         attribute("capacity_bytes", BYTES, "stack, heap and what is free at the peak", "capacity"),
-        Metric("peak_bytes", BYTES, _peak, "the most of stack and heap in use at once", heading="peak"),
+        Metric("peak_bytes", BYTES, _peak, "the most of stack and heap in use at the same time", heading="peak"),
         attribute("peak_time_ps", _INSTANT, "when that was, on the trace's clock", "at"),
         attribute("lifetime_peak_bytes", BYTES, _LIFETIME, "lifetime peak of the heap"),
         *(
@@ -94,9 +94,9 @@ ALLOCATORS: Table[Sequence[AllocatorProfile]] = object_table(
             for key, unit, title, meaning, name in _OF_EVENTS
         ),
         attribute("largest_free_bytes", BYTES, _LARGEST, "largest free piece", null=_NO_LARGEST),
-        attribute("allocations", COUNT, "events of allocating", "allocations"),
-        attribute("deallocations", COUNT, "events of freeing", "freed"),
-        attribute("flat", VERBATIM, "why a line that does not move is no fault", null=_MOVES),
+        attribute("allocations", COUNT, "allocation events", "allocations"),
+        attribute("deallocations", COUNT, "deallocation events", "freed"),
+        attribute("flat", VERBATIM, "why a flat line is normal", null=_MOVES),
         Metric("at_peak_lacks", VERBATIM, lambda allocator: allocator.unknown.get("at_peak"), _ROWS_LACK, _ADDS_UP),
     ),
     markdown=(
@@ -128,7 +128,7 @@ def _dim(value: str | None) -> StyleKey:
 
 def _detail(key: str, title: str, width: int, meaning: str) -> Field[AllocatorProfile]:
     look: ColumnSpec[AllocatorProfile] = ColumnSpec("", title, width, _dim, cut=cut)
-    null = "the runtime does not say this of these allocations"
+    null = "the runtime does not say this about these allocations"
     return Field(key, _DETAIL, of_each(key, "at_peak"), meaning, null, title, look, filter=(key,))
 
 
@@ -153,11 +153,18 @@ AT_PEAK: Table[AllocatorProfile] = Table(
         Field("host", VERBATIM, lambda allocator, rows: [allocator.host] * len(rows), "the allocator's host"),
         Field("allocator", VERBATIM, lambda allocator, rows: [allocator.id] * len(rows), "the allocator's id"),
         replace(_detail("framework_op", _TITLE, 28, "the op that allocated it"), unit=_OP, screen=_OP_LOOK),
-        _number("total_bytes", BYTES, "what equal allocations take together", "total", 9, "strong"),
-        Field("share_percent", PERCENT, _shares, "that, of the peak", heading="%", screen=ColumnSpec("", "%", 6)),
+        _number("total_bytes", BYTES, "the total size of equal allocations", "total", 9, "strong"),
+        Field(
+            "share_percent",
+            PERCENT,
+            _shares,
+            "the same as a share of the peak",
+            heading="%",
+            screen=ColumnSpec("", "%", 6),
+        ),
         _number("occurrences", COUNT, "how many equal ones there are", "count", 7),
         _number("allocated_bytes", BYTES, "what the allocator gave each", "size", 9),
-        _number("requested_bytes", BYTES, "what each asked for", "asked for", 9),
+        _number("requested_bytes", BYTES, "what each requested", "requested", 9),
         _detail("region", "region", 10, "the part of memory: temp, output, persist/dynamic"),
         _detail("data_type", "type", 8, "the type of the elements"),
         _detail("shape", "shape", 22, "the shape of the array"),

@@ -28,15 +28,15 @@ from tpuprof.tui.report.units import BYTES, BYTES_BY_NAME, COUNT, SHARE, VERBATI
 SMALL = 0.001  # padding below this share of what is in memory is not worth a colour
 # --- figures of a memory space
 
-_NO_CAPACITY = "the capacity of this memory is not known"
+_NO_CAPACITY = "the capacity of this memory is unknown"
 _NO_TRACE = "the module has no heap trace of this memory space"
 _GAPS = "(all allocations - peak) / (all allocations - what is there throughout)"
 _NO_TEMPORARIES = "the module has no temporary allocations in this memory"
-_NO_ELEMENTS = "the size of some buffer's elements is not known"
+_NO_ELEMENTS = "the size of some buffer's elements is unknown"
 _SCOPED = "the largest scoped allocation that an instruction says it uses"
 _NO_SCOPED = "no instruction says that it uses scoped memory"
-_OF_THAT = "of that, what elements take"
-_ROOM = "how much there is for programs, without what the system keeps for itself"
+_OF_THAT = "the part of that in elements, without padding"
+_ROOM = "the memory for programs, without the system's reserve"
 
 
 def _peak_words(space: SpaceMemory) -> str:
@@ -77,7 +77,7 @@ def _bytes(
     return attribute(key, BYTES, meaning, heading, null=null, words=words)
 
 
-_NO_DEVICE = "the profile does not tell the device"
+_NO_DEVICE = "the profile does not say the device"
 DEVICE: Metric[MemoryPage] = attribute("device_type", VERBATIM, "the device's type", null=_NO_DEVICE)
 
 SPACE: tuple[Metric[SpaceMemory], ...] = (
@@ -87,16 +87,20 @@ SPACE: tuple[Metric[SpaceMemory], ...] = (
     Metric("capacity_source", VERBATIM, _capacity("source"), "how the capacity is known", _NO_CAPACITY),
     _bytes("headroom_bytes", "capacity less peak, negative where it does not fit", "headroom", null=_NO_CAPACITY),
     _bytes("peak_bytes", "the most that is in use at once", "peak", words=_peak_words),
-    _bytes("peak_unpadded_bytes", "of the peak, what elements take", "unpadded peak", null=_NO_ELEMENTS),
+    _bytes(
+        "peak_unpadded_bytes", "the part of the peak in elements, without padding", "unpadded peak", null=_NO_ELEMENTS
+    ),
     attribute("peak_position", COUNT, "the first point of the program with that much in use"),
     attribute("peak_instruction", VERBATIM, "what had just run at the peak", "peak at", null=_NO_TRACE, words=_peak_at),
     _bytes("total_allocation_bytes", "all allocations but thread-local ones, with gaps", "all allocations"),
     _bytes("arguments_bytes", "allocations of the program's parameters", "arguments"),
     _bytes("outputs_bytes", "allocations that may live on after the program", "outputs", words=_outputs_words),
-    _bytes("aliased_bytes", "of the outputs, what is donated arguments too"),
-    _bytes("temporaries_bytes", "of the peak, what comes and goes", "temporaries at the peak"),
+    _bytes("aliased_bytes", "the part of the outputs that reuses donated arguments"),
+    _bytes(
+        "temporaries_bytes", "temporaries: the part of the peak that is allocated and freed", "temporaries at the peak"
+    ),
     _bytes("constants_bytes", "allocations of constants", "constants"),
-    _bytes("thread_local_bytes", "allocations inside of fusions and the like, in no other figure"),
+    _bytes("thread_local_bytes", "allocations inside fusions and similar ops, not in any other figure"),
     _bytes("padding_bytes", "peak less unpadded peak", "padding at the peak", null=_NO_ELEMENTS),
     attribute("fragmentation", SHARE, _GAPS, "fragmentation", null=_NO_TEMPORARIES),
     _bytes("scoped_bytes", _SCOPED, "largest scoped allocation", null=_NO_SCOPED, words=_scoped_words),
@@ -291,7 +295,7 @@ def _peaks(module: ModulePeaks) -> str:
     return module.problem or ", ".join(f"{name} {binary_size(peak)}" for name, peak in _peaks_by_name(module).items())
 
 
-_NO_ID = "the module is from a file that does not tell"
+_NO_ID = "the module comes from a file that does not say"
 MODULES: Table[Sequence[ModulePeaks]] = object_table(
     "modules",
     (

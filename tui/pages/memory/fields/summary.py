@@ -45,20 +45,22 @@ def _plan(of: Summed) -> str | None:
     return None if of.summary is None or of.summary.plan is None else of.summary.plan.sentence
 
 
-_ADDS_UP = "whose the bytes at the peak are: owner to bytes, which add up to the peak"
-_CHEAPEST = "the cheapest combination of changes that fits, or the one that comes nearest"
+_ADDS_UP = "bytes at the peak by owner, which add up to the peak"
+_CHEAPEST = "the cheapest combination of changes that fits, or the one that comes closest"
 
 FIT: tuple[Metric[Summed], ...] = (
     Metric("owners_bytes", BYTES_BY_NAME, _owners, _ADDS_UP, "no module has figures"),
-    Metric("plan", VERBATIM, _plan, _CHEAPEST, "it fits as it is, or what there is is not known"),
+    Metric("plan", VERBATIM, _plan, _CHEAPEST, "it fits as it is, or the limit is unknown"),
     _of_fit("fit_batch", COUNT, "batch", "the batch as it is compiled, on one device"),
-    Metric("fit_inputs", VERBATIM, lambda of: list(of.fit.inputs), "the arguments that lead with the batch"),
-    _of_fit("fit_growing_bytes", BYTES, "growing_bytes", "of the peak, what grows with the batch"),
+    Metric(
+        "fit_inputs", VERBATIM, lambda of: list(of.fit.inputs), "the arguments whose leading dimension is the batch"
+    ),
+    _of_fit("fit_growing_bytes", BYTES, "growing_bytes", "the part of the peak that grows with the batch"),
     _of_fit("fit_largest_batch", COUNT, "largest", "the largest batch that fits, by arithmetic over shapes"),
     _of_fit("fit_largest_bytes", BYTES, "largest_bytes", "the peak at that batch"),
     _of_fit("fit_next_batch", COUNT, "next", "the next round batch, which does not fit"),
     _of_fit("fit_next_bytes", BYTES, "next_bytes", "the peak at that batch"),
-    Metric("fit_may_recompute", FLAG, _fit("may_recompute"), "the compiler may make it fit by computing things again"),
+    Metric("fit_may_recompute", FLAG, _fit("may_recompute"), "the compiler may make it fit by recomputing"),
     Metric("fit_unknown", VERBATIM, lambda of: of.fit.unknown or None, "why that is unknown", "it is known"),
 )
 
@@ -67,7 +69,7 @@ BATCHES: Table[Sequence[BatchNeed]] = object_table(
     (
         attribute("batch", COUNT, "a batch, on one device"),
         attribute("peak_bytes", BYTES, "the peak at that batch, by arithmetic over shapes"),
-        attribute("over_bytes", BYTES, "by how much that is too large, negative where it fits"),
+        attribute("over_bytes", BYTES, "how much too large that is; negative if it fits"),
         attribute("what", VERBATIM, "which batch it is"),
     ),
 )

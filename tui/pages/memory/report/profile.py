@@ -1,7 +1,8 @@
 """The report on memory over time.
 
-The main table is what was in use at each allocator's peak. The timeline is in JSON alone; one of very many events is
-thinned there, to the event with most in use of each stretch, unless all is asked for.
+CSV is what was in use at each allocator's peak; a call that chooses rows and columns has those of the allocators. The
+timeline is in JSON alone; one of very many events is thinned there, to the event with most in use of each stretch,
+unless all is asked for.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tpuprof.tui.pages.memory.draw import profile
 from tpuprof.tui.pages.memory.draw.profile_graph import AXIS, in_use, scene
 from tpuprof.tui.pages.memory.fields.allocators import ALLOCATORS, AT_PEAK, TIMELINE, WHY_EMPTY, fragmentation_words
 from tpuprof.tui.report.csv import table as csv_table
-from tpuprof.tui.report.declared import Block, Declared, Metrics, Values, declared
+from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared
 from tpuprof.tui.report.fields import columns, first, markdown_rows, reasons, table_records
 from tpuprof.tui.report.markdown import escaped, fields_table, not_shown, unknown_block
 from tpuprof.tui.report.page import Head, ReportRequest
@@ -60,7 +61,7 @@ def declare(content: MemoryOverTime, request: ReportRequest) -> Declared:
         Head(f"Memory profile of {request.run.name}", request.run, page.hosts, page.warnings),
         statement="" if page.allocators else page.why_empty or UNKNOWN,
         parts=(Block(lambda: _with_timelines(page, request), lambda: _tables(page, most)), Metrics((WHY_EMPTY,), page)),
-        csv=Block(csv=lambda: _csv(page, most)),
+        csv=Block(csv=lambda: _csv(page, most), table=lambda: Section(ALLOCATORS, page.allocators)),
         text=lambda pen: _text(content, TEXT_ROWS if request.limit is None else request.limit, pen),
     )
 
@@ -69,8 +70,8 @@ def _with_timelines(page: MemoryProfilePage, request: ReportRequest) -> Values:
     """Every allocator with its timeline and what was in use at its peak."""
     points = [_points(allocator, None if request.limit == 0 else MOST_POINTS) for allocator in page.allocators]
     notes = [
-        f"the timeline of {allocator.label} has {len(shown):,} points for {counted(len(allocator.time_ps), 'event')},"
-        " each the one with most in use of its stretch; --limit 0 gives all"
+        f"the timeline of {allocator.label} has {len(shown):,} points for "
+        f"{counted(len(allocator.time_ps), 'event')}, each the highest of its stretch; --limit 0 gives all"
         for allocator, shown in zip(page.allocators, points, strict=True)
         if len(shown) < len(allocator.time_ps)
     ]

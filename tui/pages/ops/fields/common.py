@@ -45,18 +45,18 @@ NO_PROGRAM = "the profile does not say which program these ops belong to"
 NO_OCCURRENCES = "these ops have no occurrences"
 NO_INTENSITY = "no FLOPs are counted for these ops, or no bytes"
 NO_BOUND = "no FLOPs, and no bytes of a memory with a known peak, are counted for these ops"
-NO_TIME = "the cores' whole time is not known"
+NO_TIME = "the cores' whole time is unknown"
 NO_BANDWIDTH = "no bytes are counted for these ops, or the peak of this memory is unknown"
 NO_FRAMEWORK_OP = "the profile names no framework op for these ops"
 NO_SOURCE = "the profile names no source line for these ops"
-NO_DUPLICATE = "the compiler does not say that these ops are copies of others"
+NO_DUPLICATE = "the compiler does not mark these ops as copies of others"
 NO_SHAPE = "the profile gives no shape for the results of these ops"
 NO_EXPRESSION = "the profile has lost the HLO text of these ops"
 NO_CATEGORY = "the profile has no HLO category for these ops"
 
 _MOVED = "bandwidth_gigabytes_per_second"
-_ABOVE_1 = "above 1 where work and time do not belong together (above_peak_why says why)"
-ABOVE_NOTE = ">100%! is more than the device can do: the card says why."
+_ABOVE_1 = "above 1 where work and time do not match (above_peak_why says why)"
+ABOVE_NOTE = ">100%! is more than the device can do: the op's card says why."
 _COLOURS = f"Coloured where it bounds the op: green from 67% on, red below 33%. {ABOVE_NOTE}"
 
 HBM = TRAFFIC.index("hbm")
@@ -110,7 +110,7 @@ def known_program(name: str) -> str | None:
 _MEANINGS = {
     "rank": "the row's place by self time",
     "name": "the op's name",
-    "class": "what the core does meanwhile: compute (matrix unit), vector, copy, collective, host or unknown",
+    "class": "what the core does: compute (matrix unit), vector, copy, collective, host or unknown",
     "self_time_bar": "self time as a bar; that of the first op is the longest",
     "occurrences": "how often the op ran, over all cores",
     "total_time_ps": "time from begin to end, summed over all occurrences",
@@ -124,9 +124,9 @@ _MEANINGS = {
     "hbm_bandwidth_utilization": f"HBM traffic a second over the peak of HBM; {_ABOVE_1}",
     "operational_intensity": "FLOPs per byte of all memory traffic",
     "hbm_intensity": "FLOPs per byte of HBM traffic",
-    "bound_by": "the resource that is nearest to its peak: compute, or a memory's reads or writes",
-    "roofline_efficiency": "utilization of the resource that bounds it: how near it is to the roof",
-    "model_gflops_per_second": "FLOPs that the model asks for over the total time",
+    "bound_by": "the resource closest to its peak: compute, or a memory's reads or writes",
+    "roofline_efficiency": "utilization of the resource that bounds it: how close it is to the roof",
+    "model_gflops_per_second": "model FLOPs over the total time",
     "gigabytes_per_second": "bytes accessed, in all memories, over the total time",
     "hbm_gigabytes_per_second": "HBM traffic over the total time",
     **{f"{_MOVED}.{key}": f"{memory_words(name)} traffic over the total time" for name, key in MEMORIES.items()},

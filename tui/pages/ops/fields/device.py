@@ -23,7 +23,7 @@ def _peak(memory: str, key: str) -> Metric[Any]:
     return attribute(f"device.peak_{key}_gigabytes_per_second", GIGABYTES, meaning, heading, null=null, name=name)
 
 
-_RIDGE = "FLOPs per byte of HBM traffic from which on compute bounds a program, and not HBM"
+_RIDGE = "FLOPs per byte of HBM traffic above which compute, not HBM, bounds a program"
 _NO_RIDGE = "the device plane lacks the peak FLOPS or the peak HBM bandwidth"
 DEVICE: tuple[Metric[Any], ...] = (
     attribute("device.type", TEXT, "the device's type", null="no device plane names its type", name="device_type"),
@@ -64,11 +64,11 @@ def whole_and_idle(
 
 
 _WHOLE = "the cores' whole time, summed over them"
-WHOLE_TIME = whole_and_idle("", _WHOLE, "what of it no op fills", "no op took any time", "time over all cores")
+WHOLE_TIME = whole_and_idle("", _WHOLE, "the part of it without an op", "no op took any time", "time over all cores")
 
 _NO_SCALE = "no op event has a Time Scale Multiplier"
 TIME_SCALE = attribute("time_scale", NUMBER, "self time at the nominal clock over self time measured", null=_NO_SCALE)
-SIMULATED = attribute("simulated", FLAG, "whether the profile's times were composed, not measured")
+SIMULATED = attribute("simulated", FLAG, "whether the profile's times are made up, not measured")
 OP_COUNT: Metric[OpsPage] = Metric("op_count", COUNT, len, "HLO ops before any limit")
 
 

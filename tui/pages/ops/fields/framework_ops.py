@@ -54,7 +54,7 @@ def _above(source: FrameworkOps, rows: Rows) -> list[str | None]:
     return above_peak_of_ops(source.page, source.ops, np.asarray(rows))
 
 
-_NO_HLO_OP = "host ops stem from no HLO op"
+_NO_HLO_OP = "host ops come from no HLO op"
 
 _LOOKS: dict[str, ColumnSpec[Any]] = {
     "type": ColumnSpec("type", "type", 18),
@@ -64,7 +64,7 @@ _LOOKS: dict[str, ColumnSpec[Any]] = {
 _field = partial(shown_field, _LOOKS)
 
 _TYPE_MEANING = "the op's type, as the framework names it"
-_NO_TYPE = "the profile does not tell the type of these ops"
+_NO_TYPE = "the profile does not say the type of these ops"
 _WHERE = "where it ran: on the device or on the host, where XLA ran ops on its CPU too"
 _WHY = "why its utilization of the device's FLOPS, or of a memory's peak, is above 1, and the HLO op that this is of"
 _NO_MODULE = f"{_NO_HLO_OP}, or the profile does not say which program it belongs to"
@@ -75,7 +75,7 @@ _OWN: tuple[Field[FrameworkOps], ...] = (
     _SIDE,
     *rate_fields("page.rates", lambda source, row: source.page.op_class[row]),
     _field("above_peak_why", TEXT, _above, _WHY, "no utilization of these ops is above 1"),
-    _field("main_op", TEXT, _main_ops, "the longest HLO op that stems from it", _NO_HLO_OP, "longest HLO op"),
+    _field("main_op", TEXT, _main_ops, "the longest HLO op that comes from it", _NO_HLO_OP, "longest HLO op"),
     _field("main_op_program", TEXT, _main_programs, "the HLO module of that op", _NO_MODULE),
 )
 

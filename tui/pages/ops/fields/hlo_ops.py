@@ -99,28 +99,28 @@ _PERCENT = Unit("percent", plain, lambda value, _: share(value / 100))
 _STALLS = common.ratio("table.dma_stall_ps", "table.total_ps", 100)
 _NO_STALL = "no event of these ops says how long it waited for DMA, or they took no time"
 _WHY = "why its utilization of the device's FLOPS, or of a memory's peak, is above 1"
-_REMAT = "whether the op is computed a second time to save memory, told by its names as XProf does"
-_OUTSIDE = "whether the op hands work to the host in the middle of a program, told by its names as XProf does"
-_AUTOTUNED = "whether the compiler has tried out its parameters"
-_NEVER_TOLD = "no profile says it: XProf has the column, and nothing that fills it"
+_REMAT = "whether the op is computed a second time to save memory, recognised by its names as in XProf"
+_OUTSIDE = "whether the op hands work to the host in the middle of a program, recognised by its names as in XProf"
+_AUTOTUNED = "whether the compiler autotuned its parameters"
+_NEVER_TOLD = "no profile has it: XProf has the column and never fills it"
 _CORE = "the core that ran it: TensorCore, or a SparseCore beside it"
 _PARENT, _NO_PARENT = "the TensorCore's op that a SparseCore ran it for", "the ops of a TensorCore run for themselves"
-_ENERGY = "energy at the core's supply (VDD) meanwhile, over all occurrences"
-_CLONES = "how many ops the row adds up: clones, which differ by numbers in name and framework op alone"
-_SOURCE = "the source file and line that it stems from"
+_ENERGY = "energy at the core's supply (VDD) while it ran, over all occurrences"
+_CLONES = "how many ops the row sums: clones, which differ only by numbers in name and framework op"
+_SOURCE = "its source file and line"
 _SHAPE = "the shape of its result, with its layout"
-_DUPLICATE = "the op that it is a copy of, by the compiler's word: ops with one such name run the same code"
+_DUPLICATE = "the op that it is a copy of, according to the compiler: ops that share this name run the same code"
 
 HLO_FIELDS: tuple[Field[OpsPage], ...] = (
-    replace(_RANKED, read=_ranks, null="what a SparseCore ran has no place among the ops of the cores"),
+    replace(_RANKED, read=_ranks, null="an op of a SparseCore has no rank among the ops of the cores"),
     *(replace(quantity, **_OF_SHARES.get(quantity.key, {})) for quantity in _NAMED),
     _name("program", "program", _PROGRAM, common.NO_PROGRAM, PROGRAM),
     _field("program_id", NUMBER, common.not_zero("table.program_id"), "the id of that module", common.NO_PROGRAM),
     _name("category", "table.category", "the HLO category, as the compiler gives it", common.NO_CATEGORY),
-    _name("framework_op", "table.framework_op", "the framework op that it stems from", common.NO_FRAMEWORK_OP),
+    _name("framework_op", "table.framework_op", "the framework op that it comes from", common.NO_FRAMEWORK_OP),
     _field("dma_stall_percent", _PERCENT, _STALLS, "time that the op waited for DMA, of its total time", _NO_STALL),
     _work("flops", "FLOPs over all occurrences", common.NO_FLOPS),
-    _work("model_flops", "FLOPs that the model asks for, over all occurrences", common.NO_FLOPS),
+    _work("model_flops", "model FLOPs, over all occurrences", common.NO_FLOPS),
     _work("bytes_accessed", "bytes read and written in all memories, over all occurrences", common.NO_BYTES),
     _work("hbm_bytes", "bytes read from and written to HBM, over all occurrences", common.NO_HBM_BYTES),
     *common.rate_fields("rates", lambda page, row: page.op_class[row]),

@@ -12,8 +12,8 @@ from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, in_order
 from tpuprof.tui.report.shared.quantities import RANK
 from tpuprof.tui.report.units import BYTES, COUNT, FLAG, MAYBE, SHARE, SHARE_PERCENT, TEXT, TIME_PS, Unit
 
-_NO_LAUNCH = "the launch does not tell it"
-_NO_OP = "nothing tells which framework op launched these kernels"
+_NO_LAUNCH = "the launch event does not say it"
+_NO_OP = "the profile does not say which framework op launched these kernels"
 
 
 _LOOKS: dict[str, ColumnSpec[KernelsPage]] = {
@@ -53,9 +53,9 @@ _AVERAGES = of_each(lambda kernel: kernel.total_ps / kernel.occurrences, "kernel
 _NAME = "its name, as the driver gives it; the screen leaves out namespaces, template arguments and parameters"
 _OCCUPANCY = "theoretical occupancy: the part of a multiprocessor's threads that the launch can fill"
 _NO_OCCUPANCY = "the profiler gives no occupancy, or 0, which it writes where it can't compute one"
-_USES = "whether the kernel uses tensor cores (AMD: matrix cores), told by its name as XProf does"
-_ELIGIBLE = "whether tensor cores could do its framework op, told by the op's name as XProf does"
-_OP, _NO_PART = "the op that it belongs to; the first met, where it is part of several", "these kernels belong to no op"
+_USES = "whether the kernel uses tensor cores (AMD: matrix cores), recognised by its name as in XProf"
+_ELIGIBLE = "whether its framework op could use tensor cores, recognised by the op's name as in XProf"
+_OP, _NO_PART = "the op that it belongs to; the first one, if it is part of several", "these kernels belong to no op"
 _SHARE, _NO_KERNEL = "total time, of the time of all kernels", "no kernel took any time"
 _REGISTERS = f"{_NO_LAUNCH}: AMD's profiler never does"
 _SHARED = "shared memory that a block uses, static and dynamic"

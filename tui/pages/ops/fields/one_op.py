@@ -120,8 +120,8 @@ class Around:
 
 _SPREAD = (
     ("minimum_ps", "the shortest", "min"),
-    ("median_ps", "the one in the middle", "median"),
-    ("p90_ps", "the one that 90 % of them are not longer than", "p90"),
+    ("median_ps", "the median", "median"),
+    ("p90_ps", "the 90th percentile", "p90"),
     ("maximum_ps", "the longest", "max"),
 )
 _RUNS = "how often it ran"
@@ -150,7 +150,15 @@ def _neighbours(key: str, what: str) -> Table[Sequence[Around]]:
     fields: tuple[Field[Sequence[Around]], ...] = (
         named("name", TEXT, of_each("name"), f"the instruction that is {what}", "op", 30, fixed=True),
         named("opcode", TEXT, of_each("opcode"), "what it does, in XLA's words", "opcode", 20),
-        named("self_time_ps", TIME_PS, of_each("self_ps"), "of all its runs", "time", 9, null="no event is of it"),
+        named(
+            "self_time_ps",
+            TIME_PS,
+            of_each("self_ps"),
+            "of all its runs",
+            "time",
+            9,
+            null="the profile has no event of it",
+        ),
         named("size_bytes", BYTES, of_each("size_bytes"), "of its result, padded", "size", 9, null=NO_SIZE),
         named("shape", VERBATIM, of_each("shape"), "of its result, long ones cut", "shape", 30, grows=True),
     )
@@ -159,7 +167,7 @@ def _neighbours(key: str, what: str) -> Table[Sequence[Around]]:
 
 
 OPERANDS = _neighbours("operands", "an operand")
-USERS = _neighbours("users", "what uses its result, behind what only hands it on")
+USERS = _neighbours("users", "what uses its result, past ops that only pass it on")
 
 _ROW = in_order(
     "name program program_id category class framework_op occurrences total_time_ps self_time_ps average_time_ps",
@@ -171,7 +179,7 @@ ROWS: Table[Any] = Table("ops", HLO_OPS.fields, len, json=_ROW, markdown=HLO_OPS
 
 _of = attribute
 _NO_MODULE, _MODULE, _SCOPE = common.NO_PROGRAM, "page.program", "page.scope"
-_CLONES = "ops that differ from it by numbers in their names alone, itself among them"
+_CLONES = "ops whose names differ from its name only by numbers, including itself"
 _LINE = "the source line of the longest of its HLO ops"
 _STEP = "its runs' time in a step of a core, the mean over all steps and cores"
 

@@ -21,7 +21,7 @@ from tpuprof.tui.report.fields import Field, Rows, Table, column, in_order, take
 from tpuprof.tui.report.units import COUNT, NUMBER, SHARE, TEXT, TIME_PS, WHOLE, Unit, plain
 
 NODE_MEMORIES = ("hbm", "on_chip_read", "on_chip_write")  # the memories that the op profile distinguishes
-NO_CATEGORY = "programs, scopes and idle time have none, nor have ops of which the profile tells none"
+NO_CATEGORY = "programs, scopes and idle time have none, and so have ops without one in the profile"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,10 @@ def _moved(memory: str) -> Field[Nodes]:
 
 
 _NAME = "the node's name; the root's says what the tree is grouped by"
-_WASTED = "its share of all time, times what is left of the better used of matrix unit and HBM; idle is wasted whole"
+_WASTED = (
+    "its share of all time, times the unused part of the matrix unit or of HBM, whichever is used more; idle "
+    "time is all wasted"
+)
 _OCCURRENCES = "how often the ops under it ran, over all cores"
 _TIME, _FLOPS = "self time of all ops under it, over all cores", "FLOP/s over the device's peak"
 _NO_PEAK = f"{common.NO_FLOPS}, or the peak is unknown"

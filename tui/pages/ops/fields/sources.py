@@ -67,14 +67,14 @@ _LOOKS: dict[str, ColumnSpec[SourcesPage]] = {
     "called_from": ColumnSpec("called", "called from", 24, cut=cut_begin),
 }
 _field = partial(common.shown_field, _LOOKS)
-_SOURCE = "the file and line, as the profile writes them; of a fusion the one that XProf names too"
+_SOURCE = "the file and line, as the profile writes them; for a fusion the same line as in XProf"
 _FUNCTION = "the function that the line is in, as call stacks name it"
 _SCOPE = "the innermost framework scope, or else the jitted function, in which most of its time is"
 _SELF_TIME = "self time of its ops, summed over all occurrences and cores"
 _CUMULATIVE = "self time of the line and of all before it, of the self time of all ops"
 _OF_OPS = "self time, of the self time of all ops"
 _OF_WHOLE = "self time, of the cores' whole time, idle time included"
-_CALLED = "of a line in an installed package, the nearest call outside of these"
+_CALLED = "for a line in an installed package, the nearest call outside of such packages"
 _NOT_CALLED = "the line is in no installed package, or no call stack leads out of it"
 
 _FIELDS: tuple[Field[SourcesPage], ...] = (
@@ -88,7 +88,7 @@ _FIELDS: tuple[Field[SourcesPage], ...] = (
     _field("occurrences", COUNT, "occurrences", "how often these ran, over all cores", heading="count"),
     _field("self_time_ps", TIME_PS, "self_ps", _SELF_TIME, heading="self time"),
     _field("op_time_percent", SHARE_PERCENT, "op_fraction", _OF_OPS, _NO_TIME, "of op time", attrgetter("self_ps")),
-    _field("op_time_bar", SHARE, "op_fraction", "the same as a bar; that of the largest is the longest"),
+    _field("op_time_bar", SHARE, "op_fraction", "the same as a bar; the largest line has the longest bar"),
     _field("cumulative_op_time_percent", SHARE_PERCENT, "cumulative_fraction", _CUMULATIVE, _NO_TIME, "cumulative"),
     _field("self_time_percent", SHARE_PERCENT, "self_fraction", _OF_WHOLE, common.NO_TIME),
     common.work_field("flops", "flops", "FLOPs over all occurrences", common.NO_FLOPS),

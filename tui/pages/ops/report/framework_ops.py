@@ -37,9 +37,9 @@ from tpuprof.tui.report.units import COUNT
 HOST_DOES_NO_WORK = "no FLOPs or bytes are counted for host ops"
 
 TIMES = (
-    *whole_and_idle("device_", "the cores' whole time", "what of it no op fills", "no op ran on the device"),
+    *whole_and_idle("device_", "the cores' whole time", "the part of it without an op", "no op ran on the device"),
     *whole_and_idle(
-        "host_", "the host threads' time", "what of it no framework op fills", "no host thread ran a framework op"
+        "host_", "the host threads' time", "the part of it without a framework op", "no host thread ran a framework op"
     ),
 )
 COUNTS: tuple[Metric[FrameworkOpsPage], ...] = (

@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 
 PATH_SEPARATOR = " / "
 INDENT = "\u00a0\u00a0"  # what a browser does not fold
-HEADLINE = attribute("headline", TEXT, "what the tree says, in a sentence")
+HEADLINE = attribute("headline", TEXT, "the conclusion, in a sentence")
 
 MOST_LEVELS = 100  # Levels of nodes below a root; JSON nests twice as deep, and common readers stop at 256.
 MOST_INSTRUCTIONS = 500_000
-"""Instructions inside fusions after which no more fusions are looked into: many ops can share one large computation."""
+"""Instructions inside fusions after which no more fusions are searched: many ops can share one large computation."""
 
 INSIDE_A_FUSION = "instructions inside a fusion have no time or work of their own"
 ONLY_OPS = "only ops have one"
@@ -177,9 +177,9 @@ def _trees(profile: OpProfile, limit: int) -> Values:
     trees = [_tree(ops, profile.page.tree(by), texts, inside, limit) for by in GROUPINGS]
     warnings = []
     if any(is_cut for _, is_cut in trees):
-        warnings.append(f"scopes nest deeper than {MOST_LEVELS} levels; what lies below is left out")
+        warnings.append(f"scopes nest deeper than {MOST_LEVELS} levels; deeper levels are left out")
     if inside.left < 0:
-        warnings.append(f"fusions hold more than {MOST_INSTRUCTIONS:,} instructions; not all were looked into")
+        warnings.append(f"fusions hold more than {MOST_INSTRUCTIONS:,} instructions; not all were searched")
     return Values({f"by_{by}": tree for by, (tree, _) in zip(GROUPINGS, trees, strict=True)}, warnings=warnings)
 
 

@@ -1,4 +1,4 @@
-"""The report on lines of code: a row a line, by the self time of the ops that stem from it."""
+"""The report on lines of code: a row a line, by the self time of the ops that come from it."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def compose(page: InferencePage, pen: Pen, height: int | None, cursor: Cursor) -
     names = short_names(BEFORE_ROWS)
     unknown = ((names[key], why) for key, why in page.unknown.items() if key in names and why != NO_RUNS)
     notes = pen.notes(page.warnings, unknown)
-    lines += [pen.rule("Notes, and what this profile cannot tell"), *notes] if notes else []
+    lines += [pen.rule("Notes, and what this profile cannot show"), *notes] if notes else []
     return ComposedGraph(tuple(pen.fit(line) for line in lines), -1, -1, first_row)
 
 
@@ -293,8 +293,8 @@ def module_details(row: LatencyRow, pen: Pen) -> list[Line]:
         ("average", duration(row.average_ps, ascii_only)),
         *((f"{at:g}%", duration(ps, ascii_only)) for at, ps in zip(PERCENTILES, row.percentiles_ps, strict=True)),
         ("shortest, longest", f"{duration(row.minimum_ps, ascii_only)}, {duration(row.maximum_ps, ascii_only)}"),
-        ("phase", row.phase or f"{UNKNOWN}: its name does not tell"),
-        ("inputs", ", ".join(row.inputs) or f"{UNKNOWN}: no argument in the profile's HLO tells its batch"),
+        ("phase", row.phase or f"{UNKNOWN}: its name does not say"),
+        ("inputs", ", ".join(row.inputs) or f"{UNKNOWN}: no argument in the profile's HLO shows its batch"),
     ]
     lines = [*pen.wrap(row.name, "strong"), pen.fit([]), *pen.labelled(rows)]
     return [*lines, *(_runs_histogram(row, pen, _ROWS_IN_FULL) if len(row.histogram) > 1 else [])]

@@ -23,12 +23,12 @@ SIZES: Table[Sequence[int]] = Table(
 HISTOGRAM: Table[Sequence[Bin]] = object_table(
     "histogram",
     (
-        attribute("low_ms", TIME_MS, "sessions of the bin take at least so long"),
-        attribute("high_ms", TIME_MS, "and less than that; in the last bin up to it"),
+        attribute("low_ms", TIME_MS, "sessions of the bin take at least this long"),
+        attribute("high_ms", TIME_MS, "and less than this; in the last bin, at most this"),
         attribute("count", COUNT, "sessions in the bin"),
     ),
 )
-_HISTOGRAM = attribute("histogram", listed(HISTOGRAM), "sessions by latency; bins are of one width, or of one ratio")
+_HISTOGRAM = attribute("histogram", listed(HISTOGRAM), "sessions by latency; bins have equal widths, or equal ratios")
 
 
 def _at(place: int) -> Metric[LatencyRow]:
@@ -38,8 +38,8 @@ def _at(place: int) -> Metric[LatencyRow]:
 
 
 _OF_ROWS = "of the time of all rows, 0-1; of modules over all cores, each core's runs added up"
-_PHASE = "what the module does, as its name tells: prefill, decode, sampling"
-_INPUTS = "arguments that tell the module's batch: whole numbers, and what differs from its other shapes"
+_PHASE = "what the module does, by its name: prefill, decode, sampling"
+_INPUTS = "arguments that show the module's batch: integers, and those that differ from its other shapes"
 
 
 def rows_of(kind: str, key: str = "rows") -> Table[Sequence[LatencyRow]]:
@@ -79,7 +79,7 @@ _PER_SECOND = "sessions over the time from a host's first start to its last end"
 BEFORE_ROWS: tuple[Metric[InferencePage], ...] = (
     attribute("source", VERBATIM, "what a session is: requests, annotated spans, or module runs", null=NO_REASON),
     attribute("subject", VERBATIM, "the name of the request events, of the annotation, or of the module"),
-    attribute("is_training", FLAG, "as the overview tells", null=NO_REASON, short="training or inference"),
+    attribute("is_training", FLAG, "as on the overview", null=NO_REASON, short="training or inference"),
     attribute("sessions", COUNT, "how many there are"),
     attribute("batches", COUNT, "that requests were put into"),
     attribute("sessions_per_second", NUMBER, _PER_SECOND, null=NO_REASON, short="sessions per second"),
@@ -93,7 +93,7 @@ BEFORE_ROWS: tuple[Metric[InferencePage], ...] = (
 OFFERS: Table[Sequence[InferencePage]] = object_table(
     "offers",
     (
-        attribute("name", VERBATIM, "of an annotation whose spans may be taken for requests", name="subject"),
+        attribute("name", VERBATIM, "of an annotation whose spans may be the requests", name="subject"),
         attribute("spans", COUNT, "how many there are", name="sessions"),
     ),
 )

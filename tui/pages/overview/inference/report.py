@@ -62,8 +62,8 @@ def read(request: ReportRequest) -> InferencePage:
         return chosen
     offered = ", ".join(printable(offer.subject) for offer in page.offers)
     what = "has request events" if page.source == "requests" else f"offers {offered or 'none'}"
-    sentence = f"No annotation {printable(name or '')} can be taken for requests: the profile {what}."
-    raise ProfileError("not_found", sentence, "report inference without --requests says what there is", EXIT_NOT_FOUND)
+    sentence = f"No annotation {printable(name or '')} can be used as requests: the profile {what}."
+    raise ProfileError("not_found", sentence, "report inference without --requests lists them", EXIT_NOT_FOUND)
 
 
 REPORT = declared("inference", read, declare, (LATENCIES, ROWS, MODULES, OFFERS), (*BEFORE_ROWS, NOTE))

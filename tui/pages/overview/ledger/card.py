@@ -96,7 +96,7 @@ def _times(of: OwnerTime, account: StepAccount, is_ascii: bool) -> list[tuple[st
     if of.owner in WAITS and account.waited_for:
         rows.append(("for whom", account.waited_for))
     if of.without_ps is not None:
-        rows.append(("without some", f"{duration(of.without_ps, is_ascii)}, in the step without what is taken away"))
+        rows.append(("without some", f"{duration(of.without_ps, is_ascii)}, in the step without the owners taken away"))
     if of.timing:
         there, elsewhere = duration(of.timing_ps, is_ascii), duration(of.elsewhere_ps, is_ascii)
         rows.append(("since when", f"{of.timing}: {there}, in the other steps {elsewhere} on average"))
@@ -114,7 +114,7 @@ def claims_on(owner: Owner, reasons: Sequence[Finding]) -> list[tuple[int, float
 def _claimed(of: OwnerTime, claims: Sequence[tuple[int, float]], is_ascii: bool) -> str:
     """``2 and 4 claim 46.0 ms of 71.4 ms; no reason claims the other 25.4 ms``."""
     if not claims:
-        return "none claims any of it"
+        return "none"
     *others, last = [str(rank) for rank, _ in claims]
     ranks = f"{', '.join(others)} and {last} claim" if others else f"{last} claims"
     left, whole = of.unclaimed_ps, of.claimed_ps + of.unclaimed_ps
@@ -130,7 +130,7 @@ def _most_of(owner: Owner, kind: str, accounts: Sequence[Account], pen: Pen) -> 
     """The steps or cores that have most of an owner, and what part of their time that is."""
     column = owner_index(owner)
     largest = sorted(accounts, key=lambda account: -account.owner_ps[column])[:_MOST]
-    lines = [_cells(f"{kind}s that have most of it", "a step", "share", pen)]
+    lines = [_cells(f"{kind}s with most of it", "a step", "share", pen)]
     for account in largest:
         ps = account.owner_ps[column]
         share = percent(100 * ps / account.time_ps) if account.time_ps else ""
@@ -143,7 +143,7 @@ def _ops(owner: Owner, account: StepAccount, pen: Pen) -> list[Line]:
     """The largest ops of an owner over the capture, or that there are none."""
     ops = account.ops.get(owner, NO_OPS)
     if not ops.largest:
-        return pen.wrap("No op is behind it: it is time without one.", "dim")
+        return pen.wrap("It is time without an op.", "dim")
     title = "largest ops" if len(ops.largest) < ops.count else "ops"
     lines = [_cells(title, "self time", "share", pen)]
     lines += [_row(op.label, op.time_ps, percent(100 * op.fraction), pen) for op in ops.largest]

@@ -243,7 +243,7 @@ def between_line(account: StepAccount, pen: Pen, what_if: WhatIf = AS_IT_IS) -> 
     largest = max(account.owners, key=lambda each: each.between_ps)
     ascii_only = pen.glyphs.is_ascii
     owner = "ops of no step" if largest.owner == "uncounted" else OWNER_TITLES[largest.owner]
-    words = f"{duration(between, ascii_only)} more lie between a step and the next, most of it {owner}"
+    words = f"{duration(between, ascii_only)} more lie between one step and the next, most of it {owner}"
     every = f"a step every {duration(account.period_ps, ascii_only)}"
     if what_if.left is not None:
         then = duration(what_if.left.mean_period_ps, ascii_only)

@@ -17,31 +17,31 @@ if TYPE_CHECKING:
     from tpuprof.parsers.steps.what_if import Without
 
 _NO_OWNER = "the verdict is unknown"
-_NO_CAUSE = "nothing shows who or what causes it"
+_NO_CAUSE = "the profile does not show who or what causes it"
 VERDICT: tuple[Metric[Any], ...] = (
     attribute(
         "kind",
         VERBATIM,
-        "the largest cause of a step, and of the time up to the next one, that is not ideal; memory-bound or "
-        "compute-bound where what ops lose against their roof is larger than any cause",
+        "the largest cause of lost time in a step and up to the next one; memory-bound or compute-bound where ops "
+        "lose more against their roof than any cause takes",
     ),
     Metric(
         "percent",
         PERCENT,
         lambda verdict: None if verdict.fraction is None else 100 * verdict.fraction,
-        "of that time, with the waiting of other cores for those that it delays; of a program bound by memory or "
-        "compute the part that is at the roof",
+        "its part of that time, with other cores' waits for those that it delays; for a program bound by memory or "
+        "compute, the part at the roof",
         _NO_OWNER,
     ),
     Metric("by", TEXT, lambda verdict: verdict.by or None, "the core, host or host event that causes it", _NO_CAUSE),
     attribute("statement", VERBATIM, "the verdict in a sentence"),
 )
 
-NO_STEPS = "the profile has no steps that take time"
+NO_STEPS = "the profile has no steps with a duration"
 _NOTHING_TAKEN = "no --without takes an owner away"
-_NO_PATTERN = "it is in most steps, or nothing distinguishes those that have it"
+_NO_PATTERN = "it is in most steps, or nothing distinguishes the steps that have it"
 _OWNER_COLUMNS = in_order("time_ms percent between_ms worst_step worst_step_ms worst_core worst_core_ms timing")
-_WHOLE = "its time in a step, and up to the next one where steps lie apart"
+_WHOLE = "its time in a step, and up to the next one where there is time between steps"
 _CLAIMS = in_order("claimed_ms unclaimed_ms")
 OWNER_TIMES: Table[Sequence[OwnerTime]] = object_table(
     "owners",
@@ -51,9 +51,9 @@ OWNER_TIMES: Table[Sequence[OwnerTime]] = object_table(
         Metric("percent", PERCENT, lambda of: 100 * of.fraction, "of the mean step", heading="share"),
         attribute("between_ms", TIME_MS, "between a step and the next, in none", "between steps"),
         attribute("worst_step", VERBATIM, "the step in which it has most", "most in step"),
-        attribute("worst_step_ms", TIME_MS, "what it has there, mean over cores", "there"),
+        attribute("worst_step_ms", TIME_MS, "its time there, mean over cores", "there"),
         attribute("worst_core", VERBATIM, "the core on which it has most", "most on core"),
-        attribute("worst_core_ms", TIME_MS, "what it has there, mean over steps", "there, a step"),
+        attribute("worst_core_ms", TIME_MS, "its time there, mean over steps", "there, a step"),
         attribute("claimed_ms", TIME_MS, f"what findings claim of {_WHOLE}", "explained"),
         attribute("unclaimed_ms", TIME_MS, f"what no finding claims of {_WHOLE}", "unexplained"),
         attribute("timing", TEXT, "in which steps it is: every 4th step, from step 106 on", "when", null=_NO_PATTERN),
@@ -97,8 +97,8 @@ LOSSES: Table[Sequence[Loss]] = object_table(
     (
         attribute("cause", VERBATIM, "; ".join(f"{cause}: {words}" for cause, words in CAUSE_WORDS.items())),
         attribute("time_ms", TIME_MS, "of the mean step; over all causes they add up to the owner loss", "of a step"),
-        attribute("op", VERBATIM, "the op that loses most for it", "most in"),
-        attribute("ops", COUNT, "how many ops lose for it", "ops"),
+        attribute("op", VERBATIM, "the op that loses most to it", "most in"),
+        attribute("ops", COUNT, "how many ops lose time to it", "ops"),
     ),
     (Metric("title", VERBATIM, lambda of: CAUSE_TITLES[of.cause], "what the page calls it", heading="cause"),),
     csv=("cause", "time_ms", "op", "ops"),

@@ -8,12 +8,12 @@ from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.overview.ledger import Account, StepAccount
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.parsers.pages.overview.model_use import PART_TITLES, ModelUse
+from tpuprof.parsers.pages.overview.use.model_use import PART_TITLES, ModelUse
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS
 from tpuprof.tui.draw.format import duration, share
 from tpuprof.tui.html.picture import WIDTH, Area, Picture, Words
 from tpuprof.tui.pages.overview.ledger.bars import OWNER_CLASS, bars
-from tpuprof.tui.pages.overview.ledger.use_drawing import PART_CLASSES
+from tpuprof.tui.pages.overview.ledger.use.drawing import PART_CLASSES
 
 _LEFT, _RIGHT = 190.0, 150.0  # room for names, and for figures
 _ROW = 20.0

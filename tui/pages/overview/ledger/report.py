@@ -85,7 +85,7 @@ def check(options: Mapping[str, Any], _: Format, __: int | None, known: KnownOwn
         owners_named(options["without"], known)
     by = options.get("by")
     if by is not None and by not in DIVIDED_BY:
-        sentence = f"The account of a step can't be divided by {by}: there are {', '.join(DIVIDED_BY)}."
+        sentence = f"The account of a step can't be divided by {by}; choose one of {', '.join(DIVIDED_BY)}."
         raise ProfileError("usage", sentence, f"--by {DIVIDED_BY[0]}", EXIT_USAGE)
 
 

@@ -28,7 +28,7 @@ def report_lines(page: Overview, pen: Pen, most: int, divided: Divided | None = 
     """The verdict, the waterfall, and the accounts that are asked for, or those of hosts, cores and steps."""
     account = page.account
     if account is None:
-        return pen.wrap(page.unknown.get("performance.step_time_ms", "The steps take no time."), "strong")
+        return pen.wrap(page.unknown.get("performance.step_time_ms", "The steps have no duration."), "strong")
     lines = [*pen.wrap(account.verdict.statement, "strong"), *waterfall(account, pen)]
     lines += [*shares_line(page, pen), *between_line(account, pen)]
     if divided is not None:

@@ -27,7 +27,7 @@ def _sentence(of: Without, pen: Pen) -> str:
     between = float(now.mean_between_ps.sum())
     times = [("a step takes", now.mean_step_ps, of.mean_step_ps)]
     if between >= NAMED_BETWEEN * (now.mean_step_ps + between):
-        times.append(("there is one every", now.mean_step_ps + between, of.mean_period_ps))
+        times.append(("steps start every", now.mean_step_ps + between, of.mean_period_ps))
     told = " and ".join(
         f"{words} {duration(after, ascii_only)} instead of {duration(before, ascii_only)}"
         for words, before, after in times

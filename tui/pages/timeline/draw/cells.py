@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, ranges
+from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, covered, ranges
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.timeline.model import CLASSES, Track, TrackKind
 from tpuprof.parsers.timeline.windows import LaneWindow
@@ -25,6 +25,8 @@ FULL = 8
 THIN, THICK, RIGHT = 9, 10, 11
 SHADES = (0, 12, 13, 14, FULL)  # the sign for each quarter of a cell that is covered
 SELECTED, MATCH, PAGE = (FILLS.index(fill) for fill in ("selected", "match", "page"))
+HOLDER = len(CLASSES)
+assert FILLS[HOLDER] == "step", "what only holds others has a neutral tone"
 assert FILLS[: len(CLASSES)] == CLASSES, "a class's code is its fill's"
 
 _NEUTRAL: dict[TrackKind, tuple[Fill, Fill]] = {
@@ -128,14 +130,14 @@ def lane_cells(
     track: Track, window: LaneWindow, fill: Fill | None, selected: int | None, is_match: Bools | None
 ) -> LaneCells:
     """What lies in the cells of a lane that has any events in the window; see `lanes.lane_line`."""
-    count = window.last - window.first
+    count, by_kind = window.last - window.first, _by_kind(track, window)
     busy = window.busy_ps.sum(axis=1)
     low, high = window.edges[:-1], window.edges[1:]
 
     def slices(event: Int64s) -> Slices:
         start, end, key = track.start_ps[event], track.end_ps[event], track.key[event]
         begin, stop = ((np.clip(time, low, high) - low) * (8.0 / (high - low)) for time in (start, end))
-        kind: Codes = track.names.classes[key] if fill is None else np.full(len(event), FILLS.index(fill), np.uint8)
+        kind: Codes = _kinds(track, key) if fill is None else np.full(len(event), FILLS.index(fill), np.uint8)
         colour = kind if is_match is None else np.where(is_match[key], np.uint8(MATCH), kind)
         if selected is not None:
             colour = np.where(event == selected, np.uint8(SELECTED), colour)
@@ -145,8 +147,8 @@ def lane_cells(
     last = slices(np.clip(window.last - 1, 0, len(track) - 1))
     crowd_kind, second = first.kind, np.full(len(count), PAGE, np.uint8)
     if fill is None:
-        crowd_kind = np.where(busy > 0, window.busy_ps.argmax(axis=1).astype(np.uint8), crowd_kind)
-        others = window.busy_ps.copy()
+        crowd_kind = np.where(busy > 0, by_kind.argmax(axis=1).astype(np.uint8), crowd_kind)
+        others = by_kind.copy()
         others[np.arange(len(others)), crowd_kind] = 0
         second = np.where(others.any(axis=1), others.argmax(axis=1), PAGE).astype(np.uint8)
     crowd = np.where(_match_cells(track, window, is_match), np.uint8(MATCH), crowd_kind)
@@ -154,6 +156,28 @@ def lane_cells(
         crowd[(window.first <= selected) & (selected < window.last)] = SELECTED
     share = np.minimum(busy * (8.0 / np.diff(window.edges)) / 8.0, 1.0)
     return LaneCells(count, first, last, crowd_kind, crowd, second, share)
+
+
+def _kinds(track: Track, key: NDArray[np.int32]) -> Codes:
+    """The class of each event; a neutral tone for one that only holds others, which have classes of their own."""
+    classes: Codes = track.names.classes[key]
+    return classes if track.names.holds is None else np.where(track.names.holds[key], np.uint8(HOLDER), classes)
+
+
+def _by_kind(track: Track, window: LaneWindow) -> Int64s:
+    """int64[cells, kinds]: the time that events cover in each cell, by class; those that hold others by themselves."""
+    if track.names.holds is None:
+        return window.busy_ps
+    first, last = int(window.first[0]), int(window.last[-1])
+    holders = first + np.flatnonzero(track.names.holds[track.key[first:last]])
+    out = np.concatenate((window.busy_ps, np.zeros((len(window.busy_ps), 1), np.int64)), axis=1)
+    classes = track.names.classes[track.key[holders]]
+    for number in np.unique(classes).tolist():
+        of = holders[classes == number]
+        time = np.diff(covered(window.edges, track.start_ps[of], track.end_ps[of]))
+        out[:, number] -= time
+        out[:, HOLDER] += time
+    return out
 
 
 def _match_cells(track: Track, window: LaneWindow, is_match: Bools | None) -> Bools:

@@ -31,7 +31,8 @@ from tpuprof.tui.pages.timeline.state import TimelineView
 
 TOP_LINES = 3  # lines of the axis and the minimap
 _LOW = 26  # rows below which the pane at the bottom is short
-_PANEL_LOW, _PANEL_HIGH = 3, 6
+_TALL = 42  # rows from which on it has all its lines
+_PANEL_LOW, _PANEL_MIDDLE, _PANEL_HIGH = 3, 4, 6
 
 _MOST_AVERAGES = 1000  # labels whose averages are kept
 _NEAR_AN_END = 1  # columns from an end of the marked interval at which the mouse takes hold of it
@@ -87,7 +88,7 @@ class TimelinePage:
     def lines(self, pen: Pen, height: int) -> list[Line]:
         """The whole tab, in so many cells."""
         view = self.view
-        panel = _PANEL_LOW if height < _LOW else _PANEL_HIGH
+        panel = _PANEL_LOW if height < _LOW else _PANEL_MIDDLE if height < _TALL else _PANEL_HIGH
         self._gutter = 19 if pen.width < 100 else 26 if pen.width < 150 else 32
         view.resize(pen.width - self._gutter, height - TOP_LINES - panel - 1)
         canvas = _Canvas(view.window.edges, pen.at(view.window.cells), pen.at(self._gutter))

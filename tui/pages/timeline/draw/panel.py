@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isnan
 
-from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.op_class import OP_CLASSES, OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.device import HOLDS_OPS
 from tpuprof.parsers.timeline.details import adjacent_event, op_facts, self_time
@@ -22,6 +22,7 @@ from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span, StyleKey, line_widt
 from tpuprof.tui.pages.timeline.draw.cells import fill_of
 from tpuprof.tui.pages.timeline.state import TimelineView
 
+_CLASS_WORDS: dict[OpClass, str] = {"idle": "waiting"}
 _SEEN = 1000  # characters of a text that are looked at
 _COARSE = 10**8  # picoseconds of which a hundredth, a microsecond, is always shown
 _DIGITS = 6  # significant digits of a measured time
@@ -68,8 +69,8 @@ def panel_lines(
 ) -> list[Line]:
     """The pane, in exactly so many lines.
 
-    First the name and where it is, then times, rates and provenance. With few lines what comes last gives way, but a
-    marked interval always has its line, the last one.
+    First the name and where it is, then times, rates and provenance; in a line that is left the colours. With few lines
+    what comes last gives way, but a marked interval always has its line, the last one.
 
     Args:
         marks: none, one, or the two ends of an interval, in picoseconds from the base.
@@ -85,7 +86,19 @@ def panel_lines(
         arrows = _texts([(text, "text") for text in facts.arrows], pen)
         groups = [_times(facts, pen), _rates(facts), origin, arrows]
         lines = [_title(facts, pen), *_laid_out(groups, pen, room - 1)]
+    if len(lines) < room:
+        lines = [*filled(lines, pen.width, room - 1), _legend(pen)]
     return [*filled(lines, pen.width, room), *tail][:height]
+
+
+def _legend(pen: Pen) -> Line:
+    """The colours of the classes, as many as fit."""
+    spans: list[Span] = []
+    for op_class in OP_CLASSES:
+        sign = CLASS_LETTER[op_class] if pen.glyphs.letters else pen.glyphs.full
+        entry: list[Span] = [(f" {sign}", CLASS_STYLE[op_class]), (f" {_CLASS_WORDS.get(op_class, op_class)} ", "dim")]
+        spans += entry if line_width([*spans, *entry]) <= pen.width else []
+    return pen.fit(spans)
 
 
 def _seen(text: str, pen: Pen, most: int = _SEEN) -> str:
@@ -241,7 +254,9 @@ def facts_of(view: TimelineView) -> EventFacts | None:
         duration_ps=end - start,
         self_ps=self_time(track, index) if track.depth > 1 else end - start,
         step=None if step is None else "~" * view.timeline.steps_are_inferred + step.name,
-        step_fraction=None if step is None else (end - start) / max(1, step.end_ps - step.start_ps),
+        step_fraction=None
+        if step is None or track.kind == "steps"
+        else (end - start) / max(1, step.end_ps - step.start_ps),
         occurrences=int(track.counts[int(track.key[index])]),
         is_op=track.kind == "ops" and works,
         flops=rates[0],
@@ -271,11 +286,11 @@ def hint_of(view: TimelineView) -> str:
     """What there is to do at an empty place."""
     row = view.rows.current
     if row is None:
-        return "no track is called so; Esc shows all of them"
+        return "no track has that name; Esc shows all tracks"
     if row.kind == "host":
         return _host_words(view.timeline.hosts[row.section])
     if row.kind == "section":
-        return "Enter or `z` opens and closes the section, `j` goes on to its tracks"
+        return "Enter or `z` opens and closes the section, `j` goes to its tracks"
     section = view.timeline.sections[row.section]
     if row.kind == "rate":
         return _rate_words(view, section.rates[row.item])

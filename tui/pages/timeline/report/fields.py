@@ -28,14 +28,14 @@ _TOP_SHOWN = 3
 _DEEPEST = 8  # depth of an event from which on its name is indented no further
 _PS_PER_MS = 10**9
 
-NO_TIME = "the interval takes no time"
-NO_PEAK = "the profile does not tell how much this core can do at most"
+NO_TIME = "the interval has no duration"
+NO_PEAK = "the profile does not give the peak of this core"
 NO_USE = f"{NO_PEAK}, or {NO_TIME}"
-NO_CORE = "the section is of no core"
+NO_CORE = "the section does not belong to a core"
 NO_UNIT = "the profile does not name the unit"
 NO_VALUE = "the counter has no value in the interval"
 NO_NUMBER = "the counter has no value in the interval that is a number"
-NO_ARGUMENT = "the stat has no value, or one that is no finite number"
+NO_ARGUMENT = "the stat has no value, or its value is not a finite number"
 
 # --- units and their words
 
@@ -162,7 +162,7 @@ _SECTION: Field[Any] = _field(
     "section",
     _SECTION_NAME,
     lambda row: (row.section.label, row.section.core),
-    "which core, or whose threads; of several hosts behind the host's name",
+    "which core or host threads; with several hosts, after the host's name",
     _column("section", 22, "dim"),
 )
 _CORE: Field[Any] = _field(
@@ -217,8 +217,10 @@ def _track_fields(no_time: str, events_width: int) -> tuple[Field[Sequence[Track
             "busy_fraction", SHARE, lambda row: row.busy_fraction, "busy time over the whole time", _BUSY, null=no_time
         ),
         _field("busy_bar", SHARE, lambda row: row.busy_fraction, "the busy fraction as a bar", _BARS),
-        _field("depth", COUNT, lambda row: row.track.depth, "lanes: events that nest or overlap at most", _DEPTH),
-        _field("lost_bytes", COUNT, lambda row: row.track.lost_bytes, "bytes of its line that the file lacks"),
+        _field("depth", COUNT, lambda row: row.track.depth, "lanes: the most events that nest or overlap", _DEPTH),
+        _field(
+            "lost_bytes", COUNT, lambda row: row.track.lost_bytes, "bytes of its line that are missing from the file"
+        ),
         _field("damaged_events", COUNT, lambda row: row.track.malformed, "events with damaged bytes"),
         _field("top_ops", _TOP, lambda row: row.top, most, _column("most self time", 36, "dim")),
     )
@@ -226,7 +228,7 @@ def _track_fields(no_time: str, events_width: int) -> tuple[Field[Sequence[Track
 
 TRACKS: Table[Sequence[TrackRow]] = Table(
     "tracks",
-    _track_fields("the trace takes no time", 10),
+    _track_fields("the trace has no duration", 10),
     len,
     json=(
         *("section", "core", "plane", "line", "kind", "is_derived", "events", "first_ps", "last_ps"),
@@ -250,10 +252,10 @@ SUMMARY: Table[Sequence[TrackRow]] = Table(
 TOP_OPS: Table[Sequence[MeasuredRow]] = Table(
     "top_ops",
     (
-        _field("name", _NAME, lambda row: row.name, "what events are called, perhaps those of several programs"),
+        _field("name", _NAME, lambda row: row.name, "the name of the events, which may belong to several programs"),
         _field("class", TEXT, lambda row: row.op_class, "class of the first of them"),
         _field("occurrences", COUNT, lambda row: row.occurrences, "events that reach into the interval"),
-        _field("self_time_ps", TIME_PS, lambda row: row.self_ps, "their time there without what nests in them"),
+        _field("self_time_ps", TIME_PS, lambda row: row.self_ps, "their time there without nested events"),
         _field("total_time_ps", TIME_PS, lambda row: row.total_ps, "their time in the interval"),
     ),
     len,
@@ -264,7 +266,7 @@ TOP_OPS: Table[Sequence[MeasuredRow]] = Table(
 
 # --- rates and counters
 
-_AVERAGE = "the average of what the ops ask for by the compiler's count, each op's spread over its time"
+_AVERAGE = "the average that the ops need by the compiler's count, each op spread over its time"
 
 RATES: Table[Sequence[MeanRate]] = Table(
     "rates",
@@ -276,7 +278,7 @@ RATES: Table[Sequence[MeanRate]] = Table(
         _field("unit", _NAME, lambda row: row.unit, "FLOP/s or bytes/s"),
         _field("per_second", _RATE, lambda row: (row.per_second, row.unit), _AVERAGE, "average", null=NO_TIME),
         _field(
-            "peak_per_second", _RATE, lambda row: (row.peak, row.unit), "what the core can do", "peak", null=NO_PEAK
+            "peak_per_second", _RATE, lambda row: (row.peak, row.unit), "the peak of the core", "peak", null=NO_PEAK
         ),
         _field("use_fraction", SHARE, lambda row: row.use_fraction, "average over peak", "use", null=NO_USE),
     ),
@@ -310,7 +312,7 @@ COUNTERS: Table[Sequence[CounterRange]] = Table(
 # --- events
 
 _STATS = "its stats and those of its metadata, by name"
-_CALLED = "what the event is called: of an HLO op its name, not its text"
+_CALLED = "the event's name; for an HLO op its name, not its text"
 _CLASS = "what runs: compute (matrix unit), vector, copy, collective, host, idle or unknown"
 _LABEL = _column("event", 30, cells=_texts(_indented_name, "strong"), grows=True)
 _BEGAN = "when it began, on the trace's clock"
@@ -352,7 +354,7 @@ TRACE: tuple[Metric[Timeline], ...] = (
 )
 """What the whole trace has."""
 
-_LACKS = "what the capture or the file lacks, in sentences"
+_LACKS = "what is missing from the capture or the file, in sentences"
 LOST: Metric[Timeline] = Metric("lost[]", TEXT, lambda trace: trace.lost, _LACKS)
 
 

@@ -109,7 +109,7 @@ class PlaneArgs:
         self._texts: dict[bytes, str] = {}
 
     def of_metadata(self, row: int) -> tuple[str, str | None, bool]:
-        """Arguments that all events of a metadata row share, the name in place of theirs, whether they are async."""
+        """Arguments that all events of a metadata row share, the name that replaces it, whether they are async."""
         try:
             message = self._plane.event_metadata.message(row)
         except DecodeError:

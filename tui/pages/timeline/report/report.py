@@ -303,7 +303,7 @@ def check(options: Mapping[str, Any], form: Format, limit: int | None) -> None:
         return
     if options.get("track") is not None or limit:
         option = "--limit" if options.get("track") is None else "--track"
-        sentence = f"{option} does not go with --format perfetto, which is of all events of an interval."
+        sentence = f"{option} does not work with --format perfetto, which writes all events of an interval."
         raise ProfileError("usage", sentence, "--from and --to", EXIT_USAGE)
 
 

@@ -23,8 +23,8 @@ LEAST_CASTS = 0.02
 """From this share of the time on it pays to keep a narrow copy of the arguments."""
 
 _ADVICE = (
-    "Cast them once, outside of the step, and give it the narrow copy: frozen weights, and weights that only serve, "
-    "need no others. Where they are a batch, send it in the narrow type."
+    "Cast them once, outside the step, and pass the narrow copy: frozen weights, and weights for inference, need "
+    "no other. If they are a batch, send it in the narrow type."
 )
 
 _Kind = tuple[str, tuple[int, ...]]
@@ -65,8 +65,8 @@ def cast_arguments(budget: Budget, programs: Sequence[ModuleArrays]) -> Claimed:
             "Time of these casts: arguments in the narrow type need none.",
             [
                 f"They take {budget.amount(sum(group.ps for group in groups))}: {named(groups)}.",
-                f"{budget.described(first)} casts {size(read.bytes)} of {sentence_name(_name(*cast[first]))}, which is "
-                "neither donated nor given back with new values.",
+                f"{budget.described(first)} casts {size(read.bytes)} of {sentence_name(_name(*cast[first]))}, "
+                "which is neither donated nor returned with new values.",
             ],
             JumpTarget("op-profile", table.name[first]),
             is_estimate=True,

@@ -89,8 +89,8 @@ def _claimed(budget: Budget, members: _Members, make: _Maker) -> Claimed:
 
 
 _BASIS = (
-    "Time of these ops: their readers can do the same on the chip. What these then read less is not counted, as that "
-    "saves time only where memory holds them up."
+    "Time of these ops: the ops that read their results can do the same on the chip. The bytes that those need not "
+    "read then are not counted, because they save time only where memory is the limit."
 )
 
 
@@ -117,13 +117,13 @@ def _unpacked(budget: Budget, members: _Members, groups: list[CloneGroup], worth
 
 
 _FOR_KERNELS = (
-    "Leave the repetition to the kernel: those for grouped-query attention (splash_attention, ragged paged attention) "
-    "take fewer heads of keys and values than of queries, and a block's index map can give one block to several heads."
+    "Let the kernel repeat: kernels for grouped-query attention (splash_attention, ragged paged attention) take "
+    "fewer heads of keys and values than of queries, and a block's index map can give one block to several heads."
 )
 _FOR_PRODUCTS = (
-    "Keep the repetition out of the product: give it a dimension of its own there (an einsum over groups of heads or "
-    "rows), apply what is repeated, such as scales, to the product's result, or use a kernel that repeats it on the "
-    "chip."
+    "Keep the repetition out of the product: give the repeated axis its own dimension (an einsum over groups of "
+    "heads or rows), apply repeated factors such as scales to the product's result, or use a kernel that repeats "
+    "on the chip."
 )
 
 

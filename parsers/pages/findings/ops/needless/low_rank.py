@@ -60,7 +60,7 @@ class _Pair:
 def low_rank(budget: Budget, products: Products, programs: Sequence[ModuleArrays]) -> Claimed:
     """Products x A and (x A) B of a low rank, added to x W through HBM, as adapters leave them.
 
-    Memory holds both up: the first reads all activations for a few columns, the second reads and writes the layer's
+    Memory limits both: the first reads all activations for a few columns, the second reads and writes the layer's
     result to add to it.
 
     Args:
@@ -94,7 +94,7 @@ def low_rank(budget: Budget, products: Products, programs: Sequence[ModuleArrays
                 f"They take {budget.amount(together)}, at {share(at_peak)} of the peak FLOP/s: {named(groups)}.",
                 budget.largest(first, own[first]),
                 f"Their ranks are {lowest:,} to {highest:,}. " * (lowest < highest)
-                + "Each pair is added to a larger product of the same size, which they read or write once more.",
+                + "Each pair is added to a larger product of the same size, which is read or written once more.",
             ],
             JumpTarget("op-profile", table.name[first]),
             is_estimate=True,

@@ -41,7 +41,7 @@ MOVING: tuple[OpClass, ...] = ("vector", "copy")
 """The classes of ops that may do nothing but cast."""
 
 _CAST_ADVICE = (
-    "Cast the weights once, outside of the loop (before lax.scan over micro-batches), or keep a copy in the narrow "
+    "Cast the weights once, outside the loop (before lax.scan over micro-batches), or keep a copy in the narrow "
     "type beside them."
 )
 
@@ -75,7 +75,7 @@ def repeated_casts(budget: Budget, programs: Sequence[ModuleArrays]) -> Claimed:
             "memory-bound",
             f"Each of {trips[first]:,.0f} trips casts the same weights: {code_name(table, groups[0].rows)}",
             worth,
-            "Time of these casts but for one of each: their bytes need not move again.",
+            "Time of these casts, except one of each: their bytes need not move again.",
             [
                 f"They take {budget.amount(sum(group.ps for group in groups))}: {named(groups)}.",
                 f"{budget.described(first)} casts {size(moved)} in every trip of "
@@ -108,7 +108,7 @@ _MOST_FLOPS = 1.0  # a product takes more of HBM's peak than of the peak FLOP/s:
 
 _ROWS_ADVICE = (
     "Make fewer, larger micro-batches, as far as memory allows (rematerialise or shard activations to make room): each "
-    "of them reads all weights and writes all gradients, whatever its number of rows."
+    "of them reads all weights and writes all gradients, however few rows it has."
 )
 
 
@@ -156,8 +156,8 @@ def few_rows(budget: Budget, products: Products, programs: Sequence[ModuleArrays
             "memory-bound",
             f"Micro-batches of {rows:,} rows leave matrix products waiting for their weights",
             worth,
-            f"Time of these products above what one micro-batch of all rows takes: the same FLOPs at {share(best)} of "
-            f"the peak, or the weights once and the other arrays as now at {share(fastest)} of HBM's.",
+            f"Time of these products above that of one micro-batch with all rows: the same FLOPs at {share(best)} "
+            f"of the peak, or the weights read once and the other arrays as now at {share(fastest)} of HBM's.",
             [
                 f"They take {budget.amount(together)}, at {share(used_by_all / together)} of the peak FLOP/s: "
                 f"{named(groups)}.",

@@ -33,8 +33,8 @@ _ELEMENTWISE = (
 """What a fusion that changes places of an array by a mask holds, and nothing else."""
 
 _ADVICE = (
-    "Write the new elements alone, by jax.lax.dynamic_update_slice or .at[index].set(...), into an array that is "
-    "donated (donate_argnums) or carried by the loop: it is updated in place then."
+    "Write only the new elements, with jax.lax.dynamic_update_slice or .at[index].set(...), into an array that is "
+    "donated (donate_argnums) or carried by the loop: it is then updated in place."
 )
 
 
@@ -66,11 +66,11 @@ def rewritten(budget: Budget, programs: Sequence[ModuleArrays]) -> Claimed:
             "memory-bound",
             f"{name} rewrite{ending} {of.times:,} elements to change 1",
             worth,
-            "Time of these ops, less the part for the elements that change: the others need not move.",
+            "Time of these ops without the part for the elements that change: the others need not move.",
             [
                 f"They take {budget.amount(sum(group.ps for group in groups))}: {named(groups)}.",
-                f"{budget.described(first)} reads {size(of.bytes)} that the program is given, puts a new value in 1 of "
-                f"{of.times:,} places by a mask, and writes all of it.",
+                f"{budget.described(first)} reads {size(of.bytes)} passed to the program, puts a new value in 1 of "
+                f"{of.times:,} places through a mask, and writes the whole array.",
             ],
             JumpTarget("op-profile", table.name[first]),
             is_estimate=True,

@@ -151,4 +151,4 @@ def test_of_two_hosts_the_first_is_read(tmp_path: Path) -> None:
     both = {"traceEvents": first["traceEvents"] + second["traceEvents"]}
     trace = opened(json.dumps(both).encode(), str(tmp_path), "t.trace.json")
     assert steps(trace) == steps(opened(host_bytes(50 * US, 6), str(tmp_path), "h.xplane.pb"))
-    assert any("2 hosts, of which host50 alone is read" in warning for warning in trace.page(OVERVIEW).warnings)
+    assert any("2 hosts, of which only host50 is read" in warning for warning in trace.page(OVERVIEW).warnings)

@@ -73,7 +73,7 @@ def test_an_op_has_its_own_stats_in_its_metadata_and_those_of_an_occurrence_in_i
     symbols = [stats.pop("symbol_id", None) for stats in told]
     assert symbols[0] == symbols[1] is not None and symbols[2] is None
     own = {"hlo_category": "loop fusion", "tf_op": "jit(f)/add:", "model_flops": 64, "flops": 64, "bytes_accessed": 96}
-    for stats in told:  # bytes by memory were there, and are not known
+    for stats in told:  # bytes by memory were there, and are unknown
         assert stats.pop("memory_access_breakdown") == b"\xff"
         assert stats == own
 
@@ -169,9 +169,10 @@ def test_what_a_trace_lacks_is_said() -> None:
     assert (problem.code, problem.subject, trace.losses) == ("viewer_trace", "/logs/h.trace.json", ())
     assert problem.sentence == (
         "h.trace.json is a trace for a viewer, not the profile: it has no HLO modules, memory events, asynchronous "
-        "ops, bytes by memory, or type and peaks of the device; what needs them is unknown, FLOPs are the model's"
+        "ops, bytes by memory, or type and peaks of the device; figures that need them are unknown, FLOPs are the "
+        "model's"
     )
-    assert trace_of(slice_(0, 1)).problems[0].sentence.endswith("of the device; what needs them is unknown")
+    assert trace_of(slice_(0, 1)).problems[0].sentence.endswith("of the device; figures that need them are unknown")
 
 
 def test_xprofs_cut_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,8 +183,8 @@ def test_xprofs_cut_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(losses) == said
         if said:
             assert losses[0].sentence == (
-                f"/logs/h.trace.json: it holds {count} events, the most that the profiler writes: what began later is "
-                "not in it."
+                f"/logs/h.trace.json: it holds {count} events, the most that the profiler writes: later events are "
+                "missing."
             )
 
 
@@ -203,7 +204,7 @@ def test_more_than_there_is_room_for_is_said(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(translate, "ROOM", 60_000)
         trace = trace_of(*few, *(way(n) for n in range(40, 400)))
         monkeypatch.setattr(translate, "ROOM", threads.ROOM)
-        assert "more than a profile can; the rest is not read" in trace.losses[0].sentence
+        assert "more than a profile can; nothing is read" in trace.losses[0].sentence
         assert 5 < len(events_of(trace.planes[0])) < 300
 
 
@@ -274,7 +275,7 @@ def test_json_without_events_is_no_trace(text: str) -> None:
     with pytest.raises(ProfileError) as caught:
         read(text.encode())
     assert caught.value.code == "corrupt"
-    assert "is JSON, but no trace of a profiler" in caught.value.sentence
+    assert "is JSON, but not a trace of a profiler" in caught.value.sentence
     assert "HOST.trace.json.gz" in caught.value.hint
 
 

@@ -294,6 +294,18 @@ def _subtract(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
     core.subtract(*sides, _zeros("q", room), _zeros("q", room))
 
 
+def _until(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
+    def number() -> int:
+        return rng.choice(EXTREMES) if rng.random() < 0.1 else rng.randrange(60)
+
+    times = array("q", sorted(number() for _ in range(rng.randrange(8))))
+    rows = array("q")
+    for _ in range(rng.randrange(8)):
+        rows.extend((number(), number(), rng.choice((1, -1, 1, number()))))
+    rows.extend(number() for _ in range(rng.random() < 0.02))
+    core.until(times, rows, _zeros("q", len(times) + (rng.random() < 0.02)))
+
+
 def _hash_packets(rng: random.Random, core: ModuleType, data: array[int]) -> None:
     whole = len(data) if rng.random() < 0.1 else len(data) - len(data) % 32
     core.hash_packets(data[:whole], _zeros("Q", 16 + (rng.random() < 0.05)))
@@ -421,7 +433,7 @@ def run(core: ModuleType, cases: int, seed: int) -> tuple[int, int]:
     """Runs the cases; how many were accepted and how many refused with ValueError."""
     rng = random.Random(seed)
     mistaking: Any = Mistaking(core, rng)
-    kinds: list[Callable[[random.Random, ModuleType, array[int]], None]] = [_nest, _lanes, _groups, _subtract]
+    kinds: list[Callable[[random.Random, ModuleType, array[int]], None]] = [_nest, _lanes, _groups, _subtract, _until]
     kinds += [_hash_packets, _by_lane, _busy, _runs, _self_sums, _block_sums, _cell_sums]
     kinds += [_split, _events, _op_pass, _op_border] * 2 + [_stats, _scan] * 3
     accepted = refused = 0

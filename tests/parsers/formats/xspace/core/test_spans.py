@@ -49,6 +49,27 @@ def test_other_intervals_are_refused(core: Core, spans: Spans) -> None:
             core.subtract(*columns(first), *columns(second))
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 9), st.sampled_from((1, -1))), max_size=9),
+    st.lists(st.integers(-2, 55), max_size=9),
+)
+@settings(max_examples=2 * EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+def test_the_time_of_weighted_intervals_up_to_any_instant(
+    core: Core, spans: list[tuple[int, int, int]], times: list[int]
+) -> None:
+    """They may overlap and touch, and the instants come in any order."""
+    rows = np.array([(begin, begin + length, weight) for begin, length, weight in sorted(spans)], np.int64)
+    found = core.until(np.array(times, np.int64), rows.reshape(-1, 3))
+    expected = [sum(w * max(0, min(begin + length, at) - begin) for begin, length, w in spans) for at in times]
+    assert found.tolist() == expected
+
+
+def test_the_time_of_intervals_wraps_around_where_int64_ends(core: Core) -> None:
+    low, high = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    found = core.until(np.array([0, high], np.int64), np.array([[low, high, 1]], np.int64))
+    assert found.tolist() == [low, -1]
+
+
 # --- events in lanes
 
 KEYS = 4

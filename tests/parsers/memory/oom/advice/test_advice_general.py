@@ -20,12 +20,12 @@ def test_blocks_of_a_kernel() -> None:
     assert blocks.how == f"make axis 0 of the blocks 1/4: 16384 -> 4096; {FITS}"
     assert blocks.arithmetic == (
         "128 MiB input 0 + 128 MiB output 0; 256 MiB - 192 MiB = 64.0 MiB; "
-        "1/2 would fill all 128 MiB and leave the compiler nothing"
+        "1/2 would fill all 128 MiB and leave nothing for the compiler"
     )
     assert blocks.saving_bytes == 192 * MIB
     assert single.saving_bytes == 128 * MIB and "pl.Buffered(1)" in single.how
     assert FITS not in single.how  # to the last byte, of which the compiler has use for some
-    assert single.arithmetic.endswith("that fills all 128 MiB and leaves the compiler nothing")
+    assert single.arithmetic.endswith("that fills all 128 MiB and leaves nothing for the compiler")
 
 
 def test_one_buffer_each_saves_and_may_not_be_enough() -> None:
@@ -51,7 +51,7 @@ def test_a_matrix_product_has_no_axis_that_all_blocks_have() -> None:
     )
     blocks = advise(need_of(*made, space="vmem", used=96 * MIB, capacity=64 * MIB))
     named = next(advice for advice in blocks if advice.saving_bytes is None)
-    assert "which blocks have which axis is not known" in named.arithmetic and FITS not in named.how
+    assert "which blocks have which axis is unknown" in named.arithmetic and FITS not in named.how
 
 
 def test_scratch_operand() -> None:

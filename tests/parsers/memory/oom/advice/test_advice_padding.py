@@ -97,7 +97,7 @@ def test_what_the_compiler_put_into_the_lanes_can_not_be_saved() -> None:
         "the compiler put the batch, 64, into the lanes of 2 x bf16[64,112,112,30], f32[64,56,56]"
     )
     assert advice.how == (
-        "a multiple of 128 costs nothing more there: 128 takes what 64 does, and a smaller batch saves nothing"
+        "a multiple of 128 costs nothing more there: 128 takes as much as 64, and a smaller batch saves nothing"
     )
     assert advice.arithmetic == "64 -> 128; 198 MiB in 3 buffers, of which 105 MiB are padding"
     assert advice.buffers == (0, 1, 2)
@@ -107,7 +107,7 @@ def test_what_the_compiler_put_into_the_lanes_can_not_be_saved() -> None:
 def test_channels_that_the_compiler_put_into_the_lanes() -> None:
     (advice,) = padding(need_of(buffer("f32[3,64,28,28,90]{4,1,3,2,0:T(8,128)}")))
     assert advice.sentence == "the compiler put axis 4, 90, into the lanes of f32[3,64,28,28,90]"
-    assert advice.how == "a multiple of 128 costs nothing more there: 128 takes what 90 does"
+    assert advice.how == "a multiple of 128 costs nothing more there: 128 takes as much as 90"
     (rows,) = padding(need_of(buffer("f32[5,1024,128,64]{1,0,3,2:T(8,128)}")))
     assert rows.sentence == "the compiler put axis 0, 5, into the rows of f32[5,1024,128,64]"
-    assert rows.how == "a multiple of 8 costs nothing more there: 8 takes what 5 does"
+    assert rows.how == "a multiple of 8 costs nothing more there: 8 takes as much as 5"

@@ -193,7 +193,7 @@ def test_names_what_is_no_tpu_error() -> None:
     )
     assert log.reports == ()
     assert [note.split(":")[0] for note in log.notes] == ["Line 1, one of 3", "Line 4", "Line 5", "Line 6, one of 2"]
-    assert all("no TPU's error" in note for note in log.notes)
+    assert all("not a TPU error" in note for note in log.notes)
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_damaged_and_cut_compressed_logs_are_read_up_to_there() -> None:
     for data, problem in ((content[:half], "ends in the middle"), (damaged, "is damaged")):
         log = read(data)
         assert [replace(report, unknown={}) for report in log.reports] == [HBM.report()]
-        assert log.notes == (f"The log's compressed data {problem}; what follows there is not read.",)
+        assert log.notes == (f"The log's compressed data {problem}; the rest is not read.",)
 
 
 def test_a_log_of_two_bytes_a_character_in_small_pieces() -> None:

@@ -67,8 +67,8 @@ def test_collectives_on_a_sparse_core_are_no_others() -> None:
     finding = the("sparse-core", offloaded(12))
     assert finding.title == "TensorCores wait for SparseCores: all-gather.3"
     assert finding.worth_ps == pytest.approx(12 * US) and finding.place == JumpTarget("timeline", "all-gather.3")
-    assert "No run on a SparseCore was traced: the names of these ops tell it." in finding.evidence
-    assert "Never seen on hardware" in finding.basis
+    assert "No run on a SparseCore was traced: these ops are recognised by their names." in finding.evidence
+    assert "Untested on hardware" in finding.basis
     assert found("collective", offloaded(12)) is None
     assert found("sparse-core", offloaded(2.9)) is None
 

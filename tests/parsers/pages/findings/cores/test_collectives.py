@@ -28,10 +28,10 @@ def test_exposed_collectives_are_found() -> None:
     assert (finding.worth_ps, finding.worth_fraction, finding.is_estimate) == (20 * US, 0.2, False)
     assert finding.place == JumpTarget("timeline", "all-gather-done.3")
     assert finding.evidence == (
-        "Cores do nothing but collectives for 20.0 µs a step (20.0%).",
-        "Most of it: all-gather-done.3 15.0 µs a step (15.0%), all-reduce.1 5.00 µs a step (5.0%).",
+        "Collectives not hidden by compute cost 20.0 µs a step (20.0%).",
+        "Most of that: all-gather-done.3 15.0 µs a step (15.0%), all-reduce.1 5.00 µs a step (5.0%).",
         "The largest of 2 ops is all-gather-done.3 (jit(step)/all-gather-done.3, model.py:1), 15.0 µs a step (15.0%).",
-        "all-gather-done.3 waits for a transfer that runs by itself: there is too little to compute meanwhile.",
+        "all-gather-done.3 waits for an asynchronous transfer: too little compute runs beside it.",
     )
 
 
@@ -92,14 +92,14 @@ def all_reduces(first: int, second: int) -> Evidence:
 def test_waiting_for_the_last_core_is_told_from_the_transfer() -> None:
     finding = the("collective", all_reduces(36, 4))
     assert finding.title == "Cores wait for each other in all-reduce.1"
-    words = "16.0 µs of it is waiting for the last core to arrive, 4.00 µs the transfer, as the shortest time over the "
-    assert f"{words}cores tells." in finding.evidence
+    words = "Waiting for the last core to arrive takes 16.0 µs; the transfer, which is the shortest time of any core, "
+    assert f"{words}takes 4.00 µs." in finding.evidence
 
 
 def test_all_reduces_that_start_together_do_not_wait() -> None:
     finding = the("collective", all_reduces(20, 20))
     assert finding.title == "all-reduce.1 is not hidden by compute"
-    assert finding.evidence[-1] == "The cores arrive at the same time: none waits for another, all of it is transfer."
+    assert finding.evidence[-1] == "The cores arrive together: none waits for another, and all of the time is transfer."
 
 
 # --- causes --------------------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ def test_uneven_experts_are_told_by_who_waits_in_all_to_alls() -> None:
     finding = the("imbalance", experts(20))
     assert finding.title == "Cores wait for the busiest in all-to-all.3: work is uneven"
     assert finding.worth_ps == 15 * US  # three of four cores wait 20 in each step
-    assert finding.evidence[1].startswith("The busiest core of a step computes 100 µs, the mean 85.0 µs")
+    assert finding.evidence[1].startswith("The busiest core of a step computes for 100 µs, the mean core for 85.0 µs")
     assert found("collective", experts(20)) is None  # the transfer alone is little
 
 
@@ -142,8 +142,8 @@ def behind(idle: float) -> Evidence:
 def test_cores_that_are_done_before_the_busiest_wait_for_it_too() -> None:
     finding = the("imbalance", behind(20))
     assert finding.worth_ps == pytest.approx(15 * US)  # two cores wait 20 in the collective, one behind its end
-    assert "10.0 µs waiting for the last core" in finding.evidence[0]
-    assert finding.evidence[1] == "For 5.00 µs more, cores are done and idle until the busiest is."
+    assert "10.0 µs is waiting for the last core" in finding.evidence[0]
+    assert finding.evidence[1] == "For another 5.00 µs, cores have finished and idle until the busiest one has."
     assert the("imbalance", behind(60)).worth_ps == pytest.approx(15 * US)  # the rest of its idle time is another's
 
 
@@ -198,7 +198,7 @@ def test_cores_of_a_ring_that_wait_for_the_busiest_have_uneven_work() -> None:
     finding = the("imbalance", ring([60, 80, 90, 110]))
     assert finding.title == "Cores wait for the busiest in collective-permute.1: work is uneven"
     assert finding.worth_ps == pytest.approx(25 * US)  # the mean, in all collectives
-    assert "They differ most in causal.1: 60.0 µs on the busiest core, 10.0 µs on the one with least." in (
+    assert "They differ most in causal.1: 60.0 µs on the busiest core, 10.0 µs on the core with the least of it." in (
         finding.evidence
     )
     assert found("pipeline", ring([60, 80, 90, 110])) is None and found("collective", ring([60, 80, 90, 110])) is None
@@ -215,7 +215,9 @@ def test_collectives_that_take_longer_at_a_rhythm_are_told_with_it() -> None:
     times = np.where(np.arange(12) % 4 == 3, 60.0, 2.0)
     finding = the("collective", evidence(grid({"vector": 80, "collective": times}, steps=12), [ONLY]))
     assert finding.title == "all-reduce.1 is not hidden by compute every 4th step"
-    assert finding.evidence[1] == "Every 4th step they take longer than elsewhere by 58.0 µs, in the other steps 0."
+    assert finding.evidence[1] == (
+        "Every 4th step they exceed those of the fastest step by 58.0 µs, in the other steps 0."
+    )
 
 
 def test_a_group_of_collectives_is_named_by_kind_and_pass() -> None:
@@ -249,7 +251,9 @@ def test_an_exchange_with_other_slices_is_told_with_its_rhythm_where_that_is_its
     now_and_then = np.where(np.arange(12) % 4 == 3, 60.0, 0.0)
     finding = the("dcn", evidence(grid({"compute": 90, "host": now_and_then}, steps=12), [op]))
     assert finding.title == "Every 4th step the cores wait for other slices in recv-done.1"
-    assert finding.evidence[1] == "Every 4th step they take longer than elsewhere by 60.0 µs, in the other steps 0."
+    assert finding.evidence[1] == (
+        "Every 4th step they exceed those of the fastest step by 60.0 µs, in the other steps 0."
+    )
     within = grid({"compute": 90, "host": 40, "collective": now_and_then}, steps=12)
     assert the("dcn", evidence(within, [op, ONLY])).title == "The cores wait for other slices in recv-done.1"
 
@@ -264,7 +268,7 @@ def test_what_other_slices_wait_for_a_late_core_is_the_late_cores() -> None:
     assert the("straggler", proof).worth_ps == pytest.approx(12 * US)
     exchange = the("dcn", proof)
     assert exchange.worth_ps == pytest.approx(30 * US)
-    assert exchange.basis.endswith("; 10.5 µs of waiting that other findings count is left out.")
+    assert exchange.basis.endswith("; 10.5 µs of waiting counted by other findings is left out.")
     assert "(DCN) take 40.5 µs a step (28.5%), 10.5 µs of it waiting for late cores: " in exchange.evidence[0]
 
 
@@ -283,4 +287,4 @@ def test_late_cores_leave_an_exchange_what_only_waits_within_the_slice_explain()
     )
     exchange = the("dcn", evidence(steps, ops, cores=8))
     assert exchange.worth_ps == pytest.approx(30 * US)
-    assert exchange.basis == "Mean time in sends to and receives from other slices on the cores' line of ops."
+    assert exchange.basis == "Mean time in sends to and receives from other slices on the cores' XLA Ops lines."

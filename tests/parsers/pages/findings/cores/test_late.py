@@ -37,14 +37,14 @@ def test_a_core_that_computes_longer_while_the_others_wait_is_found() -> None:
     assert finding.title == "Core host0:3 computes 12.0% longer than the others"
     assert (finding.worth_ps, finding.is_estimate, finding.place) == (12 * US, True, JumpTarget("timeline", "0"))
     assert finding.evidence == (
-        "It computes 112 µs a step, the median of the others 100 µs; so in 10 of 10 steps.",
-        "The others are 12.0 µs longer in collectives, 0 longer idle.",
+        "It computes for 112 µs a step, the median of the others for 100 µs; this holds for 10 of 10 steps.",
+        "The others spend 12.0 µs more in collectives and idle for 0 more.",
         "Most of that is time below the roof of its ops, 12.0 µs a step.",
     )
     # 18.5 of 120 are collectives on average; seven of eight cores wait 12 of them for the late one
     rest = the("collective", proof)
     assert rest.worth_ps == pytest.approx((18.5 - 12 * 7 / 8) * US)
-    assert "10.5 µs of waiting that other findings count is left out" in rest.basis
+    assert "10.5 µs of waiting counted by other findings is left out" in rest.basis
 
 
 def test_a_core_that_is_hardly_later_is_none() -> None:
@@ -71,7 +71,7 @@ def test_a_core_that_is_late_every_other_step_is_found_with_its_rhythm() -> None
     finding = the("straggler", cores(times))
     assert finding.title == "Core host0:3 computes 12.0% longer than the others every other step"
     assert finding.worth_ps == 6 * US
-    assert finding.evidence[0] == "Every other step it is later than the others by 12.0 µs, in the other steps 0."
+    assert finding.evidence[0] == "Every other step it is behind the others by 12.0 µs, in the other steps 0."
 
 
 def test_all_that_any_core_is_late_may_be_the_same_core_without_a_rhythm() -> None:
@@ -158,7 +158,7 @@ def test_a_core_that_is_slower_at_every_op_is_a_slow_chip() -> None:
     finding = the("slow-core", slower([1.03] * 6))
     assert finding.title == "Core host0:3 is 3.0% slower than the others at the same ops"
     assert finding.worth_ps == pytest.approx(3 * US)
-    assert "It is slower at 6 of the 6 largest ops: the chip, not its work." in finding.evidence
+    assert "It is slower at 6 of the 6 largest ops: the chip is slow, its work is the same." in finding.evidence
 
 
 def test_a_chip_that_slows_down_is_told_with_its_beginning() -> None:
@@ -168,7 +168,7 @@ def test_a_chip_that_slows_down_is_told_with_its_beginning() -> None:
     finding = the("slow-core", with_(proof, core_ops=slower([1.12] * 6).core_ops))
     assert finding.title == "Core host0:3 is 30.0% slower than the others at the same ops from step 6 on"
     assert finding.worth_ps == pytest.approx(12 * US)
-    assert finding.evidence[0] == "From step 6 on it is later than the others by 30.0 µs, in the other steps 0."
+    assert finding.evidence[0] == "From step 6 on it is behind the others by 30.0 µs, in the other steps 0."
 
 
 def test_ops_that_take_no_time_do_not_clear_a_slow_chip() -> None:
@@ -178,7 +178,7 @@ def test_ops_that_take_no_time_do_not_clear_a_slow_chip() -> None:
     times = known.self_ps.copy()
     times[:, 5] = 1  # a loop beside its body takes as long on all cores
     finding = the("slow-core", with_(proof, core_ops=CoreOpTimes(known.cores, known.ops, times, known.occurrences)))
-    assert "It is slower at 5 of the 6 largest ops: the chip, not its work." in finding.evidence
+    assert "It is slower at 5 of the 6 largest ops: the chip is slow, its work is the same." in finding.evidence
 
 
 def test_a_chip_that_is_slow_at_matrix_products_alone_is_slow() -> None:
@@ -191,7 +191,10 @@ def test_a_chip_that_is_slow_at_matrix_products_alone_is_slow() -> None:
     known = CoreOpTimes(tuple(f"host0:{core}" for core in range(8)), ops, times, np.full((8, 12), 10))
     finding = the("slow-core", with_(evidence(proof.grid, [*products, *passes]), core_ops=known))
     assert finding.title == "Core host0:3 is 24.0% slower than the others at the same matrix products"
-    assert "It is slower at 6 of the 6 largest matrix products: the chip, not its work." in finding.evidence
+    assert (
+        "It is slower at 6 of the 6 largest matrix products: the chip is slow, its work is the same."
+        in finding.evidence
+    )
 
 
 def test_work_that_the_other_cores_have_unlike_shares_of_is_uneven_and_not_one_cores_own() -> None:
@@ -259,7 +262,7 @@ def test_hosts_that_all_wait_for_the_same_work_of_a_pool_are_one_reason(first: s
     assert finding.title.startswith("Host host1 starts its cores late") == bool(hosts)
     if not hosts:
         assert finding.worth_ps == pytest.approx(10 * US)  # 7.5 on average, and 2.5 that others wait for the last
-        assert "For 2.50 µs more cores wait for the one that is idle longest." in finding.evidence
+        assert "For another 2.50 µs, cores wait for the core that is idle longest." in finding.evidence
 
 
 def pausing(places: list[int], busy: IdleTime | None = None) -> Evidence:
@@ -306,9 +309,9 @@ def test_a_late_host_is_as_late_where_all_hosts_pause_as_it_is_elsewhere() -> No
     assert finding.title == "Host host1 starts its cores later than the others"
     assert finding.worth_ps == pytest.approx(10 * US)
     assert finding.evidence[:3] == (
-        "Its cores are idle for 10.0 µs a step, those of the others for 0; so in 9 of 12 steps.",
-        "All hosts pause in 3 more: there it counts as late by no more than in the others.",
-        "Meanwhile the others are 10.0 µs longer in collectives.",
+        "Its cores are idle for 10.0 µs a step, those of the others for 0; this holds for 9 of 12 steps.",
+        "In 3 more, all hosts pause: there its delay counts for no more than in the others.",
+        "Meanwhile the others spend 10.0 µs more in collectives.",
     )
 
 

@@ -57,7 +57,7 @@ def test_a_step_that_waits_too_little_for_an_input_finding_is_slow() -> None:
     assert found("input", proof) is None
     finding = the("slow-step", proof)
     assert finding.place == JumpTarget("input", "7")
-    assert finding.evidence[1] == "It takes 40.0 µs longer than the median step, by owner: input 40.0 µs."
+    assert finding.evidence[1] == "It takes 40.0 µs longer than the median step, by owner: input wait 40.0 µs."
 
 
 def test_what_other_findings_count_of_a_slow_step_is_left_out() -> None:
@@ -68,7 +68,7 @@ def test_what_other_findings_count_of_a_slow_step_is_left_out() -> None:
     assert the("collective", proof).worth_ps == 13 * US
     finding = the("slow-step", proof)
     assert finding.worth_ps == pytest.approx(3 * US)
-    assert "; 3.00 µs a step that other findings count is left out" in finding.basis
+    assert "; 3.00 µs a step counted by other findings is left out" in finding.basis
 
 
 def test_an_inferred_step_that_began_early_is_not_slow() -> None:
@@ -94,7 +94,7 @@ def test_slow_steps_at_a_rhythm_are_named_by_it_and_by_the_module_that_runs_in_t
     finding = the("slow-step", evaluating())
     assert finding.title == "Every 3rd step takes 1.40 times the median: it runs jit_eval_step"
     assert finding.worth_ps == pytest.approx(12 * US)
-    assert "Only then it runs jit_eval_step." in finding.evidence
+    assert "It is the only one that runs jit_eval_step." in finding.evidence
     assert "Every 3rd step takes longer than the median by 40.0 µs, in the other steps 0." in finding.evidence
 
 
@@ -118,7 +118,7 @@ def test_what_little_a_pause_leaves_of_its_steps_is_no_other_reason() -> None:
     finding = the("slow-step", evidence(grid({"compute": 100 + 3 * after, "idle": pause}, steps=12)))
     assert finding.worth_ps == pytest.approx(45 * US)
     assert finding.title == "Every 4th step takes 2.80 times the median step"
-    words = "takes longer than the median, without what other findings count, by 180 µs, in the other steps 0."
+    words = "takes longer than the median, without time counted by other findings, by 180 µs, in the other steps 0."
     assert f"Every 4th step {words}" in finding.evidence
 
 

@@ -71,7 +71,7 @@ def test_what_the_others_wait_for_the_core_with_the_late_input_is_its_and_no_col
     )
     finding = the("input", proof)
     assert finding.worth_ps == pytest.approx(20 * US)  # 5 on average, and 15 that three of four wait in collectives
-    assert "and what they wait for the last of them (15.0 µs)" in finding.basis
+    assert "and their wait for the last core (15.0 µs)" in finding.basis
     assert "Core host0:2 waits most, 20.0 µs a step (20.0%)." in finding.evidence
     assert found("collective", proof) is None
 
@@ -79,7 +79,7 @@ def test_what_the_others_wait_for_the_core_with_the_late_input_is_its_and_no_col
 def test_infeed_counts_without_steps() -> None:
     finding = the("input", evidence(None, [Op("infeed.1", "infeed", 300), Op("fusion", "loop fusion", 1600)]))
     assert (finding.worth_ps, finding.per, finding.worth_fraction) == (150 * US, "capture", 0.15)
-    assert finding.evidence == ("Infeed ops take 150 µs (15.0%), most of all infeed.1.",)
+    assert finding.evidence == ("Infeed ops take 150 µs (15.0%), most of it in infeed.1.",)
     assert found("input", evidence(None, [Op("infeed.1", "infeed", 90)])) is None
 
 
@@ -101,8 +101,8 @@ def test_idle_gaps_say_what_the_host_did() -> None:
     assert finding.title == "Device idle while the host runs $train.py:10 log_metrics"
     assert (finding.worth_ps, finding.worth_fraction) == (10 * US, 0.1)
     assert finding.evidence == (
-        "Between its ops the device is idle for 10.0 µs a step (10.0%), other than for input.",
-        "10 long gaps on the core that is idle most, the longest 14.0 µs.",
+        "The device is idle between its ops for 10.0 µs a step (10.0%), without waits for input.",
+        "10 long gaps on the core that is idle most; the longest is 14.0 µs.",
         "Meanwhile main/2 is in $train.py:10 log_metrics for 70.0% of the idle time (12 times).",
     )
     assert finding.place == JumpTarget("timeline", "0")
@@ -113,7 +113,7 @@ def test_a_step_that_is_idle_longer_than_the_others_is_named() -> None:
     waits = [0.0 if step == 6 else 4.0 for step in range(10)]  # step 6 has the gaps, the others wait for input
     finding = the("idle", evidence(grid({"compute": 90, "idle": idle}, waits=waits, input_source="host")))
     assert finding.worth_ps == pytest.approx(3.9 * US)
-    assert finding.evidence[-1] == "Step 6 has 30.0 µs of it, the median step 1.00 µs."
+    assert finding.evidence[-1] == "Step 6 has 30.0 µs of idle time, the median step 1.00 µs."
     assert finding.place == JumpTarget("timeline", "6")
 
 
@@ -152,9 +152,9 @@ def test_a_host_that_only_waits_explains_nothing() -> None:
 def test_an_async_op_under_way_explains_idle_time() -> None:
     flying = IdleTime(in_flight={"all-gather.3": 60 * US}, gap_ps=100 * US)
     finding = the("idle", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=flying))
-    assert finding.title == "Device idle while all-gather.3 is under way"
+    assert finding.title == "Device idle while all-gather.3 is in flight"
     assert finding.place == JumpTarget("timeline", "all-gather.3")
-    assert "Asynchronous op all-gather.3 is under way for 60.0% of the idle time." in finding.evidence
+    assert "Asynchronous op all-gather.3 is in flight for 60.0% of the idle time." in finding.evidence
     short = IdleTime(in_flight={"all-gather.3": 20 * US}, gap_ps=100 * US)
     assert the("idle", with_(evidence(grid({"compute": 90, "idle": 10})), gaps=short)).place == JumpTarget(
         "timeline", "0"
@@ -246,7 +246,7 @@ def test_a_host_that_reads_each_result_before_it_launches_is_told_so_and_not_wha
     gaps = launching(LOADER, LAUNCH, ("main", "$api.py:3 block_until_ready", 40, 10))
     finding = the("host", with_(evidence(steps), gaps=gaps))
     assert finding.title == "Device idle after the host reads results: $api.py:3 block_until_ready"
-    assert finding.evidence[1] == "It launches a step only after $api.py:3 block_until_ready, 10 times."
+    assert finding.evidence[1] == "The host launches a step only after $api.py:3 block_until_ready, 10 times."
     assert "earlier step" in finding.advice and "make_batch" not in "".join(finding.evidence)
 
 
@@ -254,7 +254,7 @@ def test_input_that_such_a_host_sends_late_is_part_of_it() -> None:
     steps = grid({"compute": 90, "idle": 12}, waits=2, input_source="host")
     gaps = launching(LAUNCH, ("main", "np.asarray(jax.Array)", 40, 10))
     proof = with_(evidence(steps), gaps=gaps)
-    assert the("host", proof).worth_ps == 12 * US and "For 2.00 µs more" in the("host", proof).evidence[1]
+    assert the("host", proof).worth_ps == 12 * US and "For another 2.00 µs" in the("host", proof).evidence[1]
     alone = with_(evidence(steps), gaps=launching(("main", "$log.py:3 write", 60, 10), LAUNCH))
     assert the("host", alone).worth_ps == 10 * US
 
@@ -266,8 +266,8 @@ def test_input_is_sent_late_too_by_a_host_that_reads_a_result_and_does_more_work
     assert finding.title == "Device idle while the host runs $bar.py:3 update"
     assert finding.worth_ps == 12 * US
     assert finding.evidence[1:3] == (
-        "For 2.00 µs more the host sends input, which it could do ahead.",
-        "It launches a step only after np.asarray(jax.Array), 10 times.",
+        "For another 2.00 µs, the host sends input that it could send ahead.",
+        "The host launches a step only after np.asarray(jax.Array), 10 times.",
     )
     # a result that is there when the host asks for it holds nothing up
     at_once = ("main", "np.asarray(jax.Array)", 2, 10)
@@ -285,4 +285,4 @@ def test_compilation_counts_without_steps() -> None:
     finding = the("compilation", proof)
     assert (finding.title, finding.worth_ps) == ("The host compiles during the capture (1 time)", 250 * US)
     assert the("idle", proof).worth_ps == 50 * US
-    assert "250 µs that other findings count is left out" in the("idle", proof).basis
+    assert "250 µs counted by other findings is left out" in the("idle", proof).basis

@@ -35,7 +35,7 @@ def vllm() -> Evidence:
 def test_where_the_time_is_comes_first_although_no_saving_is_known() -> None:
     first, second = findings(vllm())
     assert first.kind == "uncounted"
-    assert first.title == ("70.0% is kernels of unknown work: quantized_matmul 38.0%, ragged_paged_attention 32.0%")
+    assert first.title == ("Kernels of unknown work take 70.0%: quantized_matmul 38.0%, ragged_paged_attention 32.0%")
     assert (first.worth_ps, first.worth_fraction, first.after_ps) == (None, None, None)
     assert first.evidence[1].startswith("quantized_matmul takes 38.0 µs a step (38.0%), in 4 calls of the program")
     assert first.place == JumpTarget("op-profile", "quantized_matmul.0")
@@ -124,7 +124,7 @@ def test_recomputation_says_what_it_costs_and_whether_memory_needs_it() -> None:
     assert finding.evidence[-1] == "4.3 GB of 68.7 GB of HBM are free at the peak: the memory is needed."
     roomy = the("recomputation", with_(proof, memory=(32 << 30, 64 << 30)))
     assert roomy.evidence[-1].endswith("there may be room to save more activations.")
-    assert "not known" in the("recomputation", proof).evidence[-1]
+    assert "unknown" in the("recomputation", proof).evidence[-1]
 
 
 def test_waits_for_prefetches_are_found_and_host_transfers_left_to_others() -> None:
@@ -145,7 +145,7 @@ def gathers(used: float, micros: float = 10.0) -> Evidence:
 def test_gathers_at_a_few_percent_of_the_bandwidth_are_found() -> None:
     finding = the("latency-bound", gathers(0.03))
     assert finding.worth_ps == pytest.approx(20 * (1 - 0.03 / 0.75) * US, rel=1e-3)
-    assert finding.evidence[-1] == "It moves 300.0 KB each time: not the bytes hold it up, but single accesses."
+    assert finding.evidence[-1] == "It moves 300.0 KB each time: the single accesses limit it, not the bytes."
 
 
 def test_fast_or_tiny_gathers_are_none() -> None:

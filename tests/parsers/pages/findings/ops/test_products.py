@@ -78,11 +78,10 @@ def test_memory_bound_fusions_are_found() -> None:
     assert finding.title == "Memory-bound fusions take 30.0% of step time"
     assert finding.worth_ps == pytest.approx(6 * US, rel=1e-5)
     assert finding.is_estimate
-    assert finding.basis == (
-        "Time that these ops take above what they would at 75.0% of HBM's peak, as large ones can."
-    )
+    assert finding.basis == ("Time lost compared with 75.0% of HBM's peak, which large ops reach.")
     assert finding.evidence == (
-        "HBM, at 60.0% of its peak, holds up 1 op without matrix products, 30.0 µs a step (30.0%) together: fusion.1.",
+        "1 op without matrix products is limited by HBM at 60.0% of its peak, 30.0 µs a step (30.0%) together: "
+        "fusion.1.",
         "The largest group is fusion.1 (jit(step)/fusion.1, model.py:1), 30.0 µs a step (30.0%).",
         "It moves 18.0 MB to and from HBM each time.",
     )
@@ -94,9 +93,11 @@ def test_floats_at_the_peak_could_be_halves() -> None:
     assert finding.worth_ps == pytest.approx(30 / 2 * US, rel=1e-5)
     assert finding.basis == (
         "Half of the time that HBM needs for the f32 bytes of these ops, at the rate that they reach. "
-        "13.8 µs of it is time at the roof, which only less work or fewer bytes can save."
+        "13.8 µs of that is time at the roof: only less work or fewer bytes can save it."
     )
-    assert "Much of their data is f32; as bf16 it is half the bytes, 15.0 µs a step (15.0%) less." in finding.evidence
+    assert (
+        "Much of these ops' data is f32: bf16 would halve those bytes and save 15.0 µs a step (15.0%)."
+    ) in finding.evidence
 
 
 def test_halves_at_the_peak_can_hardly_be_faster() -> None:
@@ -182,7 +183,7 @@ def test_sums_of_gradients_over_micro_batches_need_their_32_bits() -> None:
 )
 def test_other_f32_arrays_in_loops_could_be_halves(proof: Evidence) -> None:
     finding = the("memory-bound", proof)
-    assert any("as bf16 it is half the bytes" in sentence for sentence in finding.evidence)
+    assert any("bf16 would halve those bytes" in sentence for sentence in finding.evidence)
 
 
 # --- random bits ---------------------------------------------------------------------------------------------------
@@ -221,9 +222,9 @@ def mixes(rounds: int, us: float = 300, kind: str = BITS, out: str = "", xor: st
 
 def test_random_bits_that_the_vector_unit_mixes_cost_what_they_take_beyond_writing_them() -> None:
     finding = the("vector-work", mixes(20))
-    assert finding.title == "_bernoulli/threefry2x32 mixes random bits on the vector unit"
+    assert finding.title == "_bernoulli/threefry2x32 generates random bits on the vector unit"
     assert finding.worth_ps == pytest.approx((300 - WRITTEN) * US, rel=1e-5)
-    assert "mixes u32 in 20 rounds of shift and xor an element, as threefry does" in finding.evidence[1]
+    assert "mixes u32 in 20 rounds of shift and xor per element, as threefry does" in finding.evidence[1]
     assert "rbg" in finding.advice and "dot product" not in finding.advice
 
 

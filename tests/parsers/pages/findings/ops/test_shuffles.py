@@ -18,9 +18,9 @@ def printing(scope: str, share: float = 5) -> Evidence:
 @pytest.mark.parametrize("scope", ["loss/debug_callback", "debug_print", "while/body/debug_print[fmt=loss]"])
 def test_debug_prints_are_told_from_other_transfers(scope: str) -> None:
     finding = the("debug-print", printing(scope))
-    assert finding.title.startswith("Debug prints hold up the step: ")
+    assert finding.title.startswith("Debug prints delay the step: ")
     assert finding.worth_ps == pytest.approx(5 * US) and finding.place == JumpTarget("timeline", "recv-done.4")
-    assert finding.basis.endswith("Never seen on hardware: such ops are recognised as in XProf's source.")
+    assert finding.basis.endswith("Untested on hardware: such ops are recognised as XProf's source does.")
     assert found("host-offload", printing(scope)) is None
 
 
@@ -53,7 +53,7 @@ def moving(category: str, share: float = 6) -> Evidence:
 @pytest.mark.parametrize("category", ["concatenate", "pad", "reverse", "slice", "sort"])
 def test_data_that_is_only_put_elsewhere(category: str) -> None:
     finding = the("shuffle", moving(category))
-    assert finding.title == "Rearranging data takes 6.0%: op.4 most"
+    assert finding.title == "Rearranging data takes 6.0%, mostly op.4"
     assert finding.worth_ps == pytest.approx(6 * US) and not finding.is_estimate
 
 

@@ -22,9 +22,10 @@ from tests import EXAMPLES
 from tests.support.files.dumps import dumped
 from tests.tui.cli.calls import Call, content
 from tests.tui.report.test_hostile_names import hostile  # noqa: F401 - a fixture
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
 from tpuprof.tui.cli.commands.agents import tools
 from tpuprof.tui.cli.commands.agents.bounded import bounded
+from tpuprof.tui.cli.commands.agents.root import Root
 from tpuprof.tui.demo import demo_path
 
 PROGRAM = "import sys; from tpuprof.tui.cli.main import main; sys.exit(main())"
@@ -222,6 +223,51 @@ def test_an_error_is_one_sentence_with_what_to_try(root: Path) -> None:
     assert said[1].text == "why takes no pth. Try: one of: path"
     assert "self_time_ps" in said[6].text and "collectives" in said[7].text
     assert said[10].answer["matching_rows"] == 0, "a value is no option"
+
+
+def test_query_takes_sql_with_its_locks(root: Path, call: Call) -> None:
+    """The engine of `query`: bounded in rows, bytes and time, read-only, below the root."""
+    text = "SELECT name, self_time_ps FROM ops ORDER BY 2 DESC"
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("query", {"path": NEWEST, "sql": text, "limit": 3}),
+        ("query", {"path": NEWEST, "sql": "SELECT count(*) AS n FROM events", "from_ms": 300, "to_ms": 400.5}),
+        ("query", {"path": NEWEST, "sql": "schema"}),
+        ("query", {"path": NEWEST, "sql": f"{text} -- all", "limit": 0, "max_bytes": 1000}),
+        ("query", {"path": NEWEST, "sql": "SELECT nme FROM ops"}),
+        ("query", {"path": NEWEST, "sql": "SELECT * FROM op"}),
+        ("query", {"path": NEWEST, "sql": "SELECT * FROM read_text('/etc/passwd')"}),
+        ("query", {"path": NEWEST, "sql": "COPY ops TO '/tmp/x'"}),
+        ("query", {"path": NEWEST, "sql": "--output=/tmp/x"}),
+        ("query", {"path": "folder", "sql": text}),
+        ("query", {"path": "linked", "sql": text}),
+        ("query", {"path": NEWEST, "sql": text, "page": "ops"}),
+        ("query", {"path": NEWEST}),
+        ("query", {"path": NEWEST, "page": "ops", "from_ms": 300}),
+    ]
+    before = content(root)
+    few, events, schema, cut, *refused = asked(root, *calls)
+    rows = call.json("query", "demo", text, "--limit", "3", "--format", "json")["rows"]
+    assert [row["name"] for row in few.answer["rows"]] == [row["name"] for row in rows] and "more" in few.answer
+    assert few.answer["path"] == NEWEST and few.answer["tables"] == ["ops"]
+    inside = call.json("query", "demo", "SELECT count(*) AS n FROM events", "--from=300", "--to=400.5", "--format=json")
+    assert events.answer["rows"] == inside["rows"] and "more" not in events.answer
+    assert "roofline_efficiency" in schema.answer["tables"]["ops"] and "findings" in schema.answer["tables"]
+    assert len(cut.text.encode()) <= 1000 and cut.answer["cut"]["lists"]["rows"].endswith(" of 50")
+    assert all(each.is_error and "\n" not in each.text for each in refused)
+    assert "one of: name" in refused[0].text and "one of: ops" in refused[1].text
+    assert "leads out of the folder" in refused[5].text and "leads out of the folder" in refused[6].text
+    assert "takes no page" in refused[7].text and "page or sql" in refused[8].text and "timeline" in refused[9].text
+    assert content(root) == before, "nothing is written"
+
+
+def test_query_without_duckdb_has_no_sql(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The extra `sql` is not installed: the tool neither offers it nor takes it."""
+    (query,) = (tool for tool in tools.TOOLS if tool.name == "query")
+    assert "sql" in query.schema["properties"]
+    monkeypatch.setattr(tools, "find_spec", lambda name: None)
+    assert "sql" not in query.schema["properties"] and query.schema["properties"]["page"]["enum"]
+    with pytest.raises(ProfileError, match="query takes no sql"):
+        query.answer({"sql": "SELECT 1"}, Root(str(root)))
 
 
 def test_hostile_names_are_data(hostile: Path) -> None:  # noqa: F811

@@ -108,7 +108,7 @@ def test_the_core_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("tpuprof.parsers.formats.xspace.core._core")
     monkeypatch.setattr("tpuprof.parsers.formats.xspace.core.api.core_name", lambda: "numpy")
     text = doctor_text({**ENVIRONMENT, "TPUPROF_CORE": "numpy"})
-    assert "decoding core numpy, by TPUPROF_CORE; the compiled one is there" in text
+    assert "decoding core numpy, set by TPUPROF_CORE; the compiled one is available" in text
     assert "  variables     TPUPROF_CORE='numpy'" in text
 
 
@@ -156,7 +156,7 @@ def test_extras_are_those_of_the_package() -> None:
         ({"LANG": "C"}, ("characters ASCII: the locale 'C' is not UTF-8; try LANG=C.UTF-8",)),
         ({"LANG": ""}, ("characters ASCII: no locale is set",)),
         ({"TERM": "linux"}, ("characters ASCII: the Linux console",)),
-        ({"NO_COLOR": "1"}, ("colours none: bold and reverse alone, on a dark", "NO_COLOR='1'")),
+        ({"NO_COLOR": "1"}, ("colours none: only bold and reverse, on a dark", "NO_COLOR='1'")),
         ({"COLORTERM": "truecolor", "COLORFGBG": "0;15"}, ("colours 16 million, on a light background",)),
         ({}, ("colours 256", "TERM='xterm-256color', LANG='C.UTF-8'", "unset COLORTERM")),
     ],
@@ -223,7 +223,7 @@ def test_a_cache_that_can_not_be_used(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("TPUPROF_CACHE_BYTES", "much")
     text, exit_code = doctor_report(ENVIRONMENT)
     assert "can't be written: no space left on device" in words_of(text) and "\n! folder " in text
-    assert "! remote copies TPUPROF_CACHE_BYTES is much, which is no number of bytes." in text
+    assert "! remote copies TPUPROF_CACHE_BYTES is much, which is not a number of bytes." in text
     assert exit_code == EXIT_USAGE
     cache = told()["cache"]
     assert cache["remote_bound_bytes"] is None and "much" in cache["unknown"]["remote_bound_bytes"]
@@ -245,7 +245,7 @@ def test_the_config_file(tmp_path: Path) -> None:
     text, exit_code = doctor_report(env)
     assert exit_code == EXIT_USAGE and "\n! problem       The config file" in text and "  try " in text
     assert told(env)["config"] | {"is_valid": False, "is_there": True} == told(env)["config"]
-    assert "not there; tpuprof-tui config prints one to begin with" in words_of(doctor_text(ENVIRONMENT))
+    assert "not there; tpuprof-tui config prints one to start from" in words_of(doctor_text(ENVIRONMENT))
 
 
 # --- servers
@@ -400,7 +400,7 @@ def test_a_run_without_anything_readable(tmp_path: Path) -> None:
     written(tmp_path / "a", host0=b"")
     written(tmp_path / "b", host0=b"no profile")
     words = logdir_lines(tmp_path)
-    assert "1 run without anything readable" in words and "hosts none that can be read, 0 B" in words
+    assert "1 run without readable files" in words and "hosts none that can be read, 0 B" in words
     assert "content unknown: see the problem" in words and words.count("is not a profile") == 1
     found = told(ENVIRONMENT, str(tmp_path))["logdir"]
     assert (found["run_count"], found["unreadable_run_count"], len(found["runs"])) == (2, 1, 2)
@@ -441,7 +441,7 @@ def test_the_exit_code_tells_of_nothing_found(tmp_path: Path, capsys: pytest.Cap
     assert capsys.readouterr().out.startswith(f"```text\n{PROGRAM} ")
     for path in (demo_path(), "demo"):
         assert run_doctor(doctor_parser().parse_args([path])) == EXIT_OK
-        assert "SIMULATED, as the profile says of itself" in capsys.readouterr().out
+        assert "SIMULATED, according to the profile" in capsys.readouterr().out
     assert run_doctor(doctor_parser().parse_args([])) == EXIT_OK
     assert "Logdir" not in capsys.readouterr().out
     assert run_doctor(doctor_parser().parse_args(["demo", "--json"])) == EXIT_OK

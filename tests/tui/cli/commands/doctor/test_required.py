@@ -93,7 +93,7 @@ def test_only_the_host_was_traced(tmp_path: Path, call: Call) -> None:
     [
         (["demo", "--require", "stepps"], EXIT_USAGE, "Nothing called stepps can be required."),
         (["demo", "--require", "\x1b[2J"], EXIT_USAGE, "can be required."),
-        (["demo", "--require", " , "], EXIT_USAGE, "--require names nothing."),
+        (["demo", "--require", " , "], EXIT_USAGE, "--require is empty."),
         (["--require", "device"], EXIT_USAGE, "no PATH is given"),
     ],
 )

@@ -162,7 +162,7 @@ def test_the_verdict_without_steps(tmp_path: Path) -> None:
     longer = replace(short, steps=[[*step, ("dot.4", 5 * MS)] for step in short.steps])
     found = diff_of(tmp_path / "runs", short, longer)
     assert verdict(found) == (
-        "+5.00 ms a run of jit_step (+5.3%): 95.00 ms before, 100.0 ms after; whether that is noise can't be told. "
+        "+5.00 ms a run of jit_step (+5.3%): 95.00 ms before, 100.0 ms after; whether that is noise is unknown. "
         "Most of it: dot.4 is new (+5.00 ms)."
     )
     assert "CAN'T TELL" in text(verdict_lines(found, Pen(80, BLOCK)))

@@ -109,7 +109,7 @@ def test_every_null_has_a_reason(diff: Diff, tmp_path: Path) -> None:
         document = parsed(report(found, "json"))
         unknown = document.pop("unknown")
         assert set(nulls(document)) <= unknown.keys()
-        assert "the profile does not tell" not in unknown.values()
+        assert "the profile does not say" not in unknown.values()
 
 
 # --- the command ---------------------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def test_different_programs_do_not_pass_either(tmp_path: Path, capsys: pytest.Ca
     for pair in ((a, b), (b, a)):
         error = refused(*pair, "--fail-on-regression", "5", "--json")
         assert error.exit_code == EXIT_UNREADABLE and error.code == "different_programs"
-        assert error.sentence.startswith("Nothing can be said of a regression: these are different programs: A ran ")
+        assert error.sentence.startswith("Nothing can be said about a regression: these are different programs: A ran ")
         document = parsed(capsys.readouterr().out)
         assert document["verdict"]["mark"] == document["regression"]["outcome"] == "unknown"
         assert document["verdict"]["different_programs"] is True

@@ -107,7 +107,7 @@ async def test_hiding_sorting_and_filtering(diff: Diff) -> None:
         assert screen.view.words == "nor" and len(screen.rows) == 1
         await pilot.press("escape")
         assert screen.view.words == "" and len(screen.rows) == 5
-        assert "All rows show here." in await after(pilot, "/", "q", "escape", "3", "x")
+        assert "This view shows all rows." in await after(pilot, "/", "q", "escape", "3", "x")
         assert "an order of their own" in await after(pilot, "s")
 
 
@@ -119,9 +119,9 @@ async def test_clones_together_and_apart(diff: Diff, tmp_path: Path) -> None:
         assert screen.row is not None and screen.row.name == "fusion.10 (4 ops)"
         await pilot.press("j", "b")
         assert screen.row is not None and screen.row.name == "copy.900"
-        assert "No row here is of several ops." in await after(pilot, "2", "b")
+        assert "No row here has several ops." in await after(pilot, "2", "b")
     async with on_stand(screen_of(diff)) as (_, pilot):
-        assert "No row here is of several ops." in await after(pilot, "b")
+        assert "No row here has several ops." in await after(pilot, "b")
 
 
 async def test_copying(diff: Diff, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

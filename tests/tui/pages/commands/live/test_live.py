@@ -110,7 +110,7 @@ def test_a_line_of_json_a_reading(server: FakeRuntime, call: Call) -> None:
 
 def test_a_line_of_text_a_reading(server: FakeRuntime, call: Call) -> None:
     assert call("live", server.address, "--count", "1").out.endswith(
-        " Chip 2 works less than the others: 61% duty, 94% median.\n"
+        " Chip 2 is less busy than the others: 61% duty, 94% median.\n"
     )
 
 
@@ -126,7 +126,7 @@ def test_markdown_and_what_is_unknown() -> None:
 
 @pytest.mark.parametrize(
     ("broken", "why"),
-    [("refuses", "the chips are being reset"), ("garbled", "its answer is not that of a TPU runtime")],
+    [("refuses", "the chips are being reset"), ("garbled", "the answer does not come from a TPU runtime")],
 )
 def test_a_runtime_that_gives_no_figures_is_not_one_without_chips(
     broken: Literal["refuses", "garbled"], why: str, server: FakeRuntime, call: Call
@@ -154,7 +154,7 @@ def test_nobody_there_is_a_sentence(call: Call) -> None:
 def test_the_app(server: FakeRuntime) -> None:
     """It shows what the server reports now, pauses, helps, and says when the server falls silent."""
     with PtyApp("live", server.address, width=80, height=24) as app:
-        app.wait_for_text("Chip 2 works less")
+        app.wait_for_text("Chip 2 is less busy")
         server.values = {name: [90.0] * 4 if "duty" in name else values for name, values in server.values.items()}
         app.wait_for_text("All 4 chips work alike: 90% duty.")
         app.press("p")
@@ -175,12 +175,12 @@ def test_a_capture_opens_and_leaving_it_comes_back(server: FakeRuntime, tmp_path
         FakeProfiler() as profiler,
         PtyApp("live", server.address, "--server", profiler.address, "--logdir", str(tmp_path), width=80) as app,
     ):
-        app.wait_for_text("Chip 2 works less")
+        app.wait_for_text("Chip 2 is less busy")
         app.press("C")
         app.wait_for_text("STEP TIME")
         assert len(list(tmp_path.glob("plugins/profile/*/*.xplane.pb"))) == 1
         app.press("q")
-        app.wait_for_text("Chip 2 works less")
+        app.wait_for_text("Chip 2 is less busy")
         app.wait_for_text("capture ")  # the mark below the graph
         app.press("q")
         assert app.wait_for_exit() == EXIT_OK
@@ -190,11 +190,11 @@ def test_a_capture_opens_and_leaving_it_comes_back(server: FakeRuntime, tmp_path
 def test_a_capture_that_fails_says_why_and_comes_back(server: FakeRuntime, tmp_path: Path) -> None:
     address = f"127.0.0.1:{free_port()}"
     with PtyApp("live", server.address, "--server", address, "--logdir", str(tmp_path), width=80) as app:
-        app.wait_for_text("Chip 2 works less")
+        app.wait_for_text("Chip 2 is less busy")
         app.press("C")
         app.wait_for_text("Enter goes back")
         assert "No profiler server listens" in app.text
         app.press("\r")
-        app.wait_for_text("Chip 2 works less")
+        app.wait_for_text("Chip 2 is less busy")
         app.press("q")
         assert app.wait_for_exit() == EXIT_OK

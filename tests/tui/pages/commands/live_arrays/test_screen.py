@@ -99,7 +99,7 @@ async def test_the_stack_shows_code_that_is_here(tmp_path: Path) -> None:
         await pilot.press("enter")
         assert "kept.append(x)" in frame(pilot) and "kept = []" in frame(pilot)
         await pilot.press("escape", "e")
-        assert screen.flash == "This terminal can't be lent to an editor."
+        assert screen.flash == "This terminal can't run an editor."
 
 
 async def test_what_is_the_same_is_hidden_until_it_is_asked_for() -> None:

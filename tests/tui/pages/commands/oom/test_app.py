@@ -105,7 +105,7 @@ async def test_sorting_grouping_and_filtering() -> None:
         assert "(3 of 11)" in await after(pilot, "enter")
         await pilot.press("escape")
         assert len(screen.rows) == len(BUFFERS)
-        assert "no buffer holds these words" in await after(pilot, "/", *"qqq")
+        assert "no buffer has these words" in await after(pilot, "/", *"qqq")
         await pilot.press("escape", "j", "enter")
         assert screen.popups.popup is not None
 
@@ -166,7 +166,7 @@ async def test_copying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_the_editor_needs_the_file() -> None:
     async with on_stand(screen_of()) as (_, pilot):
         assert "train/models.py:64 is not on this machine." in await after(pilot, "e")
-        assert "No source line is known for it." in await after(pilot, "end", "e")
+        assert "It has no known source line." in await after(pilot, "end", "e")
 
 
 async def test_the_mouse_points() -> None:
@@ -296,4 +296,4 @@ async def test_who_holds_the_memory_is_said_and_opened(tmp_path: Path) -> None:
 async def test_without_a_device_memory_profile_the_key_says_how_to_bring_one() -> None:
     async with on_stand(screen_of()) as (screen, pilot):
         await pilot.press("L")
-        assert screen.flash == "No device memory profile is here: tpuprof-tui oom LOG memory.prof"
+        assert screen.flash == "There is no device memory profile: tpuprof-tui oom LOG memory.prof"

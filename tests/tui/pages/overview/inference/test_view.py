@@ -53,7 +53,8 @@ async def test_a_program_that_trains_keeps_its_steps_and_has_latencies_on_reques
     page = dataclasses.replace(training_overview(), inference=serving_overview().inference, infers=False)
     async with scene(make_app(ReadyPages(page))) as (app, pilot):
         assert "─ Steps" in frame(app) and "LATENCY" not in frame(app)
-        assert "Histogram" in await after(pilot, "l", "v")
+        assert "The model can't be read." in await after(pilot, "l", "v")
+        assert "Histogram" in await after(pilot, "v")
         assert "─ Steps" in await after(pilot, "v")
 
 
@@ -68,7 +69,7 @@ async def test_b_takes_the_spans_of_an_annotation_for_requests_and_again_none() 
 async def test_without_sessions_there_is_no_such_view() -> None:
     async with scene(make_app(ReadyPages(training_overview()))) as (app, pilot):
         assert "v latencies" not in frame(app)
-        assert "Top ops" in await after(pilot, "v")
+        assert "Top ops" in await after(pilot, "v", "v")
 
 
 async def test_the_view_stays_where_another_page_has_latencies_too() -> None:

@@ -70,19 +70,19 @@ def toggle_lines(triage: Triage, trial: Trial | None, pen: Pen, height: int | No
 def nothing_known(triage: Triage, pen: Pen, height: int | None) -> list[Line]:
     """Why there is no advice."""
     if triage.kind == "module" and triage.need.memory_space != "hbm":
-        words = f"What a compiled module keeps in {triage.space} is the compiler's choice: there is nothing to advise."
+        words = f"The compiler chooses what a compiled module keeps in {triage.space}: there is no advice."
     elif triage.kind == "module" and not triage.need.buffers:
         words = f"The module has no buffers in {triage.space}."
     elif triage.need.buffers:
-        words = "None of the listed buffers stands out: they are small, or nothing is known about them."
+        words = "None of the listed buffers stands out: they are small, or unknown."
     elif triage.kind == "runtime" or triage.is_request:
         words = (
-            "The message names no buffers: what fills the memory was allocated before. A profile of the running "
-            "program shows it by allocation: tpuprof-tui report memory-profile LOGDIR."
+            "The message names no buffers: the memory was full before this request. A profile of the running "
+            "program shows its allocations: tpuprof-tui report memory-profile LOGDIR."
         )
     else:
         words = (
-            "Without a list of buffers there is nothing to advise. The dump of the compile that failed has them all: "
+            "Without a list of buffers there is no advice. The dump of the compile that failed has them all: "
             "tpuprof-tui oom LOG FOLDER."
         )
     lines = pen.wrap(words, "text", [(" ", "text")])
@@ -92,11 +92,11 @@ def nothing_known(triage: Triage, pen: Pen, height: int | None) -> list[Line]:
 def why_nothing_to_try(triage: Triage) -> str:
     """Why there are no toggles, a sentence."""
     if triage.kind == "module" and triage.need.memory_space != "hbm":
-        return f"There is nothing to try: what a module keeps in {triage.space} is the compiler's choice."
+        return f"There is nothing to try: the compiler chooses what a module keeps in {triage.space}."
     if triage.need.buffers:
-        return "There is nothing to try: no change that is known here would make these buffers smaller."
+        return "There is nothing to try: no known change would make these buffers smaller."
     owner = "the module has none" if triage.kind == "module" else "the text lists none"
-    return f"There is nothing to try: it takes buffers, and {owner}."
+    return f"There is nothing to try without buffers, and {owner}."
 
 
 def _in_full(triage: Triage, index: int, pen: Pen, selected: bool) -> list[Line]:

@@ -55,7 +55,7 @@ def holders_remark(triages: Sequence[Triage]) -> str:
     """What live arrays have to do with the errors of a log."""
     ran = next((triage for triage in triages if triage.kind != "compile"), None)
     if ran is None:
-        return "The compiler counts what the program takes alone: what is alive besides comes on top."
+        return "The compiler counts only this program; other live arrays come on top."
     asked = [f"{limit_size(ran.requested_bytes)} asked for"] if ran.requested_bytes is not None else []
     free = [f"{limit_size(ran.free_bytes)} free"] if ran.free_bytes is not None else []
     return f"The error at {ran.where}: {', '.join((*asked, *free))}." if asked or free else ""

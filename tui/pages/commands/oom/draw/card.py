@@ -105,7 +105,7 @@ def _write_padding(card: Card, buffer: Buffer) -> None:
     """What padding adds, and which dimensions are padded."""
     expansion, padding = buffer.expansion, buffer.padding_bytes
     if padding is None:
-        card.entry("padding", "unknown: the size of its elements is not known", "dim")
+        card.entry("padding", "unknown: the size of its elements is unknown", "dim")
     elif expansion is None or not padding:
         card.entry("padding", "none", "dim")
     else:
@@ -132,22 +132,19 @@ def _short(text: str | None) -> str | None:
 # --- help
 
 _NEEDS = (
-    "needs: what the compiler or the runtime says the program takes; the limit is what there is for it. What the "
-    "system reserves is counted beside both, as newer compilers do, or in both, as older ones did."
+    "needs: the program's memory according to the compiler or the runtime; limit: the memory available to it. "
+    "Newer compilers count what the system reserves beside both, older ones in both."
 )
-_NEEDS_OF_MODULE = (
-    "needs: the module's peak, the most that is in memory at once; the limit is what there is for programs."
-)
+_NEEDS_OF_MODULE = "needs: the module's peak, the most in memory at once; limit: the memory available to programs."
 
 _MEANING = (
-    "The bars are the parts of the need, each beginning where the one before it ends, in the colours of the memory "
-    "tab; what is beyond the red line does not fit. Padding is no further part: it is in the others, drawn at their "
-    "end.",
+    "The bars are the parts of the need, each starting where the previous one ends, in the colours of the memory "
+    "tab; parts beyond the red line do not fit. Padding is not a separate part: it is drawn at the end of the others.",
     "pad: size in memory over the size of the elements. A TPU stores the last two dimensions in tiles, 8 by 128 for "
-    "32-bit types, and fills up what an array leaves of them.",
-    "Savings are estimates: arithmetic on the listed buffers, before the compiler has looked at the changed program. "
+    "32-bit types, and pads arrays that do not fill them.",
+    "Savings are estimates: arithmetic on the listed buffers, before the compiler has seen the changed program. "
     "Savings of different advice may overlap; what-if counts every byte once. A change to try has the number of its "
-    "advice. Where lines are few, the arithmetic of an advice shows once its digit is pressed.",
+    "advice. On a low screen, press the digit of an advice to see its arithmetic.",
 )
 
 
@@ -157,7 +154,7 @@ def meaning_lines(triage: Triage, pen: Pen) -> list[Line]:
     card.title("What the numbers mean")
     card.say(_NEEDS_OF_MODULE if triage.kind == "module" else _NEEDS, *_MEANING)
     if triage.unknown:
-        card.title("What is not known")
+        card.title("What is unknown")
         card.say(*(f"{', '.join(names)}: {why}" for why, names in _by_reason(triage.unknown).items()))
     return card.lines
 

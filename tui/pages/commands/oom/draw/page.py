@@ -75,7 +75,7 @@ def compose(
         table = hstack((table, gutter_lines(room + 1, pen.glyphs), card), (left, 3, pen.width - left - 3))
     lines += table
     if not rows:
-        lines.append(pen.fit([(" no buffer holds these words", "dim")]))
+        lines.append(pen.fit([(" no buffer has these words", "dim")]))
     lines = filled(lines, pen.width, len(lines) if height is None else height)
     return Composed(tuple(lines), start if rows else -1, first, room)
 
@@ -109,7 +109,7 @@ def _remarks(triage: Triage, pen: Pen, height: int | None) -> list[Line]:
     if triage.sentence and (height is None or triage.wanted_bytes is None or not triage.need.buffers):
         code = f"{triage.code} " if triage.code and triage.code not in triage.sentence else ""
         lines += pen.wrap(code + triage.sentence, "dim", [(" ", "text")])[: None if height is None else 3]
-    cut_remark = ["The text ends in the middle: it may have listed more."] if triage.is_cut else []
+    cut_remark = ["The text is cut off: it may have listed more."] if triage.is_cut else []
     texts = [*cut_remark, *triage.notes]
     if height is None or not triage.need.buffers:  # without a table there is room for all that there is to say
         room = None if height is None else max(0, height - len(lines) - _LEAST_ROWS)

@@ -247,9 +247,9 @@ ROWS: Table[ShownRows] = Table(
     "rows",
     (
         replace(rank_field(2), screen=_RANK),
-        Field("size_bytes", BYTES, _of_rows("size"), "what it takes", screen=replace(size_look(), fixed=True)),
-        Field("after_bytes", BYTES, _of_rows("after"), "its size with the chosen toggles", screen=_AFTER),
-        Field("share_percent", PERCENT, _shares, "its size, of all that is needed", screen=_SHARE),
+        Field("size_bytes", BYTES, _of_rows("size"), "its size", screen=replace(size_look(), fixed=True)),
+        Field("after_bytes", BYTES, _of_rows("after"), "its size with the chosen changes", screen=_AFTER),
+        Field("share_percent", PERCENT, _shares, "its share of all that is needed", screen=_SHARE),
         Field(
             "expansion",
             EXPANSION,

@@ -46,9 +46,9 @@ def test_a_cast_of_an_argument_that_nothing_changes_is_worth_all_of_it() -> None
     assert finding.title == "Each step casts arguments that it does not change: teacher/convert_element_type"
     assert finding.worth_ps == pytest.approx(60e6, rel=1e-3)
     assert finding.evidence[1].endswith(
-        "casts 67.1 MB of params['kernel'], which is neither donated nor given back with new values."
+        "casts 67.1 MB of params['kernel'], which is neither donated nor returned with new values."
     )
-    assert finding.advice.startswith("Cast them once, outside of the step")
+    assert finding.advice.startswith("Cast them once, outside the step")
 
 
 def test_an_element_of_an_argument_that_is_a_tuple_is_an_argument_too() -> None:

@@ -77,7 +77,7 @@ def test_a_cast_of_what_no_trip_changes_is_worth_all_but_one_of_them() -> None:
     assert finding.title == "Each of 20 trips casts the same weights: params/convert_element_type"
     assert finding.worth_ps == pytest.approx(200e6 * 19 / 20, rel=1e-3)
     assert "of_weights" in finding.evidence[1] and "every trip of loop" in finding.evidence[1]
-    assert "outside of the loop" in finding.advice
+    assert "outside the loop" in finding.advice
 
 
 def test_a_cast_of_what_each_trip_changes_is_needed() -> None:

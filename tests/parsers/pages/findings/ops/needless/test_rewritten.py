@@ -61,7 +61,7 @@ def test_a_cache_that_changes_in_a_place_of_each_row_need_not_be_written_as_a_wh
     assert finding.kind == "memory-bound"
     assert finding.title == "cache/select_n rewrites 2,048 elements to change 1"
     assert finding.worth_ps == pytest.approx(200e6 * 2047 / 2048, rel=1e-3)
-    assert "reads 268.4 MB that the program is given" in finding.evidence[1]
+    assert "reads 268.4 MB passed to the program" in finding.evidence[1]
     assert "dynamic_update_slice" in finding.advice
     assert "donate_argnums" in finding.advice
 

@@ -25,7 +25,7 @@ from tpuprof.tui.pages import (
 from tpuprof.tui.report.fields import Table
 from tpuprof.tui.report.page import FORMATS
 
-README = Path(__file__).parents[2] / "README.md"
+README = Path(__file__).parents[3] / "README.md"
 REPORTS = {page.name: page.load_report() for page in PAGES}
 TABLES = [pytest.param(table, id=f"{page}-{table.key}") for page, report in REPORTS.items() for table in report.tables]
 

@@ -37,7 +37,7 @@ _OWNERS: Mapping[UsePart, tuple[Owner, ...]] = {
 
 PART_TITLES: Mapping[UsePart, str] = {
     "idle": "no op ran",
-    "input": "input",
+    "input": "input wait",
     "waiting": "waiting for other cores",
     "collectives": "collectives, moving",
     "transfers": "host transfers",
@@ -47,7 +47,7 @@ PART_TITLES: Mapping[UsePart, str] = {
     "below_roof": "below the roof",
     "memory": "memory-bound, at the roof",
     "recomputed": "recomputed",
-    "passes": "more passes",
+    "passes": "extra passes",
     "other": "beyond the model's count",
     "mfu": "MFU",
 }
@@ -55,18 +55,18 @@ PART_TITLES: Mapping[UsePart, str] = {
 
 PART_WORDS: Mapping[UsePart, str] = {
     **{part: "; ".join(OWNER_WORDS[owner] for owner in owners) for part, owners in _OWNERS.items()},
-    "padding": "what matrix products lose because their dimensions do not fill the matrix unit's tiles",
-    "below_roof": "what else computing ops take longer than at their roof",
-    "memory": "what ops take at their roof beyond the time of their FLOPs at the peak: their bytes take longer",
-    "recomputed": "FLOPs of ops that are computed a second time to save memory, told by their names",
-    "passes": "FLOPs that the compiler counts beyond those that the model asks for, such as passes for a precision",
-    "other": "FLOPs that ran less those of --model-flops, recomputed ones and more passes aside; below 0 where fewer "
-    "are counted than are given",
-    "mfu": "FLOPs that the model asks for",
+    "padding": "time that matrix products lose because their dimensions do not fill the matrix unit's tiles",
+    "below_roof": "other time of compute ops beyond the time at their roof",
+    "memory": "time of ops at their roof beyond the time of their FLOPs at the peak: their bytes take longer",
+    "recomputed": "FLOPs of ops that are computed a second time to save memory, recognised by their names",
+    "passes": "FLOPs that the compiler counts beyond those of the model, such as extra passes for precision",
+    "other": "FLOPs that ran minus those of --model-flops, without recomputed ones and extra passes; below 0 where "
+    "fewer are counted than given",
+    "mfu": "FLOPs of the model",
 }
 """What each part is."""
 
-NO_STEPS = "the profile has no steps that take time"
+NO_STEPS = "the profile has no steps with a duration"
 NO_PEAK = "the profile does not give the device's peak FLOP/s"
 NO_COUNT = "no FLOPs are counted for the ops of a step"
 

@@ -190,7 +190,7 @@ def test_the_whole_loop_in_a_terminal(tmp_path: Path) -> None:
     with FakeProfiler(data=profile("tpu-worker-7")) as server:
         arguments = [server.address, "--ms", "600000", "--logdir", str(tmp_path)]
         with PtyApp(*arguments, program=(sys.executable, "-c", START)) as app:
-            app.wait_for_text("s left  (ctrl+C ends it and keeps what was traced)")
+            app.wait_for_text("s left  (ctrl+C ends it and keeps the profile so far)")
             app.press("\x03")
             app.wait_for(lambda at: "Top ops" in at.text and "fusion.1" in at.text)
             app.press("q")
@@ -209,7 +209,7 @@ def at(
 
 
 def test_the_line_counts_down() -> None:
-    keeps, again = "(ctrl+C ends it and keeps what was traced)", "(ctrl+C again gives up)"
+    keeps, again = "(ctrl+C ends it and keeps the profile so far)", "(ctrl+C again discards it)"
     assert countdown([at("tracing", left_ms=1449)]) == f"tpu:9012: tracing, 1.4 s left  {keeps}"
     assert countdown([at("stopping")]) == f"tpu:9012: stopping  {again}"
     assert countdown([at("connecting")]) == "tpu:9012: connecting  (ctrl+C ends it)"
@@ -251,7 +251,7 @@ def test_what_came_of_it() -> None:
     assert outcome(CaptureResult("/logs/run", (bad, good), 2000, 2.5)) == [
         "a:1: 1.5 MB in 2.0 s, w.xplane.pb",
         "note: the profile of a:1 holds no device",
-        "note: ended early; what was traced until then is kept",
+        "note: ended early; the profile so far is kept",
         "warning: Nothing at b:1.",
         "try: start one",
     ]

@@ -1,0 +1,229 @@
+"""Reads the schedule that a profile or a dump holds: the compiler's `LloModuleProto`.
+
+With `--xla_xprof_register_llo_debug_info=true` in ``LIBTPU_INIT_ARGS`` a profile has one for each program of a core, as
+the stat ``llo_proto`` of the event metadata ``module(number)::instruction`` in the plane ``/host:metadata``; with
+`--xla_jf_dump_to=DIR --xla_jf_dump_llo_proto=true` the compiler writes the same message to ``…-llo_module.pb``.
+
+No description of the message is published. What its fields mean was found by comparing compiled kernels with what XProf
+prints of them (`get_llo_static_analysis`) and with the compiler's own ``…-hlo-static-per-bundle-utilization.txt``:
+
+    module        1 instruction  2 program's region  6 use of the units  8 constants  9 texts  10 module  11 its number
+                  12 origins
+    region        1 members  5 begin  6 end  7 number        member: 1 instruction  2 loop  3 predicated  4 region
+    loop          1 pre-header  2 header  3 branch  4 body  5 to 7 end, its branch, exit  8 bounds: 1 from  2 to  3 step
+    predicated    1 check  2 branch  3 body  4 fallthrough
+    instruction   1 id  2 opcode  4 bundle, signed  7 register, signed  8 kind of register
+    use           1 to 7 MXU XLU VALU EUP VLOAD VSTORE SALU: 1 slots used by bundle  2 slots;  8 spills  9 fills
+    constant      1 opcode  5 a place in an allocation: 1 space  4 bytes  5 number, signed  10 is a spill
+    origins       1 origin: 1 frame (1 file  2 line)  2 primitive  3 scopes  4 ids of instructions;  2 texts
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.formats.llo.schedule import SPACES, UNITS, Instructions, LloAllocation, Origin, Regions, Schedule
+from tpuprof.parsers.formats.llo.wire import Columns, Damaged, columns, packed, signed
+from tpuprof.parsers.formats.xspace.walk import LEN, text
+
+_LOOP = ("loop pre-header", "loop header", "loop branch", "loop body", "loop end", "loop end branch", "loop exit")
+_PREDICATED = ("check", "branch", "predicated", "fallthrough")
+_ONCE = ("loop pre-header", "loop exit")
+_INSTRUCTION, _LOOP_FIELD, _PREDICATED_FIELD, _REGION = 1, 2, 3, 4
+_BOUNDS = 8
+_DEEPEST = 200
+_MOST_TURNS = 1 << 40
+
+
+def read_schedule(data: bytes) -> Schedule:
+    """The schedule in an `LloModuleProto`.
+
+    Raises:
+        Damaged: the bytes are none.
+    """
+    module = columns([data])
+    tops = module.parts(2)
+    if not tops:
+        raise Damaged("it holds no program")
+    tree = _Tree()
+    tree.add(tops[0])
+    bodies = columns(tree.bodies)
+    used, slots, spills, fills = _use(module.parts(6))
+    origins, of_id = _origins(module.parts(12))
+    ids = bodies.numbers(1, len(tree.bodies), -1)
+    return Schedule(
+        instruction=_text(module, 1),
+        program=_text(module, 10),
+        program_number=int(module.numbers(11, 1)[0]),
+        bundles=used.shape[1],
+        used=used,
+        slots=slots,
+        spills=spills,
+        fills=fills,
+        regions=tree.regions(used.shape[1]),
+        instructions=Instructions(
+            bundle=np.clip(signed(bodies.numbers(4, len(ids))), 0, max(used.shape[1] - 1, 0)),
+            opcode=bodies.numbers(2, len(ids)),
+            region=np.array(tree.owner, np.int64),
+            origin=_rows(ids, *of_id),
+            register_kind=bodies.numbers(8, len(ids)),
+            register=signed(bodies.numbers(7, len(ids))),
+        ),
+        origins=origins,
+        allocations=_allocations(module.parts(8)),
+    )
+
+
+def _text(module: Columns, number: int) -> str:
+    parts = module.parts(number)
+    return text(parts[-1]) if parts else ""
+
+
+class _Tree:
+    """The regions of a program and the bodies of their instructions, in the order of the message."""
+
+    def __init__(self) -> None:
+        self.bodies: list[bytes] = []
+        self.owner: list[int] = []
+        self.kind: list[str] = []
+        self.parent: list[int] = []
+        self.turns: list[int] = []
+        self.heads: list[Columns] = []
+
+    def add(self, body: bytes, kind: str = "program", parent: int = -1, turns: int = 1, depth: int = 0) -> None:
+        """A region and what is in it."""
+        if depth > _DEEPEST:
+            raise Damaged("its regions are nested too deep")
+        head = columns([body])
+        row = len(self.kind)
+        self.kind.append(kind)
+        self.parent.append(parent)
+        self.turns.append(turns)
+        self.heads.append(head)
+        members = columns(head.parts(1))
+        payloads = list(zip(members.number.tolist(), members.begin.tolist(), members.end.tolist(), strict=True))
+        begun = 0
+        for place in np.flatnonzero(members.number != _INSTRUCTION).tolist():
+            self._instructions(members.data, payloads[begun:place], row)
+            begun = place + 1
+            number, begin, end = payloads[place]
+            part = members.data[begin:end]
+            if number == _REGION:
+                self.add(part, "region", row, turns, depth + 1)
+            elif number in (_LOOP_FIELD, _PREDICATED_FIELD):
+                self._parts(part, number, row, turns, depth)
+        self._instructions(members.data, payloads[begun:], row)
+
+    def _instructions(self, data: bytes, payloads: list[tuple[int, int, int]], row: int) -> None:
+        self.bodies += [data[begin:end] for _, begin, end in payloads]
+        self.owner += [row] * len(payloads)
+
+    def _parts(self, body: bytes, number: int, row: int, turns: int, depth: int) -> None:
+        """The regions of a loop or of what runs under a condition."""
+        fields, names = columns([body]), _LOOP if number == _LOOP_FIELD else _PREDICATED
+        inside = turns if number == _PREDICATED_FIELD else _turns(fields, turns)
+        places = zip(
+            fields.number.tolist(), fields.wire.tolist(), fields.begin.tolist(), fields.end.tolist(), strict=True
+        )
+        for field, wire, begin, end in places:
+            if wire == LEN and 1 <= field <= len(names):
+                kind = names[field - 1]
+                self.add(body[begin:end], kind, row, turns if kind in _ONCE else inside, depth + 1)
+
+    def regions(self, bundles: int) -> Regions:
+        """The regions as columns; places behind the last bundle count as there."""
+        count = len(self.heads)
+        heads = [[int(head.numbers(field, 1)[0]) for head in self.heads] for field in (5, 6, 7)]
+        begin, end, number = np.array(heads, np.int64).reshape(3, count)
+        begin, end = np.clip(begin, 0, bundles), np.clip(end, 0, bundles)
+        parent, turns = np.array(self.parent, np.int64), np.array(self.turns, np.int64)
+        return Regions(tuple(self.kind), number, begin, np.maximum(begin, end), parent, turns)
+
+
+def _turns(loop: Columns, around: int) -> int:
+    """How often a loop turns, in all turns of the loops around it; -1 where it is not said."""
+    bounds = loop.parts(_BOUNDS)
+    if not bounds or around < 0:
+        return -1
+    fields = columns([bounds[-1]])
+    begin, end, step = (int(fields.numbers(field, 1, -1)[0]) for field in (1, 2, 3))
+    if step <= 0 or begin < 0 or end < begin:
+        return -1
+    turns = -(-(end - begin) // step) * around
+    return turns if turns < _MOST_TURNS else -1
+
+
+def _use(parts: list[bytes]) -> tuple[NDArray[np.uint8], tuple[int, ...], NDArray[np.uint8], NDArray[np.uint8]]:
+    """Slots used by unit and bundle, slots that there are, registers spilled and filled by bundle."""
+    if not parts:
+        raise Damaged("it does not say which slots its bundles use")
+    use = columns([parts[-1]])
+    used: list[NDArray[np.uint8]] = []
+    slots: list[int] = []
+    for number in range(1, len(UNITS) + 1):
+        unit = use.parts(number)
+        fields = columns([unit[-1] if unit else b""])
+        used.append(_counts(fields.parts(1)))
+        slots.append(int(fields.numbers(2, 1)[0]))
+    columns_of = [*used, _counts(use.parts(8)), _counts(use.parts(9))]
+    bundles = max(map(len, columns_of))
+    if any(len(each) not in (0, bundles) for each in columns_of):
+        raise Damaged("its units have different numbers of bundles")
+    whole = [each if len(each) else np.zeros(bundles, np.uint8) for each in columns_of]
+    return np.stack(whole[: len(UNITS)]), tuple(slots), whole[-2], whole[-1]
+
+
+def _counts(parts: list[bytes]) -> NDArray[np.uint8]:
+    """A packed list of small numbers."""
+    return np.minimum(packed(parts[-1] if parts else b""), 255).astype(np.uint8)
+
+
+def _origins(parts: list[bytes]) -> tuple[tuple[Origin, ...], tuple[Int64s, Int64s]]:
+    """Where instructions come from, and ids of instructions with their row, in the order of the ids."""
+    none = np.zeros(0, np.int64)
+    if not parts:
+        return (), (none, none)
+    table = columns([parts[-1]])
+    texts = [text(each) for each in table.parts(2)]
+    origins: list[Origin] = []
+    ids: list[Int64s] = [none]
+    for body in table.parts(1):
+        origin = columns([body])
+        frames = [columns([frame]) for frame in origin.parts(1)]
+        places = [(int(frame.numbers(1, 1)[0]), int(frame.numbers(2, 1)[0])) for frame in frames]
+        scopes = [_entry(texts, int(number)) for part in origin.parts(3) for number in packed(part)]
+        primitive = _entry(texts, int(origin.numbers(2, 1, -1)[0]))
+        where = tuple(f"{_entry(texts, file)}:{line}" for file, line in reversed(places))  # outermost first in the file
+        origins.append(Origin(where, primitive, tuple(dict.fromkeys(each for each in scopes if each != primitive))))
+        ids.append(packed(b"".join(origin.parts(4))))
+    known = np.concatenate(ids)
+    rows = np.repeat(np.arange(len(ids) - 1, dtype=np.int64), [len(each) for each in ids[1:]])
+    order = np.argsort(known, kind="stable")
+    return tuple(origins), (known[order], rows[order])
+
+
+def _entry(texts: list[str], number: int) -> str:
+    return texts[number] if 0 <= number < len(texts) else ""
+
+
+def _rows(ids: Int64s, known: Int64s, rows: Int64s) -> Int64s:
+    """The row of each id, -1 for one that has none."""
+    if not len(known):
+        return np.full(len(ids), -1, np.int64)
+    at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+    return np.where(known[at] == ids, rows[at], -1)
+
+
+def _allocations(constants: list[bytes]) -> tuple[LloAllocation, ...]:
+    """What the program allocates: constants are places in it, so one may stand there more than once."""
+    found: dict[LloAllocation, None] = {}
+    inside = columns(columns(constants).parts(5))
+    count = len(columns(constants).spans(5)[1])
+    space, size, number, is_spill = (inside.numbers(field, count) for field in (1, 4, 5, 10))
+    for place, length, which, spilled in zip(
+        *(each.tolist() for each in (space, size, signed(number), is_spill)), strict=True
+    ):
+        found[LloAllocation(SPACES.get(place, f"space {place}"), length, which, bool(spilled))] = None
+    return tuple(found)

@@ -1,0 +1,76 @@
+"""Names of the compiler's opcodes, as XProf prints them for programs that were compiled to find them out.
+
+There are others: they get their number for a name.
+"""
+
+from __future__ import annotations
+
+_NAMES = {
+    16: "sync_flag_to_sfrf_push",
+    18: "sfrf_pop",
+    20: "scalar_fence",
+    40: "scalar_halt_on_error",
+    47: "int_to_ptr",
+    50: "vector_load",
+    57: "vector_permute",
+    66: "vector_store",
+    144: "scalar_load",
+    145: "scalar_store",
+    146: "vector_sync_flag_add",
+    154: "vector_sync_flag_public_access_set",
+    158: "scalar_address_calculation",
+    161: "scalar_select",
+    162: "vector_select",
+    164: "vector_set_permute_pattern",
+    168: "vector_latch",
+    170: "vector_latch1",
+    172: "vector_latch2",
+    174: "vector_latch3",
+    178: "vector_matprep_subr",
+    181: "vector_matprep_mubr",
+    186: "vector_matmul_mubr",
+    193: "vector_matmul_packed",
+    204: "vector_weird",
+    211: "dma_hbm_to_vmem",
+    216: "dma_hbm_to_smem",
+    220: "dma_vmem_to_hbm",
+    248: "dma_done_wait",
+    259: "predicate_negate",
+    261: "predicate_nand",
+    262: "predicate_or",
+    264: "scalar_phi",
+    270: "inlined_call_operand",
+    276: "vector_max_reduce_f32",
+    277: "vector_add_reduce_f32",
+    321: "vector_add_f32",
+    327: "vector_subtract_f32",
+    331: "vector_pack",
+    333: "vector_tanh_f32",
+    334: "vector_pow2_f32",
+    335: "vector_reciprocal_f32",
+    371: "vector_eup_result",
+    372: "vector_xlane_result",
+    373: "vector_permute_result",
+    375: "vector_matres",
+    382: "vector_multiply_f32",
+    386: "vector_and_u32",
+    388: "vector_or_u32",
+    397: "vector_compare",
+    401: "scalar_compare",
+    405: "scalar_multiply_u32",
+    408: "scalar_add_s32",
+    409: "scalar_subtract_s32",
+    411: "scalar_bitwise_and",
+    412: "scalar_bitwise_or",
+    417: "scalar_move",
+    423: "vector_move",
+    442: "vector_mask_or",
+    450: "vector_maximum_f32",
+    457: "scalar_shra",
+    458: "scalar_shll",
+}
+
+
+def opcode_name(number: int) -> str:
+    """The name of an opcode, ``vector_load``; ``opcode 57`` for one that is not known here."""
+    return _NAMES.get(number, f"opcode {number}")

@@ -1,0 +1,181 @@
+"""The static schedule of one program of a TPU core: what the compiler put into each bundle of instructions.
+
+A TPU core runs one bundle a cycle at best; each unit has slots in it. A schedule says nothing of time: how often a
+bundle runs, and how long it waits for a copy, is not in it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.llo.opcodes import opcode_name
+
+UNITS = ("MXU", "XLU", "VALU", "EUP", "VLOAD", "VSTORE", "SALU")
+"""The units that have slots in a bundle, as the compiler calls them: matrix, cross-lane, vector arithmetic, special
+functions, vector loads, vector stores, scalar arithmetic."""
+
+SPACES = {2: "vmem", 3: "smem", 4: "sflag"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Regions:
+    """The parts of a program, one inside another, in their order: the first is the whole.
+
+    Attributes:
+        kind: ``program``, ``region``, ``loop pre-header``, ``loop header``, ``loop branch``, ``loop body``,
+            ``loop end``, ``loop end branch``, ``loop exit``, ``check``, ``branch``, ``predicated``, ``fallthrough``.
+        number: as the compiler counts them.
+        begin, end: bundles of it, those of regions inside counted too; the end is the first one behind it.
+        parent: row of the region around it, -1 for the first.
+        turns: how often it runs in one call where all conditions hold, by the bounds of the loops around it; -1 where
+            one of these is not constant. A pipeline over a grid turns once or twice more than the grid has steps.
+    """
+
+    kind: tuple[str, ...]
+    number: Int64s
+    begin: Int64s
+    end: Int64s
+    parent: Int64s
+    turns: Int64s
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Instructions:
+    """The instructions of a program, in their order.
+
+    Attributes:
+        bundle: in which it stands.
+        opcode: its number, see `opcode_name`.
+        region: row of the innermost region around it.
+        origin: row of `Schedule.origins`, -1 where the compiler did not say where it comes from.
+        register_kind: 1 predicate, 2 scalar, 3 vector, 4 mask; 0 for one that fills no register.
+        register: which one.
+    """
+
+    bundle: Int64s
+    opcode: Int64s
+    region: Int64s
+    origin: Int64s
+    register_kind: Int64s
+    register: Int64s
+
+    def __len__(self) -> int:
+        return len(self.bundle)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where instructions come from.
+
+    Attributes:
+        places: ``file:line``, the innermost call first, and where the compiler made one instruction of two, both lines;
+            () where it does not say.
+        primitive: of JAX, ``dot_general``; empty where there is none.
+        scopes: `jax.named_scope`s and the pipeline's own (``ep_wait_in``), each once.
+    """
+
+    places: tuple[str, ...]
+    primitive: str
+    scopes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LloAllocation:
+    """Memory that a program takes.
+
+    Attributes:
+        space: ``vmem``, ``smem`` or ``sflag``; the compiler's number where it is another.
+        bytes: of it.
+        number: as the compiler counts them.
+        is_spill: whether it holds registers that were too few.
+    """
+
+    space: str
+    bytes: int
+    number: int
+    is_spill: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Schedule:
+    """The schedule of one kernel or fusion.
+
+    Attributes:
+        instruction: the HLO instruction that it is of, ``mm.1``.
+        program: the HLO module, ``jit_step``; empty where it is not said.
+        program_number: the module's `unique_id` in that process; not its fingerprint.
+        bundles: how many there are.
+        used: slots that are used, of each of `UNITS` in each bundle.
+        slots: how many slots each of `UNITS` has in a bundle.
+        spills, fills: registers that each bundle writes to memory because there are too few, and reads back.
+        regions, instructions, origins, allocations: see there.
+    """
+
+    instruction: str
+    program: str
+    program_number: int
+    bundles: int
+    used: NDArray[np.uint8]
+    slots: tuple[int, ...]
+    spills: NDArray[np.uint8]
+    fills: NDArray[np.uint8]
+    regions: Regions
+    instructions: Instructions
+    origins: tuple[Origin, ...]
+    allocations: tuple[LloAllocation, ...]
+
+    def used_in(self, region: int = 0) -> Int64s:
+        """Slots that are used in a region, by unit."""
+        used: Int64s = self.used[:, self._bundles(region)].sum(axis=1, dtype=np.int64)
+        return used
+
+    def shares(self, region: int = 0) -> tuple[float | None, ...]:
+        """Share of its slots that each unit uses in a region, 0 to 1; None for a region or unit without slots."""
+        part = self._bundles(region)
+        length = max(0, part.stop - part.start)
+        used = self.used_in(region).tolist()
+        return tuple(
+            count / (length * slots) if length and slots else None
+            for count, slots in zip(used, self.slots, strict=True)
+        )
+
+    def busy_shares(self, region: int = 0) -> tuple[float | None, ...]:
+        """Share of the bundles of a region in which each unit does anything, 0 to 1; None where it has no bundles."""
+        part = self.used[:, self._bundles(region)]
+        if not part.shape[1]:
+            return (None,) * len(self.slots)
+        return tuple((part > 0).mean(axis=1).tolist())
+
+    def executed(self) -> tuple[int | None, ...]:
+        """Slots that each unit uses in one call at most: a bundle runs as often as its loops turn, if conditions hold.
+
+        None for all where a loop turns as often as numbers say that are known when the program runs.
+        """
+        if np.any(self.regions.turns < 0):
+            return (None,) * len(self.slots)
+        turns = np.ones(self.bundles, np.int64)
+        for row in range(len(self.regions)):  # a region comes behind the one around it
+            turns[self._bundles(row)] = self.regions.turns[row]
+        return tuple((self.used.astype(np.int64) @ turns).tolist())
+
+    def opcodes(self, region: int | None = None) -> dict[str, int]:
+        """How many instructions there are by their names, the most first; of one region without those inside it."""
+        chosen = self.instructions.opcode
+        if region is not None:
+            chosen = chosen[self.instructions.region == region]
+        numbers, counts = np.unique(chosen, return_counts=True)
+        order = np.argsort(-counts, kind="stable")
+        return {opcode_name(int(numbers[row])): int(counts[row]) for row in order}
+
+    def bytes_in(self, space: str, is_spill: bool | None = None) -> int:
+        """Bytes of what it allocates in ``vmem``, ``smem`` or ``sflag``; for spills alone, or without them."""
+        return sum(each.bytes for each in self.allocations if each.space == space and is_spill in (None, each.is_spill))
+
+    def _bundles(self, region: int) -> slice:
+        return slice(int(self.regions.begin[region]), int(self.regions.end[region]))

@@ -1,0 +1,272 @@
+"""Reads MLIR's bytecode, version 0: the form in which JAX stores the module of a Pallas kernel in a compiled program.
+
+A module is a list of sections: texts, dialects with the names of their ops, attributes and types, and the ops. Of the
+attributes and types only their places are read at first; `Module.attribute` and `Module.type` read one when asked for.
+JAX asks for version 0 whatever the compiler's own is, so that older compilers can read it; no other is read here.
+
+Whatever a module says of its sizes is checked against its bytes, so reading one costs a bounded multiple of its size.
+The format: MLIR's document "MLIR Bytecode Format", and `BuiltinDialectBytecode.td` for attributes and types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.mosaic.bytes import Damaged, Reader
+
+MAGIC = b"ML\xefR"
+
+_TEXTS, _DIALECTS, _ENTRIES, _OFFSETS, _OPS = range(5)
+_ALIGNED = 0x80
+_ATTRIBUTES, _RESULTS, _OPERANDS, _SUCCESSORS, _REGIONS = 1, 2, 4, 8, 16
+_DEEPEST = 48
+"""Regions within regions; kernels have about ten. A hostile module has any number."""
+
+Location = tuple[Reader, bool]
+"""Bytes of an attribute or type, and whether they are its dialect's own encoding and not text."""
+
+
+@dataclass(slots=True, eq=False)
+class Value:
+    """What an op makes, or an argument of a block.
+
+    Attributes:
+        type: number of its type.
+        op: that makes it; None for an argument of a block.
+        index: which result or argument.
+    """
+
+    type: int
+    op: Op | None
+    index: int
+
+
+@dataclass(slots=True, eq=False)
+class Op:
+    """One operation.
+
+    Attributes:
+        name: with its dialect, ``tpu.matmul``.
+        attributes: number of its dictionary of attributes; None where it has none.
+        location: number of the attribute that says where it comes from.
+        results: what it makes.
+        operands: what it takes; None for a value that the module defines nowhere before.
+        regions: for each region its blocks.
+    """
+
+    name: str
+    attributes: int | None
+    location: int
+    results: list[Value]
+    operands: list[Value | None]
+    regions: list[list[Block]]
+
+    def walk(self) -> Iterator[Op]:
+        """The ops inside, from the outside in, in their order."""
+        for region in self.regions:
+            for block in region:
+                for op in block.ops:
+                    yield op
+                    yield from op.walk()
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """Ops in their order, and the arguments that they use.
+
+    Attributes:
+        arguments: of the function, or of the body of a loop.
+        ops: in their order.
+    """
+
+    arguments: list[Value]
+    ops: list[Op]
+
+
+class Module:
+    """A module: its ops, and tables of attributes and types.
+
+    Attributes:
+        producer: the compiler that wrote it, ``MLIR23.0.0git``.
+        block: its ops, as a rule one ``builtin.module``.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        """Reads all but attributes and types.
+
+        Raises:
+            Damaged: the bytes are no module of version 0.
+        """
+        sections = _sections(data)
+        self.producer = sections.producer
+        self._texts = _read_texts(sections.reader(_TEXTS))
+        self._text_at: dict[int, str] = {}
+        dialects, self._ops = self._names(sections.reader(_DIALECTS))
+        entries = _read_entries(sections.reader(_OFFSETS), sections.reader(_ENTRIES), dialects)
+        self.attributes, self.types = entries
+        self.block = _BlockReader(self, sections.reader(_OPS)).block(0)
+
+    def text(self, number: int) -> str:
+        """An entry of the table of texts."""
+        if number not in self._text_at:
+            if not 0 <= number < len(self._texts):
+                raise Damaged("it names a text that it lacks")
+            self._text_at[number] = self._texts[number].decode("utf-8", "replace")
+        return self._text_at[number]
+
+    def op_name(self, number: int) -> str:
+        """An entry of the table of names of ops."""
+        if not 0 <= number < len(self._ops):
+            raise Damaged("it names an op that it lacks")
+        return self._ops[number]
+
+    def _names(self, reader: Reader) -> tuple[list[str], list[str]]:
+        """Dialects, and ops with their dialect in front."""
+        dialects = [self.text(number) for number in reader.numbers()]
+        ops: list[str] = []
+        while reader.left:
+            dialect = reader.number()
+            if dialect >= len(dialects):
+                raise Damaged("it names a dialect that it lacks")
+            ops += [f"{dialects[dialect]}.{self.text(number)}" for number in reader.numbers()]
+        return dialects, ops
+
+
+class _Sections:
+    """Where each section of a file lies."""
+
+    def __init__(self, producer: str, found: dict[int, Reader]) -> None:
+        self.producer, self.found = producer, found
+
+    def reader(self, kind: int) -> Reader:
+        if kind not in self.found:
+            raise Damaged("it lacks a part")
+        return self.found[kind]
+
+
+def _sections(data: bytes) -> _Sections:
+    if not data.startswith(MAGIC):
+        raise Damaged("it does not begin as MLIR's bytecode does")
+    reader = Reader(data, len(MAGIC))
+    version = reader.number()
+    if version:
+        raise Damaged(f"it is of version {version} of MLIR's bytecode, and JAX writes version 0")
+    end = data.find(b"\0", reader.at, reader.at + 1024)
+    if end < 0:
+        raise Damaged("it ends too early")
+    producer = data[reader.at : end].decode("utf-8", "replace")
+    reader.at = end + 1
+    found: dict[int, Reader] = {}
+    while reader.left:
+        kind = reader.byte()
+        length = reader.number()
+        if kind & _ALIGNED:
+            alignment = reader.number()
+            reader.skip(-reader.at % alignment if alignment else 0)
+        found.setdefault(kind & ~_ALIGNED, reader.part(length))
+    return _Sections(producer, found)
+
+
+def _read_texts(reader: Reader) -> list[bytes]:
+    """The texts, each with its ending zero cut off; their lengths come first, the last one in front."""
+    sizes = reader.numbers()[::-1]
+    texts: list[bytes] = []
+    for size in sizes:
+        begin = reader.at
+        reader.skip(size)
+        texts.append(reader.data[begin : max(begin, reader.at - 1)])
+    return texts
+
+
+def _read_entries(offsets: Reader, entries: Reader, dialects: list[str]) -> tuple[list[Location], list[Location]]:
+    """Places of the attributes and of the types."""
+    attributes, types = offsets.number(), offsets.number()
+    if attributes + types > entries.left:
+        raise Damaged("it says that it holds more than its bytes can")
+    places: list[Location] = []
+    while offsets.left:
+        dialect, count = offsets.number(), offsets.count()
+        own = dialect < len(dialects) and dialects[dialect] == "builtin"
+        for _ in range(count):
+            size = offsets.number()
+            # What another dialect encodes its own way is not known here: such an entry reads as one without a text.
+            places.append(
+                (entries.part(size >> 1), bool(size & 1) and own) if own or not size & 1 else _unknown(entries, size)
+            )
+    if len(places) != attributes + types:
+        raise Damaged("its tables of attributes and types do not fit together")
+    return places[:attributes], places[attributes:]
+
+
+def _unknown(entries: Reader, size: int) -> Location:
+    entries.skip(size >> 1)
+    return Reader(b""), False
+
+
+class _BlockReader:
+    """Reads the blocks of ops of one module.
+
+    `values` are those that an op may name, by number: a region's own follow those of the regions around it, and go
+    when it ends. A function and a module see none of those around them.
+    """
+
+    def __init__(self, module: Module, reader: Reader) -> None:
+        self.module, self.reader = module, reader
+        self.values: dict[int, Value] = {}
+        self.next = self.limit = 0
+
+    def block(self, depth: int) -> Block:
+        """A block and what is in it."""
+        if depth > _DEEPEST:
+            raise Damaged("its regions are nested too deep")
+        head = self.reader.number()
+        arguments: list[Value] = []
+        if head & 1:
+            for index in range(self.reader.count()):
+                arguments.append(Value(self.reader.number(), None, index))
+                self.reader.number()  # where it comes from
+            self._define(arguments)
+        if head >> 1 > self.reader.left:
+            raise Damaged("it says that it holds more than its bytes can")
+        return Block(arguments, [self._op(depth) for _ in range(head >> 1)])
+
+    def _define(self, values: list[Value]) -> None:
+        for value in values:
+            self.values[self.next] = value
+            self.next += 1
+
+    def _op(self, depth: int) -> Op:
+        reader = self.reader
+        name, mask, location = self.module.op_name(reader.number()), reader.byte(), reader.number()
+        attributes = reader.number() if mask & _ATTRIBUTES else None
+        op = Op(name, attributes, location, [], [], [])
+        if mask & _RESULTS:
+            op.results = [Value(number, op, index) for index, number in enumerate(reader.numbers())]
+        if mask & _OPERANDS:
+            op.operands = [self.values.get(number) for number in reader.numbers()]
+        if mask & _SUCCESSORS:
+            reader.numbers()
+        self._define(op.results)
+        if mask & _REGIONS:
+            head = reader.number()
+            if head >> 1 > reader.left:
+                raise Damaged("it says that it holds more than its bytes can")
+            op.regions = [self._region(bool(head & 1), depth) for _ in range(head >> 1)]
+        return op
+
+    def _region(self, is_isolated: bool, depth: int) -> list[Block]:
+        blocks = self.reader.count()
+        if not blocks:
+            return []
+        own = self.reader.number()
+        around = self.values, self.next, self.limit
+        if is_isolated:
+            self.values, self.next, self.limit = {}, 0, 0
+        begin = self.next = self.limit
+        self.limit += own
+        made = [self.block(depth + 1) for _ in range(blocks)]
+        for number in range(begin, self.next):
+            del self.values[number]
+        self.values, self.next, self.limit = around
+        return made

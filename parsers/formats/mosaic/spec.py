@@ -1,0 +1,403 @@
+"""What a Pallas kernel of a compiled program is: grid, blocks, buffers, scratch, memory and cost, as the program says.
+
+All of it is static: it is read from the custom call and the Mosaic module that the compiler was given, and nothing
+was measured. JAX stores the module in the JSON of the call's backend config, as ``custom_call_config.body``, with the
+cost estimate of `pl.pallas_call`; the compiler adds how much memory it set aside (``used_scoped_memory_configs``).
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+import re
+from collections.abc import Iterator
+from math import prod
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.shapes import element_type
+from tpuprof.parsers.formats.mosaic.bytecode import MAGIC
+from tpuprof.parsers.formats.mosaic.bytes import Damaged
+from tpuprof.parsers.formats.mosaic.entries import Shaped
+from tpuprof.parsers.formats.mosaic.follow import Effort
+from tpuprof.parsers.formats.mosaic.index_maps import Visits, VisitsOf
+from tpuprof.parsers.formats.mosaic.kernel import Kernel, Window, allocations, read_kernel
+from tpuprof.parsers.formats.mosaic.sizes import bytes_of, known, unpadded_bytes
+from tpuprof.parsers.formats.mosaic.work import Copies, Work, unknown_work, work_of
+from tpuprof.parsers.formats.xspace.walk import text
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.formats.proto import hlo_pb2
+
+TARGET = b"tpu_custom_call"
+"""The target of a custom call that is a Mosaic kernel."""
+
+_VMEM = "vmem"
+_COPIED = ("vmem", "smem")
+_SPACE_OF_VMEM = 1  # in HLO's layouts and in the scoped memory of a backend config
+_LARGEST = 1 << 62
+_NO_MODULE = "the program does not hold its Mosaic module"
+_DOUBLE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class CostEstimate:
+    """What the kernel's author, or its library, says that one call costs.
+
+    Attributes:
+        flops, transcendentals, bytes_accessed: None where they do not say.
+    """
+
+    flops: int | None
+    transcendentals: int | None
+    bytes_accessed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelBuffer:
+    """What a kernel keeps in memory on the chip, or reads where it lies.
+
+    Attributes:
+        role: ``prefetch``, ``input``, ``output``, ``scratch``; ``pipeline`` for what `pltpu.emit_pipeline` allocates.
+        number: which operand of the custom call it is, or for an output which result. Of scratch and pipelines: the
+            operand or result that is copied to or from it, as `is_output` says; None where none is.
+        is_output: whether `number` is one of a result.
+        name: what the program calls that array: an argument's name, else that of the instruction that makes it; empty
+            where it has none.
+        array: its dimensions; None where there is no array.
+        block: dimensions of what the kernel sees at a time; a dimension below zero is not known before it runs.
+        element: its type, ``bf16``, ``f32``, ``dma_semaphore``.
+        space: ``vmem``, ``smem``, ``semaphore_mem``; ``any`` for an array that stays where it is; empty if not stated.
+        buffers: how many of such blocks are kept, two where the next one is copied meanwhile; 0 where the kernel reads
+            the array where it is; None where the module does not say.
+        bytes: of one block, in VMEM padded as Mosaic does; None where they are not known.
+        fetches: how many blocks are copied in one call: a step of the grid that sees the block of the step before
+            copies none; None where it is not known.
+        copied_bytes: bytes of these blocks that lie in the array, without padding; of an array that stays where it is,
+            what the kernel copies of it itself; None where they are not known.
+        touched_bytes: bytes of the blocks that are seen, each counted once; None where they are not known.
+        place: ``file:line`` where the kernel allocates it; None for arguments.
+    """
+
+    role: str
+    number: int | None
+    is_output: bool
+    name: str
+    array: tuple[int, ...] | None
+    block: tuple[int, ...]
+    element: str
+    space: str
+    buffers: int | None
+    bytes: int | None
+    fetches: int | None = None
+    copied_bytes: int | None = None
+    touched_bytes: int | None = None
+    place: str | None = None
+
+    @property
+    def total_bytes(self) -> int | None:
+        """Bytes of all its buffers; None where they are not known."""
+        return None if self.bytes is None or self.buffers is None else self.bytes * self.buffers
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSpec:
+    """One kernel, as its custom call and its Mosaic module describe it.
+
+    Attributes:
+        instruction: name of the custom call, ``mm.1``.
+        name: the kernel's; that of the instruction without its number where the module does not say.
+        op_name: where the program calls it, ``jit(step)/attention/pallas_call``; None where it does not say.
+        source: ``file:line`` of that call; None where the program does not say.
+        metadata: what the author says of it (``kernel_metadata`` and other frontend attributes), as pairs of texts.
+        core: ``tc`` for the TensorCore; empty where the module does not say.
+        grid: its bounds, None for one that is known when the program runs; () for one step.
+        semantics: ``parallel`` or ``arbitrary`` for each dimension of the grid.
+        buffers: prefetched numbers, inputs, outputs, scratch, pipelines, in this order.
+        cost: the estimate that the call holds; None where it holds none.
+        used_vmem_bytes: what the compiler set aside for it in VMEM, its spills too; None where it does not say.
+        vmem_limit_bytes: how much it may take by `vmem_limit_bytes`; None where the call sets no limit.
+        work: what it must do at least by its shapes.
+        reason: why grid and buffers are not known, as a sentence without its point; empty where they are.
+    """
+
+    instruction: str
+    name: str
+    op_name: str | None
+    source: str | None
+    metadata: tuple[tuple[str, str], ...]
+    core: str
+    grid: tuple[int | None, ...] | None
+    semantics: tuple[str, ...]
+    buffers: tuple[KernelBuffer, ...]
+    cost: CostEstimate | None
+    used_vmem_bytes: int | None
+    vmem_limit_bytes: int | None
+    work: Work
+    reason: str = ""
+
+    @property
+    def steps(self) -> int | None:
+        """Steps of the grid; None where a bound is not known before the program runs."""
+        if self.grid is None:
+            return None
+        steps = 1
+        for bound in self.grid:
+            if bound is None:
+                return None
+            steps *= bound
+        return steps
+
+    def bytes_in(self, space: str) -> int | None:
+        """Bytes of the buffers in ``vmem`` or ``smem``; None where the buffers or one of them are not known."""
+        if self.reason:
+            return None
+        sizes = [each.total_bytes for each in self.buffers if each.space == space]
+        return None if None in sizes else sum(size for size in sizes if size is not None)
+
+
+def kernel_specs(hlo: HloModule) -> Iterator[KernelSpec]:
+    """The kernels of a program in its order. One that is called more than once is read once."""
+    reader = _Reader(10 * Effort().left)
+    for computation in hlo.proto.hlo_module.computations:
+        for proto in computation.instructions:
+            if _is_kernel(proto):
+                yield _spec(hlo, proto, reader)
+
+
+def kernel_spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto) -> KernelSpec | None:
+    """What a custom call says of its kernel; None for an instruction that calls no Mosaic kernel.
+
+    A module that is damaged, or in a form that is not read here, leaves `grid` at None, and `reason` says why.
+    """
+    return _spec(hlo, proto, _Reader(Effort().left)) if _is_kernel(proto) else None
+
+
+def _is_kernel(proto: hlo_pb2.HloInstructionProto) -> bool:
+    return bool(proto.opcode == b"custom-call" and proto.custom_call_target == TARGET)
+
+
+class _Reader:
+    """Reads modules and follows them, for a bounded time all together; each of them once."""
+
+    def __init__(self, ops: int) -> None:
+        self.effort = Effort(ops)
+        self._read: dict[bytes, tuple[Kernel, Work, Copies]] = {}
+
+    def read(self, module: bytes) -> tuple[Kernel, Work, Copies]:
+        """The kernel of a module, and what it does."""
+        if module not in self._read:
+            kernel = read_kernel(module)
+            self._read[module] = (kernel, *work_of(kernel, self.effort))
+        return self._read[module]
+
+
+def _spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto, reader: _Reader) -> KernelSpec:
+    config = _json(hlo.backend_config(proto))
+    call = config.get("custom_call_config")
+    call = call if isinstance(call, dict) else {}
+    kernel: Kernel | None = None
+    buffers: tuple[KernelBuffer, ...] = ()
+    reason = ""
+    try:
+        kernel, work, copies = reader.read(_module(call))
+        buffers = tuple(_buffers(hlo, proto, kernel, copies, reader.effort))
+    except Damaged as fault:
+        kernel, buffers, reason = None, (), str(fault)
+        reason = reason if reason == _NO_MODULE else f"its Mosaic module cannot be read: {reason}"
+        work = unknown_work(reason)
+    instruction = text(proto.name)
+    said = proto.frontend_attributes.map
+    metadata = tuple(sorted((key, text(value)) for key, value in said.items() if value != b"{}"))
+    return KernelSpec(
+        instruction=instruction,
+        name=(kernel.name if kernel is not None else "") or re.sub(r"\.[0-9]{1,9}$", "", instruction),
+        op_name=text(proto.metadata.op_name) or None,
+        source=hlo.source(proto),
+        metadata=metadata,
+        core=kernel.core if kernel is not None else "",
+        grid=kernel.grid if kernel is not None else None,
+        semantics=kernel.semantics if kernel is not None else (),
+        buffers=buffers,
+        cost=_cost(call.get("cost_estimate")),
+        used_vmem_bytes=_scoped(config.get("used_scoped_memory_configs")),
+        vmem_limit_bytes=_scoped(config.get("scoped_memory_configs")),
+        work=work,
+        reason=reason,
+    )
+
+
+def _json(config: bytes) -> dict[str, object]:
+    try:
+        read = json.loads(text(config))
+    except (ValueError, RecursionError):
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
+def _module(call: dict[str, object]) -> bytes:
+    body = call.get("body")
+    if not isinstance(body, str) or not body:
+        raise Damaged(_NO_MODULE)
+    try:
+        data = binascii.a2b_base64(body, strict_mode=True)
+    except (binascii.Error, ValueError):
+        raise Damaged("it is not written in base 64") from None
+    if not data.startswith(MAGIC):
+        raise Damaged("it is not written in MLIR's bytecode")
+    return data
+
+
+def _integer(value: object) -> int | None:
+    """A number that JSON may hold as text; None for what is none, or can't be true."""
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,19}", value):
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST else None
+
+
+def _cost(estimate: object) -> CostEstimate | None:
+    if not isinstance(estimate, dict):
+        return None
+    return CostEstimate(*(_integer(estimate.get(key)) for key in ("flops", "transcendentals", "bytes_accessed")))
+
+
+def _scoped(entries: object) -> int | None:
+    """Bytes in VMEM of a list of scoped memory; None where it has no entry for VMEM."""
+    sizes = [
+        _integer(entry.get("size"))
+        for entry in (entries if isinstance(entries, list) else ())
+        if isinstance(entry, dict) and _integer(entry.get("memory_space")) == _SPACE_OF_VMEM
+    ]
+    return max((size for size in sizes if size is not None), default=None)
+
+
+def _buffers(
+    hlo: HloModule, proto: hlo_pb2.HloInstructionProto, kernel: Kernel, copies: Copies, effort: Effort
+) -> Iterator[KernelBuffer]:
+    """The arguments of the kernel, then what it allocates."""
+    visits = VisitsOf(kernel, effort)
+    arrays = _arrays(hlo, proto, kernel)
+    for index, (shape, array) in enumerate(zip(kernel.arguments, arrays, strict=True)):
+        window = kernel.windows[index - kernel.prefetched] if kernel.windows and array.has_window else None
+        amount = copies.bytes.get(index)
+        yield _argument(array, shape, window, visits, None if amount is None else amount.value)
+    for made in allocations(kernel):
+        slots, shape = made.slots, made.shape
+        if slots is not None:
+            shape = Shaped(shape.kind, shape.dimensions[1:], shape.element, shape.space)
+        number = copies.buffer.get(made.op)
+        array = _NO_ARRAY if number is None else arrays[number]
+        yield _own("scratch" if slots is None else "pipeline", array, shape, slots or 1, made.place)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Array:
+    """What an argument of a kernel is in the program."""
+
+    role: str
+    number: int | None = None
+    name: str = ""
+    shape: hlo_pb2.ShapeProto | None = None
+
+    @property
+    def is_output(self) -> bool:
+        return self.role == "output"
+
+    @property
+    def has_window(self) -> bool:
+        return self.role in ("input", "output")
+
+    @property
+    def dimensions(self) -> tuple[int, ...] | None:
+        return None if self.shape is None else tuple(self.shape.dimensions)
+
+
+_NO_ARRAY = _Array("scratch")
+
+
+def _arrays(hlo: HloModule, proto: hlo_pb2.HloInstructionProto, kernel: Kernel) -> list[_Array]:
+    """What each argument is; bounds of the grid that are known when the program runs are operands in front of them."""
+    results = list(proto.shape.tuple_shapes) if proto.shape.tuple_shapes else [proto.shape]
+    operands = hlo.operand_protos(proto)
+    dynamic = sum(bound is None for bound in kernel.grid)
+    ahead, behind = kernel.prefetched, len(kernel.arguments) - kernel.scratch
+    split = behind - len(results)
+    if split < ahead or (kernel.windows and len(kernel.windows) != behind - ahead):
+        raise Damaged("its kernel has other inputs and outputs than the custom call")
+    arrays: list[_Array] = []
+    for index in range(split):
+        operand = operands[index + dynamic] if index + dynamic < len(operands) else None
+        role = "prefetch" if index < ahead else "input"
+        shape = None if operand is None else operand.shape
+        arrays.append(_Array(role, index + dynamic, "" if operand is None else _called(operand), shape))
+    arrays += [_Array("output", number, "", shape) for number, shape in enumerate(results)]
+    return arrays + [_NO_ARRAY] * kernel.scratch
+
+
+def _called(operand: hlo_pb2.HloInstructionProto) -> str:
+    """What the program calls an argument of its own, else the instruction's name."""
+    is_argument = operand.opcode == b"parameter" and operand.metadata.op_name
+    return text(operand.metadata.op_name if is_argument else operand.name)
+
+
+def _argument(
+    array: _Array, shape: Shaped | None, window: Window | None, visits: VisitsOf, copied: int | None
+) -> KernelBuffer:
+    """One argument; `copied` is what the kernel copies of it itself."""
+    if not array.has_window and array.role != "prefetch":
+        return _own(array.role, array, shape)
+    block, element, space = _parts(shape)
+    in_vmem = array.shape is not None and array.shape.layout.memory_space == _SPACE_OF_VMEM
+    if window is not None and window.bounds is not None:
+        seen = visits.of(window, array.dimensions)
+    elif space in _COPIED:
+        seen = Visits(True, 1, _elements(block), _elements(block))
+    else:
+        seen = Visits()
+    if in_vmem:
+        seen = Visits(seen.is_constant, 0, 0, seen.touched)
+    if not element and array.shape is not None:
+        element = element_type(array.shape)
+    return KernelBuffer(
+        role=array.role,
+        number=array.number,
+        is_output=array.is_output,
+        name=array.name,
+        array=array.dimensions,
+        block=block,
+        element=element,
+        space=space,
+        buffers=_how_many(space, window, seen, in_vmem),
+        bytes=bytes_of(shape) if shape is not None else None,
+        fetches=seen.fetches,
+        copied_bytes=copied if seen.copied is None else unpadded_bytes((seen.copied,), element),
+        touched_bytes=None if seen.touched is None else unpadded_bytes((seen.touched,), element),
+    )
+
+
+def _parts(shape: Shaped | None) -> tuple[tuple[int, ...], str, str]:
+    return ((), "", "") if shape is None else (shape.dimensions, shape.element, shape.space)
+
+
+def _elements(block: tuple[int, ...]) -> int | None:
+    return prod(block) if known(block) else None
+
+
+def _how_many(space: str, window: Window | None, seen: Visits, in_vmem: bool) -> int | None:
+    """Two buffers for a block, so that the next is copied meanwhile; one where it is the same block in each step."""
+    if space not in _COPIED:
+        return 0 if space else None
+    if in_vmem and space == _VMEM:
+        return 0
+    if window is None or window.bounds is None or window.is_single:
+        return 1
+    return _DOUBLE if seen.is_constant is not True else 1
+
+
+def _own(role: str, array: _Array, shape: Shaped | None, buffers: int = 1, place: str | None = None) -> KernelBuffer:
+    """Memory that the kernel has for itself, and the array that is copied to or from it."""
+    block, element, space = _parts(shape)
+    size = None if shape is None else bytes_of(shape)
+    about = (array.number, array.is_output, array.name, array.dimensions)
+    return KernelBuffer(role, *about, block, element, space, buffers, size, place=place)

@@ -1,0 +1,227 @@
+"""What a kernel must do at least: the arithmetic of its matrix products, and the bytes that it copies itself.
+
+FLOPs of a product are 2 m n k, by the shapes of its vectors, for each step of the grid and turn of a loop that runs it.
+Where a condition or a loop depends on numbers that the program gets when it runs, the FLOPs are not known, but how many
+there are at most may be.
+"""
+
+from __future__ import annotations
+
+import re
+from math import prod
+
+import numpy as np
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.mosaic.bytecode import Op, Value
+from tpuprof.parsers.formats.mosaic.entries import Shaped
+from tpuprof.parsers.formats.mosaic.follow import Effort, State, TooLong, Walk
+from tpuprof.parsers.formats.mosaic.kernel import Kernel
+from tpuprof.parsers.formats.mosaic.sizes import unpadded_bytes
+
+_ON_CHIP = ("vmem", "smem")
+_CONDITION = "some of it runs only where numbers that are known when the program runs say so"
+_UNBOUNDED = "a loop turns as often as numbers say that are known when the program runs"
+_GRID = "its grid is known when the program runs"
+_SHAPES = "a shape of it is known when the program runs"
+_LONG = "the kernel takes more steps than are followed"
+_MOST = 1 << 62
+_MOST_VIEWS = 16
+_LIST = re.compile(r"\[([0-9, ]{0,256})\]")
+_MAP = re.compile(r"\(([d0-9, ]{0,256})\) -> \(([d0-9, ]{0,256})\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How much a kernel does of something in one call.
+
+    Attributes:
+        value: None where it is not known.
+        most: how much it is at most; None where that is not known either.
+        reason: why `value` is None; empty where it is not.
+    """
+
+    value: int | None = None
+    most: int | None = None
+    reason: str = ""
+
+
+_NOTHING = Amount(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one call of a kernel does at least, by shapes, grid and constants.
+
+    Attributes:
+        matrix_flops: of matrix products, 2 m n k each; 0 where it has none.
+        transcendentals: exponentials, logarithms, tangents and their kin, one for each number.
+        copied_in_bytes: what the kernel copies itself onto the chip (`pltpu.make_async_copy`, `pltpu.emit_pipeline`),
+            apart from the blocks of its grid, by the shapes that it names.
+        copied_out_bytes: what it copies from the chip.
+    """
+
+    matrix_flops: Amount = _NOTHING
+    transcendentals: Amount = _NOTHING
+    copied_in_bytes: Amount = _NOTHING
+    copied_out_bytes: Amount = _NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """What a kernel copies itself, by its arguments, the indices of its grid left out.
+
+    Attributes:
+        bytes: how much of each argument, to or from the chip.
+        buffer: which argument is copied to or from what an op of the kernel allocates.
+    """
+
+    bytes: dict[int, Amount]
+    buffer: dict[Op, int]
+
+
+def unknown_work(reason: str) -> Work:
+    """Nothing is known, for this reason."""
+    return Work(*[Amount(None, None, reason)] * 4)
+
+
+class _Count:
+    """Adds up one amount."""
+
+    def __init__(self) -> None:
+        self.sum = self.most = 0
+        self.reasons: list[str] = []
+        self.is_bounded = True
+
+    def add(self, each: int | None, times: int | None, state: State) -> None:
+        if each is None or times is None:
+            self.reasons.append(_SHAPES if each is None else _GRID)
+            self.is_bounded = False
+        elif each and times:
+            self.most += each * times
+            self.sum += each * times if state.is_certain else 0
+            self.is_bounded &= state.is_bounded
+            if not state.is_certain:
+                self.reasons.append(_CONDITION if state.is_bounded else _UNBOUNDED)
+
+    @property
+    def amount(self) -> Amount:
+        if self.most >= _MOST:
+            return Amount(None, None, _SHAPES)
+        most = self.most if self.is_bounded else None
+        return Amount(None, most, self.reasons[0]) if self.reasons else Amount(self.sum, most)
+
+
+class _Counter(Walk):
+    """Counts while it follows a kernel."""
+
+    def __init__(self, kernel: Kernel, effort: Effort) -> None:
+        super().__init__(kernel.entries, kernel.grid, effort)
+        self.flops, self.special, self.into, self.out = (_Count() for _ in range(4))
+        ahead = len(kernel.body.arguments) - len(kernel.arguments)
+        self.arguments = {value: index for index, value in enumerate(kernel.body.arguments[ahead:])}
+        self.copied: dict[int, _Count] = {}
+        self.buffer: dict[Op, int] = {}
+
+    def seen(self, name: str, op: Op, state: State) -> None:
+        times = self.steps if state.mask is None else int(np.count_nonzero(state.mask))
+        if name == "tpu.matmul":
+            self.flops.add(self._product(op), times, state)
+        elif name == "vector.contract":
+            self.flops.add(self._contraction(op), times, state)
+        elif name in _SPECIAL:
+            self.special.add(_count(self._shape(op, -1)), times, state)
+        elif name == "tpu.enqueue_dma":
+            self._copy(op, times, state)
+        elif name.startswith("tpu.enqueue"):  # rows that numbers choose, such as `tpu.enqueue_indirect_dma`
+            self.into.add(None, times, state)
+            self.out.add(None, times, state)
+
+    def _shape(self, op: Op, operand: int) -> Shaped | None:
+        """The shape of an operand; of the result for -1."""
+        values = op.results if operand < 0 else op.operands
+        value = values[0 if operand < 0 else operand] if len(values) > max(operand, 0) else None
+        return None if value is None else self.entries.shaped(value.type)
+
+    def _product(self, op: Op) -> int | None:
+        """Contracted dimensions of the left side are named by `dimension_numbers`, else the last one is."""
+        attributes = self.entries.dictionary(op.attributes)
+        left, result = self._shape(op, 0), self._shape(op, -1)
+        if left is None or result is None or not left.dimensions:
+            return None
+        lists = _LIST.findall(self.entries.dialect_text(attributes.get("dimension_numbers")))
+        if lists:
+            contracted = [int(number) for number in lists[0].split(",") if number.strip()]
+        else:
+            contracted = [len(left.dimensions) - (2 if self.entries.integer(attributes.get("transpose_lhs")) else 1)]
+        if not all(0 <= number < len(left.dimensions) for number in contracted):
+            return None
+        count = _count(result)
+        return None if count is None else 2 * count * prod(left.dimensions[number] for number in contracted)
+
+    def _contraction(self, op: Op) -> int | None:
+        """All dimensions that its maps of indices name, multiplied."""
+        maps = self.entries.items(self.entries.dictionary(op.attributes).get("indexing_maps"))
+        sizes: dict[str, int] = {}
+        for operand, each in enumerate(maps[:2]):
+            shape, found = self._shape(op, operand), _MAP.search(self.entries.dialect_text(each))
+            if shape is None or found is None:
+                return None
+            sizes |= zip((name.strip() for name in found.group(2).split(",")), shape.dimensions, strict=False)
+        return 2 * prod(sizes.values()) if len(maps) >= 2 and all(size >= 0 for size in sizes.values()) else None
+
+    def _copy(self, op: Op, times: int | None, state: State) -> None:
+        """A copy: its first two operands that are no semaphores are where from and where to."""
+        values = [(value, self.entries.shaped(value.type)) for value in op.operands if value is not None]
+        ends = [
+            (value, shape)
+            for value, shape in values
+            if shape is not None and shape.kind == "memref" and "sem" not in shape.element
+        ]
+        if len(ends) < 2 or (ends[0][1].space in _ON_CHIP) == (ends[1][1].space in _ON_CHIP):
+            return
+        (source, shape), (target, other) = ends[:2]
+        size = unpadded_bytes(shape.dimensions, shape.element)
+        into = other.space in _ON_CHIP
+        (self.into if into else self.out).add(size, times, state)
+        array, buffer = (_root(each) for each in ((source, target) if into else (target, source)))
+        number = self.arguments.get(array)
+        if number is not None:
+            self.copied.setdefault(number, _Count()).add(size, times, state)
+            if buffer.op is not None:
+                self.buffer.setdefault(buffer.op, number)
+
+
+def _root(value: Value) -> Value:
+    """The memory that a value is a part of: slices and views of it take it first."""
+    for _ in range(_MOST_VIEWS):
+        op = value.op
+        if op is None or not op.operands or op.operands[0] is None:
+            break
+        value = op.operands[0]
+    return value
+
+
+_SPECIAL = frozenset(
+    f"math.{name}"
+    for name in ("exp", "exp2", "log", "log1p", "log2", "tanh", "sin", "cos", "rsqrt", "sqrt", "erf", "powf")
+) | {"tpu.reciprocal"}
+
+
+def _count(shape: Shaped | None) -> int | None:
+    """How many numbers a shape has; 1 for what has none."""
+    if shape is None:
+        return 1
+    return prod(shape.dimensions) if all(size >= 0 for size in shape.dimensions) else None
+
+
+def work_of(kernel: Kernel, effort: Effort) -> tuple[Work, Copies]:
+    """What one call does; every amount is unknown where the kernel takes too many steps to follow."""
+    counter = _Counter(kernel, effort)
+    ahead = len(kernel.body.arguments) - len(kernel.arguments)
+    try:
+        counter.run(kernel.body, counter.indices[:ahead], State(None, True, True))
+    except TooLong:
+        return unknown_work(_LONG), Copies({}, counter.buffer)
+    work = Work(counter.flops.amount, counter.special.amount, counter.into.amount, counter.out.amount)
+    return work, Copies({number: count.amount for number, count in counter.copied.items()}, counter.buffer)

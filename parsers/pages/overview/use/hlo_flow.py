@@ -1,0 +1,380 @@
+"""Which block of a model the ops of a compiled program belong to, by what they compute and by what they are next to.
+
+Names come first (`names`). What they leave open is decided by what the instructions are:
+
+- a product of two arrays that are no weights, for each of a batch, is one of attention, and the products by weights
+  that feed it or take what it gives are attention's projections;
+- a product over the vocabulary, which is the length of the table that tokens are looked up in, makes logits;
+- any other product by weights is a layer of an MLP, or the router's where a choice of the largest follows;
+- outside of the passes of a program that has some, what has the shape of weights is the optimizer's;
+- ``rsqrt`` beside no product is a norm.
+
+Everything else belongs where all that it is next to belongs, if that is one block. What is left is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.xspace.walk import text
+from tpuprof.parsers.ops.framework_op import pass_of
+from tpuprof.parsers.pages.overview.use.names import Block, block_of, block_of_name, layer_of, scopes_of
+from tpuprof.parsers.pages.overview.use.weights import MOVES, Weights, dims_of
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.formats.proto import hlo_pb2
+
+_PRODUCTS = (b"dot", b"convolution")
+_NO_NODES = frozenset((b"parameter", b"constant", b"iota", b"after-all", b"partition-id", b"replica-id"))
+_PASSED = frozenset((b"tuple", b"get-tuple-element", b"bitcast", b"opt-barrier"))
+_KINDS = frozenset(
+    (b"while", b"conditional", b"call", b"infeed", b"outfeed", b"send", b"send-done", b"recv", b"recv-done", b"rng")
+)
+_COLLECTIVES = (b"all-", b"reduce-scatter", b"collective-", b"ragged-all-to-all")
+_ROUNDS = 4
+_LEAST_VOCABULARY = 1_000
+_MOST_EXPERTS = 512
+_FAR = 8
+"""Instructions between a product of attention and the projections that it is looked for at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where an op belongs.
+
+    Attributes:
+        block: None while nothing says.
+        phase: ``forward``, ``backward``, ``recomputed``; empty where its names do not say.
+        layer: None where no name has one.
+        by_name: whether its names say the block, rather than what it computes and is next to.
+        is_named: whether it is in a scope, be that of any block or not.
+        hint: the block of names that mean it only where nothing says otherwise, such as ``linear``.
+    """
+
+    block: Block | None
+    phase: str = ""
+    layer: str | None = None
+    by_name: bool = False
+    is_named: bool = False
+    hint: Block | None = None
+
+
+def placed_by_names(framework_op: str, name: str) -> Placed:
+    """Where an op belongs by its names alone.
+
+    Args:
+        name: of the instruction, which a kernel's is.
+    """
+    scopes = scopes_of(framework_op)
+    again = ".remat" in name or "rematted_computation" in framework_op
+    said, is_sure = block_of(scopes, "jvp(" in framework_op)
+    block = said if is_sure else block_of_name(name)
+    is_named = any(not scope.is_function for scope in scopes)
+    return Placed(block, pass_of(framework_op, again), layer_of(scopes), block is not None, is_named, said)
+
+
+class _Node:
+    """An instruction that runs, with what it wraps."""
+
+    __slots__ = ("inner", "operands", "place", "product", "proto", "shapes")
+
+    def __init__(self, hlo: HloModule, proto: hlo_pb2.HloInstructionProto) -> None:
+        self.proto = proto
+        self.inner = tuple(_within(hlo, proto)) or (proto,)
+        self.product = next((each for each in reversed(self.inner) if each.opcode in _PRODUCTS), None)
+        self.operands = tuple(proto.operand_ids)
+        self.shapes = tuple(dims_of(proto.shape))
+        self.place = self._placed()
+
+    def _placed(self) -> Placed:
+        """By the names of it and of what it wraps: of a product first, as the rest is fused to that."""
+        own = _named(self.proto, text(self.proto.name))
+        if self.product is not None and self.product is not self.proto:
+            product = _named(self.product, "")
+            own = replace(
+                product if product.block is not None or own.block is None else own,
+                phase=product.phase or own.phase,
+                layer=product.layer or own.layer,
+                is_named=product.is_named or own.is_named,
+            )
+        if own.block is not None or len(self.inner) < 2 or self.product is not None:
+            return own
+        inside = [place for each in self.inner if (place := _named(each, "")).block is not None]
+        blocks = {place.block for place in inside}
+        return replace(own, hint=inside[0].block) if len(blocks) == 1 and own.hint is None else own
+
+    @property
+    def opcodes(self) -> frozenset[bytes]:
+        """Of all that it wraps."""
+        return frozenset(each.opcode for each in self.inner)
+
+
+def _named(proto: hlo_pb2.HloInstructionProto, name: str) -> Placed:
+    return placed_by_names(text(proto.metadata.op_name), name)
+
+
+def _within(
+    hlo: HloModule, proto: hlo_pb2.HloInstructionProto, depth: int = 3
+) -> Iterator[hlo_pb2.HloInstructionProto]:
+    """What a fusion wraps, and what fusions in it do, without parameters and constants."""
+    inside = hlo.wrapped(proto)
+    if inside is None or not depth:
+        return
+    for each in inside.instructions:
+        if each.opcode not in (b"parameter", b"constant"):
+            yield each
+            yield from _within(hlo, each, depth - 1)
+
+
+class HloFlow:
+    """A compiled program, and where each of its instructions belongs."""
+
+    def __init__(self, hlo: HloModule) -> None:
+        self._hlo = hlo
+        self._weights = Weights(hlo)
+        self._nodes: dict[int, _Node] = {}
+        self._users: dict[int, list[int]] = {}
+        wrapped = set(self._weights.wrapped)
+        for computation in hlo.proto.hlo_module.computations:
+            if computation.id in wrapped:
+                continue
+            for proto in computation.instructions:
+                for operand in proto.operand_ids:
+                    self._users.setdefault(operand, []).append(proto.id)
+                if proto.opcode not in _NO_NODES and proto.opcode not in _PASSED:
+                    self._nodes[proto.id] = _Node(hlo, proto)
+        self._places = {number: node.place for number, node in self._nodes.items()}
+        self._has_passes = any(place.phase == "backward" for place in self._places.values())
+        self._vocabulary = self._found_vocabulary()
+        self._products()
+        self._others()
+        self._neighbours()
+
+    def places(self) -> Mapping[str, Placed]:
+        """Name of each instruction that runs to where it belongs."""
+        return {text(node.proto.name): self._last(number) for number, node in self._nodes.items()}
+
+    def arguments(self) -> Mapping[str, Block]:
+        """Name of each argument to the block that uses it, besides the optimizer; without those that several use."""
+        found: dict[str, Block] = {}
+        for proto in self._weights.arguments:
+            users = self._users_of(proto.id) + [
+                each for at in self._weights.in_loops(proto.id) for each in self._users_of(at)
+            ]
+            used = {self._places[each].block for each in users if self._nodes[each].proto.opcode != b"while"} - {None}
+            blocks = used - {"optimizer"} or used
+            if len(blocks) == 1 and (block := blocks.pop()) is not None:
+                found[text(proto.name)] = block
+        return found
+
+    def _last(self, number: int) -> Placed:
+        """Where an instruction belongs, in the end: one whose kind or scope is known is no unknown one."""
+        place, node = self._places[number], self._nodes[number]
+        if place.block is not None:
+            return place
+        if place.hint is not None:
+            return replace(place, block=place.hint, by_name=True)
+        opcode = node.proto.opcode
+        known = place.is_named or opcode in _KINDS or opcode.startswith(_COLLECTIVES)
+        known = known or any(each.opcode.startswith(_COLLECTIVES) for each in node.inner)
+        return replace(place, block="other" if known else "unknown", by_name=place.is_named)
+
+    def _set(self, number: int, block: Block) -> None:
+        if self._places[number].block is None:
+            self._places[number] = replace(self._places[number], block=block)
+
+    # --- products
+
+    def _found_vocabulary(self) -> int:
+        """The length of the longest table of weights that rows are looked up in; 0 without any."""
+        found = 0
+        for node in self._nodes.values():
+            for each in node.inner:
+                if each.opcode == b"gather" and (table := self._operand(each, 0)) is not None:
+                    dims = tuple(table.shape.dimensions)
+                    if len(dims) == 2 and dims in self._weights.shapes and dims[0] >= _LEAST_VOCABULARY:
+                        found = max(found, dims[0])
+        return found
+
+    def _operand(self, proto: hlo_pb2.HloInstructionProto, place: int) -> hlo_pb2.HloInstructionProto | None:
+        return self._hlo.instruction_by_id(proto.operand_ids[place]) if place < len(proto.operand_ids) else None
+
+    def _products(self) -> None:
+        """Products by what they multiply, those of attention first."""
+        open_ones: list[int] = []
+        seeds: list[int] = []
+        for number, node in self._nodes.items():
+            place, product = self._places[number], node.product
+            if product is None or place.block is not None:
+                seeds += [number] if product is not None and place.block == "attention" else []
+                continue
+            if place.is_named and text(product.metadata.op_name).endswith("conv_general_dilated"):
+                continue
+            operands = [self._operand(product, side) for side in (0, 1)]
+            shapes = [tuple(each.shape.dimensions) for each in operands if each is not None]
+            out = tuple(product.shape.dimensions)
+            if self._vocabulary and any(self._vocabulary in dims for dims in (*shapes, out)):
+                self._set(number, "loss")
+            elif _is_batched(product) and not any(map(self._is_weight, operands)):
+                self._set(number, "attention")
+                seeds.append(number)
+            else:
+                open_ones.append(number)
+        near = self._near(seeds)
+        for number in open_ones:
+            hint = self._places[number].hint
+            found: Block = "attention" if number in near else "router" if self._chooses(number) else "mlp"
+            self._places[number] = replace(self._places[number], block=hint or found, by_name=hint is not None)
+
+    def _is_weight(self, proto: hlo_pb2.HloInstructionProto | None) -> bool:
+        return proto is not None and self._weights.is_weight(proto)
+
+    def _near(self, seeds: Iterable[int]) -> set[int]:
+        """Products that products of attention take something of, or give something to, with no product between."""
+        found: set[int] = set()
+        for ways in (self._operands_of, self._users_of):
+            front, seen = list(seeds), set(seeds)
+            for _ in range(_FAR):
+                following = []
+                for number in front:
+                    for each in ways(number):
+                        if each in seen:
+                            continue
+                        seen.add(each)
+                        if self._nodes[each].product is not None:
+                            found.add(each)
+                        elif self._places[each].block in (None, "attention"):
+                            following.append(each)
+                front = following
+        return found
+
+    def _operands_of(self, number: int) -> list[int]:
+        """The instructions that run of which an instruction takes something."""
+        found, waiting, seen = [], list(self._nodes[number].operands), set[int]()
+        while waiting:
+            each = waiting.pop()
+            if each in seen:
+                continue
+            seen.add(each)
+            if each in self._nodes:
+                found.append(each)
+            elif (proto := self._hlo.instruction_by_id(each)) is not None and proto.opcode in _PASSED:
+                waiting += proto.operand_ids
+        return found
+
+    def _users_of(self, number: int) -> list[int]:
+        """The instructions that run to which it gives something."""
+        found, waiting, seen = [], list(self._users.get(number, ())), set[int]()
+        while waiting:
+            each = waiting.pop()
+            if each in seen:
+                continue
+            seen.add(each)
+            if each in self._nodes:
+                found.append(each)
+            elif (proto := self._hlo.instruction_by_id(each)) is not None and proto.opcode in _PASSED:
+                waiting += self._users.get(each, ())
+        return found
+
+    def _chooses(self, number: int) -> bool:
+        """Whether what a product gives is few numbers each, of which the largest are chosen."""
+        product = self._nodes[number].product
+        if product is None or not product.shape.dimensions or min(product.shape.dimensions) > _MOST_EXPERTS:
+            return False
+        front = [number]
+        for _ in range(3):
+            front = [each for at in front for each in self._users_of(at)]
+            for each in front:
+                inner = self._nodes[each].inner
+                if any(one.opcode in (b"topk", b"sort") or one.custom_call_target == b"TopK" for one in inner):
+                    return True
+        return False
+
+    # --- what is no product
+
+    def _others(self) -> None:
+        for number, node in self._nodes.items():
+            place = self._places[number]
+            if place.block is not None or node.product is not None or node.proto.opcode in _KINDS:
+                continue
+            block = self._block_of(node, place)
+            if block is not None:
+                self._set(number, block)
+            elif place.hint is not None:
+                self._places[number] = replace(place, block=place.hint, by_name=True)
+
+    def _block_of(self, node: _Node, place: Placed) -> Block | None:
+        opcodes = node.opcodes
+        is_outside = self._has_passes and not place.phase and bool(node.proto.metadata.op_name)
+        shapes = [dims for dims in node.shapes if len(dims) > 1]
+        taken = [dims for at in node.operands for dims in self._weights.dims(at) if len(dims) > 1]
+        if is_outside and not opcodes <= MOVES and not place.is_named:
+            of_weights = [dims in self._weights.shapes for dims in (shapes or taken)]
+            if of_weights and all(of_weights):
+                return "optimizer"
+        if b"rsqrt" in opcodes and not is_outside:
+            return "norm"
+        if self._vocabulary and not opcodes <= MOVES:
+            table = any(dims[:1] == (self._vocabulary,) and dims in self._weights.shapes for dims in (*shapes, *taken))
+            if opcodes & {b"gather", b"scatter"} and table:
+                return "embedding"
+            if any(self._vocabulary == dims[-1] for dims in (*shapes, *taken)) and not table:
+                return "loss"
+        return None
+
+    # --- neighbours
+
+    def _neighbours(self) -> None:
+        """Puts what is open where all is that it is next to; what only moves data goes with what uses that."""
+        for _ in range(_ROUNDS):
+            found: dict[int, Placed] = {}
+            for number, node in self._nodes.items():
+                place = self._places[number]
+                if place.block is None and not place.is_named and node.proto.opcode not in _KINDS:
+                    near = self._beside(number, node)
+                    if near is not None:
+                        found[number] = near
+            if not found:
+                return
+            self._places.update(found)
+
+    def _beside(self, number: int, node: _Node) -> Placed | None:
+        users = [self._places[each] for each in self._users_of(number)]
+        makers = [self._places[each] for each in self._operands_of(number)]
+        after, before = (_common(places) for places in (users, makers))
+        place = self._places[number]
+        moves = node.opcodes <= MOVES or node.proto.opcode.startswith(_COLLECTIVES)
+        if moves:
+            near = after if after is not None else before if not users else None
+        else:
+            near = after if after is not None and (before is None or before.block == after.block) and makers else None
+            near = None if before is None and any(each.block is not None for each in makers) else near
+        if near is None:
+            return None
+        return replace(place, block=near.block, phase=place.phase or near.phase, layer=place.layer or near.layer)
+
+
+def _common(places: Iterable[Placed]) -> Placed | None:
+    """The block that those of some places have which have one; None where there are several, or none."""
+    known = [place for place in places if place.block is not None]
+    if len({place.block for place in known}) != 1:
+        return None
+    passes, layers = {place.phase for place in known}, {place.layer for place in known}
+    return Placed(known[0].block, passes.pop() if len(passes) == 1 else "", layers.pop() if len(layers) == 1 else None)
+
+
+def _is_batched(product: hlo_pb2.HloInstructionProto) -> bool:
+    """Whether it is a product for each of a batch.
+
+    The compiler writes such a product as a convolution whose window takes each of the batch with its like: it is as
+    long as the batch, and steps or dilates by as much.
+    """
+    if product.opcode == b"dot":
+        numbers = product.dot_dimension_numbers
+        return len(numbers.lhs_batch_dimensions) > 0
+    windows = product.window.dimensions
+    return any(each.size > 1 and max(each.stride, each.base_dilation) == each.size for each in windows)

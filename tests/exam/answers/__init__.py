@@ -1,0 +1,1 @@
+"""The commands that answer the questions, and where their answers stand: ours, and XProf's."""

@@ -1,0 +1,56 @@
+"""The view of the model on tab 1: there and back, over blocks, to an op, and what it says where it can't be read."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.app.scene import after, scene
+from tests.support.app.stage import ReadyPages, check_golden, demo_session, frame, make_app, overview_tab
+from tests.support.made.pages import training_overview
+from tpuprof.parsers.session.pages import MODEL, OVERVIEW
+from tpuprof.tui.app.app import TpuprofApp
+
+
+def app_of_demo() -> TpuprofApp:
+    """The app over the demo's overview and model, read once."""
+    session = demo_session()
+    return make_app(ReadyPages(session.page(OVERVIEW), session.page(MODEL)))
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
+async def test_looks(width: int, height: int) -> None:
+    async with scene(app_of_demo(), ("v",), width, height) as (app, _):
+        check_golden(f"model-{width}x{height}", frame(app))
+
+
+async def test_the_cursor_goes_over_blocks_and_search_finds_them() -> None:
+    async with scene(app_of_demo(), ("v",)) as (app, pilot):
+        tab = overview_tab(app)
+        assert tab.selection == "embedding forward"
+        await after(pilot, "/", *"loss b", "enter")
+        assert tab.selection == "loss backward"
+        shown = await after(pilot, "enter")
+        assert "logits and the loss" in shown and "by name" in shown and "─ Ops" in shown
+        assert "Where a step goes" in await after(pilot, "escape", "escape", "escape"), "and Esc leads back"
+
+
+async def test_o_leads_to_the_op_with_most_of_the_time() -> None:
+    async with scene(app_of_demo(), ("v",)) as (app, _):
+        tab = overview_tab(app)
+        jump = tab.jump("same_op")
+        assert jump is not None and (jump.tab, jump.what) == ("op-profile", "op")
+        tab.ends(1)
+        assert tab.selection == "no op" and tab.jump("same_op") is None and "same_op" not in tab.commands
+
+
+async def test_figures_and_meanings_are_those_of_the_view() -> None:
+    async with scene(app_of_demo(), ("v",)) as (app, pilot):
+        assert "goodput" in dict(overview_tab(app).meanings)
+        assert "All figures" in await after(pilot, "i")
+        assert "MFU" in frame(app)
+
+
+async def test_a_model_that_cannot_be_read_says_why() -> None:
+    async with scene(make_app(ReadyPages(training_overview())), ("v",)) as (app, pilot):
+        assert "The model can't be read." in frame(app)
+        assert "Top ops" in await after(pilot, "escape")

@@ -1,0 +1,1 @@
+"""The command `watch`: a flight recorder that keeps the seconds in which a step got slow."""

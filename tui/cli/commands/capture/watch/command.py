@@ -1,0 +1,141 @@
+"""``tpuprof-tui watch ADDRESS``: a line of JSON for each slow step of a running program, and its profile."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timezone
+from types import FrameType
+
+from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION
+from tpuprof.parsers.base.folders import state_folder
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.urls import scheme_of
+from tpuprof.parsers.capture import errors
+from tpuprof.parsers.capture.files import safe_name
+from tpuprof.parsers.capture.model import CaptureOptions, CaptureStop, parse_addresses
+from tpuprof.tui.cli.commands.capture.watch.judged import Event
+from tpuprof.tui.cli.commands.capture.watch.kept import KeptRuns
+from tpuprof.tui.cli.commands.capture.watch.recorder import Plan, Recorder, Servers
+from tpuprof.tui.cli.common import note
+from tpuprof.tui.report import json
+from tpuprof.tui.report.output import write_stdout
+
+_PS_PER_MS = 1e9
+
+
+class WallClock:
+    """The machine's clock, whose pauses end when the recorder is to end."""
+
+    def __init__(self) -> None:
+        self._over = threading.Event()
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+        return time.time()
+
+    def passed(self) -> float:
+        """Seconds since some moment."""
+        return time.monotonic()
+
+    def pause(self, seconds: float) -> None:
+        """Waits, or until it is over."""
+        self._over.wait(seconds)
+
+    def end(self) -> None:
+        """Ends all pauses."""
+        self._over.set()
+
+    def is_over(self) -> bool:
+        """Whether that has been called."""
+        return self._over.is_set()
+
+
+def run_watch(args: argparse.Namespace) -> int:
+    """Runs the command.
+
+    Returns:
+        The exit code: 0 also where SIGTERM or ctrl+C ended it; 6 where the one look of ``--once`` has a slow step.
+
+    Raises:
+        ProfileError: an address is wrong, no profile can be written, or nothing came of the one look (exit code 7).
+    """
+    addresses = [str(address) for address in parse_addresses(args.addresses)]
+    folder = own_folder(addresses) if args.out is None else args.out
+    if scheme_of(folder):
+        raise errors.not_local(folder)
+    options = CaptureOptions(duration_ms=args.ms, grace_seconds=args.wait)
+    clock, stop = WallClock(), CaptureStop()
+    kept = KeptRuns(os.path.expanduser(folder), args.space)
+    source = Servers(addresses, options, os.path.expanduser(folder), stop, args.captures or args.once)
+    size = f"{args.space / 1e6:,.0f} MB"
+    about = f"watching {counted(len(addresses), 'server')}: keeps profiles of slow steps in {folder}, {size} at most"
+    plan = Plan(args.slower, args.every, args.length, args.once, about)
+    recorder = Recorder(source, plan, kept, clock, _print, note, clock.is_over)
+
+    def end() -> None:
+        clock.end()
+        stop.request()
+        stop.request()
+
+    with _signals(end):
+        recorder.run()
+    return EXIT_REGRESSION if args.once and recorder.events else EXIT_OK
+
+
+def own_folder(addresses: list[str]) -> str:
+    """Where profiles of some servers are kept, where nobody says where."""
+    return os.path.join(state_folder(), "watch", safe_name("_".join(addresses)) or "servers")
+
+
+def _print(event: Event, path: str | None, now: float) -> None:
+    body, why = line_of(event, path, now)
+    write_stdout(json.line(body, why))
+
+
+def line_of(event: Event, path: str | None, now: float) -> tuple[Mapping[str, object], Mapping[str, str]]:
+    """What a line says, and why something in it is null."""
+    step_ms, usual_ms = (None if ps is None else ps / _PS_PER_MS for ps in (event.step_ps, event.usual_ps))
+    body = {
+        "schema": json.schema("watch"),
+        "time": datetime.fromtimestamp(now, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "kind": event.kind,
+        "step": event.step,
+        "step_ms": step_ms,
+        "usual_ms": usual_ms,
+        "times": None if step_ms is None or not usual_ms else step_ms / usual_ms,
+        "slow_steps": event.slow_steps,
+        "steps": event.steps,
+        "lasts": event.lasts,
+        "host": event.host,
+        "core": event.core,
+        "owner": event.owner,
+        "why": event.why,
+        "worth_ms": None if event.worth_ps is None else event.worth_ps / _PS_PER_MS,
+        "profile": path,
+    }
+    larger = {} if path is not None or "profile" in event.unknown else {"profile": "it is larger than --space"}
+    return body, {**larger, **event.unknown}
+
+
+@contextlib.contextmanager
+def _signals(act: Callable[[], None]) -> Iterator[None]:
+    """Has SIGTERM and ctrl+C call a function, as long as this lasts; only the main thread may do so."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        act()
+
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

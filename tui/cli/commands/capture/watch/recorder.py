@@ -1,0 +1,270 @@
+"""The flight recorder: looks at a program again and again, and keeps the look in which a step was slow."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from tpuprof.parsers.base.errors import Cancelled, ProfileError
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.capture import continuous
+from tpuprof.parsers.capture.model import LONGEST_MS, CaptureOptions, CaptureResult, CaptureStop
+from tpuprof.parsers.capture.session import capture
+from tpuprof.parsers.capture.written import remove_written
+from tpuprof.tui.cli.commands.capture.repeated import PASSING
+from tpuprof.tui.cli.commands.capture.watch.judged import Event, Usual, judge, nothing_ran, read
+from tpuprof.tui.cli.commands.capture.watch.kept import KeptRuns
+
+_LONGEST_PAUSE = 60.0
+_STEPS_A_LOOK = 4
+_PS_PER_MS = 1e9
+
+
+class Clock(Protocol):
+    """Time, which tests make up."""
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+
+    def passed(self) -> float:
+        """Seconds since some moment; never set back."""
+
+    def pause(self, seconds: float) -> None:
+        """Waits, or until the recorder is to end."""
+
+
+class Source(Protocol):
+    """What looks are taken of (`Servers`).
+
+    Attributes:
+        keeps: whether it keeps its last seconds, so that a look is of what was before it.
+    """
+
+    keeps: bool
+
+    def begin(self) -> str:
+        """Gets ready, also after a restart of the program; words on how it looks from now on."""
+
+    def look(self, usual_ps: float | None) -> CaptureResult:
+        """Takes a look, long enough for steps of a usual length."""
+
+    def look_ps(self, usual_ps: float | None) -> float:
+        """How long such a look is."""
+
+    def end(self) -> None:
+        """Leaves the servers as they were."""
+
+
+class Servers:
+    """Profiler servers: their last seconds where they keep these, else short captures.
+
+    Args:
+        addresses: as `parse_addresses` takes them.
+        options: of a capture.
+        logdir: where looks are written.
+        stop: ends a look.
+        only_captures: do not ask the servers to keep their last seconds.
+    """
+
+    def __init__(
+        self, addresses: Sequence[str], options: CaptureOptions, logdir: str, stop: CaptureStop, only_captures: bool
+    ) -> None:
+        self._addresses, self._options, self._logdir, self._stop = addresses, options, logdir, stop
+        self._only_captures = only_captures
+        self.keeps = False
+        self._begun: tuple[str, ...] = ()
+
+    def begin(self) -> str:
+        """Has the servers keep their last seconds, where all of them can.
+
+        Raises:
+            ProfileError: a server can't be reached.
+        """
+        if not self._only_captures:
+            begun = continuous.begin(self._addresses, self._options)
+            self._begun = tuple(dict.fromkeys((*self._begun, *map(str, begun.new))))
+            self.keeps = begun.problem is None
+            if begun.problem is not None and begun.problem.code not in ("no_snapshots", "server_error"):
+                raise begun.problem
+            if begun.problem is not None:
+                self.end()
+        return "the last seconds that the servers keep" if self.keeps else "short captures"
+
+    def look(self, usual_ps: float | None) -> CaptureResult:
+        """A snapshot, or a capture.
+
+        Raises:
+            ProfileError: nothing came.
+            Cancelled: the recorder is to end.
+        """
+        options = replace(self._options, is_snapshot=self.keeps, duration_ms=self._duration_ms(usual_ps))
+        return capture(self._addresses, options, self._logdir, stop=self._stop)
+
+    def look_ps(self, usual_ps: float | None) -> float:
+        """How long a look is."""
+        return self._duration_ms(usual_ps) * _PS_PER_MS
+
+    def _duration_ms(self, usual_ps: float | None) -> int:
+        wanted = 0 if usual_ps is None else round(_STEPS_A_LOOK * usual_ps / _PS_PER_MS)
+        return min(max(self._options.duration_ms, wanted), LONGEST_MS)
+
+    def end(self) -> None:
+        """Turns off what it turned on itself."""
+        begun, self._begun = self._begun, ()
+        if begun:
+            with contextlib.suppress(ProfileError):
+                continuous.switch(
+                    begun, False, replace(self._options, connect_seconds=min(self._options.connect_seconds, 2.0))
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to watch.
+
+    Attributes:
+        slower: from how many times the running median on a step is slow.
+        every_seconds: between looks.
+        length_seconds: when to end; None for never.
+        once: one look alone.
+        about: what it does, for the line at its begin.
+    """
+
+    slower: float
+    every_seconds: float
+    length_seconds: float | None
+    once: bool
+    about: str
+
+
+Tell = Callable[[Event, str | None, float], object]
+"""Takes an event, the path of the profile that is kept of it, and the time in seconds since 1970."""
+
+
+class Recorder:
+    """Watches until it is to end.
+
+    Args:
+        note: says something on standard error.
+        is_ending: whether it is to end.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        plan: Plan,
+        kept: KeptRuns,
+        clock: Clock,
+        tell: Tell,
+        note: Callable[[str], object],
+        is_ending: Callable[[], bool],
+    ) -> None:
+        self._source, self._plan, self._kept, self._clock = source, plan, kept, clock
+        self._tell, self._note, self._is_ending = tell, note, is_ending
+        self._usual = Usual()
+        self._has_begun = self._has_looked = False
+        self._stalls = False
+        self._failures = 0
+        self._without: tuple[str, ...] = ()
+        self.events = 0
+
+    def run(self) -> None:
+        """Watches.
+
+        Raises:
+            ProfileError: nothing can be had, and that will not pass; or nothing came of the one look.
+        """
+        begin, plan = self._clock.passed(), self._plan
+        try:
+            while not self._is_ending():
+                if plan.length_seconds is not None and self._clock.passed() - begin >= plan.length_seconds:
+                    return
+                pause = self._one_look()
+                if plan.once:
+                    return
+                left = pause if plan.length_seconds is None else begin + plan.length_seconds - self._clock.passed()
+                if not self._is_ending():
+                    self._clock.pause(max(0.0, min(pause, left)))
+        except Cancelled:
+            return
+        finally:
+            self._source.end()
+
+    def _one_look(self) -> float:
+        """Takes a look; how many seconds to pause after it."""
+        every = self._plan.every_seconds
+        try:
+            if not self._has_begun:
+                self._begin()
+                if self._source.keeps:  # there is nothing to see yet
+                    return every
+            result = self._source.look(self._usual.median_ps())
+        except ProfileError as error:
+            return self._failed(error)
+        self._failures, self._has_looked = 0, True
+        self._take(result)
+        return every
+
+    def _begin(self) -> None:
+        words = self._source.begin()
+        back = "back again, " if self._failures else "" if self._has_looked else f"{self._plan.about}; "
+        often = "once" if self._plan.once else f"every {self._plan.every_seconds:g} s"
+        self._note(f"{back}looking {often} at {words}")
+        self._has_begun, self._has_looked = True, False
+
+    def _failed(self, error: ProfileError) -> float:
+        """What to do about a look of which nothing came; how many seconds to pause."""
+        if error.code == "nothing_kept" and self._has_begun:
+            self._has_begun = False  # the program has started again since
+            self._usual.forget()
+            return 0.0 if self._has_looked else self._plan.every_seconds
+        if error.code == "empty_trace":
+            usual_ps = self._usual.median_ps()
+            event = nothing_ran(self._source.look_ps(usual_ps), self._usual, self._plan.slower)
+            if event is not None and not self._stalls:
+                self._stalls = True
+                self._told(event, None)
+            return self._plan.every_seconds
+        if error.code not in PASSING or self._plan.once:
+            raise error
+        self._failures += 1
+        if self._failures == 1:
+            self._note(f"{error.sentence} Trying again until it is back.")
+            self._usual.forget()
+        self._has_begun = False
+        return float(min(_LONGEST_PAUSE, 2.0 ** min(self._failures - 1, 10)))
+
+    def _take(self, result: CaptureResult) -> None:
+        """Judges a look, and keeps it where there is something to see in it."""
+        self._name_missing(result)
+        self._kept.note_size(result.files)
+        try:
+            look = read(result.run_path)
+        except ProfileError as error:
+            self._note(f"a look could not be read: {error.sentence}")
+            remove_written(result.files)
+            return
+        event = judge(look, self._usual, self._plan.slower)
+        is_stall = event is not None and event.kind == "stall"
+        if event is None or (is_stall and self._stalls):
+            remove_written(result.files)
+        else:
+            kept = self._kept.keep(result.run_path, result.files)
+            self._told(event, result.run_path if kept else None)
+        self._stalls = is_stall
+
+    def _told(self, event: Event, path: str | None) -> None:
+        self.events += 1
+        self._tell(event, path, self._clock.now())
+
+    def _name_missing(self, result: CaptureResult) -> None:
+        """Says once which servers did not answer."""
+        missing = tuple(host.address for host in result.failed)
+        if missing and missing != self._without:
+            self._note(
+                f"without {counted(len(missing), 'server')}: {', '.join(missing[:3])}{' ...' * (len(missing) > 3)}"
+            )
+        self._without = missing

@@ -1,0 +1,150 @@
+"""The quantities of the page on how a model runs, besides those of the waterfall."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tpuprof.parsers.pages.overview.use.blocks import NO_LAYER, NO_OP, BlockRow
+from tpuprof.parsers.pages.overview.use.goodput import IDLE
+from tpuprof.parsers.pages.overview.use.memory_blocks import MemoryRow
+from tpuprof.parsers.pages.overview.use.names import BLOCK_WORDS
+from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES
+from tpuprof.tui.report.fields import NO_REASON, Metric, Table, attribute, object_table
+from tpuprof.tui.report.units import BYTES, COUNT, SHARE_PERCENT, TEXT, TIME_MS, VERBATIM, Unit, plain
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.pages.overview.use.page import ModelPage
+
+
+def _big(value: float | None, _: bool = False) -> str:
+    """A large number in few digits: ``1.23e+15``."""
+    return "n/a" if value is None else f"{value:.4g}"
+
+
+FLOPS = Unit("count", plain, _big)
+RATE = Unit("count a second", plain, _big)
+
+
+def largest_op(row: BlockRow) -> str | None:
+    """The op with most of a block's time."""
+    return row.largest[0][0] if row.largest else None
+
+
+_NOT_COUNTED = "nobody counted the FLOPs of these ops, or no op ran"
+_NO_BYTES = "nobody counted the bytes of these ops, or no op ran"
+_NO_PHASE = "the optimizer is in none, and names of other ops need not say"
+_BLOCKS = "; ".join(f"{block}: {words}" for block, words in {**BLOCK_WORDS, NO_OP: "no op ran"}.items())
+_BLOCK = attribute("block", VERBATIM, _BLOCKS)
+_FIGURES: tuple[Metric[BlockRow], ...] = (
+    attribute("time_ms", TIME_MS, "of the mean step; over all rows they add up to it", "of a step"),
+    attribute("percent", SHARE_PERCENT, "its time, of the mean step", "share", name="fraction"),
+    attribute("flops", FLOPS, "in a step, over all cores; over all rows they add up to step_flops", null=_NOT_COUNTED),
+    attribute(
+        "peak_percent",
+        SHARE_PERCENT,
+        "these FLOPs of what the cores could compute at their peak in that time",
+        "of the peak",
+        null=_NOT_COUNTED,
+        name="peak_fraction",
+    ),
+    attribute("hbm_bytes", BYTES, "to and from HBM in a step, over all cores", "HBM", null=_NO_BYTES),
+    attribute("uncounted_ms", TIME_MS, "of it in ops whose work nobody counted", "not counted"),
+    attribute("ops", COUNT, "distinct ops", "ops"),
+    Metric("op", TEXT, largest_op, "the op with most of the time", "no op ran", "most in"),
+    attribute(
+        "by_name_ms",
+        TIME_MS,
+        "of it in ops whose names say the block; the other ops are there by what they compute and are next to",
+        "by name",
+    ),
+)
+_SHOWN = ("time_ms", "percent", "flops", "peak_percent", "hbm_bytes", "by_name_ms")
+
+BLOCKS: Table[Sequence[BlockRow]] = object_table(
+    "blocks",
+    (
+        _BLOCK,
+        attribute("pass", TEXT, "forward, backward or recomputed, by names", "pass", null=_NO_PHASE, name="phase"),
+        *_FIGURES,
+    ),
+    csv=("block", "pass", *(metric.key for metric in _FIGURES)),
+    markdown=("block", "pass", *_SHOWN),
+)
+LAYERS: Table[Sequence[BlockRow]] = object_table(
+    "layers",
+    (
+        attribute("layer", VERBATIM, f"by names; those that a loop runs over are one; {NO_LAYER}: in none"),
+        _BLOCK,
+        *_FIGURES,
+    ),
+    csv=("layer", "block", *(metric.key for metric in _FIGURES)),
+    markdown=("layer", "block", *_SHOWN),
+)
+MEMORY: Table[Sequence[MemoryRow]] = object_table(
+    "memory",
+    (
+        attribute("block", VERBATIM, "as of blocks; unknown holds what several blocks use, and what is not listed too"),
+        attribute(
+            "size_bytes",
+            BYTES,
+            "at the peak of memory_module, padding included; they add up to memory_peak_bytes",
+            "size",
+        ),
+        attribute("percent", SHARE_PERCENT, "of the peak", "share", name="fraction"),
+    ),
+    markdown=("block", "size_bytes", "percent"),
+)
+LOST: Table[Sequence[tuple[str, float, float]]] = object_table(
+    "lost",
+    (
+        Metric("owner", VERBATIM, lambda row: row[0], "whose time it is, as of the page ledger"),
+        Metric(
+            "time_ms", TIME_MS, lambda row: row[1], "of elapsed_ms, in which the program did not train", heading="time"
+        ),
+        Metric("percent", SHARE_PERCENT, lambda row: row[2], "of elapsed_ms", heading="share"),
+    ),
+    markdown=("owner", "time_ms", "percent"),
+)
+
+
+def lost_rows(page: ModelPage) -> list[tuple[str, float, float]]:
+    """What goodput leaves out, most first."""
+    good = page.goodput
+    whole = good.elapsed_ps or 0.0
+    return sorted(((owner, time, time / whole) for owner, time in good.lost_ps.items()), key=lambda row: -row[1])
+
+
+def _of(key: str, unit: Unit, name: str, meaning: str, heading: str, null: str = NO_REASON) -> Metric[Any]:
+    def read(of: Any) -> object:  # noqa: ANN401 - the report's content
+        value = of.model
+        for part in name.split("."):
+            value = None if value is None else getattr(value, part)
+        return value
+
+    return Metric(key, unit, read, meaning, null, heading)
+
+
+_IDLE = ", ".join(OWNER_TITLES[owner] for owner in IDLE)
+_GOODPUT = (
+    "share of elapsed_ms in which the program trained: ops of a step ran or followed one another, waiting inside of "
+    f"collectives included. The time between steps is lost, and in steps that of {_IDLE}"
+)
+_ELAPSED = "from the start of the first step to the end of the last one, with the time up to the next step behind each"
+PAGE_METRICS: tuple[Metric[Any], ...] = (
+    _of("goodput_percent", SHARE_PERCENT, "goodput.fraction", _GOODPUT, "goodput"),
+    _of("elapsed_ms", TIME_MS, "goodput.elapsed_ps", _ELAPSED, "elapsed"),
+    _of("step_median_ms", TIME_MS, "step_time.median_ps", "median of the steps", "median step"),
+    _of("step_minimum_ms", TIME_MS, "step_time.minimum_ps", "the shortest step", "shortest step"),
+    _of("step_maximum_ms", TIME_MS, "step_time.maximum_ps", "the longest step", "longest step"),
+    _of(
+        "step_deviation_ms",
+        TIME_MS,
+        "step_time.standard_deviation_ps",
+        "standard deviation of the steps: how far they spread",
+        "standard deviation",
+    ),
+    _of("step_count", COUNT, "step_time.count", "number of steps", "steps"),
+    _of("memory_module", VERBATIM, "module", "the step's program, whose memory this is", "memory of"),
+    _of("memory_peak_bytes", BYTES, "peak_bytes", "most HBM that it has in use at once, on a core", "at its peak"),
+)

@@ -1,0 +1,229 @@
+"""The report on what of the peak a model uses: a waterfall from the peak to MFU, HFU, and tokens a second."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.pages.overview.use.model_use import PART_TITLES, PART_WORDS, PARTS, ModelUse, Part, with_given
+from tpuprof.parsers.pages.overview.use.page import ModelPage
+from tpuprof.parsers.pages.overview.use.samples import Samples
+from tpuprof.parsers.session import pages
+from tpuprof.tui.draw.format import duration, percent
+from tpuprof.tui.pages.overview.ledger.use.fields import (
+    BLOCKS,
+    FLOPS,
+    LAYERS,
+    LOST,
+    MEMORY,
+    PAGE_METRICS,
+    RATE,
+    lost_rows,
+)
+from tpuprof.tui.report.declared import Declared, Metrics, Section, declared, drawn_by
+from tpuprof.tui.report.fields import Metric, Table, attribute, metric_rows, object_table
+from tpuprof.tui.report.page import Head, ReportRequest, page_of
+from tpuprof.tui.report.units import COUNT, GFLOPS, PERCENT, SHARE_PERCENT, TIME_MS, VERBATIM, Unit
+
+if TYPE_CHECKING:
+    from tpuprof.tui.draw.pen import Pen
+    from tpuprof.tui.draw.spans import Line
+
+_pictures = drawn_by("tpuprof.tui.pages.overview.ledger.picture:use_pictures")
+_waterfall = drawn_by("tpuprof.tui.pages.overview.ledger.use.drawing:waterfall")
+_model_lines = drawn_by("tpuprof.tui.pages.overview.ledger.use.drawing:model_lines")
+
+
+@dataclass(frozen=True)
+class Content:
+    """What is printed.
+
+    Attributes:
+        model: the page; use: the same as its `use`, with what the call says of a step.
+        tokens_are_given: whether the call says how many tokens or samples a step has.
+    """
+
+    model: ModelPage
+    use: ModelUse
+    tokens_are_given: bool
+
+
+_GIVEN = "no FLOPs are counted, and none are given"
+_NO_TOKENS = "--tokens does not say how many a step has, and neither does the compiled program"
+
+
+def _of(key: str, unit: Unit, name: str, meaning: str, heading: str, null: str = "") -> Metric[Content]:
+    return Metric(key, unit, lambda of: getattr(of.use, name), meaning, null, heading)
+
+
+def _counted_by(of: Content) -> str | None:
+    return "given" if of.use.is_given else None if of.use.model_flops is None else "hlo"
+
+
+def _tokens_by(of: Content) -> str | None:
+    return "given" if of.tokens_are_given else None if of.use.tokens is None else "hlo"
+
+
+def _kind(of: Content) -> str | None:
+    samples = of.model.samples
+    return None if of.tokens_are_given or not isinstance(samples, Samples) else samples.kind
+
+
+def _uncounted(of: Content) -> float | None:
+    return None if of.use.uncounted is None else 100 * of.use.uncounted
+
+
+_MFU = (
+    "model FLOPs utilization: the model's FLOPs, without recomputed ones, as a share of what the cores could "
+    "compute at their peak in the mean step"
+)
+_BY_HLO = "the model's FLOPs: of --model-flops (given), or counted by the compiler (hlo), all ops of a step together"
+_AT_LEAST = "share of the mean step in ops of unknown work: above 0, HFU and MFU by HLO are lower bounds"
+_TOKENS = "tokens, or samples, by the time from one step to the next"
+_TOKENS_BY = "tokens, or samples, of a step: of --tokens (given), or by the arguments of the compiled program (hlo)"
+_KIND = "of which these are, by the program: tokens where it has attention and whole numbers go in, samples elsewhere"
+_KIND_GIVEN = "--tokens says how many, and not of what; or neither does the program"
+METRICS: tuple[Metric[Content], ...] = (
+    _of("mfu_percent", SHARE_PERCENT, "mfu", _MFU, "MFU", _GIVEN),
+    _of("hfu_percent", SHARE_PERCENT, "hfu", "hardware FLOPs utilization: the same with all FLOPs that ran", "HFU"),
+    Metric("model_flops_from", VERBATIM, _counted_by, _BY_HLO, heading="model FLOPs from"),
+    _of("model_flops", FLOPS, "model_flops", "the model's FLOPs in a step, over all cores", "model FLOPs a step"),
+    _of("step_flops", FLOPS, "step_flops", "FLOPs that ran in a step, over all cores", "FLOPs a step"),
+    Metric("uncounted_percent", PERCENT, _uncounted, _AT_LEAST, heading="not counted"),
+    _of("tokens_per_second", RATE, "tokens_per_second", _TOKENS, "tokens a second", _NO_TOKENS),
+    _of("tokens", FLOPS, "tokens", "tokens, or samples, of a step, over all cores", "tokens a step", _NO_TOKENS),
+    Metric("tokens_from", VERBATIM, _tokens_by, _TOKENS_BY, _NO_TOKENS, "tokens from"),
+    Metric("tokens_are", VERBATIM, _kind, _KIND, _KIND_GIVEN, "tokens are"),
+    _of(
+        "step_time_ms",
+        TIME_MS,
+        "step_ps",
+        "mean duration of a step on its slowest core, of which the parts are",
+        "mean step",
+    ),
+    _of("period_ms", TIME_MS, "period_ps", "the same with the time up to the next step", "a step every"),
+    _of("cores", COUNT, "cores", "cores that ran the steps", "cores"),
+    _of("core_peak_gflops_per_second", GFLOPS, "peak", "the peak of one core", "peak of a core"),
+    *PAGE_METRICS,
+)
+
+WATERFALL: Table[Sequence[Part]] = object_table(
+    "parts",
+    (
+        attribute("part", VERBATIM, "; ".join(f"{part}: {PART_WORDS[part]}" for part in PARTS)),
+        attribute("percent", SHARE_PERCENT, "of the peak; over all parts they add up to 100", "share", name="fraction"),
+        attribute("time_ms", TIME_MS, "time of the mean step", "of a step"),
+    ),
+    (Metric("title", VERBATIM, lambda of: PART_TITLES[of.part], "what the page calls it", heading="part"),),
+    csv=("part", "percent", "time_ms"),
+    markdown=("title", "percent", "time_ms"),
+)
+
+
+def read(request: ReportRequest) -> Content:
+    """Reads the page, and puts to it what the call says of a step."""
+    return content_of(page_of(pages.MODEL)(request), request.options.get("model_flops"), request.options.get("tokens"))
+
+
+def content_of(page: ModelPage, model_flops: float | None = None, tokens: float | None = None) -> Content:
+    """The page with what a call says of a step; else with the tokens or samples that its program has."""
+    by_program = page.samples.count if isinstance(page.samples, Samples) else None
+    use = with_given(page.use, model_flops, by_program if tokens is None else tokens)
+    return Content(page, use, tokens is not None)
+
+
+def declare(content: Content, request: ReportRequest) -> Declared:
+    """Figures, the waterfall, and the step and the memory by block."""
+    page, use = content.model, content.use
+    parts = Section(WATERFALL, use.parts, "From the peak to MFU" if use.parts else "")
+    title = f"Model of {request.run.name}"
+    return Declared(
+        Head(title, request.run, page.hosts, page.warnings, (), page.simulated),
+        statement=statement(use),
+        metrics=lambda: metric_rows(METRICS, content),
+        parts=(
+            Metrics(METRICS, content),
+            parts,
+            Section(BLOCKS, page.blocks, "Blocks" if page.blocks else ""),
+            Section(LAYERS, page.layers, "Layers" if page.layers else "", request.most_rows),
+            Section(MEMORY, page.memory, "Memory by block" if page.memory else ""),
+            Section(LOST, lost_rows(page), "Lost to training" if page.goodput.lost_ps else ""),
+        ),
+        csv=parts,
+        text=lambda pen: _text(content, request, pen),
+        unknown=reasons(content),
+    )
+
+
+def statement(use: ModelUse) -> str:
+    """MFU and HFU in a sentence, and what takes most of the rest."""
+    if use.hfu is None and use.mfu is None:
+        return f"MFU and HFU are unknown: {use.unknown.get('hfu', '')}."
+    mfu, hfu = (percent(None if value is None else 100 * value) for value in (use.mfu, use.hfu))
+    words = f"MFU {mfu}, HFU {hfu}, of {counted(use.cores or 0, 'core')} in a step of {duration(use.step_ps)}"
+    largest = max((part for part in use.parts if part.part != "mfu"), key=lambda part: part.fraction, default=None)
+    if largest is not None and largest.fraction > 0:
+        words += f"; most of the rest: {PART_TITLES[largest.part]}, {percent(100 * largest.fraction)}"
+    if use.mfu is not None and use.mfu > 1:
+        return (
+            f"{words}. That is impossible: --model-flops counts one step over all cores, and is too large for "
+            "this step."
+        )
+    if use.is_given and use.mfu is not None and use.hfu is not None and use.mfu > use.hfu:
+        return f"{words}. --model-flops gives more FLOPs than are counted for the ops that ran."
+    return f"{words}."
+
+
+def reasons(content: Content) -> Mapping[str, str]:
+    """Why figures are unknown, by their keys."""
+    use, page = content.use, content.model
+    keys = {"mfu": "mfu_percent", "hfu": "hfu_percent", "uncounted": "uncounted_percent"}
+    found = {keys.get(name, name): why for name, why in use.unknown.items()}
+    found |= {"model_flops_from": found["model_flops"]} if "model_flops" in found else {}
+    if use.peak is None:
+        found["core_peak_gflops_per_second"] = "the device plane gives no peak FLOPS"
+    if use.step_ps is None:
+        found |= dict.fromkeys(("step_time_ms", "period_ms", "cores"), use.unknown.get("hfu", ""))
+    if use.tokens is not None and use.tokens_per_second is None:
+        found["tokens_per_second"] = use.unknown.get("hfu", "")
+    if use.tokens is None and isinstance(page.samples, str):
+        why = f"--tokens does not say how many, and {page.samples}"
+        found |= dict.fromkeys(("tokens_per_second", "tokens", "tokens_from"), why)
+    if page.goodput.unknown:
+        found["goodput_percent"] = page.goodput.unknown
+        found |= {"elapsed_ms": page.goodput.unknown} if page.goodput.elapsed_ps is None else {}
+    if page.step_time is None:
+        found |= dict.fromkeys(_OF_STEPS, use.unknown.get("hfu", "") or page.goodput.unknown)
+    if "memory" in page.unknown:
+        found |= dict.fromkeys(("memory_module", "memory_peak_bytes"), page.unknown["memory"])
+    return found
+
+
+_OF_STEPS = ("step_median_ms", "step_minimum_ms", "step_maximum_ms", "step_deviation_ms", "step_count")
+
+
+def _text(content: Content, request: ReportRequest, pen: Pen) -> list[Line]:
+    use, page = content.use, content.model
+    lines: list[Line] = [*pen.wrap(statement(use), "strong")]
+    if use.uncounted:
+        share = percent(100 * use.uncounted)
+        which = "HFU is" if use.is_given else "HFU and MFU are"
+        lines += pen.wrap(f"Ops that take {share} of a step have unknown work: {which} at least that high.", "warn")
+    lines += _waterfall(use, pen)
+    lines += _model_lines(page, request.most_rows, pen)
+    lines += [pen.fit([(f" {name:<22}", "dim"), (words, "text")]) for name, words in metric_rows(METRICS[2:], content)]
+    blocks = {"blocks": page.unknown["blocks"]} if "blocks" in page.unknown else {}
+    return [*lines, *pen.notes(page.warnings, {**blocks, **reasons(content)}.items())]
+
+
+REPORT = declared(
+    "model",
+    read,
+    declare,
+    (WATERFALL, BLOCKS, LAYERS, MEMORY, LOST),
+    METRICS,
+    warnings=lambda content: content.model.warnings,
+    pictures=lambda content: _pictures(content.use),
+)

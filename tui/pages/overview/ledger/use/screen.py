@@ -1,0 +1,146 @@
+"""How a model runs, as a view of the overview: its blocks with a cursor, then the waterfall, layers and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tpuprof.parsers.pages.overview.use.blocks import NO_OP, BlockRow
+from tpuprof.parsers.pages.overview.use.names import BLOCK_WORDS
+from tpuprof.parsers.pages.overview.use.page import ModelPage
+from tpuprof.parsers.pages.overview.use.samples import Samples
+from tpuprof.tui.draw.buffers.sizes import binary_size
+from tpuprof.tui.draw.columns import ComposedGraph, Cursor
+from tpuprof.tui.draw.format import UNKNOWN, duration, percent, significant
+from tpuprof.tui.draw.pen import Pen
+from tpuprof.tui.draw.spans import Line, Span
+from tpuprof.tui.pages.overview.ledger.use import fields
+from tpuprof.tui.pages.overview.ledger.use.drawing import block_rows, layer_lines, memory_lines, waterfall
+from tpuprof.tui.pages.overview.ledger.use.report import METRICS, Content, content_of, reasons, statement
+from tpuprof.tui.report.describe import Section
+
+ModelView = ModelPage
+"""What the view shows."""
+
+MODEL_MEANINGS: Mapping[str, str] = {
+    "MFU, HFU": "FLOPs that the model asks for, and all that ran, of what the cores could compute at their peak.",
+    "goodput": "share of the time from the first step to the end of the last one in which ops of a step ran; what lies "
+    "between steps is lost, and what a step waits for: input, the host, a compiler, a core that is late.",
+    "tokens a second": "tokens, or samples, of a step by the arguments of its program; `report model --tokens` takes "
+    "another number.",
+    "blocks": "by the names of scopes, functions and kernels; what these leave open by what ops compute and by what "
+    "they are next to. They add up to the mean step.",
+    "by name": "the part of the time whose ops say the block by their names.",
+    "of peak": "FLOPs over what the cores could compute at their peak in the same time.",
+    **{block: f"{words}." for block, words in BLOCK_WORDS.items()},
+    "no op": "no op ran: the core waited, or was idle.",
+    "n/a": "the profile cannot tell: the notes (`w`) say why. It is never 0 instead.",
+}
+
+
+def compose_model(page: ModelPage, pen: Pen, cursor: Cursor) -> ComposedGraph:
+    """Puts the view together."""
+    content = content_of(page)
+    lines: list[Line] = [
+        *pen.narrower(1).wrap(statement(content.use), "strong", [(" ", "text")]),
+        _figures(content, pen),
+    ]
+    first = -1
+    if page.blocks:
+        lines.append(pen.rule("Blocks of the mean step"))
+        first = len(lines) + 1
+        lines += block_rows(page.blocks, pen, cursor.op)
+    if content.use.parts:
+        lines += [pen.rule("From the peak to MFU"), *waterfall(content.use, pen)]
+    lines += layer_lines(page, 0, pen)
+    lines += memory_lines(page, pen)
+    why = {"blocks": page.unknown["blocks"]} if "blocks" in page.unknown else {}
+    notes = pen.notes((), {**why, **reasons(content)}.items())
+    lines += [pen.rule("What this profile cannot tell"), *notes] if notes else []
+    return ComposedGraph(tuple(pen.fit(line) for line in lines), -1, -1, first)
+
+
+def _figures(content: Content, pen: Pen) -> Line:
+    """Goodput, tokens a second, and how far steps spread, in one line."""
+    page, use, ascii_only = content.model, content.use, pen.glyphs.is_ascii
+    good = page.goodput.fraction
+    spans: list[Span] = [(" goodput ", "dim"), (percent(None if good is None else 100 * good), "text")]
+    rate = use.tokens_per_second
+    kind = page.samples.kind if isinstance(page.samples, Samples) else "tokens"
+    spans += [(f"  {kind} a second ", "dim"), (UNKNOWN if rate is None else significant(rate), "text")]
+    if (time := page.step_time) is not None:
+        least, middle, most = (duration(ps, ascii_only) for ps in (time.minimum_ps, time.median_ps, time.maximum_ps))
+        spans += [("  steps ", "dim"), (f"{least} {pen.glyphs.dash} {most}", "text"), (f", median {middle}", "dim")]
+    return pen.fit(spans)
+
+
+def block_names(page: ModelPage) -> Sequence[str]:
+    """What each row is called."""
+    return [f"{row.block} {row.phase}" if row.phase else row.block for row in page.blocks]
+
+
+def largest_op(page: ModelPage, index: int) -> str:
+    """The op with most of a row's time; empty without any."""
+    return (fields.largest_op(page.blocks[index]) or "") if index < len(page.blocks) else ""
+
+
+def block_line(page: ModelPage, index: int, pen: Pen) -> Line:
+    """One line on a row."""
+    if index >= len(page.blocks):
+        return pen.fit([])
+    row = page.blocks[index]
+    spans: list[Span] = [(" block ", "dim"), (block_names(page)[index], "strong")]
+    if row.largest:
+        name, time = row.largest[0]
+        spans += [
+            (f"  {row.ops:,} ops, most in ", "dim"),
+            (name, "text"),
+            (f" {duration(time, pen.glyphs.is_ascii)}", "dim"),
+        ]
+    return pen.fit(spans)
+
+
+def block_details(page: ModelPage, index: int, pen: Pen) -> list[Line]:
+    """All there is to say about a row: what the block is, its figures, its ops and its layers."""
+    if index >= len(page.blocks):
+        return []
+    row, ascii_only = page.blocks[index], pen.glyphs.is_ascii
+    words = "no op ran" if row.block == NO_OP else BLOCK_WORDS[row.block]
+    lines = [pen.fit([(block_names(page)[index], "strong")]), *pen.wrap(f"{words}.", "dim")]
+    for name, text in _facts(row, ascii_only):
+        lines.append(pen.fit([(f"  {name:<14}", "dim"), (text, "text")]))
+    if row.largest:
+        lines.append(pen.rule("Ops", f"{len(row.largest)} of {row.ops:,}"))
+        lines += [
+            pen.fit([(f"  {duration(time, ascii_only):>9}  ", "text"), (name, "text")]) for name, time in row.largest
+        ]
+    inside = sorted((each for each in page.layers if each.block == row.block), key=lambda each: -each.time_ps)
+    if len(inside) > 1:
+        lines.append(pen.rule("Layers, all passes"))
+        lines += [
+            pen.fit([(f"  {duration(each.time_ps, ascii_only):>9}  ", "text"), (each.layer or "", "text")])
+            for each in inside
+        ]
+    return lines
+
+
+def _facts(row: BlockRow, ascii_only: bool) -> list[tuple[str, str]]:
+    rate = None if row.peak_fraction is None else 100 * row.peak_fraction
+    size = None if row.hbm_bytes is None else round(row.hbm_bytes)
+    facts = [
+        ("time", f"{duration(row.time_ps, ascii_only)} of a step, {percent(100 * row.fraction)}"),
+        ("FLOPs", UNKNOWN if row.flops is None else f"{row.flops:.4g} in a step, over all cores"),
+        ("of the peak", percent(rate)),
+        ("HBM", f"{binary_size(size)} in a step, over all cores" if size is not None else UNKNOWN),
+    ]
+    if row.uncounted_ps:
+        facts.append(("not counted", f"{duration(row.uncounted_ps, ascii_only)} in ops whose work nobody counted"))
+    if row.block != NO_OP and row.time_ps:
+        facts.append(("by name", percent(100 * row.by_name_ps / row.time_ps)))
+    return facts
+
+
+def model_sections(page: ModelPage) -> list[Section]:
+    """All figures of the view."""
+    content: Any = content_of(page)
+    return [("Model", [(metric, content) for metric in METRICS])]

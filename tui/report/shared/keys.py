@@ -1,0 +1,113 @@
+"""Some keys of a report's JSON alone: an answer of a few hundred bytes for who knows what to ask."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.text import printable
+from tpuprof.tui.report.json import laid_out
+
+ALWAYS = ("schema", "run", "warnings")
+"""What stays whatever is asked for: whose figures these are, and what is wrong with them."""
+
+_UNKNOWN = "unknown"
+_MOST_NEAR = 3
+
+Tree = dict[str, "Tree"]
+
+
+def picked(text: str, keys: str) -> str:
+    """The document of a report with some of its keys.
+
+    Args:
+        text: the document.
+        keys: with commas between; ``a.b`` is ``b`` of the object ``a``, or of each object in the list ``a``. A key has
+            all that is below it.
+
+    Raises:
+        ProfileError: the document has no such key.
+    """
+    document: dict[str, Any] = json.loads(text)
+    paths = [tuple(key.strip().replace("[]", "").split(".")) for key in keys.split(",") if key.strip()]
+    if not paths:
+        raise ProfileError("usage", "--keys names no key.", "--keys warnings", EXIT_USAGE)
+    body = {key: value for key, value in document.items() if key != _UNKNOWN}
+    for path in paths:
+        _check(path, body)
+    kept = _kept(body, _tree(paths))
+    head = {key: document[key] for key in ALWAYS if key in document}
+    return laid_out({**head, **kept, _UNKNOWN: dict(_reasons(document.get(_UNKNOWN, {}), paths))})
+
+
+def _tree(paths: Iterable[tuple[str, ...]]) -> Tree:
+    """The keys as a tree; one that has nothing below it is wanted whole."""
+    tree: Tree = {}
+    for path in sorted(paths, key=len, reverse=True):  # a whole object counts more than a key of it
+        branch = tree
+        for key in path[:-1]:
+            branch = branch.setdefault(key, {})
+        branch[path[-1]] = {}
+    return tree
+
+
+def _kept(value: Any, tree: Tree) -> Any:  # noqa: ANN401 - JSON
+    """The part of a value that a tree names."""
+    if not tree or value is None:
+        return value
+    if isinstance(value, list):
+        return [_kept(item, tree) for item in value]
+    return {key: _kept(item, tree[key]) for key, item in value.items() if key in tree}
+
+
+def _check(path: tuple[str, ...], body: Mapping[str, Any]) -> None:
+    """Raises where no object has a key; an empty list, and what is unknown, has any."""
+    values: list[Any] = [body]
+    for place, key in enumerate(path):
+        objects = list(_objects(values))
+        if not objects:
+            if all(value is None or isinstance(value, list) for value in values):
+                return
+            raise _no_key(path, body)
+        if not any(key in each for each in objects):
+            raise _no_key(path[: place + 1], body)
+        values = [each[key] for each in objects if key in each]
+
+
+def _objects(values: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
+    for value in values:
+        if isinstance(value, dict):
+            yield value
+        elif isinstance(value, list):
+            yield from _objects(value)
+
+
+def _no_key(path: tuple[str, ...], body: Mapping[str, Any]) -> ProfileError:
+    """The error of a key that isn't there, with the nearest ones."""
+    wanted, known = ".".join(path), list(dict.fromkeys(_paths(body)))
+    near = get_close_matches(wanted, known, n=_MOST_NEAR, cutoff=0.5)
+    last = [each for each in known if each.rpartition(".")[2] == path[-1]]  # the same key elsewhere
+    names = list(dict.fromkeys((*last, *near)))[:_MOST_NEAR] or list(body)
+    sentence = f"The JSON of this page has no key {printable(wanted)[:60]}."
+    return ProfileError("usage", sentence, f"--keys {' or '.join(map(printable, names))}", EXIT_USAGE)
+
+
+def _paths(value: Any, before: str = "") -> Iterator[str]:  # noqa: ANN401 - JSON
+    """Every key of a document, with those around it; of a list those of its first object."""
+    if isinstance(value, list):
+        yield from _paths(value[0], before) if value else ()
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield before + key
+            yield from _paths(item, f"{before}{key}.")
+
+
+def _reasons(unknown: Mapping[str, str], paths: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, str]]:
+    """Why something that is kept is null: of keys that are asked for, above them or below."""
+    for key, why in unknown.items():
+        parts = tuple(key.replace("[]", "").split("."))
+        if any(parts[: len(path)] == path[: len(parts)] for path in paths):
+            yield key, why
