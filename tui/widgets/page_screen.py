@@ -15,11 +15,18 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.detect import Terminal
 from tpuprof.tui.terminal.grammar import BY_NAME, Verb, verbs_of
 from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.choosing import Choice, ChoicePopup
 from tpuprof.tui.widgets.chrome import KeyRow, act_of, footer, key_lines, keys_line
+from tpuprof.tui.widgets.exporting import Shown
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
-from tpuprof.tui.widgets.popup import ABOUT_HELP, MOVES, TextPopup
+from tpuprof.tui.widgets.popup import ABOUT_HELP, MOVES, TextPopup, meanings
 from tpuprof.tui.widgets.screen import AppScreen, Opened, ScreenApp
 
+_MOTIONS = ("down", "up", "first", "last", "page_down", "page_up", "half_down", "half_up")
+_LISTED_NOT = ("palette", "pick")  # what a list of commands leaves out
+ABOUT_COMMANDS = meanings(
+    ("", "All that a key does here, with its key. Type a part of its name, then Enter."),
+)
 HELPS, LAST = 5, 9  # the rank in the footer of the key of help, and of the one that shows whatever room there is
 _Row = TypeVar("_Row")
 _Made = TypeVar("_Made")
@@ -91,6 +98,8 @@ class PageScreen(AppScreen, Generic[_Row]):
         way = "quit" if self._is_alone else "back"
         return (
             KeyRow("background", title="Light or dark background", acts={"background": self.swap_background}),
+            KeyRow("palette", title="All commands that work now", acts={"palette": self._open_palette}),
+            KeyRow("export", title="Write the screen to a file", acts={"export": self._ask_export}),
             KeyRow("help", "help", acts={"help": self._help}, rank=HELPS),
             KeyRow("back", title="Back one level", acts={"back": self.back}),
             KeyRow("quit", way, leave or way.capitalize(), {"quit": self.leave}, rank=LAST),
@@ -218,6 +227,40 @@ class PageScreen(AppScreen, Generic[_Row]):
 
     def _help(self) -> None:
         self.open(TextPopup(self.look, "Help", self.help_lines, ABOUT_HELP))
+
+    def _open_palette(self) -> None:
+        """Lists all that a key does here, to be found by words."""
+        acts = [(verb, act, row) for row in self.keys for verb, act in row.acts.items() if verb not in _LISTED_NOT]
+        titles = [row.title if len(row.acts) == 1 and row.title else BY_NAME[verb].meaning for verb, _, row in acts]
+        keys = [self.look.keys.shown(BY_NAME[verb].key) for verb, _, _ in acts]
+        moves = {name: partial(self.move, *MOVES[BY_NAME[name].typed[0]]) for name in _MOTIONS}
+        titles += [BY_NAME[name].meaning for name in moves]
+        keys += [self.look.keys.shown(BY_NAME[name].key) for name in moves]
+        does = [*(act for _, act, _ in acts), *moves.values()]
+        choices: list[Choice[Callable[[], object]]]
+        choices = [Choice((title, key), act) for title, key, act in zip(titles, keys, does, strict=True)]
+        chosen, about = self._run_chosen, ABOUT_COMMANDS
+        self.open(ChoicePopup(self.look, "Commands", ("action", "key"), choices, chosen, about, typing=True))
+
+    def _run_chosen(self, act: Callable[[], object]) -> None:
+        self.call_later(self._do, act)
+
+    def _do(self, act: Callable[[], object]) -> None:
+        act()
+        self.redraw()
+
+    def _ask_export(self) -> None:
+        self.ask_export(self.shown_table, self.export_name, None)
+
+    @property
+    def shown_table(self) -> Shown | None:
+        """The rows as they are filtered and sorted; None where they are no table of a report."""
+        return None
+
+    @property
+    def export_name(self) -> str:
+        """What a file is called that the screen is written to."""
+        return type(self).__name__.removesuffix("Screen").lower()
 
     def help_lines(self, pen: Pen) -> list[Line]:
         """The keys that do something here, and what the figures mean."""

@@ -183,6 +183,8 @@ class Popup:
         """What the last line says of a key that does nothing here."""
         if verb.name == "open":
             return "There is nothing to open here; `Esc` closes it."
+        if verb.name in ("help", "palette"):
+            return verb.absent
         words = "on the page below" if not verb.page else f"on the {verb.page}"
         key = typed if typed.isdigit() else verb.key
         return f"Not here: `Esc` closes this, `{key}` works {words}."

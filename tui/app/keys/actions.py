@@ -233,9 +233,9 @@ def by_name(name: str) -> Action:
 
 
 def possible(situation: ScreenState) -> list[Action]:
-    """The actions of the palette: what would do something now, and is not a matter of a single motion."""
-    left_out = {"palette", "go_back", "next_tab(1)", "next_tab(-1)"}
-    return [action for action in ACTIONS if action.name not in left_out and action.possible(situation)]
+    """The actions of the palette: all that a key does now."""
+    moves = [Action(name, verb, BY_NAME[verb].meaning) for verb, name in MOTIONS] if situation.has_page else []
+    return [action for action in (*ACTIONS, *moves) if action.name != "palette" and action.possible(situation)]
 
 
 _AT_ONCE = frozenset(

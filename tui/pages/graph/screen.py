@@ -151,12 +151,12 @@ class GraphScreen(PageScreen[int]):
     @property
     def keys(self) -> Sequence[KeyRow]:
         """The keys of what is shown."""
-        colors, about, _, leave = self.last_keys("Back to the tab")
-        table = (*self._moving_keys(), *self._finding_keys(), colors, about, leave)
+        colors, palette, _, about, _, leave = self.last_keys("Back to the tab")
+        table = (*self._moving_keys(), *self._finding_keys(), colors, palette, about, leave)
         silent = [leave, about] if self.view.is_text else [leave]
         if self.here is None:
             back = KeyRow("back", title="Back to the tab", acts={"back": self.leave})
-            return [colors, replace(about, short=""), back, leave]
+            return [colors, palette, replace(about, short=""), back, leave]
         return [replace(key, short="") if key in silent else key for key in table]
 
     def why_not(self, verb: Verb) -> str:
