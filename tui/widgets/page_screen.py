@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from tpuprof.parsers.files.source_lines import SourceExcerpt
 from tpuprof.tui.draw.format import count as counted
 from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
@@ -170,12 +169,6 @@ class PageScreen(AppScreen, Generic[_Row]):
         """Shows the rows that hold all words."""
         self.view = self.view.anew(words=words)
 
-    def edit(self, source: str, excerpt: SourceExcerpt | None) -> str:
-        """Opens the user's editor at a source line, where that file is here; says what went wrong."""
-        if excerpt is None:
-            return f"{source} is not on this machine."
-        return self.open_editor(excerpt.path, excerpt.first_line + excerpt.marked)
-
     # --- drawing
 
     @property
@@ -237,13 +230,13 @@ class PageScreen(AppScreen, Generic[_Row]):
         titles += [BY_NAME[name].meaning for name in moves]
         keys += [self.look.keys.shown(BY_NAME[name].key) for name in moves]
         does = [*(act for _, act, _ in acts), *moves.values()]
-        choices: list[Choice[Callable[[], object]]]
-        choices = [Choice((title, key), act) for title, key, act in zip(titles, keys, does, strict=True)]
-        chosen, about = self._run_chosen, ABOUT_COMMANDS
-        self.open(ChoicePopup(self.look, "Commands", ("action", "key"), choices, chosen, about, typing=True))
+        choices = [Choice((title, key), place) for place, (title, key) in enumerate(zip(titles, keys, strict=True))]
 
-    def _run_chosen(self, act: Callable[[], object]) -> None:
-        self.call_later(self._do, act)
+        def chosen(place: int) -> None:
+            self.call_later(self._do, does[place])
+
+        columns, about = ("action", "key"), ABOUT_COMMANDS
+        self.open(ChoicePopup(self.look, "Commands", columns, choices, chosen, about, typing=True))
 
     def _do(self, act: Callable[[], object]) -> None:
         act()

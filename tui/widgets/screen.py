@@ -462,7 +462,8 @@ class AppScreen(Screen[None]):
         excerpt = source_excerpt(source)
         if excerpt is None:
             return f"{printable(source)} is not on this machine."
-        return self.open_editor(excerpt.path, excerpt.first_line + excerpt.marked)
+        wrong = self.open_editor(excerpt.path, excerpt.first_line + excerpt.marked)
+        return wrong or f"Opened {printable(source)} in your editor."
 
     def ask_export(self, shown: Shown | None, name: str, run: Run | None, logdir: Logdir | None = None) -> None:
         """Asks which file to write what is shown to; the end of its name says what is written."""

@@ -13,6 +13,7 @@ from textual.timer import Timer
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.ops.filtering.filter import HELP, Filter, FilterError, Mask
+from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.tui.draw.layout import filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
@@ -243,10 +244,18 @@ class OpsTab(Tab):
         return line or (self._source_of(row) if row is not None else None) or None
 
     def source_of(self, op: str) -> str:
-        """The source line of an op."""
+        """The source line of an op; of a framework op that of its longest HLO op."""
         pages = self.views.pages
-        names = pages.ops.table.name if pages is not None else ()
-        return self._source_of(names.index(op)) if op in names else ""
+        table = None if pages is None else pages.ops.table
+        if table is None:
+            return ""
+        if op in table.name:
+            return self._source_of(table.name.index(op))
+        of_framework = (
+            row for row, text in enumerate(table.framework_op) if text and parse_framework_op(text).name == op
+        )
+        row = next(of_framework, None)  # ops come by self time
+        return "" if row is None else self._source_of(row)
 
     def _source_of(self, row: int) -> str:
         pages = self.views.pages

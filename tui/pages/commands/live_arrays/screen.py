@@ -12,7 +12,7 @@ from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.live_arrays import drawing
-from tpuprof.tui.pages.commands.live_arrays.card import excerpt_of, group_card, meaning_lines, summary
+from tpuprof.tui.pages.commands.live_arrays.card import group_card, meaning_lines, summary
 from tpuprof.tui.pages.commands.live_arrays.changes import Content, Row, group_of, sorts
 from tpuprof.tui.pages.commands.live_arrays.drawing import ListedArrays, LiveArraysView
 from tpuprof.tui.pages.commands.live_arrays.fields import BY_WORDS
@@ -144,7 +144,7 @@ class LiveArraysScreen(PageScreen[Row]):
     def _edit(self) -> None:
         """Opens the user's editor at the source line, where that file is here."""
         source = group_of(self.row).source if self.row is not None else None
-        self.flash = self.edit(source, excerpt_of(source, 2, 2)) if source else "It has no single known source line."
+        self.flash = self.edit_source(source) if source else "It has no single known source line."
 
 
 APP = partial(PageApp, LiveArraysScreen)

@@ -288,5 +288,4 @@ class TriageScreen(PageScreen[BufferRow]):
 
     def _edit(self) -> None:
         """Opens the user's editor at the source line, where that file is here."""
-        source, excerpt = self.source, self._excerpt()
-        self.flash = self.edit(source, excerpt) if source else "It has no known source line."
+        self.flash = self.edit_source(self.source) if self.source else "It has no known source line."
