@@ -201,8 +201,9 @@ def report_of_rows(name: str, head: Head, listed: Listed, choice: Choice, form: 
     """The rows of a table that are chosen already (`Listed.rows`), in their order; the choice says how they were."""
     table = listed.table
     rows = list(range(table.length(listed.source)) if listed.rows is None else listed.rows)
-    keys = choice.columns or (table.json if form == "json" else tuple(listed.keys) or table.markdown or table.csv)
-    chosen = Chosen(choice, listed, rows, rows, table.length(listed.source), keys or table.json)
+    of_form = {"json": table.json, "csv": tuple(listed.keys) or table.csv, "md": tuple(listed.keys) or table.markdown}
+    keys = choice.columns or of_form.get(form) or table.markdown or table.csv or table.json
+    chosen = Chosen(choice, listed, rows, rows, table.length(listed.source), keys)
     return _WRITERS[form](name, head, chosen, look)
 
 

@@ -14,13 +14,12 @@ from tests.support.app.stage import (
     frame,
     make_app,
     memory_tab,
-    on_stage,
     ops_tab,
     settled,
     timeline_tab,
     until,
 )
-from tests.support.made.pages import training_overview
+from tests.support.made.pages import serving_overview, training_overview
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.pages.ops.switcher import HLO, TREE
 from tpuprof.tui.widgets.rows import RowsView
@@ -28,7 +27,7 @@ from tpuprof.tui.widgets.rows import RowsView
 AT_THE_BOTTOM = "Nothing is open; q quits."
 
 OPENED: dict[str, list[str]] = {
-    "what if": ["j", "j", "j", "space"],
+    "latencies": ["v"],
     "search": ["slash", *"dot", "enter"],
     "filter of ops": ["3", "v", "slash", *"fusion", "enter"],
     "mark of an op": ["3", "v", "c"],
@@ -46,8 +45,8 @@ OPENED: dict[str, list[str]] = {
 
 @pytest.mark.parametrize("name", OPENED)
 async def test_esc_closes_what_is_open_and_stays_on_the_tab(name: str) -> None:
-    keys = OPENED[name]
-    async with scene(make_app(ReadyPages(training_overview()))) as (app, pilot):
+    keys, page = OPENED[name], serving_overview() if name == "latencies" else training_overview()
+    async with scene(make_app(ReadyPages(page))) as (app, pilot):
         await press(pilot, *keys)
         tab = app.main.tab_name
         assert app.main.tab.opened or app.main.searches.is_searched, "it is open"
@@ -143,6 +142,7 @@ async def typed_ahead(pilot: Pilot[None], pages: SlowPages, app: TpuprofApp, key
     await until(pilot, lambda: app.main.tabs["memory"] is not app.main.tabs["overview"])
     for key in keys:
         await pilot.press(key)
+        await pilot.pause()
     assert "Kept until the page is read: " in frame(app)
     pages.allowed.set()
     await until(pilot, lambda: app.main.tabs[tab].is_ready)
@@ -152,7 +152,7 @@ async def typed_ahead(pilot: Pilot[None], pages: SlowPages, app: TpuprofApp, key
 async def test_keys_typed_ahead_of_a_page_are_done_when_it_is_there() -> None:
     pages = SlowPages()
     app = make_app(pages)
-    async with on_stage(app, 80, 24) as pilot:
+    async with app.run_test(size=(80, 24)) as pilot:
         await typed_ahead(pilot, pages, app, ["3", "v", "slash", *"fusion4", "backspace", "enter", "j"], "op-profile")
         view = ops_tab(app).view
         assert app.main.tab_name == "op-profile" and isinstance(view, RowsView)
@@ -162,7 +162,7 @@ async def test_keys_typed_ahead_of_a_page_are_done_when_it_is_there() -> None:
 async def test_keys_of_another_tab_wait_for_that_tab_alone() -> None:
     pages = SlowPages()
     app = make_app(pages)
-    async with on_stage(app, 80, 24) as pilot:
+    async with app.run_test(size=(80, 24)) as pilot:
         await typed_ahead(pilot, pages, app, ["3", "v", "1", "j"], "overview")
         assert app.main.tab_name == "overview" and ops_tab(app).views.at == TREE
         await press(pilot, "3")
@@ -172,7 +172,7 @@ async def test_keys_of_another_tab_wait_for_that_tab_alone() -> None:
 async def test_esc_forgets_what_was_typed_ahead() -> None:
     pages = SlowPages()
     app = make_app(pages)
-    async with on_stage(app, 80, 24) as pilot:
+    async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.main.tabs["memory"] is not app.main.tabs["overview"])
         await pilot.press("3", "v", "escape")
         assert "forgotten" in frame(app) and app.main.current_run.is_loading
