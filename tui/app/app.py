@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from textual.geometry import Region
@@ -24,10 +23,19 @@ from tpuprof.tui.app.keys.actions import (
     Action,
     ScreenState,
     by_name,
-    is_of_tab,
 )
 from tpuprof.tui.app.keys.searches import Searches
-from tpuprof.tui.app.listings import header_lines, heading, help_lines, note_lines, sentences, tab_at
+from tpuprof.tui.app.keys.waiting import Waiting
+from tpuprof.tui.app.listings import (
+    ABOUT_NOTES,
+    ABOUT_PALETTE,
+    header_lines,
+    heading,
+    help_lines,
+    note_lines,
+    sentences,
+    tab_at,
+)
 from tpuprof.tui.app.loader import FindRuns, OpenSession, find_runs, open_session
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.runs import Comparisons, ListPopups
@@ -42,7 +50,7 @@ from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import Choice, ChoicePopup
 from tpuprof.tui.widgets.chrome import KeyRow, footer, is_too_small, keys_line, message_line, progress_line
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
-from tpuprof.tui.widgets.popup import ABOUT_HELP, Lines, Popup, TextPopup, meanings
+from tpuprof.tui.widgets.popup import ABOUT_HELP, Lines, Popup, TextPopup
 from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
 from tpuprof.tui.widgets.states import Searching, state_lines
 from tpuprof.tui.widgets.tab import CursorMoved, OpenPopup, OpenScreen, PageWanted, Tab
@@ -50,21 +58,11 @@ from tpuprof.tui.widgets.tab import CursorMoved, OpenPopup, OpenScreen, PageWant
 SHORT = 28  # rows below which the line on what is under the cursor gives way to the page
 RULE_CELLS = 3  # cells of the rule between list and card, as its style says
 
-_ABOVE = "above"  # what is typed ahead of what opens above the tabs is kept under
 _UNREAD = "Nothing is read here; `r` looks again."
 _JUMPS = {
     "same_op": KeyRow("there", "go there", "Go to its op, step or page"),
     "on_timeline": KeyRow("timeline", "timeline", "Go to its longest run on the timeline"),
 }
-
-_ABOUT_NOTES = meanings(
-    ("Verdict", "the overview's sentences in full: what the program spends its time on, and the evidence."),
-    ("!", "what is wrong with the files or their contents; below it what to try."),
-    ("unknown", "figures that the profile does not have, each with its reason. The pages show n/a for them, never 0."),
-)
-_ABOUT_PALETTE = meanings(
-    ("", "All commands that work now, with their keys. Type a part of a name, then Enter."),
-)
 
 
 class MainScreen(AppScreen):
@@ -120,7 +118,7 @@ class MainScreen(AppScreen):
         self._actions = self._named_actions()
         self._can_capture = not options.only_hlo
         self.searches = Searches(self)
-        self._has_begun = False
+        self.waiting = Waiting(self)
         self._card: TextPopup | None = None  # that on what is under the cursor, in full
 
     # --- the stage
@@ -144,7 +142,7 @@ class MainScreen(AppScreen):
             self.tab.add_class("-shown")
             self.redraw()
         self.current_run.load_tab()
-        self._type_kept()
+        self.waiting.tab_turned()
 
     def redraw(self) -> None:
         """Draws header, detail line, footer and what is open above the page again, where they changed."""
@@ -155,12 +153,12 @@ class MainScreen(AppScreen):
     def open_screen(self, name: str, content: object) -> None:
         """Opens a screen of the registry above this one."""
         self.app.push_screen(load_above(name)(content, self.look, environ=self.environ))
-        self._type_kept_above()
+        self.waiting.opened_above()
 
     def open(self, popup: Popup) -> None:
         """Opens a popup above the page."""
         super().open(popup)
-        self._type_kept_above()
+        self.waiting.opened_above()
 
     def work(self, group: str, job: Callable[[], object], *, exclusive: bool = True) -> None:
         """Does a job on a thread."""
@@ -176,7 +174,7 @@ class MainScreen(AppScreen):
         with self.app.batch_update():
             message.part.take(message.news)
             self.jumps.tell_source()
-            self._type_kept()
+            self.waiting.tab_turned()
 
     # --- widgets
 
@@ -209,7 +207,7 @@ class MainScreen(AppScreen):
         self.call_after_refresh(self._load)
 
     def _load(self) -> None:
-        self._has_begun = True
+        self.waiting.has_begun = True
         self.current_run.begin()
 
     def on_unmount(self) -> None:
@@ -305,39 +303,14 @@ class MainScreen(AppScreen):
             self.redraw()
         return bool(names or verbs)
 
-    # --- what is typed ahead
-
     @property
     def awaited(self) -> str:
-        """What is still being read before keys can mean anything on it: what opens above the tabs, or the shown tab."""
-        if self.current_run.is_loading_above:
-            return _ABOVE
-        is_coming = self.current_run.is_loading or not self._has_begun
-        return self.tab_name if is_coming and not self.tab.is_ready else ""
+        """What is still being read before keys can mean anything on it."""
+        return self.waiting.awaited
 
     def waits(self, key: str) -> bool:
-        """Whether a key is of what is awaited: any key of what opens above, else what the tab itself does."""
-        if self.awaited == _ABOVE:
-            return key in ACTIONS_BY_KEY
-        commands = self.tab.commands if self.tab.has_page else ()
-        return is_of_tab(key, replace(self.situation, commands=commands))
-
-    def _type_kept(self) -> None:
-        """Does what was typed ahead of the shown tab, where that is read."""
-        if self.tab.is_ready and self.tab_name != self.awaited:
-            self.type_kept(self.tab_name)
-        elif not self.awaited:
-            self.ahead.forget()
-
-    def _type_kept_above(self) -> None:
-        """Does what was typed ahead of what opens above the tabs."""
-        for key, character in self.ahead.take(_ABOVE):
-            self.call_later(self._press_above, key, character)
-
-    def _press_above(self, key: str, character: str | None) -> None:
-        screen = self.app.screen
-        if isinstance(screen, AppScreen):
-            screen.press(key, character)
+        """Whether a key has to wait for that."""
+        return self.waiting.waits(key)
 
     def _named_actions(self) -> dict[str, Callable[..., object]]:
         """What does the actions of the tables, by their names; the motions are the tab's own."""
@@ -356,7 +329,7 @@ class MainScreen(AppScreen):
             "compare": self.lists.open_to_compare,
             "hosts": self.lists.open_hosts,
             "capture": self.captures.ask,
-            "notes": partial(self._read, "Verdict and notes", self._note_lines, _ABOUT_NOTES),
+            "notes": partial(self._read, "Verdict and notes", self._note_lines, ABOUT_NOTES),
             "reload": self.watcher.open,
             "cancel_load": self.current_run.cancel,
             "swap_background": self.swap_background,
@@ -446,7 +419,7 @@ class MainScreen(AppScreen):
         shown = self.look.keys.shown
         choices = [Choice((action.title, shown(action.shown)), action) for action in actions.possible(now)]
         title, columns = "Commands", ("action", "key")
-        self.open(ChoicePopup(self.look, title, columns, choices, self._run_chosen, _ABOUT_PALETTE, typing=True))
+        self.open(ChoicePopup(self.look, title, columns, choices, self._run_chosen, ABOUT_PALETTE, typing=True))
 
     def _run_chosen(self, action: Action) -> None:
         self.call_later(self.app.run_action if action.name in OF_THE_APP else self.do, action.name)

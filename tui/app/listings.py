@@ -18,11 +18,21 @@ from tpuprof.tui.terminal.custom import AS_BUILT, Keymap
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
 from tpuprof.tui.widgets.choosing import Choice
 from tpuprof.tui.widgets.chrome import APP_NAME, KeyRow, key_lines, pad
+from tpuprof.tui.widgets.popup import meanings
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.errors import Problem
     from tpuprof.parsers.files.logdir import Logdir, Run
     from tpuprof.parsers.pages.overview.model import Environment, Overview
+
+ABOUT_NOTES = meanings(
+    ("Verdict", "the overview's sentences in full: what the program spends its time on, and the evidence."),
+    ("!", "what is wrong with the files or their contents; below it what to try."),
+    ("unknown", "figures that the profile does not have, each with its reason. The pages show n/a for them, never 0."),
+)
+ABOUT_PALETTE = meanings(
+    ("", "All commands that work now, with their keys. Type a part of a name, then Enter."),
+)
 
 
 @dataclass(frozen=True, slots=True)

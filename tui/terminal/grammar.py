@@ -76,7 +76,7 @@ MOTIONS: tuple[Verb, ...] = (
     Verb("half_up", ("ctrl+u",), "Half a screen up", _END),
 )
 
-GENERAL: tuple[Verb, ...] = (
+GOING: tuple[Verb, ...] = (
     Verb("open", ("Enter",), "Open what is under the cursor", "There is nothing to open here.", is_fixed=True),
     Verb("back", ("Esc",), "Close what was opened last", "Nothing is open; `q` quits.", is_fixed=True),
     Verb(
@@ -98,6 +98,9 @@ GENERAL: tuple[Verb, ...] = (
     Verb("graph", ("u",), "Its graph: operands and users", _NO_OP),
     Verb("buffers", ("B",), "Its buffers in memory", _NO_OP),
     Verb("edit", ("e",), "Its source line in your editor", "No source line is known for it."),
+)
+
+ROWS: tuple[Verb, ...] = (
     Verb("sort", ("s",), "Sort by the next column", "These rows have an order of their own."),
     Verb("reverse", ("S",), "Reverse the order", "These rows have an order of their own."),
     Verb("group", ("b",), "Group rows another way", "These rows have no groups."),
@@ -110,6 +113,9 @@ GENERAL: tuple[Verb, ...] = (
     ),
     Verb("compare_ops", ("c",), "Mark it; on another one: compare both", "Nothing here can be compared."),
     Verb("mark", ("space",), "Mark it: take it away, try it, begin or end an interval", "Nothing here can be marked."),
+)
+
+PLACES: tuple[Verb, ...] = (
     Verb("previous_step", ("[",), "Previous step, program, error or space", "There is no other one."),
     Verb("next_step", ("]",), "Next step, program, error or space", "There is no other one."),
     Verb("previous_peak", ("{",), "Previous gap or peak", "There are no gaps or peaks here."),
@@ -118,6 +124,9 @@ GENERAL: tuple[Verb, ...] = (
     Verb("follow", (">",), "Follow an arrow or a call", "No arrow leads on from here."),
     Verb("follow_back", ("<",), "Follow it back", "No arrow leads here."),
     Verb("hold", ("p",), "Hold in place: a track on top, the figures while readings go on", "Nothing here moves on."),
+)
+
+GENERAL: tuple[Verb, ...] = (
     Verb("figures", ("i",), "Every figure, with what it means", "All figures of this page are shown."),
     Verb("copy", ("y",), "Copy the name or summary", "Nothing to copy is under the cursor."),
     Verb("export", ("E",), "Write what is shown to a file", "There is nothing to write yet."),
@@ -217,7 +226,7 @@ READING: tuple[Verb, ...] = (
 )
 """Verbs of texts and of lists that are typed into."""
 
-VERBS: tuple[Verb, ...] = (*MOTIONS, *GENERAL, *OWN, *READING)
+VERBS: tuple[Verb, ...] = (*MOTIONS, *GOING, *ROWS, *PLACES, *GENERAL, *OWN, *READING)
 BY_NAME = {verb.name: verb for verb in VERBS}
 
 KEY_NAMES: dict[str, str] = {}
@@ -235,6 +244,24 @@ FIXED_KEYS = frozenset(
     for key in (verb.keys if verb.is_fixed else verb.keys[1:])
 )
 """Keys that always mean the same: whatever a file says, the way out is where it was."""
+
+GROUPS: tuple[tuple[str, tuple[Verb, ...]], ...] = (
+    ("Moving", MOTIONS),
+    ("Going", GOING),
+    ("Rows", ROWS),
+    ("Places in time or in a program", PLACES),
+    ("Everywhere", GENERAL),
+    ("Memory", tuple(verb for verb in OWN if verb.page == "memory")),
+    ("Timeline", tuple(verb for verb in OWN if verb.page == "timeline")),
+    ("Reading, typing", READING),
+)
+"""All verbs as people look for them, for the README and the manual page."""
+
+
+def written(verb: Verb) -> tuple[str, ...]:
+    """The keys of a verb as a table has them: of the number keys the first and the last."""
+    return ("1-9",) if verb.name == "pick" else verb.keys
+
 
 OLD_NAMES = {
     **dict.fromkeys(("tick", "what_if", "mark_run"), "mark"),

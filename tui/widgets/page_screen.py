@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tpuprof.tui.draw.format import count as counted
 from tpuprof.tui.draw.layout import Composed
@@ -13,13 +13,16 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.detect import Terminal
 from tpuprof.tui.terminal.grammar import BY_NAME, Verb, verbs_of
+from tpuprof.tui.terminal.pressed import Opened
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import Choice, ChoicePopup
 from tpuprof.tui.widgets.chrome import KeyRow, act_of, footer, key_lines, keys_line
-from tpuprof.tui.widgets.exporting import Shown
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
 from tpuprof.tui.widgets.popup import ABOUT_HELP, MOVES, TextPopup, meanings
-from tpuprof.tui.widgets.screen import AppScreen, Opened, ScreenApp
+from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
+
+if TYPE_CHECKING:
+    from tpuprof.tui.report.shared.exporting import Shown
 
 _MOTIONS = ("down", "up", "first", "last", "page_down", "page_up", "half_down", "half_up")
 _LISTED_NOT = ("palette", "pick")  # what a list of commands leaves out

@@ -17,8 +17,8 @@ from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, most_shift, row_lines
 from tpuprof.tui.report.choice import ASCENDING, DESCENDING, op_columns
 from tpuprof.tui.report.fields import Table, columns, help_rows, is_descending, order, screen_columns
+from tpuprof.tui.report.shared.exporting import Shown
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
-from tpuprof.tui.widgets.exporting import Shown
 
 if TYPE_CHECKING:
     import numpy as np

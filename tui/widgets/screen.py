@@ -12,11 +12,12 @@ import shlex
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import work
@@ -30,11 +31,9 @@ from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import masked
-from tpuprof.parsers.files.source_lines import source_excerpt
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.terminal.clipboard import load_tmux_buffer, write_yank_file
 from tpuprof.tui.terminal.detect import Terminal
-from tpuprof.tui.terminal.driver import ThriftyDriver
 from tpuprof.tui.terminal.ending import (
     GRACE_SECONDS,
     NO_REASON,
@@ -44,26 +43,32 @@ from tpuprof.tui.terminal.ending import (
     say,
 )
 from tpuprof.tui.terminal.grammar import BY_NAME
+from tpuprof.tui.terminal.pressed import KeysAhead
 from tpuprof.tui.terminal.theme import AnyLine, palette
 from tpuprof.tui.widgets import chrome
 from tpuprof.tui.widgets.asking import LineEditor, PromptPopup, remembered
 from tpuprof.tui.widgets.chrome import footer
-from tpuprof.tui.widgets.exporting import (
-    ABOUT_EXPORT,
-    SCREEN_WORDS,
-    TABLE_WORDS,
-    Shown,
-    content_of,
-    default_path,
-    picture_of,
-    write,
-)
-from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
-from tpuprof.tui.widgets.popup import Popup, PopupLayer
+from tpuprof.tui.widgets.driver import ThriftyDriver
+from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook, picture_of
+from tpuprof.tui.widgets.popup import Popup, PopupLayer, meanings
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
+    from tpuprof.tui.report.shared.exporting import Shown
 
+_SOURCES = "tpuprof.parsers.files.source_lines"  # imported when a line of it is asked for
+_EXPORTING = "tpuprof.tui.report.shared.exporting"  # imported when something is written
+TABLE_WORDS = (
+    "The table as it is filtered and sorted: a name in .csv, .json or .md. The screen: one in .svg, .html or .txt.",
+)
+SCREEN_WORDS = ("Nothing is written over, and nothing among profiles.",)
+ABOUT_EXPORT = meanings(
+    ("", "What is shown goes to a file; the end of its name says in which form."),
+    (".csv .json", "the rows that show, in their order, with the keys and units of `report`."),
+    (".md", "the same as a table of Markdown."),
+    (".svg .html", "the screen with its colours; .txt without."),
+    ("where", "in the working folder, or in a folder of this program where that holds profiles."),
+)
 APP_KEYS = ("ctrl+c", "ctrl+q", "ctrl+z", "ctrl+l")  # keys that mean the same whatever is open
 
 
@@ -145,59 +150,6 @@ class Yanked(Message):
     text: str
     in_tmux: bool
     where: str
-
-
-class Opened:
-    """What is open on a page, in the order in which it was opened, whatever opened it."""
-
-    def __init__(self) -> None:
-        self._order: list[str] = []
-
-    def note(self, now: Iterable[str]) -> None:
-        """Takes note of what is open now, by its names."""
-        names = list(now)
-        self._order = [name for name in self._order if name in names]
-        self._order += [name for name in names if name not in self._order]
-
-    def close(self, now: Mapping[str, Callable[[], object]]) -> bool:
-        """Closes what was opened last, of what is open now; False where nothing is."""
-        self.note(now)
-        if self._order:
-            now[self._order[-1]]()
-        return bool(self._order)
-
-
-class KeysAhead:
-    """Keys that were typed ahead of a page, by the page's name, until it is read."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, list[tuple[str, str | None]]] = {}
-
-    def keep(self, page: str, key: str, character: str | None) -> str:
-        """Keeps a key; says which ones are kept."""
-        kept = self._kept.setdefault(page, [])
-        kept.append((key, character))
-        words = " ".join(shown if shown and shown.strip() else name for name, shown in kept)
-        return f"Kept until the page is read: {words}. `Esc` forgets them."
-
-    def has(self, page: str) -> bool:
-        """Whether keys are kept for a page."""
-        return bool(self._kept.get(page))
-
-    def is_typing(self, page: str) -> bool:
-        """Whether the last of them are typed into a search."""
-        names = [key for key, _ in self._kept.get(page, ())]
-        begun = next((place for place, key in enumerate(reversed(names)) if key == "slash"), None)
-        return begun is not None and "enter" not in names[len(names) - begun :]
-
-    def take(self, page: str) -> Sequence[tuple[str, str | None]]:
-        """The keys for a page, which are kept no longer."""
-        return self._kept.pop(page, ())
-
-    def forget(self) -> bool:
-        """Keeps none; whether any were kept."""
-        had, self._kept = bool(self._kept), {}
-        return had
 
 
 class AppScreen(Screen[None]):
@@ -459,7 +411,7 @@ class AppScreen(Screen[None]):
 
     def edit_source(self, source: str) -> str:
         """Opens the user's editor at ``path:line``, where that file is on this machine; says what went wrong."""
-        excerpt = source_excerpt(source)
+        excerpt = import_module(_SOURCES).source_excerpt(source)
         if excerpt is None:
             return f"{printable(source)} is not on this machine."
         wrong = self.open_editor(excerpt.path, excerpt.first_line + excerpt.marked)
@@ -467,21 +419,19 @@ class AppScreen(Screen[None]):
 
     def ask_export(self, shown: Shown | None, name: str, run: Run | None, logdir: Logdir | None = None) -> None:
         """Asks which file to write what is shown to; the end of its name says what is written."""
-        from tpuprof.parsers.files.logdir import Logdir  # noqa: PLC0415 - not before the first frame
-
-        path, title = default_path(name, shown is not None, run), "Write what is shown"
-        known = logdir or Logdir("", () if run is None else (run,), (), ())
-        answered = partial(self._export, shown, run, known)
+        writing = import_module(_EXPORTING)
+        path, title = writing.default_path(name, shown is not None, run), "Write what is shown"
+        answered = partial(self._export, writing, shown, run, logdir)
         words = (*(TABLE_WORDS if shown is not None else ()), *SCREEN_WORDS)
         history = self.answers.setdefault(title, [])
         self.open(PromptPopup(self.look, title, words, path, answered, ABOUT_EXPORT, does="write", history=history))
 
-    def _export(self, shown: Shown | None, run: Run | None, logdir: Logdir, answer: str) -> str:
+    def _export(self, writing: Any, shown: Shown | None, run: Run | None, logdir: Logdir | None, answer: str) -> str:  # noqa: ANN401
         """Writes a file; says what is wrong with its name."""
         path = os.path.expanduser(answer.strip())
         try:
-            text, how_much = content_of(path, shown, self._picture, run)
-            write(path, text, logdir)
+            text, how_much = writing.content_of(path, shown, self._picture, run)
+            writing.write(path, text, run, logdir)
         except ProfileError as error:
             return f"{error.sentence} Try: {error.hint}." if error.hint else error.sentence
         except OSError as error:

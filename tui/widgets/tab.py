@@ -18,7 +18,7 @@ from tpuprof.tui.widgets.popup import Popup, meanings
 from tpuprof.tui.widgets.states import Searching, State
 
 if TYPE_CHECKING:
-    from tpuprof.tui.widgets.exporting import Shown
+    from tpuprof.tui.report.shared.exporting import Shown
 
 Payload: TypeAlias = Any  # a part of a page: each tab knows what its own parts are
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from tpuprof.tui.widgets.screen import Opened
+from tpuprof.tui.terminal.pressed import Opened
 from tpuprof.tui.widgets.tab import Tab
 
 

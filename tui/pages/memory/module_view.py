@@ -25,10 +25,10 @@ from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, readable_met
 from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.report.shared.buffers import BufferRows
+from tpuprof.tui.report.shared.exporting import Shown
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import Choice
 from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow
-from tpuprof.tui.widgets.exporting import Shown
 
 Details = tuple[str, Callable[[Pen], list[Line]]]
 

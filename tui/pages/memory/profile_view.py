@@ -17,10 +17,10 @@ from tpuprof.tui.pages.memory.draw.profile_graph import AXIS
 from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK, SEARCHED, fragmentation_words
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.report.shared.buffers import searched
+from tpuprof.tui.report.shared.exporting import Shown
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import Choice
 from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow
-from tpuprof.tui.widgets.exporting import Shown
 
 Details = tuple[str, Callable[[Pen], list[Line]]]
 

@@ -18,7 +18,6 @@ from tpuprof.tui.pages import load_above
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import ChoicePopup
 from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow, motion_keys
-from tpuprof.tui.widgets.exporting import Shown
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import TextPopup, meanings
 from tpuprof.tui.widgets.states import State, state_lines
@@ -31,6 +30,7 @@ if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.tui.pages.memory.module_view import BuffersView
     from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
     from tpuprof.tui.pages.memory.profile_view import AllocatorsView
+    from tpuprof.tui.report.shared.exporting import Shown
 
 
 _LISTED = (

@@ -24,7 +24,7 @@ from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.fields.op_profile import NODES, WALKED, Nodes, WalkedNodes
 from tpuprof.tui.pages.ops.tree import NodePath, TreeRow, depth_first, tree_lines
 from tpuprof.tui.report.choice import op_columns
-from tpuprof.tui.widgets.exporting import Shown
+from tpuprof.tui.report.shared.exporting import Shown
 from tpuprof.tui.widgets.rows import Filterable
 
 TOP = 10  # children of a node that are shown at first; the others are counted

@@ -24,9 +24,9 @@ from tpuprof.tui.pages.ops.compare import ABOUT, comparison_lines
 from tpuprof.tui.pages.ops.fields.device import machine_line
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, KERNELS, TREE, View, Views
+from tpuprof.tui.report.shared.exporting import Shown
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
-from tpuprof.tui.widgets.exporting import Shown
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import TextPopup, meanings
 from tpuprof.tui.widgets.rows import LIST_KEYS, Filterable

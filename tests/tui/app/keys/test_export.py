@@ -14,9 +14,9 @@ from tests.support.app.stage import frame, make_demo_app, ops_tab
 from tests.tui.app.test_popups import arrays_app, quiet
 from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.files.logdir import HostFile, Logdir, Run
+from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.widgets.exporting import default_path, write
+from tpuprof.tui.report.shared.exporting import default_path, write
 from tpuprof.tui.widgets.rows import RowsView
 
 
@@ -94,7 +94,7 @@ def test_never_among_profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         path = default_path("ops", True, run)
         assert path == str(tmp_path / "state" / "tpuprof-tui" / "export" / "ops.csv")
     with pytest.raises(ProfileError, match="folder of profiles"):
-        write(str(folder / "x.csv"), "", Logdir("", (run,), (), ()))
+        write(str(folder / "x.csv"), "", run)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
@@ -114,6 +114,13 @@ async def test_one_key_opens_the_source_line_of_any_op(here: Path) -> None:
         opened: list[tuple[str, int]] = []
         app.main.open_editor = lambda path, line: opened.append((os.path.basename(path), line)) or ""  # type: ignore[method-assign, func-returns-value]
         assert "Opened model.py:" in await after(pilot, "e"), "of what the first reason is about"
-        for keys in (("3", "v", "e"), ("j", "e"), ("V", "j", "l", "j", "e"), ("O", "e"), ("5", "j", "j", "e"), ("1", "G", "e")):
+        for keys in (
+            ("3", "v", "e"),
+            ("j", "e"),
+            ("V", "j", "l", "j", "e"),
+            ("O", "e"),
+            ("5", "j", "j", "e"),
+            ("1", "G", "e"),
+        ):
             assert "Opened model.py:" in await after(pilot, *keys), keys
         assert len(opened) == 7 and {name for name, _ in opened} == {"model.py"}

@@ -179,5 +179,3 @@ async def test_esc_forgets_what_was_typed_ahead() -> None:
         pages.allowed.set()
         await until(pilot, lambda: app.main.tabs["op-profile"].is_ready)
         assert ops_tab(app).views.at == TREE
-
-

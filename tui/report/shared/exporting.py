@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,12 +10,13 @@ from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.folders import state_folder
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.tui.widgets.popup import meanings
+from tpuprof.parsers.files.logdir import Logdir
+from tpuprof.tui.report.choice import report_of_rows
+from tpuprof.tui.report.output import check_output, stream_file, text_pieces
+from tpuprof.tui.report.page import Choice, Head, TextLook
 
 if TYPE_CHECKING:
-    from textual.strip import Strip
-
-    from tpuprof.parsers.files.logdir import Logdir, Run
+    from tpuprof.parsers.files.logdir import Run
     from tpuprof.tui.report.fields import Table
 
 OF_TABLES = {".csv": "csv", ".json": "json", ".md": "md"}
@@ -25,17 +25,6 @@ OF_SCREENS = (".svg", ".html", ".txt")
 """Ends of names of files that hold the screen as it is."""
 FOLDER = "export"
 _MOST_NAME = 60
-TABLE_WORDS = (
-    "The table as it is filtered and sorted: a name in .csv, .json or .md. The screen: one in .svg, .html or .txt.",
-)
-SCREEN_WORDS = ("Nothing is written over, and nothing among profiles.",)
-ABOUT_EXPORT = meanings(
-    ("", "What is shown goes to a file; the end of its name says in which form."),
-    (".csv .json", "the rows that show, in their order, with the keys and units of `report`."),
-    (".md", "the same as a table of Markdown."),
-    (".svg .html", "the screen with its colours; .txt without."),
-    ("where", "in the working folder, or in a folder of this program where that holds profiles."),
-)
 
 
 @dataclass(frozen=True)
@@ -97,48 +86,22 @@ def content_of(path: str, shown: Shown | None, screen: Callable[[str], str], run
         raise ProfileError("usage", f"There is no table here: end the name in {', '.join(OF_SCREENS)}.", "")
     if run is None:
         raise ProfileError("usage", "There is no run that these rows are of.", "")
-    from tpuprof.tui.report.choice import report_of_rows  # noqa: PLC0415 - numpy, for those who export
-    from tpuprof.tui.report.page import Choice, Head, TextLook  # noqa: PLC0415
-
     head = Head(f"{shown.page} of {printable(run.name)}", run, [host.host for host in run.hosts])
     choice = Choice(shown.filter, shown.sort)
     text = report_of_rows(shown.page, head, shown, choice, OF_TABLES[end], TextLook(120, False, False))
     return text, counted(len(shown.rows), "row")
 
 
-def write(path: str, text: str, logdir: Logdir) -> None:
-    """Writes a new file, and none among profiles.
+def write(path: str, text: str, run: Run | None = None, logdir: Logdir | None = None) -> None:
+    """Writes a new file, and none among the profiles of a run, or of all runs that are known.
 
     Raises:
         ProfileError: it is there already, or can't be written there.
     """
-    from tpuprof.tui.report.output import check_output, stream_file, text_pieces  # noqa: PLC0415
-
     if os.path.lexists(path):
         raise ProfileError("output", f"{printable(path)} is there already: give another name.", "")
     folder = os.path.dirname(path)
     if folder == os.path.join(state_folder(), FOLDER):
         os.makedirs(folder, mode=0o700, exist_ok=True)
-    check_output(path, logdir)
+    check_output(path, logdir or Logdir("", () if run is None else (run,), (), ()))
     stream_file(path, text_pieces((text,)))
-
-
-def picture_of(lines: Sequence[Strip], width: int, form: str, title: str) -> str:
-    """Lines of a screen as a picture (``svg``), a page (``html``) or text (``txt``)."""
-    if form == "txt":
-        return "".join(f"{line.text.rstrip()}\n" for line in lines)
-    from rich.console import Console  # noqa: PLC0415 - for those who export
-    from rich.segment import Segment  # noqa: PLC0415
-    from rich.segment import Segments as Drawn  # noqa: PLC0415
-
-    console = Console(
-        width=width,
-        file=io.StringIO(),
-        record=True,
-        force_terminal=True,
-        color_system="truecolor",
-        legacy_windows=False,
-    )
-    for line in lines:
-        console.print(Drawn([*line, Segment.line()]), end="")
-    return console.export_svg(title=title) if form == "svg" else console.export_html(inline_styles=True)
