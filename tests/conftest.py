@@ -15,9 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from tests import EXAMPLES
 
-pytest.register_assert_rewrite(
-    *(f"tests.{name}" for name in ("fuzz", "parity", "parsers", "support", "terminal", "tui"))
-)
+pytest.register_assert_rewrite(*(f"tests.{name}" for name in ("exam", "fuzz", "parity", "parsers", "support", "tui")))
 """Helpers beside the tests say as much of a failed assertion as the tests themselves."""
 
 settings.register_profile(

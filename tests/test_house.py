@@ -48,7 +48,6 @@ FOR_FEW = {
         *("tpuprof.parsers.ops.streams", "tpuprof.parsers.ops.host.events", "tpuprof.parsers.formats.hlo.programs"),
     ),
     "parsers/hosts/summary.py": ("tpuprof.parsers.ops.streams",),
-    "parsers/pages/ops/ops.py": ("tpuprof.parsers.ops.streams",),
     "tui/__main__.py": ("tpuprof.tui.cli.main",),
     "tui/app/loader.py": ("tpuprof.parsers.files.logdir",),
     "tui/app/watch.py": ("tpuprof.parsers.files.watch",),

@@ -6,7 +6,8 @@ Helps with sentences too: lists that end in "and 7 more", counts with a plural, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 
 # Everything that moves the cursor, starts an escape sequence, ends a line, reorders the text around it or takes no
 # room at all. All of it lies in categories that str.isprintable() refuses (Cc, Cf, Cs, Zl, Zp), so that one call in C
@@ -73,3 +74,9 @@ def _stand_in(match: re.Match[str]) -> str:
     if code <= 0xFF:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def nearest(name: str, known: Iterable[str], most: int = 3) -> list[str]:
+    """The known names that come nearest to one that is not among them; empty if none is like it."""
+    found: list[str] = import_module("difflib").get_close_matches(name, list(known), most, 0.4)  # few names are wrong
+    return found

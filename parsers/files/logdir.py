@@ -514,5 +514,5 @@ def _nothing_found(query: str, walk: Walk) -> ProfileError:
 def _chosen_line(chosen: Sequence[tuple[Folder, Sequence[str]]]) -> str:
     files = [os.path.join(folder.path, name) for folder, names in chosen for name in names]
     rest = sum(len(set(folder.profiles()) - set(names)) for folder, names in chosen)
-    line = f"opened {examples(files)} alone"
+    line = f"opened only {examples(files)}"
     return f"{line}; left out {counted(rest, 'profile file')} beside: open the folder for all hosts" if rest else line

@@ -150,7 +150,7 @@ def known(name: str, begin: bytes) -> NonProfile | None:
     if b"brain.Event:" in content[:64]:
         return _EVENTS
     if kind := sibling_kind(name) if kind_of(name) == "other" and not name.endswith(".hlo.pb") else "":
-        return NonProfile(f"one of the {kind}", "the HOST.xplane.pb of the same run has what it was computed from")
+        return NonProfile(f"one of the {kind}", "the HOST.xplane.pb of the same run has the data for it")
     return next((found for magic, found in _BY_BEGIN if content.startswith(magic)), None) or _by_content(content)
 
 

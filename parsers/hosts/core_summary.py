@@ -14,6 +14,7 @@ from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.hosts.op_summary import CoreTotals, whole_time
+from tpuprof.parsers.ops.core.kernel_work import KernelWorks
 from tpuprof.parsers.ops.core.sums import CoreSums, core_sums
 from tpuprof.parsers.ops.core.traced import Coding
 from tpuprof.parsers.ops.device import DeviceInfo
@@ -97,6 +98,7 @@ def summarise_core(
     waits: Intervals,
     causes: IdleCauses,
     modules: HloModules,
+    works: KernelWorks,
     on_chunk: ChunkDone | None = None,
     more: OfCore | None = None,
     crew: Crew = ALONE,
@@ -107,7 +109,7 @@ def summarise_core(
         shares_chip: whether its chip has other cores in this profile.
         waits: disjoint intervals in order in which the host waited for input or sent it.
         causes: what is known to keep the core from running ops. Input counts only without infeed ops.
-        modules: the compiled programs of the profile.
+        modules: the compiled programs of the profile; works: the work of their kernels.
         more: what else is taken from the pass.
         crew: the threads that may help.
     """
@@ -115,6 +117,7 @@ def summarise_core(
     sums = core_sums(
         plane, (steps.start_ps, steps.end_ps), times, on_chunk, None if more is None else more.coding, crew
     )
+    sums = replace(sums, table=works.applied(sums.table))
     if more is not None:
         more.take(plane, steps, sums)
         sums = replace(sums, traced=None)  # as large as what is made of the sums now

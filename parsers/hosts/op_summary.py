@@ -14,6 +14,7 @@ from tpuprof.parsers.files.places import HostFile, only_shown
 from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.hosts.reduction import Reduction
+from tpuprof.parsers.ops.core.kernel_work import KernelWorks
 from tpuprof.parsers.ops.core.ops import MODULES_LINE, OPS_LINE, STEPS_LINE, as_interval, line_spans, time_span
 from tpuprof.parsers.ops.core.sums import OpSums, op_sums
 from tpuprof.parsers.ops.device import (
@@ -30,6 +31,7 @@ from tpuprof.parsers.ops.offload import offloaded_ops
 from tpuprof.parsers.ops.table import OpTable, merge_tables
 
 if TYPE_CHECKING:
+    from tpuprof.parsers.formats.hlo.programs import HloModules
     from tpuprof.parsers.ops.streams.devices import StreamDevice
     from tpuprof.parsers.ops.streams.kernels import Kernel
 
@@ -126,7 +128,7 @@ def op_summary(
         op_events=sum(core.op_events for core in cores),
         self_ps=sum(self_ps),
         total_ps=sum(max(core.total_ps, own) for core, own in zip(cores, self_ps, strict=True)),
-        kernels=_kernels(streams),
+        kernels=added_kernels(kernel for device in streams for kernel in device.kernels()),
         programs={**_program_names(trace, streams), **{int(match[2]): match[1] for match in matches if match}},
         modules={op.symbol: op.module for device in streams for op in device.attribution.ops if op.module},
         simulated=environment is not None and bool(environment.stats.get("tpuprof_simulated")),
@@ -136,26 +138,31 @@ def op_summary(
     )
 
 
-def _kernels(streams: Sequence[StreamDevice]) -> tuple[Kernel, ...]:
-    """The kernels of all GPUs."""
-    if not streams:
+def added_kernels(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
+    """Kernels of several GPUs or hosts as one list, most time first."""
+    parts = list(kernels)
+    if not parts:
         return ()
     from tpuprof.parsers.ops.streams.kernels import merged_kernels  # noqa: PLC0415 - for GPUs only
 
-    return merged_kernels(kernel for device in streams for kernel in device.kernels())
+    return merged_kernels(parts)
+
+
+def _programs(trace: Trace) -> HloModules:
+    from tpuprof.parsers.formats.hlo.programs import HloModules  # noqa: PLC0415 - for GPUs and programs with kernels
+
+    return HloModules.of(trace)
 
 
 def _program_names(trace: Trace, streams: Sequence[StreamDevice]) -> Mapping[int, str]:
     """The names of the programs whose ops streams ran, which have no line of modules."""
     if not streams:
         return {}
-    from tpuprof.parsers.formats.hlo.programs import HloModules  # noqa: PLC0415 - for GPUs only
-
     ops = [op for device in streams for op in device.attribution.ops]
     ran = {op.program for op in ops}
     if any(not op.program and not op.expression for op in ops):
         ran -= {0}  # stands for no program as well
-    return {program: name for program, name in HloModules.of(trace).names.items() if name and program in ran}
+    return {program: name for program, name in _programs(trace).names.items() if name and program in ran}
 
 
 def whole_time(plane: Plane, sums: OpSums) -> int:
@@ -181,9 +188,11 @@ def _summarise_ops(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDon
     """The ops of a host, or of one core of it."""
     planes = tensor_cores(trace)
 
+    works = KernelWorks(lambda: _programs(trace))
+
     def totals(plane: Plane) -> CoreTotals:
         sums = op_sums(plane, on_chunk, crew)
-        return CoreTotals(sums.table, sums.op_events, whole_time(plane, sums))
+        return CoreTotals(works.applied(sums.table), sums.op_events, whole_time(plane, sums))
 
     with Crew(threads) as crew:
         cores = crew.map(totals, planes)

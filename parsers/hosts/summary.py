@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,8 @@ from tpuprof.parsers.hosts.core_summary import CoreBusy, CoreSummary, OfCore, ha
 from tpuprof.parsers.hosts.op_summary import OPS_OF_HOST, OpSummary, of_core, op_summary
 from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.ops import device as devices
+from tpuprof.parsers.ops.core.calls import CallRuns, core_calls, has_waits, merged_calls
+from tpuprof.parsers.ops.core.kernel_work import KernelWorks
 from tpuprof.parsers.ops.core.ops import ASYNC_OPS_LINE, OPS_LINE, SPARSE_OPS_LINE, STEPS_LINE, event_spans
 from tpuprof.parsers.ops.core.times import CoreOpTimes, core_op_times
 from tpuprof.parsers.ops.host.activity import (
@@ -89,6 +91,7 @@ class HostSummary(OpSummary):
             else None.
         mxu_percent, hbm_percent: hardware counters that the host plane may hold.
         hlo_programs: program id to the name of each compiled HLO module that the profile holds.
+        calls: kernels of which the profile has the spans inside, over the host's cores.
     """
 
     duty: tuple[ChipDuty, ...]
@@ -113,6 +116,7 @@ class HostSummary(OpSummary):
     mxu_percent: float | None
     hbm_percent: float | None
     hlo_programs: Mapping[int, str]
+    calls: tuple[CallRuns, ...]
 
 
 def needed_bytes(trace: Trace) -> int:
@@ -159,13 +163,14 @@ def summarise(
     beside = [devices.device_info(plane) for plane in trace.planes if devices.is_sparse_core(plane)]
     chips = Counter(info.chip for info in (*infos, *beside))
     modules = HloModules.of(trace)
+    works = KernelWorks(lambda: modules)
 
     def work(index: int) -> CoreSummary:
         shares_chip = chips[infos[index].chip] > 1  # its duty cycle needs the union of its cores' intervals
         core = cores[index], infos[index], step_lists[index], runs[index]
         others = [*runs[:index], *runs[index + 1 :]]
         of_core = causes_of_core(causes, launched[index], at_barriers[index], shift, others)
-        return summarise_core(*core, shares_chip, waits, of_core, modules, on_chunk, more, crew)
+        return summarise_core(*core, shares_chip, waits, of_core, modules, works, on_chunk, more, crew)
 
     with Crew(workers) as crew:
         summaries = crew.map(work, range(len(cores)))
@@ -211,7 +216,15 @@ def summarise(
         mxu_percent=_percent(host_stats.get("matrix_unit_utilization_percent")),
         hbm_percent=_percent(host_stats.get("hbm_utilization_percent")),
         hlo_programs=dict(modules.names),
+        calls=tuple(call for call in merged_calls(_traced_calls(cores)) if call.traced_ps),
     )
+
+
+def _traced_calls(cores: Sequence[Plane]) -> Iterator[CallRuns]:
+    """The kernels of cores that record what goes on inside them: few profiles have any."""
+    for plane in cores:
+        if has_waits(plane):
+            yield from core_calls(plane)
 
 
 def _summarise_host(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, threads: int) -> HostSummary:

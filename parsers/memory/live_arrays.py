@@ -150,7 +150,7 @@ def live_arrays(profile: Pprof, name: str, path: str) -> LiveArrays:
     allocations.sort(key=lambda one: -one.size_bytes)
     warnings = [f"{note[:1].upper()}{note[1:]}." for note in profile.notes]
     if allocations and all(one.kind is None for one in allocations):
-        warnings.append("JAX has not written this file: what it lists may be memory of the host.")
+        warnings.append("JAX has not written this file: it may list memory of the host.")
     of_device: dict[str, list[Allocation]] = {}
     for one in allocations:
         if one.device is not None:

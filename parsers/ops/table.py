@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"\d+")
 _TRANSFER = re.compile(r"send|recv")
+_JIT = re.compile(r"jit\(([^()]+)\)")
 _CLONE = re.compile(r"(\.\d+|\.clone|\.remat\d*)+\Z")
 
 
@@ -103,7 +104,7 @@ class OpTable:
         """The table of some rows, in their order."""
         picked = rows.tolist()
         columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in _COLUMNS}
-        columns |= {name: tuple(map(getattr(self, name).__getitem__, picked)) for name in _TEXTS}
+        columns |= {name: tuple(map(getattr(self, name).__getitem__, picked)) for name in TEXTS}
         return replace(self, **columns)
 
     def texts(self, stat: str, rows: NDArray[np.intp] | None = None) -> list[str]:
@@ -149,8 +150,8 @@ class OpTable:
         return "" if source < 0 else self.sources[source].events.name(int(self.metadata_row[row]))
 
 
-_TEXTS = ("name", "category", "framework_op", "parent")
-_COLUMNS = [field.name for field in fields(OpTable) if field.name not in (*_TEXTS, "sources", "has_time_scale")]
+TEXTS = ("name", "category", "framework_op", "parent")
+_COLUMNS = [field.name for field in fields(OpTable) if field.name not in (*TEXTS, "sources", "has_time_scale")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +187,15 @@ def framework_groups(table: OpTable) -> FrameworkGroups:
 def without_number(name: str) -> str:
     """An op's name without what distinguishes its copies: ``fusion.7.remat2`` becomes ``fusion``."""
     return _CLONE.sub("", name)
+
+
+def kernel_name(table: OpTable, row: int) -> str:
+    """A custom call's kernel: the function that calls it, else its name without the number of the call."""
+    before, called, _ = table.framework_op[row].partition("pallas_call")
+    inner = _JIT.findall(before)[1:]
+    scopes = [part for part in before.split("/") if part and "(" not in part]
+    name = inner[-1] if inner else scopes[-1] if scopes and called else ""
+    return name or without_number(table.name[row])
 
 
 def clone_keys(table: OpTable, rows: NDArray[np.intp] | None = None) -> list[tuple[str, ...]]:
@@ -282,7 +292,7 @@ def appended(first: OpTable, second: OpTable) -> OpTable:
     """The rows of one table, and behind them those of another."""
     both = (first, second)
     columns: dict[str, Any] = {name: np.concatenate([getattr(table, name) for table in both]) for name in _COLUMNS}
-    columns |= {name: getattr(first, name) + getattr(second, name) for name in _TEXTS}
+    columns |= {name: getattr(first, name) + getattr(second, name) for name in TEXTS}
     columns["source"] = np.append(first.source, np.where(second.source < 0, -1, second.source + len(first.sources)))
     return replace(first, **columns, sources=first.sources + second.sources)
 

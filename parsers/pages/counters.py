@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tpuprof.parsers.base.record import dataclass
@@ -20,8 +22,8 @@ HOW_TO_RECORD = (
 """Which options fill the counters: XProf's docs/advanced_profiler_options.md, and docs/kernel-profiling.md."""
 
 HOW_TO_TRACE = (
-    "LIBTPU_INIT_ARGS='--xla_enable_custom_call_region_trace=true --xla_xprof_register_llo_debug_info=true' "
-    "records what custom calls use"
+    "LIBTPU_INIT_ARGS='--xla_xprof_register_llo_debug_info=true --xla_xprof_enable_custom_call_tracing=true', set "
+    "before JAX starts, records what kernels use and wait for"
 )
 """Which flags record it for custom calls: XProf's docs/custom_call_profiling.md."""
 
@@ -31,7 +33,7 @@ NOT_SEEN = {
     "periodic": "Registers that are sampled over time count here from their first sample to their last; this is "
     "untested on a profile from hardware that has them.",
     "LLO": "The use of units in custom calls is the compiler's count of their instructions over the measured time, "
-    "not a measurement of the hardware; this is untested on such a profile.",
+    "not a measurement of the hardware.",
 }
 """What to say of where figures come from."""
 
@@ -90,16 +92,23 @@ class CounterRow(NamedTuple):
         return "" if self.counter.is_reading else f"{self.counter.plane} / {self.counter.name}"
 
 
-class KernelRow(NamedTuple):
-    """What a custom call or a scope of it uses of a unit, and the host that it ran on."""
+@dataclass(frozen=True, slots=True)
+class KernelRow:
+    """What a custom call or a scope of it uses of a unit, and the host that it ran on; `refused`: why it can't be."""
 
     host: str
     use: ScopeUse
+    refused: str = ""
+
+    @property
+    def counted(self) -> float | None:
+        """Time in which the unit worked, of the time that is known of, 0-1, whether that can be or not."""
+        return self.use.busy_ps / self.use.sampled_ps if self.use.sampled_ps else None
 
     @property
     def share(self) -> float | None:
-        """Time in which the unit worked, of the time that is known of, 0-1."""
-        return self.use.busy_ps / self.use.sampled_ps if self.use.sampled_ps else None
+        """The same; None where it is refused."""
+        return None if self.refused else self.counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,18 +140,28 @@ class CountersPage:
     warnings: tuple[str, ...]
 
 
-def counters_page(parts: Sequence[HostCounters], notes: Sequence[str] = ()) -> CountersPage:
+Needs = Mapping[tuple[int, str], float]
+"""The part of the matrix units' peak (0-1) that the work of custom calls needs over their time, by program and op."""
+
+
+def counters_page(
+    parts: Sequence[HostCounters], notes: Sequence[str] = (), needs: Needs = MappingProxyType({})
+) -> CountersPage:
     """Puts the hosts' counters together.
 
     Args:
         notes: sentences on hosts that are left out.
+        needs: what kernels need of the matrix units by their shapes, against which the compiler's count is held.
     """
     units = tuple(UnitRow(part.host, use) for part in parts for use in sorted(part.units, key=_place))
     counters = tuple(CounterRow(part.host, counter) for part in parts for counter in part.counters)
-    kernels = tuple(KernelRow(part.host, use) for part in parts for use in part.kernels)
+    kernels = tuple(_held(KernelRow(part.host, use), needs) for part in parts for use in part.kernels)
+    refused = [row for row in kernels if row.refused and not row.use.scope]
+    if refused:  # the units of their core are made of the same samples
+        units = tuple(_without_use(row) for row in units)
     captured = max((part.captured_ps for part in parts if part.captured_ps is not None), default=None)
     main = main_core(units)
-    sampled = next((row.use.sampled_ps for row in main if row.use.sampled_ps), None)
+    sampled = max((row.use.sampled_ps for row in main if row.use.sampled_ps), default=None)
     unknown = _unknown(parts, units, counters, kernels)
     sources = dict.fromkeys(row.use.source for row in units) | ({"LLO": None} if kernels else {})
     return CountersPage(
@@ -154,9 +173,34 @@ def counters_page(parts: Sequence[HostCounters], notes: Sequence[str] = ()) -> C
         counters=counters,
         kernels=kernels,
         unknown=unknown,
-        notes=tuple(NOT_SEEN[source] for source in _SOURCES if source in sources),
+        notes=(
+            *(f"{row.use.name}: {row.use.unit} by the compiler's count is refused: {row.refused}" for row in refused),
+            *(NOT_SEEN[source] for source in _SOURCES if source in sources),
+        ),
         warnings=(*(problem.sentence for part in parts for problem in part.problems), *notes),
     )
+
+
+LEAST = 0.95
+"""The compiler's count contradicts the shapes from this part of what they need on downwards: times are rounded."""
+
+
+def _held(row: KernelRow, needs: Needs) -> KernelRow:
+    """A row on the matrix units, refused where it can't be: work that was done needs more of them, or there is less."""
+    used, need = row.share, needs.get((row.use.program_id, row.use.name))
+    if used is None or not row.use.unit.startswith("MXU"):
+        return row
+    if used > 1 + 1e-6:
+        return replace(row, refused=f"it would be {share(used)} of its time")
+    if row.use.scope or need is None or used >= LEAST * need:
+        return row
+    return replace(row, refused=f"it is {share(used)}, and the shapes need {share(need)}")
+
+
+def _without_use(row: UnitRow) -> UnitRow:
+    use = row.use
+    is_it = use.source == "LLO" and use.group == "matrix"
+    return row._replace(use=replace(use, achieved=None, peak=None)) if is_it else row
 
 
 def _place(use: UnitUse) -> tuple[int, str, int, str, int, int, int]:
@@ -207,13 +251,12 @@ def _statement(
     """What the main core did; else what a custom call used; else why nothing is known."""
     if not main and kernels:
         first = [row for row in kernels if row.use.name == kernels[0].use.name and not row.use.scope]
-        uses = ", ".join(f"{row.use.unit} {share(row.share or 0.0)}" for row in first)
+        uses = ", ".join(f"{row.use.unit} {share(row.share)}" for row in first if row.share is not None)
         return f"By the compiler's count, custom call {first[0].use.name} uses these parts of its time: {uses}."
     if not main:
         why = unknown.get("units" if any_counter else "counters", "")
         return f"{'No hardware unit is measured' if any_counter else 'No counters'}: {why}." if why else ""
-    over = f"Over {time(sampled)}" if sampled else "While it was sampled"
-    over += f" sampled of {time(captured)}" if captured and sampled else " sampled" if sampled else ""
+    over = _over(main[0].use.source, sampled, captured)
     matrix = _use(main, _MATRIX)
     known = [("matrix units worked", matrix), ("vector units", _use(main, _VECTOR))]
     parts = [f"{name} {share(use)}" for name, use in known if use is not None]
@@ -224,6 +267,15 @@ def _statement(
         after = "after matrix units, " if matrix is not None and matrix >= use else ""
         parts.append(f"{after}closest to its peak is {nearest.use.name}, {share(use)}")
     return f"{over}, {', '.join(parts[:-1])}{'; ' if len(parts) > 1 else ''}{''.join(parts[-1:])} ({main[0].core})."
+
+
+def _over(source: Source, sampled: int | None, captured: int | None) -> str:
+    """Of which time the figures are, and for the compiler's count that it is one."""
+    if not sampled:
+        return "While it was sampled"
+    if source == "LLO":
+        return f"By the compiler's count, over {time(sampled)} of custom calls"
+    return f"Over {time(sampled)} sampled" + (f" of {time(captured)}" if captured else "")
 
 
 def _unknown(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.input.model import InputPipelinePage
     from tpuprof.parsers.pages.memory import CompiledModules
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
+    from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernelsPage
     from tpuprof.parsers.pages.ops.op_profile import OpProfilePage
     from tpuprof.parsers.pages.ops.ops import OpsPage
     from tpuprof.parsers.pages.ops.roofline import RooflinePage
@@ -78,6 +79,7 @@ FRAMEWORK_OPS: PageKey[FrameworkOpsPage] = PageKey("ops.framework_ops:framework_
 ROOFLINE: PageKey[RooflinePage] = PageKey("ops.roofline:roofline")
 COLLECTIVES: PageKey[CollectivesPage] = PageKey("collectives:collectives")
 COUNTERS: PageKey[CountersPage] = PageKey("counters:counters", live_ranges=True)
+TPU_KERNELS: PageKey[TpuKernelsPage] = PageKey("ops.kernels:tpu_kernels", live_ranges=True)
 SPARSE_CORE: PageKey[SparseCorePage] = PageKey("ops.sparse_core:sparse_core")
 MEMORY: PageKey[CompiledModules] = PageKey("memory.compiled:compiled_modules", live_ranges=True)
 MEMORY_PROFILE: PageKey[MemoryProfilePage] = PageKey("memory.over_time:memory_profile")
@@ -89,6 +91,7 @@ OP_PROFILE_WITHOUT_IDLE: PageKey[OpProfilePage] = PageKey("ops.op_profile:withou
 ROOFLINE_WITHOUT_INFEED: PageKey[RooflinePage] = PageKey("ops.roofline:without_infeed")
 HAS_COLLECTIVES: PageKey[bool] = PageKey("collectives:has_collectives")
 HAS_COUNTERS: PageKey[bool] = PageKey("counters:has_counters")
+HAS_TPU_KERNELS: PageKey[bool] = PageKey("ops.kernels:has_tpu_kernels")
 HAS_SPARSE_CORES: PageKey[bool] = PageKey("ops.ops:has_sparse_cores")
 MODULES: PageKey[tuple[HloModules, ...]] = PageKey("ops.modules:modules")
 MODULE_RUNS: PageKey[tuple[DeviceModuleRuns, ...]] = PageKey("memory.over_time:module_runs")

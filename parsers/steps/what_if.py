@@ -15,7 +15,7 @@ import numpy as np
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.intervals import Bools, Floats
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.text import nearest, printable
 from tpuprof.parsers.steps.accounts.owners import OWNER_GROUPS, OWNERS, WAITS, Owner, owner_index
 from tpuprof.parsers.steps.ledger import Ledger
 
@@ -81,7 +81,10 @@ def owners_named(names: str, known: KnownOwners = OWNERS_BY_NAME) -> tuple[Owner
             sentence = (
                 f"{printable(name)!r} is not an owner of a step's time: the owners are {', '.join(sorted(known))}."
             )
-            raise ProfileError("usage", sentence, "--without input,collective", EXIT_USAGE)
+            near = nearest(name, known)
+            raise ProfileError(
+                "usage", sentence, f"--without {','.join(near[:1] or ('input', 'collective'))}", EXIT_USAGE
+            )
     chosen = {owner for name in asked for owner in known[name]}
     return tuple(owner for owner in OWNERS if owner in chosen)
 

@@ -12,8 +12,6 @@ idle machine. `--xprof-repeat` sets how often it runs, `--readme` writes the tab
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -26,9 +24,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.bench.processes import Cost, environment_with, measure
-from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.formats.xspace.walk import windows
+from tests.bench.processes import Cost, environment_with, load, machine, measure, write_readme
 
 ROOT = Path(__file__).parents[2]
 WORK = Path(__file__).parent / ".work"
@@ -52,7 +48,7 @@ PAGES: dict[str, tuple[str, str, str | None]] = {
 }
 """Our pages; XProf's tool and its parameters for the same page; and xprof-rs's command, where it has one."""
 
-METADATA_PLANE = "/host:metadata"
+LEAVE_OUT = ("--leave-out", "/host:metadata")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +112,19 @@ def make_profile(size: str) -> Path:
         whole = WORK / "whole.xplane.pb"
         script = ROOT / "tests" / "demo" / "make_profile.py"
         subprocess.run([sys.executable, str(script), str(whole), "--size", size], check=True)
-        leave_out(whole, path, METADATA_PLANE)
+        subprocess.run([sys.executable, __file__, *LEAVE_OUT, str(whole), str(path)], check=True)
         whole.unlink()
     return path
 
 
-def leave_out(source: Path, target: Path, name: str) -> None:
-    """Copies a profile without one of its planes."""
+def leave_out(name: str, source: Path, target: Path) -> None:
+    """Copies a profile without one of its planes.
+
+    Another process does it: those that are measured are born with the size of this one, which has to stay small.
+    """
+    from tpuprof.parsers.formats.xspace.trace import Trace
+    from tpuprof.parsers.formats.xspace.walk import windows
+
     trace = Trace.open(str(source))
     left_out = {plane.begin for plane in trace.planes if plane.name == name}
     with source.open("rb") as file, target.open("wb") as out:
@@ -188,14 +190,6 @@ def compare(pages: Sequence[str], sizes: Sequence[str], repeat: int, xprof_repea
     return rows
 
 
-def write_readme(text: str) -> None:
-    """Puts the table between the README's benchmark marks."""
-    readme = ROOT / "README.md"
-    before, _, rest = readme.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", nargs="+", default=["50MB", "250MB"])
@@ -203,16 +197,19 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--xprof-repeat", type=int, default=1)
     parser.add_argument("--readme", action="store_true", help="write the table into the README")
+    parser.add_argument(LEAVE_OUT[0], nargs=3, metavar=("PLANE", "SOURCE", "TARGET"), help="only copy a profile")
     arguments = parser.parse_args()
+    if arguments.leave_out:
+        plane, *paths = arguments.leave_out
+        leave_out(plane, *map(Path, paths))
+        return
     WORK.mkdir(exist_ok=True)
+    before = load()
     rows = compare(arguments.pages, arguments.sizes, arguments.repeat, arguments.xprof_repeat)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    text = (
-        table(rows) + f"\n\nPython {platform.python_version()}, {platform.machine()}, {cores} cores; medians (ranges)."
-    )
+    text = f"{table(rows)}\n\n{machine()}; medians (ranges). Load {before} before, {load()} after."
     print(text)
     if arguments.readme:
-        write_readme(text)
+        write_readme(BEGIN, END, text)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.bench.app_keys import Terminal
+from tests.bench.processes import said_load
 
 HELLO = """
 from textual.app import App
@@ -52,4 +53,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with said_load():
+        main()

@@ -36,11 +36,14 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from tests.bench.processes import PLAIN, said_load
 from tests.demo.make_profile import parse_size, write_profile
 from tests.demo.profile.timeline import DemoSpec
 from tpuprof.parsers.formats.xspace.trace import Trace
+from tpuprof.parsers.hosts.cache import SETTLED_SECONDS
 from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE, available_cores
-from tpuprof.parsers.hosts.summary import HostSummary, summarise
+from tpuprof.parsers.hosts.reader import HostReader, Means
+from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST, HostSummary, summarise
 from tpuprof.parsers.pages.hosts.hosts import hosts_page
 from tpuprof.parsers.pages.ops.ops import ops_page
 from tpuprof.parsers.pages.overview.overview import overview
@@ -136,6 +139,7 @@ def logdir(hosts: int, size: str, distinct: int) -> Path:
         shutil.copyfile(made[number % len(made)], run / f"host{number:03}.xplane.pb")
     for path in made:
         path.unlink()
+    time.sleep(SETTLED_SECONDS + 1)  # what is read of younger files is not kept: a second look would read it again
     return folder
 
 
@@ -147,6 +151,7 @@ def measured(folder: Path, workers: str, is_second: bool = False) -> Figures:
     environment = {
         "XDG_CACHE_HOME": str(cache),
         **os.environ,
+        **PLAIN,
         WORKERS_VARIABLE: "" if workers == "auto" else workers,
         "OPENBLAS_NUM_THREADS": "1",
     }
@@ -162,7 +167,7 @@ def timelines(counts: Sequence[int], size: str, distinct: int) -> None:
     """Opens the timelines of so many hosts, and prints how long that took."""
     for hosts in counts:
         folder = logdir(hosts, size, distinct)
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+        environment = {**os.environ, **PLAIN, "OPENBLAS_NUM_THREADS": "1"}
         command = [sys.executable, "-c", TIMELINE_RUN, str(folder)]
         done = [subprocess.run(command, env=environment, capture_output=True, text=True, check=True) for _ in range(3)]
         best = [min(figures) for figures in zip(*(json.loads(each.stdout) for each in done), strict=True)]
@@ -176,7 +181,8 @@ def merge(hosts: int) -> None:
     """Makes pages of many hosts' summaries; prints CPU seconds, and the peak memory so far."""
     with closing(Trace.open(demo_path())) as trace:
         one = summarise(trace, "host0")
-    summaries = [_host(one, number) for number in range(hosts)]
+    reader = HostReader(SUMMARY_OF_HOST, Means(), lambda _: None)  # what hosts have in common is kept once
+    summaries = [reader.sharing(_host(one, number)) for number in range(hosts)]
     print(f"{hosts} hosts' summaries: {hosts * len(pickle.dumps(one)) / 1e6:,.0f} MB pickled, {_peak():,.0f} MB")
     for name, page in (("overview", overview), ("hosts", lambda all_: hosts_page(all_, [])), ("ops", ops_page)):
         begin = time.process_time()
@@ -214,7 +220,7 @@ def main() -> None:
         merge(given.merge)
         return
     folder = logdir(given.hosts, given.size, given.distinct)
-    print(f"{given.hosts} hosts of {given.size}, {available_cores()} cores, load {os.getloadavg()[0]:.1f}")
+    print(f"{given.hosts} hosts of {given.size}, {available_cores()} cores")
     try:
         for workers, is_second in [(workers, False) for workers in given.workers] + [(given.workers[-1], True)]:
             figures = asdict(measured(folder, workers, is_second)).items()
@@ -225,4 +231,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with said_load():
+        main()

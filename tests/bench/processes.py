@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+PLAIN = {"PYTHONDONTWRITEBYTECODE": ""}
+"""What programs are run with: an installation has its modules compiled, a checkout keeps them from the first run on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +35,7 @@ def measure(command: Sequence[str], environment: Mapping[str, str] | None = None
     """
     start = time.perf_counter()
     with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, **(environment or {})}
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, **PLAIN, **(environment or {})}
     ) as process:
         assert process.stderr is not None
         errors = process.stderr.read()
@@ -63,3 +70,37 @@ def least_seconds(work: Callable[[], object], times: int = 3, clock: Callable[[]
         work()
         taken.append(clock() - begin)
     return min(taken)
+
+
+def load() -> str:
+    """The machine's load of the last minute."""
+    return f"{os.getloadavg()[0]:.1f}"
+
+
+def machine() -> str:
+    """What the figures are of: ``Python 3.12.1, x86_64, 2 cores``."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"Python {platform.python_version()}, {platform.machine()}, {cores} cores"
+
+
+@contextmanager
+def said_load() -> Iterator[None]:
+    """Prints the load before the work and after it: figures of a busy machine say little."""
+    before = load()
+    yield
+    print(f"{machine()}; load {before} before, {load()} after")
+
+
+def write_readme(begin: str, end: str, text: str) -> None:
+    """Puts a text between two marks of the README.
+
+    Raises:
+        ValueError: it lacks them.
+    """
+    readme = ROOT / "README.md"
+    whole = readme.read_text("utf-8")
+    before, opens, rest = whole.partition(begin)
+    _, closes, after = rest.partition(end)
+    if not opens or not closes:
+        raise ValueError(f"the README lacks {begin} or {end}")
+    readme.write_text(f"{before}{begin}\n{text}\n{end}{after}", "utf-8")

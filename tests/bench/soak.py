@@ -29,6 +29,11 @@ import termios
 import time
 from pathlib import Path
 
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.bench.processes import said_load
+
 KEYS = (
     *"1234512345hjklhjklhjklwsadfgvbtiTpz[]{}.,0sSmMnoOBRHDxe?\t\r\x1b\x1b",
     "\x1b[A",
@@ -211,4 +216,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with said_load():
+        main()

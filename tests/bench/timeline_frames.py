@@ -19,6 +19,7 @@ import numpy as np
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from tests.bench.processes import said_load
 from tests.parsers.timeline.build import timeline
 from tpuprof.parsers.timeline.model import EventNames, Track
 from tpuprof.parsers.timeline.windows import cell_edges, lane_window
@@ -96,4 +97,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with said_load():
+        main()

@@ -14,8 +14,8 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from tests.exam.judging import Reply
 from tests.exam.profiles import Made
-from tests.exam.question import Reply
 from tpuprof.tui.cli.main import main
 
 Runner = Callable[[Sequence[str]], Reply]

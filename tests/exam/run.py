@@ -9,8 +9,8 @@ from pathlib import Path
 from statistics import median
 
 from tests.exam.ask import Runner, words_of
+from tests.exam.judging import VERDICTS, Asked, Question, Value, Verdict, judge
 from tests.exam.profiles import Made
-from tests.exam.question import VERDICTS, Asked, Question, Value, Verdict, judge
 
 SCORES = Path(__file__).parent / "data" / "scores.json"
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from tests.exam.ask import Runner, words_of
+from tests.exam.judging import KINDS, Asked, Question
 from tests.exam.profiles import Made
-from tests.exam.question import KINDS, Asked, Question
 from tests.exam.questions.all import QUESTIONS
 from tests.exam.run import Answered, Score, counts, median_size
 

@@ -10,8 +10,8 @@ import pytest
 from tests.exam import table
 from tests.exam.answers import ours, xprof
 from tests.exam.ask import in_this_process, profiles_of, words_of
+from tests.exam.judging import Question, Truth, Value, Verdict, judge
 from tests.exam.profiles import NAMES, REAL, Made, make
-from tests.exam.question import Question, Truth, Value, Verdict, judge
 from tests.exam.questions.all import QUESTIONS
 from tests.exam.run import Score, answered, counts, median_size
 

@@ -23,7 +23,7 @@ from tpuprof.tui.api.table import Column, Table
 from tpuprof.tui.app.config import read_config
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages import PAGES, Page, page_named
-from tpuprof.tui.report.choice import choose, nearest
+from tpuprof.tui.report.choice import choose, nearest_or_first
 from tpuprof.tui.report.fields import columns as columns_of
 from tpuprof.tui.report.page import Choice, Listed, ReportRequest, TextLook
 
@@ -366,7 +366,10 @@ def _page(name: str) -> Page:
     if page is None or page.is_of_arrays:
         known = [each.name for each in PAGES if not each.is_of_arrays]
         raise ProfileError(
-            "usage", f"There is no page {printable(name)}.", f"one of: {', '.join(nearest(name, known))}", EXIT_USAGE
+            "usage",
+            f"There is no page {printable(name)}.",
+            f"one of: {', '.join(nearest_or_first(name, known))}",
+            EXIT_USAGE,
         )
     return page
 
@@ -376,7 +379,7 @@ def _named(tables: Sequence[Listed], key: str | None, page: str) -> Listed:
     for listed in tables:
         if key in (None, listed.table.key):
             return listed
-    known = nearest(key or "", [listed.table.key for listed in tables])
+    known = nearest_or_first(key or "", [listed.table.key for listed in tables])
     sentence = f"The page {page} has no table{f' {printable(key)}' if key else ' with columns'}."
     hint = f"one of: {', '.join(known)}" if known else f"report({page!r}) has all of it"
     raise ProfileError("usage", sentence, hint, EXIT_USAGE)

@@ -12,7 +12,7 @@ from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.tui.draw.format import UNKNOWN
-from tpuprof.tui.report.choice import nearest
+from tpuprof.tui.report.choice import nearest_or_first
 from tpuprof.tui.report.fields import records
 from tpuprof.tui.report.shared.arrays import as_array
 from tpuprof.tui.report.shared.optional import package
@@ -102,7 +102,7 @@ class Table:
             ProfileError: no column has that key.
         """
         if key not in self._values:
-            near = f"one of: {', '.join(nearest(key, self.keys()))}"
+            near = f"one of: {', '.join(nearest_or_first(key, self.keys()))}"
             raise ProfileError("usage", f"There is no column {printable(key)}.", near, EXIT_USAGE)
         return self._values[key]
 

@@ -16,13 +16,14 @@ from tpuprof.tui.app.context import AppPart, N, WorkerNews
 from tpuprof.tui.app.current_run import FIRST, CurrentRun, Jumps
 from tpuprof.tui.app.keys import actions
 from tpuprof.tui.app.keys.actions import (
-    ACTIONS_BY_KEY,
-    ACTIONS_BY_NAME,
     OF_THE_APP,
+    UNREAD,
     VERB_OF_MOTION,
     Action,
     ScreenState,
     by_name,
+    meant,
+    why_nothing,
 )
 from tpuprof.tui.app.keys.searches import Searches
 from tpuprof.tui.app.keys.waiting import Waiting
@@ -45,7 +46,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import TAB_NAMES, TABS, load_above
 from tpuprof.tui.terminal.detect import Terminal, detect
-from tpuprof.tui.terminal.grammar import BY_NAME, verbs_of
+from tpuprof.tui.terminal.grammar import BY_NAME
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import Choice, ChoicePopup
 from tpuprof.tui.widgets.chrome import KeyRow, footer, is_too_small, keys_line, message_line, progress_line
@@ -58,7 +59,6 @@ from tpuprof.tui.widgets.tab import CursorMoved, OpenPopup, OpenScreen, PageWant
 SHORT = 28  # rows below which the line on what is under the cursor gives way to the page
 RULE_CELLS = 3  # cells of the rule between list and card, as its style says
 
-_UNREAD = "Nothing is read here; `r` looks again."
 _JUMPS = {
     "same_op": KeyRow("there", "go there", "Go to its op, step or page"),
     "on_timeline": KeyRow("timeline", "timeline", "Go to its longest run on the timeline"),
@@ -289,19 +289,15 @@ class MainScreen(AppScreen):
 
     def act(self, key: str) -> bool:
         """Does what a key means now: the first of its actions that would do something; else says why not."""
-        names, verbs, situation = ACTIONS_BY_KEY.get(key, []), verbs_of(key), self.situation
-        for name in names:
-            action = ACTIONS_BY_NAME.get(name)
-            if action is None or action.possible(situation):
-                self.do(name)
-                return True
-        if names or verbs:
-            absent = [action.absent for action in map(ACTIONS_BY_NAME.get, names) if action is not None]
-            own = next(filter(None, (self.tab.why_not(verb.name) for verb in verbs)), "")
-            unread = "" if self.tab.has_page or any(name.startswith("show_tab") for name in names) else _UNREAD
-            self.flash = own or unread or next(filter(None, (*absent, *(verb.absent for verb in verbs))), "")
+        action = meant(key, self.situation)
+        if action is not None:
+            self.do(action)
+        elif said := why_nothing(key, self.tab):
+            self.flash = said
             self.redraw()
-        return bool(names or verbs)
+        else:
+            return False
+        return True
 
     @property
     def awaited(self) -> str:
@@ -345,7 +341,7 @@ class MainScreen(AppScreen):
         act, before = self._actions.get(name) or getattr(self.tab, name), self._seen
         act(*arguments)
         if action in VERB_OF_MOTION and not self.flash and self._seen == before:
-            self.flash = BY_NAME[VERB_OF_MOTION[action]].absent if self.tab.has_page else _UNREAD
+            self.flash = BY_NAME[VERB_OF_MOTION[action]].absent if self.tab.has_page else UNREAD
         self.searches.note()
         self.redraw()
 
@@ -430,15 +426,16 @@ class MainScreen(AppScreen):
 
     def _edit(self) -> None:
         """Opens the user's editor at the source line of what is under the cursor."""
+
+        def edit(source: str) -> None:
+            self.flash = self.edit_source(source) if source else BY_NAME["edit"].absent
+            self.redraw()
+
         source, op = self.tab.source, self.tab.op_elsewhere
         if source is not None:
-            self.flash = self.edit_source(source)
+            edit(source)
         elif op is not None:
-            self.jumps.edit(op, self._edit_op)
-
-    def _edit_op(self, source: str) -> None:
-        self.flash = self.edit_source(source) if source else BY_NAME["edit"].absent
-        self.redraw()
+            self.jumps.edit(op, edit)
 
     def _ask_export(self) -> None:
         shown, title = self.tab.shown_table, TABS[TAB_NAMES.index(self.tab_name)].name

@@ -23,7 +23,7 @@ from tpuprof.tui.widgets.popup import meanings
 if TYPE_CHECKING:
     from tpuprof.parsers.base.errors import Problem
     from tpuprof.parsers.files.logdir import Logdir, Run
-    from tpuprof.parsers.pages.overview.model import Environment, Overview
+    from tpuprof.parsers.pages.overview.model import Overview
 
 ABOUT_NOTES = meanings(
     ("Verdict", "the overview's sentences in full: what the program spends its time on, and the evidence."),
@@ -98,12 +98,14 @@ def heading(
         facts.append(_host_words(run, host, page))
     if page is not None and page.environment.device_type:
         facts.append(page.environment.device_type)
-    return Heading(run.name, tuple(facts), "" if page is None else _warning(page.environment))
+    return Heading(run.name, tuple(facts), "" if page is None else _warning(page, 1 if host else len(run.hosts)))
 
 
-def _warning(environment: Environment) -> str:
-    """What the reader of any tab must know: the times are not measured, or a part of the profile is missing."""
+def _warning(page: Overview, host_count: int) -> str:
+    """What the reader of any tab must know: times are not measured, a part of the profile is missing, or is unread."""
+    environment, read = page.environment, len(page.hosts)
     words = ["SIMULATED TIMES"] if environment.simulated else []
+    words += [f"{read:,} OF {host_count:,} HOSTS READ"] if read < host_count else []
     for damage in dict.fromkeys(environment.damage):
         hosts = environment.damage.count(damage)
         which = "FILE" if environment.host_count == 1 else counted(hosts, "FILE", "FILES")
@@ -182,6 +184,11 @@ def help_lines(situation: ScreenState, own: Sequence[KeyRow], meaning: Sequence[
 def header_lines(heading: Heading, situation: ScreenState, pen: Pen, keys: Keymap = AS_BUILT) -> list[AnyLine]:
     """The two lines on top: where we are; then the tabs and, at the right, what to be aware of."""
     notes_key = keys.shown(by_name("notes").shown)
+    badge = f" {heading.badge} " if heading.badge else ""
+    tabs = line_width(tuple(span for _, spans in _tab_spans(situation.tab, pen.width) for span in spans))
+    if badge and tabs + len(badge) + 1 > pen.width:  # no room beside the tabs
+        place = _place(heading, pen.narrower(len(badge)))
+        return [(*place, (badge, "badge")), _tabs("", situation, notes_key, pen.width)]
     return [_place(heading, pen), _tabs(heading.badge, situation, notes_key, pen.width)]
 
 

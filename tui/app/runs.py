@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.record import dataclass
@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.hosts.model import HostsPage
     from tpuprof.parsers.session.diff.model import Diff
     from tpuprof.parsers.session.known_runs import KnownRuns
+    from tpuprof.parsers.session.makers.trend import Judged, KnownPoints, TrendPoint
     from tpuprof.parsers.session.run_facts import RunFacts
 
 TELL_SECONDS = 0.1  # the least time between two calls of `tell`
-ReadFacts = Callable[["Run", Callable[[], bool]], "RunFacts"]
+Facts = TypeVar("Facts")
+ReadFacts = Callable[["Run", Callable[[], bool]], Facts]
 
 
 class KeptFacts:
@@ -60,6 +62,44 @@ class KeptFacts:
             self._known.keep()
 
 
+class KeptPoints:
+    """Reads what a series of runs needs of each, on one worker thread, and keeps it for the next time.
+
+    Args:
+        options: how runs are opened, and whether anything is kept.
+    """
+
+    def __init__(self, options: AppOptions) -> None:
+        self._options = options
+        self._known: KnownPoints | None = None
+        self.place = ""
+        """The path of the list's log folder; to be set before anything is read."""
+
+    def read(self, run: Run, is_cancelled: Callable[[], bool]) -> TrendPoint | str:
+        """The figures of a run, or why it can't be read; the modules for it are imported when this is called."""
+        from tpuprof.parsers.session.makers.trend import KnownPoints  # noqa: PLC0415 - numpy
+        from tpuprof.parsers.session.opening import host_cache  # noqa: PLC0415 - numpy
+
+        options = self._options
+        if self._known is None:
+            self._known = KnownPoints(host_cache(options.cache, options.cache_bytes), self.place)
+        try:
+            return self._known.point(run, lambda run: opener(options)(run, lambda _: None, is_cancelled))
+        except ProfileError as error:
+            return error.sentence
+
+    def judge(self, points: Sequence[TrendPoint | str | None]) -> Sequence[Judged]:
+        """Each run of a series against the level before it."""
+        from tpuprof.parsers.session.makers.trend import judged  # noqa: PLC0415 - numpy
+
+        return judged([None if isinstance(point, str) else point for point in points])
+
+    def keep(self) -> None:
+        """Puts what is new into the cache."""
+        if self._known is not None:
+            self._known.keep()
+
+
 def _identity(run: Run) -> tuple[str, float, int, int]:
     """What a run's facts belong to: its path and its files as they are."""
     return run.path, run.modified, run.size_bytes, len(run.hosts)
@@ -71,6 +111,45 @@ _ABOUT_HOSTS = meanings(
 )
 
 
+class Series:
+    """The runs of a list as a series: what is known of each, and where it changed.
+
+    Args:
+        context: where the work is done.
+        kept: reads and judges the runs.
+        tell: called on the worker's thread when more is known.
+    """
+
+    def __init__(self, context: AppContext, kept: KeptPoints, tell: Callable[[], object]) -> None:
+        self._context, self._kept, self._tell = context, kept, tell
+        self._reader: FactsReader[TrendPoint | str] = FactsReader(tell, kept.read, keep=kept.keep)
+        self._judged: dict[object, Judged] = {}
+
+    def begin(self, runs: Sequence[Run]) -> None:
+        """Reads runs, the oldest first, as far as that is not done, then judges them."""
+        self._context.work("trend", partial(self._work, self._reader.begin(runs), tuple(runs)))
+
+    def _work(self, job: FactsJob, runs: Sequence[Run]) -> None:
+        self._reader.work(job)
+        if job.cancelled.is_set():
+            return
+        judged = self._kept.judge([self._reader.facts(run) for run in runs])
+        self._judged = {_identity(run): of for run, of in zip(runs, judged, strict=True)}
+        self._tell()
+
+    def point(self, run: Run) -> TrendPoint | str | None:
+        """The figures of a run, or why it can't be read; None as long as it has not been read."""
+        return self._reader.facts(run)
+
+    def judged(self, run: Run) -> Judged | None:
+        """What a run is against those before it; None as long as that is unknown."""
+        return self._judged.get(_identity(run))
+
+    def cancel(self) -> None:
+        """Ends the reading."""
+        self._reader.cancel()
+
+
 @dataclass(slots=True)
 class FactsJob:
     """Runs whose facts are to be read."""
@@ -79,7 +158,7 @@ class FactsJob:
     cancelled: threading.Event = field(default_factory=threading.Event)
 
 
-class FactsReader:
+class FactsReader(Generic[Facts]):
     """Reads facts of runs, each once, and keeps them.
 
     `begin`, `cancel` and `facts` belong to the screen's thread, `work` to a worker thread.
@@ -94,7 +173,7 @@ class FactsReader:
     def __init__(
         self,
         tell: Callable[[], object],
-        read: ReadFacts,
+        read: ReadFacts[Facts],
         clock: Callable[[], float] = time.monotonic,
         keep: Callable[[], object] = lambda: None,
     ) -> None:
@@ -102,10 +181,10 @@ class FactsReader:
         self._read = read
         self._keep = keep
         self._clock = clock
-        self._known: dict[object, RunFacts] = {}
+        self._known: dict[object, Facts] = {}
         self._job: FactsJob | None = None
 
-    def facts(self, run: Run) -> RunFacts | None:
+    def facts(self, run: Run) -> Facts | None:
         """What is known of a run as it is now; None as long as it has not been read."""
         return self._known.get(_identity(run))
 
@@ -168,6 +247,8 @@ class ListPopups:
         self._now = now
         self._kept = KeptFacts(options)
         self._facts = FactsReader(lambda: context.post_news(self, None), self._kept.read, keep=self._kept.keep)
+        self._points = KeptPoints(options)
+        self._series = Series(context, self._points, lambda: context.post_news(self, None))
         self._list: Any = None
 
     def open_runs(self, marked: Run | None = None) -> None:
@@ -175,12 +256,19 @@ class ListPopups:
         logdir = self._current_run.logdir
         if logdir is None:
             return
-        self._kept.place = logdir.query
+        self._kept.place = self._points.place = logdir.query
         look, title, shown = self._context.look, f"Runs in {printable(logdir.query)}", self._current_run
         callbacks = self._facts.facts, shown.open_run, self._compare, self._now
-        self._list = load_above("runs")(look, title, logdir.runs, *callbacks, shown.run, self._facts.cancel, marked)
+        self._list = load_above("runs")(
+            look, title, logdir.runs, *callbacks, shown.run, self._closed, marked, self._series
+        )
         self._context.open(self._list)
         self._read_facts(logdir.runs)
+
+    def _closed(self) -> None:
+        """Ends all reading for the list."""
+        self._facts.cancel()
+        self._series.cancel()
 
     def open_to_compare(self) -> None:
         """Lists the runs, to compare one with the run that is shown."""
@@ -231,8 +319,8 @@ class ListPopups:
             self._context.open(load_above("hosts")(self._context.look, title, page, chosen, shown))
 
     def end(self) -> None:
-        """Lets the thread end that reads what is known of runs."""
-        self._facts.cancel()
+        """Lets the threads end that read what is known of runs."""
+        self._closed()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import textwrap
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
@@ -103,9 +104,15 @@ def core_of(logdir: Logdir, args: argparse.Namespace) -> str | None:
 
 
 def note(sentence: str) -> None:
-    """One line on standard error, without secrets."""
+    """One line on standard error, without secrets; on a terminal as many as it takes to break it between words."""
     encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
     line = printable(masked(sentence)).encode(encoding, "backslashreplace").decode(encoding)
+    if sys.stderr.isatty():
+        begin = line.index(": ") + 2 if line.startswith(("try: ", "note: ")) else 0
+        after = " " * begin
+        line = textwrap.fill(
+            line, line_width(), subsequent_indent=after, break_long_words=False, break_on_hyphens=False
+        )
     print(line, file=sys.stderr)  # noqa: T201 - this is what a command line is for
 
 

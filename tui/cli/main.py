@@ -6,6 +6,7 @@ for `--help` and `--version`.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import os
@@ -14,10 +15,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNREADABLE, Cancelled, ProfileError
+from tpuprof.parsers.base.text import nearest, printable
 from tpuprof.parsers.base.urls import masked
-from tpuprof.tui.cli.arguments.options import PROGRAM
+from tpuprof.tui.cli.arguments.options import DEMO, PROGRAM
 from tpuprof.tui.cli.common import note
-from tpuprof.tui.cli.table import COMMANDS, VERSION, WITHOUT_WORD
+from tpuprof.tui.cli.table import COMMANDS, VERSION, WITHOUT_WORD, Command
 from tpuprof.tui.terminal.ending import PLEASE_REPORT, say
 
 
@@ -82,8 +84,25 @@ def _run(arguments: Sequence[str]) -> int:
         command = COMMANDS[words.pop(0)]
         return command.run(command.parser().parse_args(words))
     command = COMMANDS[WITHOUT_WORD]
-    args = command.parser().parse_args(words)
+    args = _of_app(command, words)
     return (VERSION if args.version else command).run(args)
+
+
+def _of_app(command: Command, words: Sequence[str]) -> argparse.Namespace:
+    """The arguments of what runs without a command.
+
+    Raises:
+        ProfileError: they are none; where the first of several words is nearly a command, with that.
+    """
+    try:
+        return command.parser().parse_args(words)
+    except ProfileError as error:
+        is_command = len(words) > 1 and not any(word.startswith("-") for word in words[:2])
+        near = nearest(words[0], filter(None, COMMANDS)) if is_command and words[0] != DEMO else []
+        if not near or os.path.exists(words[0]):
+            raise
+        hint = f"{PROGRAM} {' or '.join(near)}"
+        raise ProfileError("usage", f"There is no command {printable(words[0])}.", hint, error.exit_code) from error
 
 
 def _fail(arguments: Sequence[str], sentence: str, hint: str, exit_code: int) -> int:

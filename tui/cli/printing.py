@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterable
 
-from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.files.logdir import Logdir
 from tpuprof.tui.cli.arguments.options import STREAM
 from tpuprof.tui.cli.common import columns
@@ -40,16 +39,6 @@ def write_report(args: argparse.Namespace, report: str | Iterable[str] | Produce
         output.stream_stdout(produce)
     else:
         output.stream_file(file, produce, compressed)
-
-
-def check_keys(args: argparse.Namespace) -> None:
-    """Sees, before any work, that keys are asked of JSON.
-
-    Raises:
-        ProfileError: they are asked of another format.
-    """
-    if args.keys is not None and args.format != "json":
-        raise ProfileError("usage", "--keys chooses keys of JSON.", "--format json", EXIT_USAGE)
 
 
 def _whole(report: str | Iterable[str] | Produce) -> str:

@@ -79,7 +79,7 @@ PAGES: tuple[Page, ...] = (
     Page("framework-ops", "ops.report.framework_ops", {}),
     Page("collectives", "collectives.report", {}),
     Page("sparse-core", "sparse_core.report", {}),
-    Page("kernels", "ops.report.kernels", {}),
+    Page("kernels", "ops.kernels.report", {"op": "--op", "by": "--by"}),
     Page("roofline", "ops.report.roofline", {}),
     Page("counters", "counters.report", {}),
     Page("graph", "graph.report", _OF_GRAPH, ("dot", "hlo", "proto"), is_of_memory=True, takes_hlo=True),
@@ -192,6 +192,7 @@ class TabEntry:
 
 _OF_OPS = (
     TabView("collectives", "Collectives", "collectives.view:CollectivesView", "COLLECTIVES", "HAS_COLLECTIVES"),
+    TabView("kernels", "Kernels", "ops.kernels_view:KernelsView", "TPU_KERNELS", "HAS_TPU_KERNELS"),
     TabView("sparse-core", "SparseCore", "sparse_core.view:SparseCoreView", "SPARSE_CORE", "HAS_SPARSE_CORES"),
     TabView("counters", "Units", "counters.view:UnitsView", "COUNTERS", "HAS_COUNTERS"),
 )

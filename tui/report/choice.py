@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.text import counted, nearest
 from tpuprof.parsers.ops.filtering.filter import FilterError, OpColumns, parse_filter
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.pen import Pen
@@ -101,13 +100,13 @@ def _known(table: Table[Any], key: str, option: str) -> Field[Any]:
     """The field with a key."""
     if key in table.by_key:
         return table.by_key[key]
-    near = " or ".join(nearest(key, list(table.by_key)))
+    near = " or ".join(nearest_or_first(key, list(table.by_key)))
     raise ProfileError("usage", f"There is no column {key}.", f"{option} {near}", EXIT_USAGE)
 
 
-def nearest(name: str, known: Sequence[str]) -> Sequence[str]:
+def nearest_or_first(name: str, known: Sequence[str]) -> Sequence[str]:
     """The names that come nearest to one that is not known; the first ones where none is like it."""
-    return get_close_matches(name, known, n=3, cutoff=0.4) or known[:3]
+    return nearest(name, known) or known[:3]
 
 
 def _filtered(table: Table[Any], source: object, rows: list[int], text: str) -> list[int]:

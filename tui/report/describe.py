@@ -53,7 +53,7 @@ HEAD: tuple[Metric[Any], ...] = (
     _head("run.name", "the run's name"),
     _head("run.path", "where the run lies"),
     _head("run.hosts[]", "the hosts that the figures cover"),
-    _head("run.core", "only with --core: the core or chip that the figures cover, host:2"),
+    _head("run.core", "with --core only: the core or chip that the figures cover, host:2"),
     _head("warnings[]", "what is wrong with the profile, one sentence each"),
     _head("unknown", "for each key that is null somewhere, why"),
 )

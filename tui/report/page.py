@@ -27,6 +27,9 @@ FORMATS: tuple[Format, ...] = ("text", "json", "csv", "md")  # formats that ever
 OF_SOME_PAGES: tuple[Format, ...] = ("perfetto", "dot", "hlo", "proto", "parquet")
 """Formats that a page may have besides (`Page.formats` in the registry); Parquet is written of any page's table."""
 
+WITH_KEYS: tuple[Format, ...] = ("json",)
+"""Formats that are objects, of which a call may choose keys."""
+
 WITHOUT_WARNINGS: tuple[Format, ...] = ("csv", *OF_SOME_PAGES)
 """Formats that hold rows, events or a graph alone; what there is to warn of goes to standard error."""
 
@@ -132,6 +135,16 @@ def chosen_of(options: Mapping[str, str | None]) -> Choice | None:
         return None
     keys = tuple(filter(None, (key.strip() for key in (given["columns"] or "").split(","))))
     return Choice(given["filter"] or "", given["sort"] or "", keys)
+
+
+def check_keys(keys: str | None, form: str | None) -> None:
+    """Sees, before any work, that keys are asked of JSON.
+
+    Raises:
+        ProfileError: they are asked of another format.
+    """
+    if keys is not None and form not in WITH_KEYS:
+        raise ProfileError("usage", "--keys chooses keys of JSON.", "--format json", EXIT_USAGE)
 
 
 def no_rows(page: str) -> ProfileError:

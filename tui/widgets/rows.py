@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.ops.filtering.filter import Filter, FilterError, OpColumns, parse_filter
 from tpuprof.parsers.ops.filtering.nearest import completions, nearest_filter
@@ -30,17 +31,56 @@ LIST_KEYS = (KeyRow("sort", "sort"), KeyRow("open", "details"), KeyRow("search",
 """What the footer says of keys that the app hands to any list; its table of keys has their sentences."""
 
 
+MANY_ROWS = 1 << 16
+"""More rows than these are sorted and filtered beside the screen's thread, which they would delay by 20 ms."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sorting:
+    """Rows in another order.
+
+    Attributes:
+        listing: what is looked at then.
+        table, source: the fields of the rows, and what they read.
+        descending: whether the largest row is first.
+    """
+
+    listing: Listing
+    table: Table[Any]
+    source: Any
+    descending: bool
+
+    def rows(self) -> NDArray[np.int64]:
+        """All rows in that order."""
+        return order(self.table, self.source, self.listing.sort, self.descending)
+
+    def is_as(self, other: Sorting) -> bool:
+        """Whether another one gives the same rows."""
+        return self.source is other.source and self._order == other._order
+
+    @property
+    def _order(self) -> tuple[str, bool]:
+        return self.listing.sort, self.descending
+
+
 class Filterable:
     """A view that takes a filter.
 
     Attributes:
         is_filter_wrong: the text given last is no filter; the rows are those of the one before.
         asked: a filter whose rows take a while to find, and its text; whoever finds them calls `keep` or `refuse`.
+        sorting: an order that takes a while to make; whoever makes it calls `show_sorted`.
     """
 
     def __init__(self) -> None:
         self.is_filter_wrong = False
         self.asked: tuple[str, Filter] | None = None
+        self.sorting: Sorting | None = None
+
+    @property
+    def is_long(self) -> bool:
+        """Whether rows are so many that any filter takes a while."""
+        return False
 
     @property
     def search_columns(self) -> OpColumns:
@@ -59,7 +99,7 @@ class Filterable:
 
     def find(self, text: str, wanted: Filter) -> str:
         """Finds the rows at once, or asks for them; says how many, or that it searches."""
-        if wanted.takes_time:
+        if wanted.takes_time or (text and self.is_long):
             self.asked = text, wanted
             return "searching"
         return self.keep(text, wanted.mask(self.search_columns) if text else None)
@@ -76,6 +116,13 @@ class Filterable:
     def words_for(self, begun: str) -> Sequence[str]:
         """What a word that is begun in a filter may become."""
         return completions(begun, self.search_columns)
+
+    def prepare(self) -> None:
+        """Makes what `keep` needs besides, on the thread that finds the rows."""
+
+    def show_sorted(self, sorting: Sorting, rows: NDArray[np.int64]) -> str:
+        """Shows all rows in an order, or those that the filter keeps; says which order."""
+        raise NotImplementedError
 
     def refuse(self, error: FilterError) -> str:
         """Leaves the rows as they are; says why."""
@@ -114,6 +161,7 @@ class RowsView(Filterable):
         self._columns: tuple[Glyphs, list[Column]] | None = None
         self._looked_at: tuple[Table[Any], OpColumns] | None = None
         self._kept: NDArray[np.bool_] | None = None
+        self._ordered: tuple[Sorting, NDArray[np.int64]] | None = None  # all rows, before the filter
 
     def table(self) -> tuple[Table[Any], Any]:
         """The fields of the rows, and what they read."""
@@ -154,8 +202,7 @@ class RowsView(Filterable):
     @property
     def descending(self) -> bool:
         """Whether the largest row is first; not in an order of their own."""
-        sort, is_reversed = self.listing.sort, self.listing.is_reversed
-        return bool(sort) and is_descending(self.table()[0], sort) != is_reversed
+        return _is_descending(self.table()[0], self.listing)
 
     @property
     def row(self) -> int | None:
@@ -209,21 +256,47 @@ class RowsView(Filterable):
 
     def command(self, name: str) -> str:
         """Does one of `commands`; says what came of it."""
-        if name == "reverse":
-            self.listing = self.listing.turned_round()
-        else:
-            self.listing = self.listing.sorted_by_next(list(self.table()[0].sorted_by))
+        listing = self.listing if self.sorting is None else self.sorting.listing
+        by_next = list(self.table()[0].sorted_by)
+        wanted = self._sorting(listing.turned_round() if name == "reverse" else listing.sorted_by_next(by_next))
+        if self.is_long:
+            self.sorting = wanted
+            return f"sorting by {wanted.listing.sort}"
+        return self.show_sorted(wanted, wanted.rows())
+
+    @property
+    def is_long(self) -> bool:
+        """Whether rows are so many that sorting and filtering take a while."""
+        table, source = self.table()
+        return table.length(source) > MANY_ROWS
+
+    def _sorting(self, listing: Listing) -> Sorting:
+        table, source = self.table()
+        return Sorting(listing, table, source, _is_descending(table, listing))
+
+    def show_sorted(self, sorting: Sorting, rows: NDArray[np.int64]) -> str:
+        """Shows all rows in an order, or those that the filter keeps; says which order."""
+        self._ordered, self.sorting = (sorting, rows), None
+        self.listing = replace(sorting.listing, words=self.listing.words)
         self._arrange()
         return f"sorted by {self.listing.sort}, {'largest' if self.descending else 'smallest'} first"
 
+    def prepare(self) -> None:
+        """Puts the rows in their order, where they are in none yet."""
+        wanted = self._sorting(self.listing)
+        if wanted.listing.sort and (self._ordered is None or not self._ordered[0].is_as(wanted)):
+            self._ordered = wanted, wanted.rows()
+
     def _arrange(self) -> None:
-        rows, kept = order(*self.table(), self.listing.sort, self.descending), self._kept
+        self.prepare()
+        assert self._ordered is not None, "rows without an order arrange themselves"
+        rows, kept = self._ordered[1], self._kept
         self.rows = rows if kept is None else rows[kept[rows]]
         self.listing = self.listing.anew()
 
     def _read_anew(self, sort: str) -> None:
         """Other rows, by `sort` where the column that they are sorted by is another table's; the filter stays."""
-        self._columns = self._looked_at = self._kept = None
+        self._columns = self._looked_at = self._kept = self._ordered = self.sorting = None
         if self.listing.sort not in self.table()[0].sorted_by:
             self.listing = self.listing.anew(sort=sort, is_reversed=False)
         self._arrange()
@@ -286,3 +359,7 @@ class RowsView(Filterable):
     def show_named(self, name: str) -> str:
         """Goes to what has that name; says where there is nothing of that name."""
         return ""
+
+
+def _is_descending(table: Table[Any], listing: Listing) -> bool:
+    return bool(listing.sort) and is_descending(table, listing.sort) != listing.is_reversed

@@ -34,6 +34,8 @@ _ONCE = ("loop pre-header", "loop exit")
 _INSTRUCTION, _LOOP_FIELD, _PREDICATED_FIELD, _REGION = 1, 2, 3, 4
 _BOUNDS = 8
 _DEEPEST = 200
+LARGEST = 64 << 20
+"""Bytes of a schedule; a kernel's has some hundred thousand."""
 _MOST_TURNS = 1 << 40
 
 
@@ -43,6 +45,8 @@ def read_schedule(data: bytes) -> Schedule:
     Raises:
         Damaged: the bytes are none.
     """
+    if len(data) > LARGEST:
+        raise Damaged(f"it has {len(data):,} bytes, and more than {LARGEST:,} are not read")
     module = columns([data])
     tops = module.parts(2)
     if not tops:
@@ -53,6 +57,16 @@ def read_schedule(data: bytes) -> Schedule:
     used, slots, spills, fills = _use(module.parts(6))
     origins, of_id = _origins(module.parts(12))
     ids = bodies.numbers(1, len(tree.bodies), -1)
+    if len(ids) and not used.shape[1]:
+        raise Damaged("it has instructions and no bundles")
+    instructions = Instructions(
+        bundle=np.clip(signed(bodies.numbers(4, len(ids))), 0, used.shape[1] - 1),
+        opcode=bodies.numbers(2, len(ids)),
+        region=np.array(tree.owner, np.int64),
+        origin=_rows(ids, *of_id),
+        register_kind=bodies.numbers(8, len(ids)),
+        register=signed(bodies.numbers(7, len(ids))),
+    )
     return Schedule(
         instruction=_text(module, 1),
         program=_text(module, 10),
@@ -63,14 +77,7 @@ def read_schedule(data: bytes) -> Schedule:
         spills=spills,
         fills=fills,
         regions=tree.regions(used.shape[1]),
-        instructions=Instructions(
-            bundle=np.clip(signed(bodies.numbers(4, len(ids))), 0, max(used.shape[1] - 1, 0)),
-            opcode=bodies.numbers(2, len(ids)),
-            region=np.array(tree.owner, np.int64),
-            origin=_rows(ids, *of_id),
-            register_kind=bodies.numbers(8, len(ids)),
-            register=signed(bodies.numbers(7, len(ids))),
-        ),
+        instructions=instructions,
         origins=origins,
         allocations=_allocations(module.parts(8)),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.llo.opcodes import opcode_name
 
@@ -28,7 +28,8 @@ class Regions:
         kind: ``program``, ``region``, ``loop pre-header``, ``loop header``, ``loop branch``, ``loop body``,
             ``loop end``, ``loop end branch``, ``loop exit``, ``check``, ``branch``, ``predicated``, ``fallthrough``.
         number: as the compiler counts them.
-        begin, end: bundles of it, those of regions inside counted too; the end is the first one behind it.
+        begin, end: from which bundle to which the compiler says that it reaches, the end being the first one behind it.
+            Regions side by side may overlap: see `Schedule.owner` for whose a bundle is.
         parent: row of the region around it, -1 for the first.
         turns: how often it runs in one call where all conditions hold, by the bounds of the loops around it; -1 where
             one of these is not constant. A pipeline over a grid turns once or twice more than the grid has steps.
@@ -43,6 +44,13 @@ class Regions:
 
     def __len__(self) -> int:
         return len(self.kind)
+
+    def with_inner(self, row: int) -> range:
+        """The rows of a region and of those inside it, which stand behind it."""
+        last = row + 1
+        while last < len(self.kind) and self.parent[last] >= row:
+            last += 1
+        return range(row, last)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,15 +138,30 @@ class Schedule:
     origins: tuple[Origin, ...]
     allocations: tuple[LloAllocation, ...]
 
+    @property
+    def owner(self) -> Int64s:
+        """Row of the innermost region whose instructions stand in each bundle; an empty one has that of the one before.
+
+        The compiler says of each region from where to where it reaches, but those of regions side by side overlap.
+        """
+        owner = np.full(self.bundles, -1, np.int64)
+        np.maximum.at(owner, self.instructions.bundle, self.instructions.region)
+        last = np.maximum.accumulate(np.where(owner >= 0, np.arange(self.bundles), 0))
+        return np.maximum(owner[last], 0)
+
+    def bundles_of(self, region: int = 0) -> Bools:
+        """Which bundles are those of a region, with regions inside it."""
+        inner, owner = self.regions.with_inner(region), self.owner
+        return (owner >= inner.start) & (owner < inner.stop)
+
     def used_in(self, region: int = 0) -> Int64s:
         """Slots that are used in a region, by unit."""
-        used: Int64s = self.used[:, self._bundles(region)].sum(axis=1, dtype=np.int64)
+        used: Int64s = self.used[:, self.bundles_of(region)].sum(axis=1, dtype=np.int64)
         return used
 
     def shares(self, region: int = 0) -> tuple[float | None, ...]:
         """Share of its slots that each unit uses in a region, 0 to 1; None for a region or unit without slots."""
-        part = self._bundles(region)
-        length = max(0, part.stop - part.start)
+        length = int(self.bundles_of(region).sum())
         used = self.used_in(region).tolist()
         return tuple(
             count / (length * slots) if length and slots else None
@@ -147,22 +170,10 @@ class Schedule:
 
     def busy_shares(self, region: int = 0) -> tuple[float | None, ...]:
         """Share of the bundles of a region in which each unit does anything, 0 to 1; None where it has no bundles."""
-        part = self.used[:, self._bundles(region)]
+        part = self.used[:, self.bundles_of(region)]
         if not part.shape[1]:
             return (None,) * len(self.slots)
         return tuple((part > 0).mean(axis=1).tolist())
-
-    def executed(self) -> tuple[int | None, ...]:
-        """Slots that each unit uses in one call at most: a bundle runs as often as its loops turn, if conditions hold.
-
-        None for all where a loop turns as often as numbers say that are known when the program runs.
-        """
-        if np.any(self.regions.turns < 0):
-            return (None,) * len(self.slots)
-        turns = np.ones(self.bundles, np.int64)
-        for row in range(len(self.regions)):  # a region comes behind the one around it
-            turns[self._bundles(row)] = self.regions.turns[row]
-        return tuple((self.used.astype(np.int64) @ turns).tolist())
 
     def opcodes(self, region: int | None = None) -> dict[str, int]:
         """How many instructions there are by their names, the most first; of one region without those inside it."""
@@ -176,6 +187,3 @@ class Schedule:
     def bytes_in(self, space: str, is_spill: bool | None = None) -> int:
         """Bytes of what it allocates in ``vmem``, ``smem`` or ``sflag``; for spills alone, or without them."""
         return sum(each.bytes for each in self.allocations if each.space == space and is_spill in (None, each.is_spill))
-
-    def _bundles(self, region: int) -> slice:
-        return slice(int(self.regions.begin[region]), int(self.regions.end[region]))

@@ -111,14 +111,14 @@ class Module:
         """An entry of the table of texts."""
         if number not in self._text_at:
             if not 0 <= number < len(self._texts):
-                raise Damaged("it names a text that it lacks")
+                raise Damaged("it refers to a text that is missing")
             self._text_at[number] = self._texts[number].decode("utf-8", "replace")
         return self._text_at[number]
 
     def op_name(self, number: int) -> str:
         """An entry of the table of names of ops."""
         if not 0 <= number < len(self._ops):
-            raise Damaged("it names an op that it lacks")
+            raise Damaged("it refers to an op that is missing")
         return self._ops[number]
 
     def _names(self, reader: Reader) -> tuple[list[str], list[str]]:
@@ -128,7 +128,7 @@ class Module:
         while reader.left:
             dialect = reader.number()
             if dialect >= len(dialects):
-                raise Damaged("it names a dialect that it lacks")
+                raise Damaged("it refers to a dialect that is missing")
             ops += [f"{dialects[dialect]}.{self.text(number)}" for number in reader.numbers()]
         return dialects, ops
 
@@ -147,11 +147,11 @@ class _Sections:
 
 def _sections(data: bytes) -> _Sections:
     if not data.startswith(MAGIC):
-        raise Damaged("it does not begin as MLIR's bytecode does")
+        raise Damaged("it does not start like MLIR bytecode")
     reader = Reader(data, len(MAGIC))
     version = reader.number()
     if version:
-        raise Damaged(f"it is of version {version} of MLIR's bytecode, and JAX writes version 0")
+        raise Damaged(f"it has version {version} of MLIR's bytecode; JAX writes version 0")
     end = data.find(b"\0", reader.at, reader.at + 1024)
     if end < 0:
         raise Damaged("it ends too early")
@@ -183,7 +183,7 @@ def _read_entries(offsets: Reader, entries: Reader, dialects: list[str]) -> tupl
     """Places of the attributes and of the types."""
     attributes, types = offsets.number(), offsets.number()
     if attributes + types > entries.left:
-        raise Damaged("it says that it holds more than its bytes can")
+        raise Damaged("it claims more than its bytes can hold")
     places: list[Location] = []
     while offsets.left:
         dialect, count = offsets.number(), offsets.count()
@@ -228,7 +228,7 @@ class _BlockReader:
                 self.reader.number()  # where it comes from
             self._define(arguments)
         if head >> 1 > self.reader.left:
-            raise Damaged("it says that it holds more than its bytes can")
+            raise Damaged("it claims more than its bytes can hold")
         return Block(arguments, [self._op(depth) for _ in range(head >> 1)])
 
     def _define(self, values: list[Value]) -> None:
@@ -251,7 +251,7 @@ class _BlockReader:
         if mask & _REGIONS:
             head = reader.number()
             if head >> 1 > reader.left:
-                raise Damaged("it says that it holds more than its bytes can")
+                raise Damaged("it claims more than its bytes can hold")
             op.regions = [self._region(bool(head & 1), depth) for _ in range(head >> 1)]
         return op
 

@@ -50,7 +50,7 @@ class Reader:
         """How many elements follow: each takes a byte at least, so there are no more than bytes left."""
         value = self.number()
         if value > self.left:
-            raise Damaged("it says that it holds more than its bytes can")
+            raise Damaged("it claims more than its bytes can hold")
         return value
 
     def numbers(self) -> list[int]:

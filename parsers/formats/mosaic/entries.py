@@ -17,7 +17,7 @@ _FLOATS = ("bf16", "f16", "f32", "f64", "f80", "f128")
 _MEMREF, _SPACED_MEMREF, _TENSOR, _VECTOR = 10, 11, 13, 19
 _KINDS = {_MEMREF: "memref", _SPACED_MEMREF: "memref", _TENSOR: "tensor", _VECTOR: "vector"}
 _SIGNS = ("i", "si", "ui", "i")
-_MOST_STEPS = 64
+_MOST_STEPS = _MOST_DIMENSIONS = 64
 
 DYNAMIC = -(1 << 63)
 """A dimension or bound that is known when the program runs."""
@@ -88,7 +88,7 @@ class Entries:
             return None
         count, size = reader.number(), reader.number()
         if size != 8 * count or size > reader.left:
-            raise Damaged("a list of numbers does not have the size that it says")
+            raise Damaged("a list of numbers has another size than it claims")
         at = reader.at
         return tuple(
             int.from_bytes(reader.data[begin : begin + 8], "little", signed=True) for begin in range(at, at + size, 8)
@@ -108,15 +108,19 @@ class Entries:
             self._dictionaries[number] = found
         return self._dictionaries[number]
 
-    def place(self, number: int) -> str | None:
-        """``file.py:23`` of a location, the innermost of a chain of calls; None where it names no file."""
-        pending, steps = [number], 0
+    def places(self, number: int) -> tuple[str, ...]:
+        """``file.py:23`` of each call that a location is made of, the innermost first and each once.
+
+        () where it names no file. JAX gives an op that it lowers once the place of its first use, called from its own.
+        """
+        pending, found, steps = [number], dict[str, None](), 0
         while pending and steps < _MOST_STEPS:
             steps += 1
             kind, reader = self._attribute(pending.pop())
             if kind in (_FILE_LINE, _FILE_RANGE):
-                return self._file_line(kind, reader)
-            if kind == _CALL_SITE:
+                place = self._file_line(kind, reader)
+                found |= {place: None} if place is not None else {}
+            elif kind == _CALL_SITE:
                 callee, caller = reader.number(), reader.number()
                 pending += [caller, callee]
             elif kind == _NAMED:
@@ -124,7 +128,7 @@ class Entries:
                 pending.append(reader.number())
             elif kind == _FUSED:
                 pending += reader.numbers()[: _MOST_STEPS - steps][::-1]
-        return None
+        return tuple(found)
 
     def _file_line(self, kind: int, reader: Reader) -> str | None:
         """A file and its line: a range has the name, how many numbers follow, and the first line."""
@@ -161,7 +165,10 @@ class Entries:
         if kind not in _KINDS:
             return None
         space = self.word(reader.number()) if kind == _SPACED_MEMREF else ""
-        dimensions = tuple(reader.signed() for _ in range(reader.count()))
+        rank = reader.count()
+        if rank > _MOST_DIMENSIONS:
+            raise Damaged("an array in it has too many dimensions")
+        dimensions = tuple(reader.signed() for _ in range(rank))
         return Shaped(_KINDS[kind], dimensions, self.element(reader.number()), space)
 
     def _attribute(self, number: int | None) -> tuple[int | None, Reader]:
@@ -180,7 +187,7 @@ class Entries:
 
 def _entry(table: list[Location], number: int) -> Location:
     if not 0 <= number < len(table):
-        raise Damaged("it names an attribute or type that it lacks")
+        raise Damaged("it refers to an attribute or type that is missing")
     return table[number]
 
 

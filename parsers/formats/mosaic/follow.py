@@ -17,8 +17,8 @@ from tpuprof.parsers.formats.mosaic.entries import Entries
 from tpuprof.parsers.formats.mosaic.scalars import SAME, Number, compared, folded, selected
 
 PREFIX = "stable_mosaic."
-_ELEMENTS_A_UNIT = 128
-_MOST_STEPS = 1 << 18
+_ELEMENTS_A_UNIT = 64
+_MOST_STEPS = 1 << 16
 
 
 class TooLong(Exception):
@@ -44,13 +44,15 @@ class State:
 
     Attributes:
         mask: in which steps of the grid; None in all.
+        steps: how many these are; None where a bound of the grid is not known.
         is_certain: whether it is known that these ops run.
         is_bounded: whether it is known how often they run at most.
     """
 
     mask: Int64s | None
-    is_certain: bool
-    is_bounded: bool
+    steps: int | None
+    is_certain: bool = True
+    is_bounded: bool = True
 
 
 class Walk:
@@ -79,6 +81,7 @@ class Walk:
 
     def run(self, block: Block, arguments: Sequence[Number], state: State) -> list[Number]:
         """Runs a block, and returns what it yields."""
+        self.effort.spend(0)
         self.values.update(zip(block.arguments, arguments, strict=False))
         for op in block.ops:
             name = op.name.removeprefix(PREFIX)
@@ -93,11 +96,11 @@ class Walk:
 
     def _op(self, name: str, op: Op, state: State) -> None:
         operands = [self.number(value) for value in op.operands]
-        self.effort.spend(sum(len(each) for each in operands if isinstance(each, np.ndarray)))
+        self.effort.spend(sum(map(_length, operands)))
         dialect, _, own = name.partition(".")
         if dialect == "arith" and op.results:
             self.values[op.results[0]] = self._arithmetic(own, op, operands)
-        elif name == "tpu.iteration_bound":
+        elif name == "tpu.iteration_bound" and op.results:
             dimension = self.entries.integer(self.entries.dictionary(op.attributes).get("dim"))
             known = dimension is not None and 0 <= dimension < len(self.grid)
             self.values[op.results[0]] = self.grid[dimension] if known and dimension is not None else None
@@ -106,8 +109,8 @@ class Walk:
         elif name == "scf.for":
             self._for(op, operands, state)
         elif op.regions:
-            inside = state if name == "tpu.region" else State(state.mask, False, False)
-            self._regions(op, inside)
+            is_plain = name == "tpu.region" and all(len(region) == 1 for region in op.regions)
+            self._regions(op, state if is_plain else State(state.mask, state.steps, False, False))
         self.seen(name, op, state)
 
     def _arithmetic(self, name: str, op: Op, operands: list[Number]) -> Number:
@@ -135,7 +138,7 @@ class Walk:
         blocks = [region[0] if region else None for region in op.regions[:2]]
         yielded: list[list[Number]] = []
         for is_else, block in enumerate(blocks):
-            inside = _under(state, condition, bool(is_else))
+            inside = self._under(state, condition, bool(is_else))
             yielded.append(self.run(block, [], inside) if block is not None and inside is not None else [])
         chosen = yielded + [[]] * (2 - len(yielded))
         for index, result in enumerate(op.results):
@@ -149,7 +152,7 @@ class Walk:
             return
         (lower, upper, step), carried = operands[:3], operands[3:]
         if not isinstance(lower, int) or upper is None or not isinstance(step, int) or step <= 0:
-            self.run(block, [None] * len(block.arguments), State(state.mask, False, False))
+            self.run(block, [None] * len(block.arguments), State(state.mask, state.steps, False, False))
             carried = []
         elif isinstance(upper, int):
             for turn in range(lower, upper, step):
@@ -157,21 +160,26 @@ class Walk:
         else:  # each step of the grid turns another number of times
             carried = [None] * len(carried)
             for turn in range(lower, int(upper.max(initial=lower)), step):
-                inside = _under(state, (upper > turn).astype(np.int64), False)
+                inside = self._under(state, (upper > turn).astype(np.int64), False)
                 if inside is not None:
                     self.run(block, [turn, *carried], inside)
         self.values.update(zip(op.results, carried or [None] * len(op.results), strict=False))
 
+    def _under(self, state: State, condition: Number, is_else: bool) -> State | None:
+        """Where a branch runs; None where it runs nowhere."""
+        if isinstance(condition, int):
+            return state if bool(condition) != is_else else None
+        if condition is None:
+            return State(state.mask, state.steps, False, state.is_bounded)
+        self.effort.spend(_length(condition))
+        mask = (condition != 0) != is_else
+        mask = mask if state.mask is None else mask & (state.mask != 0)
+        steps = int(np.count_nonzero(mask))
+        return State(mask.astype(np.int64), steps, state.is_certain, state.is_bounded) if steps else None
 
-def _under(state: State, condition: Number, is_else: bool) -> State | None:
-    """Where a branch runs; None where it runs nowhere."""
-    if isinstance(condition, int):
-        return state if bool(condition) != is_else else None
-    if condition is None:
-        return State(state.mask, False, state.is_bounded)
-    mask = (condition != 0) != is_else
-    mask = mask if state.mask is None else mask & (state.mask != 0)
-    return State(mask.astype(np.int64), state.is_certain, state.is_bounded) if mask.any() else None
+
+def _length(number: Number) -> int:
+    return len(number) if isinstance(number, np.ndarray) else 0
 
 
 def _indices(bounds: Sequence[int], steps: int) -> list[Number]:

@@ -49,11 +49,17 @@ class VisitsOf:
         block = self._blocks[name]
         if block is None or len(block) != len(bounds):
             return Visits()
+        if self._walk is not None and self._walk.steps == 0:
+            return Visits(True, 0, 0, 0)
         fixed = self._is_constant(block)
         if fixed is not False:
             return _one_block(block, bounds, array, fixed)
         walk = self._walk
         if walk is None or walk.steps is None or any(each is None for each in block):
+            return Visits(fixed)
+        try:
+            self._effort.spend(len(block) * walk.steps)
+        except TooLong:
             return Visits(fixed)
         return _moving(
             np.stack([np.broadcast_to(np.int64(0) + _known(each), walk.steps) for each in block]), bounds, array
@@ -71,7 +77,7 @@ class VisitsOf:
             return None
         try:
             self._walk = self._walk or Walk(self._kernel.entries, self._kernel.grid, self._effort)
-            return self._walk.run(body, self._walk.indices, State(None, True, True))
+            return self._walk.run(body, self._walk.indices, State(None, self._walk.steps))
         except TooLong:
             return None
 

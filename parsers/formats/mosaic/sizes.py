@@ -15,7 +15,7 @@ _LIMIT = 1 << 62
 
 
 def element_bits(element: str) -> int | None:
-    """Bits of a number by its type, ``bf16``, ``f8E4M3FN``, ``i4``; None for what is no number."""
+    """Bits of a number by its type, ``bf16``, ``f8E4M3FN``, ``i4``; None for what is not a number."""
     found = _WIDTH.match(element)
     if found is None:
         return None

@@ -24,7 +24,7 @@ from tpuprof.parsers.formats.mosaic.follow import Effort
 from tpuprof.parsers.formats.mosaic.index_maps import Visits, VisitsOf
 from tpuprof.parsers.formats.mosaic.kernel import Kernel, Window, allocations, read_kernel
 from tpuprof.parsers.formats.mosaic.sizes import bytes_of, known, unpadded_bytes
-from tpuprof.parsers.formats.mosaic.work import Copies, Work, unknown_work, work_of
+from tpuprof.parsers.formats.mosaic.work import Details, Work, unknown_work, work_of
 from tpuprof.parsers.formats.xspace.walk import text
 
 if TYPE_CHECKING:
@@ -119,6 +119,9 @@ class KernelSpec:
         used_vmem_bytes: what the compiler set aside for it in VMEM, its spills too; None where it does not say.
         vmem_limit_bytes: how much it may take by `vmem_limit_bytes`; None where the call sets no limit.
         work: what it must do at least by its shapes.
+        runs: how often vector ops run in one call, as pairs: the calls that they come from, ``file:line`` each with the
+            innermost first, and numbers, more than one where some run more often than others. What is not known is
+            left out.
         reason: why grid and buffers are not known, as a sentence without its point; empty where they are.
     """
 
@@ -135,6 +138,7 @@ class KernelSpec:
     used_vmem_bytes: int | None
     vmem_limit_bytes: int | None
     work: Work
+    runs: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...] = ()
     reason: str = ""
 
     @property
@@ -183,9 +187,9 @@ class _Reader:
 
     def __init__(self, ops: int) -> None:
         self.effort = Effort(ops)
-        self._read: dict[bytes, tuple[Kernel, Work, Copies]] = {}
+        self._read: dict[bytes, tuple[Kernel, Work, Details]] = {}
 
-    def read(self, module: bytes) -> tuple[Kernel, Work, Copies]:
+    def read(self, module: bytes) -> tuple[Kernel, Work, Details]:
         """The kernel of a module, and what it does."""
         if module not in self._read:
             kernel = read_kernel(module)
@@ -199,10 +203,12 @@ def _spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto, reader: _Reader) -
     call = call if isinstance(call, dict) else {}
     kernel: Kernel | None = None
     buffers: tuple[KernelBuffer, ...] = ()
+    runs: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...] = ()
     reason = ""
     try:
-        kernel, work, copies = reader.read(_module(call))
-        buffers = tuple(_buffers(hlo, proto, kernel, copies, reader.effort))
+        kernel, work, details = reader.read(_module(call))
+        buffers = tuple(_buffers(hlo, proto, kernel, details, reader.effort))
+        runs = tuple(sorted(details.runs.items()))
     except Damaged as fault:
         kernel, buffers, reason = None, (), str(fault)
         reason = reason if reason == _NO_MODULE else f"its Mosaic module cannot be read: {reason}"
@@ -224,6 +230,7 @@ def _spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto, reader: _Reader) -
         used_vmem_bytes=_scoped(config.get("used_scoped_memory_configs")),
         vmem_limit_bytes=_scoped(config.get("scoped_memory_configs")),
         work=work,
+        runs=runs,
         reason=reason,
     )
 
@@ -273,20 +280,20 @@ def _scoped(entries: object) -> int | None:
 
 
 def _buffers(
-    hlo: HloModule, proto: hlo_pb2.HloInstructionProto, kernel: Kernel, copies: Copies, effort: Effort
+    hlo: HloModule, proto: hlo_pb2.HloInstructionProto, kernel: Kernel, details: Details, effort: Effort
 ) -> Iterator[KernelBuffer]:
     """The arguments of the kernel, then what it allocates."""
     visits = VisitsOf(kernel, effort)
     arrays = _arrays(hlo, proto, kernel)
     for index, (shape, array) in enumerate(zip(kernel.arguments, arrays, strict=True)):
         window = kernel.windows[index - kernel.prefetched] if kernel.windows and array.has_window else None
-        amount = copies.bytes.get(index)
+        amount = details.copied.get(index)
         yield _argument(array, shape, window, visits, None if amount is None else amount.value)
     for made in allocations(kernel):
         slots, shape = made.slots, made.shape
         if slots is not None:
             shape = Shaped(shape.kind, shape.dimensions[1:], shape.element, shape.space)
-        number = copies.buffer.get(made.op)
+        number = details.buffer.get(made.op)
         array = _NO_ARRAY if number is None else arrays[number]
         yield _own("scratch" if slots is None else "pipeline", array, shape, slots or 1, made.place)
 

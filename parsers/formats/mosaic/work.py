@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from math import prod
 
-import numpy as np
-
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.mosaic.bytecode import Op, Value
 from tpuprof.parsers.formats.mosaic.entries import Shaped
@@ -20,11 +18,11 @@ from tpuprof.parsers.formats.mosaic.kernel import Kernel
 from tpuprof.parsers.formats.mosaic.sizes import unpadded_bytes
 
 _ON_CHIP = ("vmem", "smem")
-_CONDITION = "some of it runs only where numbers that are known when the program runs say so"
-_UNBOUNDED = "a loop turns as often as numbers say that are known when the program runs"
-_GRID = "its grid is known when the program runs"
-_SHAPES = "a shape of it is known when the program runs"
-_LONG = "the kernel takes more steps than are followed"
+_CONDITION = "a part of it runs only on a condition that is known at run time"
+_UNBOUNDED = "a loop's trip count is known only at run time"
+_GRID = "its grid is known only at run time"
+_SHAPES = "one of its shapes is known only at run time"
+_LONG = "the kernel has more steps than are followed"
 _MOST = 1 << 62
 _MOST_VIEWS = 16
 _LIST = re.compile(r"\[([0-9, ]{0,256})\]")
@@ -68,16 +66,20 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Copies:
-    """What a kernel copies itself, by its arguments, the indices of its grid left out.
+class Details:
+    """What a kernel does in parts.
 
     Attributes:
-        bytes: how much of each argument, to or from the chip.
+        copied: how much it copies itself of each of its arguments, to or from the chip; the indices of its grid are
+            left out of their numbers.
         buffer: which argument is copied to or from what an op of the kernel allocates.
+        runs: how often vector ops run in one call, by the calls that they come from, the innermost first: each number
+            once, in order. Ops of which that is not known are left out, with those that come from the same calls.
     """
 
-    bytes: dict[int, Amount]
+    copied: dict[int, Amount]
     buffer: dict[Op, int]
+    runs: dict[tuple[str, ...], tuple[int, ...]]
 
 
 def unknown_work(reason: str) -> Work:
@@ -93,7 +95,8 @@ class _Count:
         self.reasons: list[str] = []
         self.is_bounded = True
 
-    def add(self, each: int | None, times: int | None, state: State) -> None:
+    def add(self, each: int | None, state: State) -> None:
+        times = state.steps
         if each is None or times is None:
             self.reasons.append(_SHAPES if each is None else _GRID)
             self.is_bounded = False
@@ -122,20 +125,40 @@ class _Counter(Walk):
         self.arguments = {value: index for index, value in enumerate(kernel.body.arguments[ahead:])}
         self.copied: dict[int, _Count] = {}
         self.buffer: dict[Op, int] = {}
+        self.ran: dict[Op, int | None] = {}
 
     def seen(self, name: str, op: Op, state: State) -> None:
-        times = self.steps if state.mask is None else int(np.count_nonzero(state.mask))
+        if self._is_vector(op):
+            before, steps = self.ran.get(op, 0), state.steps if state.is_certain else None
+            self.ran[op] = None if before is None or steps is None else before + steps
         if name == "tpu.matmul":
-            self.flops.add(self._product(op), times, state)
+            self.flops.add(self._product(op), state)
         elif name == "vector.contract":
-            self.flops.add(self._contraction(op), times, state)
+            self.flops.add(self._contraction(op), state)
         elif name in _SPECIAL:
-            self.special.add(_count(self._shape(op, -1)), times, state)
+            self.special.add(_count(self._shape(op, -1)), state)
         elif name == "tpu.enqueue_dma":
-            self._copy(op, times, state)
+            self._copy(op, state)
         elif name.startswith("tpu.enqueue"):  # rows that numbers choose, such as `tpu.enqueue_indirect_dma`
-            self.into.add(None, times, state)
-            self.out.add(None, times, state)
+            self.into.add(None, state)
+            self.out.add(None, state)
+
+    def _is_vector(self, op: Op) -> bool:
+        made = self._shape(op, -1) if op.results else None
+        return (made is not None and made.kind == "vector") or op.name.endswith("vector_store")
+
+    def runs(self) -> dict[tuple[str, ...], tuple[int, ...]]:
+        """See `Details`."""
+        found: dict[tuple[str, ...], set[int | None]] = {}
+        for op, count in self.ran.items():
+            places = self.entries.places(op.location)
+            if places:
+                found.setdefault(places, set()).add(count)
+        return {
+            places: tuple(sorted(count for count in counts if count is not None))
+            for places, counts in found.items()
+            if None not in counts
+        }
 
     def _shape(self, op: Op, operand: int) -> Shaped | None:
         """The shape of an operand; of the result for -1."""
@@ -170,7 +193,7 @@ class _Counter(Walk):
             sizes |= zip((name.strip() for name in found.group(2).split(",")), shape.dimensions, strict=False)
         return 2 * prod(sizes.values()) if len(maps) >= 2 and all(size >= 0 for size in sizes.values()) else None
 
-    def _copy(self, op: Op, times: int | None, state: State) -> None:
+    def _copy(self, op: Op, state: State) -> None:
         """A copy: its first two operands that are no semaphores are where from and where to."""
         values = [(value, self.entries.shaped(value.type)) for value in op.operands if value is not None]
         ends = [
@@ -183,11 +206,11 @@ class _Counter(Walk):
         (source, shape), (target, other) = ends[:2]
         size = unpadded_bytes(shape.dimensions, shape.element)
         into = other.space in _ON_CHIP
-        (self.into if into else self.out).add(size, times, state)
+        (self.into if into else self.out).add(size, state)
         array, buffer = (_root(each) for each in ((source, target) if into else (target, source)))
         number = self.arguments.get(array)
         if number is not None:
-            self.copied.setdefault(number, _Count()).add(size, times, state)
+            self.copied.setdefault(number, _Count()).add(size, state)
             if buffer.op is not None:
                 self.buffer.setdefault(buffer.op, number)
 
@@ -215,13 +238,14 @@ def _count(shape: Shaped | None) -> int | None:
     return prod(shape.dimensions) if all(size >= 0 for size in shape.dimensions) else None
 
 
-def work_of(kernel: Kernel, effort: Effort) -> tuple[Work, Copies]:
+def work_of(kernel: Kernel, effort: Effort) -> tuple[Work, Details]:
     """What one call does; every amount is unknown where the kernel takes too many steps to follow."""
     counter = _Counter(kernel, effort)
     ahead = len(kernel.body.arguments) - len(kernel.arguments)
     try:
-        counter.run(kernel.body, counter.indices[:ahead], State(None, True, True))
+        counter.run(kernel.body, counter.indices[:ahead], State(None, counter.steps))
     except TooLong:
-        return unknown_work(_LONG), Copies({}, counter.buffer)
+        return unknown_work(_LONG), Details({}, counter.buffer, {})
     work = Work(counter.flops.amount, counter.special.amount, counter.into.amount, counter.out.amount)
-    return work, Copies({number: count.amount for number, count in counter.copied.items()}, counter.buffer)
+    copied = {number: count.amount for number, count in counter.copied.items()}
+    return work, Details(copied, counter.buffer, counter.runs())

@@ -507,4 +507,4 @@ def _cut_problem(name: str, size: int, plane: Plane) -> Problem:
         sentence += f", {last.lost_bytes:,} of them from line {last.name or last.id}"
     if not plane._spans(4)[0].size:
         sentence += "; the names of that plane's events are lost with them"
-    return Problem("truncated", name, sentence + ".", "what came before the cut is shown; copy or capture it again")
+    return Problem("truncated", name, sentence + ".", "everything before the cut is shown; copy or capture it again")

@@ -45,13 +45,13 @@ FLAT_DEVICE = (
 FLAT_OTHER = "Memory in use hardly changes here: almost nothing was allocated or freed during the capture."
 
 _UNKNOWN = {
-    "stack_bytes": "the allocator's events do not say what is reserved (stat bytes_reserved)",
-    "heap_bytes": "the allocator's events do not say what is allocated (stat bytes_allocated)",
-    "free_bytes": "the allocator's events do not say what is free (stat bytes_available)",
-    "fragmentation": "the allocator's events do not say how fragmented its memory is (stat fragmentation)",
-    "lifetime_peak_bytes": "the allocator's events do not say the most that was in use (stat peak_bytes_in_use)",
-    "peak_bytes": "the allocator's events do not say what is in use (stats bytes_reserved, bytes_allocated)",
-    "capacity_bytes": "the event at the peak lacks what is in use or what is free",
+    "stack_bytes": "the allocator's events do not give reserved memory (stat bytes_reserved)",
+    "heap_bytes": "the allocator's events do not give allocated memory (stat bytes_allocated)",
+    "free_bytes": "the allocator's events do not give free memory (stat bytes_available)",
+    "fragmentation": "the allocator's events do not give fragmentation (stat fragmentation)",
+    "lifetime_peak_bytes": "the allocator's events do not give the peak in use (stat peak_bytes_in_use)",
+    "peak_bytes": "the allocator's events do not give memory in use (stats bytes_reserved, bytes_allocated)",
+    "capacity_bytes": "the event at the peak lacks memory in use or free memory",
 }
 
 

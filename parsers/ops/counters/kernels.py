@@ -1,8 +1,8 @@
 """What custom calls use of each unit, as a whole and by scope: the compiler's count of their instructions.
 
-With `--xla_enable_custom_call_region_trace` and `--xla_xprof_register_llo_debug_info` in `LIBTPU_INIT_ARGS` a core has
-``% util`` of each unit by the microsecond, and the scopes of the kernel on its line ``XLA TraceMe``. With the newer
-`--xla_xprof_enable_custom_call_tracing` it has a line a unit, ``VALU Instructions``, whose events carry their
+With `--xla_xprof_register_llo_debug_info` in `LIBTPU_INIT_ARGS` a core has ``% util`` of each unit from one trace point
+of a kernel to the next, and the kernel's scopes on its line ``XLA TraceMe``. With another flag,
+`--xla_xprof_enable_custom_call_tracing`, it has a line a unit, ``VALU Instructions``, whose events carry their
 ``llo_scopes`` (docs/custom_call_profiling.md and `llo_parser.py` of XProf).
 """
 
@@ -17,7 +17,9 @@ from tpuprof.parsers.base.intervals import Floats, Int64s, intersect, union, uni
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Line, Plane
 from tpuprof.parsers.ops.core.ops import CATEGORY, OPS_LINE, event_spans
+from tpuprof.parsers.ops.counters.placed import NO_SPANS, placed
 from tpuprof.parsers.ops.counters.samples import UNIT_LINE, UTILIZATION, Sampled, by_id, event_name
+from tpuprof.parsers.ops.counters.units import SEEN
 from tpuprof.parsers.ops.device import CUSTOM_CALL
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
 
@@ -82,8 +84,23 @@ def busy_of(start: Int64s, end: Int64s, value: Floats) -> _Busy:
     return _Busy(time, busy, watched)
 
 
+def placed_tracks(plane: Plane, tracks: Sequence[Sampled]) -> list[Sampled]:
+    """The counters of a core, with the compiler's counts where they belong in time (see `placed`)."""
+    if not any(track.stat == UTILIZATION and track.lasts for track in tracks):
+        return list(tracks)
+    parts = [call.spans for call in _custom_calls(plane)]
+    calls = union(*(np.concatenate(column) for column in zip(*parts, strict=True))) if parts else NO_SPANS
+    line = plane.line(_SCOPES_LINE)
+    scopes = NO_SPANS if line is None else event_spans(line, line.events(places=False))
+    return [placed(track, calls, scopes) for track in tracks]
+
+
 def scope_uses(plane: Plane, tracks: Sequence[Sampled]) -> Iterator[ScopeUse]:
-    """What each custom call of a core used of its units; nothing where the profile does not record it."""
+    """What each custom call of a core used of its units; nothing where the profile does not record it.
+
+    Args:
+        tracks: of `placed_tracks`.
+    """
     lanes = {
         track.event: busy_of(track.start_ps, track.end_ps, track.value)
         for track in tracks
@@ -169,7 +186,7 @@ def _of_lanes(call: _Call, lanes: Mapping[str, _Busy], scopes: Mapping[str, Span
     for scope, spans in parts.items():
         for unit, lane in lanes.items():
             busy, watched = lane.within(spans)
-            if watched > 0:
+            if watched > SEEN * _length(spans):
                 yield call.use(scope, unit, _length(spans), busy, watched)
 
 

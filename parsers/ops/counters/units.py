@@ -9,6 +9,7 @@ And ``% util`` of custom calls is what the compiler counted of each unit's instr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -31,6 +32,9 @@ _LANES: Mapping[str, Group] = {
     "XLU": "cross-lane",
 }
 """What the compiler's counts are of, by the names that the profiler gives them."""
+
+SEEN = 0.01
+"""A unit that was sampled for less than this part of the time that others were is not known."""
 
 _PS = 1e12
 
@@ -125,7 +129,11 @@ def _peak(unit: HardwareUnit, cycles: float | None) -> float | None:
 
 def of_samples(plane: str, chip: Chip | None, tracks: Sequence[Sampled]) -> Iterator[UnitUse]:
     """The units of a core by what was sampled over time."""
-    yield from (lane_use(plane, track) for track in tracks if track.stat == UTILIZATION)
+    lanes = [lane_use(plane, track) for track in tracks if track.stat == UTILIZATION]
+    longest = max((lane.sampled_ps or 0 for lane in lanes), default=0)
+    for lane in lanes:  # one that has a sample of a nanosecond a call, where others have the whole call, is not known
+        is_seen = (lane.sampled_ps or 0) >= SEEN * longest
+        yield lane if is_seen else replace(lane, achieved=None, peak=None, sampled_ps=None)
     if chip is not None:
         yield from _periodic(plane, chip, [track for track in tracks if register_name(track.event) is not None])
 

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.ops.core.calls import CallRuns
 from tpuprof.parsers.ops.core.times import CoreOpTimes
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.host.activity import Compilation, IdleTime
@@ -44,6 +45,7 @@ FindingKind = Literal[
     "shuffle",
     "precision",
     "padding",
+    "kernel-wait",
     "slow-kernel",
     "recomputation",
     "tiny-loop",
@@ -91,6 +93,8 @@ ADVICE: Mapping[FindingKind, str] = {
     "that are multiples of 128.",
     "precision": "Use bfloat16 operands, or the default precision, if the model's accuracy allows it.",
     "padding": "Choose sizes that are multiples of the matrix unit's width, or fold small dimensions together.",
+    "kernel-wait": "Give the block that it waits for a second buffer (pl.Buffered(2)), or use larger blocks, which are "
+    "copied less often; the page kernels shows blocks and buffers.",
     "slow-kernel": "Tune its block sizes and its pipelining, or let the compiler do the work.",
     "recomputation": "Save more activations (another checkpoint policy) as far as memory allows.",
     "tiny-loop": "Process many elements per trip: vectorise the loop, unroll it, or use an associative scan.",
@@ -217,6 +221,7 @@ class Evidence:
         modules: compiled programs, for the shapes of matrix products; only those of large ops are parsed.
         core_ops: time of the largest ops by core; None where it is unknown.
         memory: bytes of HBM that the fullest allocator had in use at most, and its capacity; None where unknown.
+        calls: kernels of which the profile has the spans inside, over all hosts.
         serves: for a program that does not train, the modules that it runs: name, runs, and the median time of one.
         no_device: why there are no device events; empty where there are.
     """
@@ -237,5 +242,6 @@ class Evidence:
     modules: Sequence[HloModules] = ()
     core_ops: CoreOpTimes | None = None
     memory: tuple[int, int] | None = None
+    calls: Sequence[CallRuns] = ()
     serves: tuple[tuple[str, int, float], ...] = ()
     no_device: str = ""

@@ -10,7 +10,7 @@ import numpy as np
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import examples, printable
+from tpuprof.parsers.base.text import examples, nearest, printable
 from tpuprof.parsers.formats.hlo.graph import Adjacency, HloGraph
 from tpuprof.parsers.formats.hlo.shapes import Shape, shape_of_proto, shape_text
 from tpuprof.parsers.formats.xspace.walk import text
@@ -249,6 +249,8 @@ class Programs:
         every = "tpuprof-tui report ops lists the ops that ran"
         if self.times.page is None:
             every = "--format hlo without --op prints a module, with the names of all its instructions"
+        elif not names:
+            names = nearest(name, dict.fromkeys(self.times.page.table.name), 5)
         hint = f"one of: {examples(names, 5)}" if names else every
         return f"{where} {no} instruction {printable(name)}.", hint
 

@@ -388,7 +388,7 @@ def headline(tree: OpTree, ops: OpsPage, with_idle: bool = True) -> str:
     bound, reached = tree.rates.bound_name(worst), share(float(tree.rates.efficiency[worst]))
     counted = np.nan_to_num(tree.rates.flops_per_second[worst]) > 0
     missing = "its limits are unknown" if counted else "no FLOPs or bytes are counted for it"
-    why = missing if bound == "unknown" else f"at {reached} of what {bound} allows"
+    why = missing if bound == "unknown" else f"at {reached} of its limit by {bound}"
     part = share(float(tree.time_fraction[worst]))
     return f"{_overall(tree, ops)} Look first at {tree.name[worst]}: {part} of all time, {why}."
 

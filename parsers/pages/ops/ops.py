@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.hosts.op_summary import OpSummary
+from tpuprof.parsers.hosts.op_summary import OpSummary, added_kernels
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import Rates, table_rates
 from tpuprof.parsers.ops.table import EMPTY_TABLE, OpTable, appended, merge_tables
@@ -145,7 +145,7 @@ def ops_page(summaries: Sequence[OpSummary]) -> OpsPage:
         unknown=unknown,
         warnings=warnings_of(summaries),
         runs_on=place,
-        kernels=_kernels(summaries),
+        kernels=added_kernels(kernel for summary in summaries for kernel in summary.kernels),
     )
 
 
@@ -169,15 +169,6 @@ def with_offloaded(page: OpsPage) -> OpsPage:
         self_fraction=np.append(page.self_fraction, no_share),
         cumulative_fraction=np.append(page.cumulative_fraction, no_share),
     )
-
-
-def _kernels(summaries: Sequence[OpSummary]) -> tuple[Kernel, ...]:
-    parts = [kernel for summary in summaries for kernel in summary.kernels]
-    if not parts:
-        return ()
-    from tpuprof.parsers.ops.streams.kernels import merged_kernels  # noqa: PLC0415 - for GPUs only
-
-    return merged_kernels(parts)
 
 
 def clock_scale(table: OpTable) -> Floats:

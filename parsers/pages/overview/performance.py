@@ -46,7 +46,9 @@ def performance_of(
     device: Mapping[str, Known] = {
         "device_duty_cycle_percent": (percent_of(active, watched), "no device events"),
         "device_idle_percent": (percent_of(total - busy, total), "no device events"),
-        "mxu_utilization_percent": (_mean([s.mxu_percent for s in summaries]), no_counters.format("matrix unit")),
+        "mxu_utilization_percent": _matrix_units(
+            _mean([s.mxu_percent for s in summaries]), flops[0], no_counters.format("matrix unit")
+        ),
         "hbm_utilization_percent": (_mean([s.hbm_percent for s in summaries]), no_counters.format("HBM")),
         "flops_utilization_percent": flops,
         "roofline_efficiency_percent": roofline,
@@ -104,6 +106,18 @@ def step_parts(steps: Sequence[Step]) -> tuple[StepPart, ...]:
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
+
+
+_LEAST = 0.9
+"""A counter of the matrix units contradicts the FLOPs from this part of what they need on downwards."""
+
+
+def _matrix_units(counted: float | None, needed: float | None, reason: str) -> Known:
+    """Use of the matrix units by a counter; unknown where it can't be: above 100 %, or less than the FLOPs need."""
+    if counted is None or (counted <= 100.0 and (needed is None or counted >= _LEAST * min(needed, 100.0))):
+        return counted, reason
+    why = "" if counted > 100.0 else f", and the FLOPs that ran need {share_words((needed or 0.0) / 100)}"
+    return None, f"the host's counter of the matrix units says {share_words(counted / 100)}{why}: it is refused"
 
 
 def host_figures(host: HostOps, on_device: int) -> Mapping[str, Known]:

@@ -60,7 +60,7 @@ _WORDS: dict[VerdictKind, str] = {
     "transfer-bound": "is transfers from and to the host",
     "copy-bound": "is data moved within the device",
     "idle": "no op runs, although a program does",
-    "uncounted": "is ops whose work nobody counted, so that their roof is unknown",
+    "uncounted": "is ops of unknown work, so their roof is unknown",
 }
 
 _BECAUSE: dict[VerdictKind, str] = {
@@ -81,7 +81,7 @@ _NEXT_STEP: dict[VerdictKind, str] = {
     "idle": "On the timeline, look at what happens in the gaps between its ops.",
     "uncounted": "Look at the largest ops first.",
     "memory-bound": ADVICE["memory-bound"],
-    "compute-bound": "Look at the largest ops first: the op profile shows what each reaches of its roof.",
+    "compute-bound": "Look at the largest ops first: the op profile shows how close each is to its roof.",
 }
 
 _LEAST_WAITED = 0.005

@@ -6,18 +6,19 @@ takes less by as much as was promised, but for the noise of the mean step or a t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Literal
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import nearest
 from tpuprof.parsers.pages.findings.finding import KIND_OWNERS, KINDS, Finding, FindingKind
+from tpuprof.parsers.pages.findings.subject import Subject
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.session.diff.groups import owners_together
 from tpuprof.parsers.session.diff.model import UNKNOWN_CHANGE, Change, Diff, OwnerChange, change
-from tpuprof.parsers.session.diff.pairs import Pair, paired
 
 Outcome = Literal["kept", "partly", "moved", "not kept", "unknown"]
 """`moved`: the cause costs less, but the step takes no less: something came instead."""
@@ -26,6 +27,11 @@ NEARLY_ALL = 0.95
 """What of a promise has to come to be called kept, where that is less than the promise without the noise: findings say
 what can be won at most."""
 
+Pair = tuple[Finding | None, Finding | None]
+"""A finding before and after; None on the side that has none of the subject."""
+
+_NAMED_CORES = re.compile(r"(?<!\S)[^\s:]+:\d+(?![^\s,.])")
+_NUMBER = re.compile(r"[.:]\d+\Z")
 _FELL, _ROSE = ("less", "gone"), ("more", "new")
 
 
@@ -194,8 +200,54 @@ def _outcome(step: Change, claimed: Sequence[Cause], promised: float | None) -> 
 def _no_promise(claim: str, before: Overview, promising: Sequence[Cause]) -> ProfileError:
     """Why a finding can't be verified."""
     names = [cause.name for cause in promising]
-    near = get_close_matches(claim, names, n=3, cutoff=0.4) or names
+    near = nearest(claim, names) or names
     hint = f"one of: {', '.join(near)}" if near else "tpuprof-tui report findings lists what was found"
     there = any(finding.kind == claim for finding in before.findings)
     why = "promises nothing: how much it can save is unknown" if there else "is not in the earlier run"
     return ProfileError("unknown_finding", f"The finding {claim} {why}.", hint, EXIT_NOT_FOUND)
+
+
+# --- which findings of two runs are the same
+
+
+def paired(before: Sequence[Finding], after: Sequence[Finding]) -> list[Pair]:
+    """Puts findings of one kind in pairs by what they are about; those that nothing is like stand alone.
+
+    Args:
+        before, after: of one kind, the one that is worth most first.
+    """
+    alike = [
+        (_likeness(old, new), -abs(row - column), row, column)
+        for row, old in enumerate(before)
+        for column, new in enumerate(after)
+    ]
+    rows, columns = dict[int, int](), set[int]()
+    for likeness, _, row, column in sorted(alike, reverse=True):
+        if likeness and row not in rows and column not in columns:
+            rows[row] = column
+            columns.add(column)
+    pairs: list[Pair] = [(old, after[rows[row]] if row in rows else None) for row, old in enumerate(before)]
+    return [*pairs, *((None, new) for column, new in enumerate(after) if column not in columns)]
+
+
+def _likeness(old: Finding, new: Finding) -> int:
+    """How much two findings of a kind are about the same; 0 where they are about something else.
+
+    Ops are the same by name or source line; after a change of the code also by their names without numbers in the same
+    file. Findings without ops differ where their titles name other cores.
+    """
+    mine, other = old.subject, new.subject
+    if mine.ops and other.ops:
+        names = {op.name for op in mine.ops} & {op.name for op in other.ops}
+        return 4 * len(names) + 2 * len(_lines(mine) & _lines(other)) + len(_families(mine) & _families(other))
+    cores = [set(_NAMED_CORES.findall(finding.title)) for finding in (old, new)]
+    return 0 if all(cores) and not cores[0] & cores[1] else 1
+
+
+def _lines(subject: Subject) -> set[str]:
+    return {op.source for op in subject.ops if op.source}
+
+
+def _families(subject: Subject) -> set[tuple[str, str]]:
+    """Names without their numbers, and the files that they are from."""
+    return {(_NUMBER.sub("", op.name), _NUMBER.sub("", op.source)) for op in subject.ops if op.source}

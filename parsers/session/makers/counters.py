@@ -12,11 +12,14 @@ from tpuprof.parsers.hosts.reader import HostReader, Means
 from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.ops.counters.host import HostCounters, host_counters, needed_bytes
 from tpuprof.parsers.ops.counters.samples import has_counters as any_in
+from tpuprof.parsers.ops.device import CUSTOM_CALL
 from tpuprof.parsers.pages.counters import CountersPage, KernelRow, counters_page
 from tpuprof.parsers.session.files import opened
+from tpuprof.parsers.session.pages import OPS
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.places import HostFile
+    from tpuprof.parsers.pages.ops.ops import OpsPage
     from tpuprof.parsers.session.session import Session
 
 _ASKED = 4
@@ -34,7 +37,15 @@ COUNTERS_OF_HOST = Reduction("counters", HostCounters, needed_bytes, _reduce)
 def counters(session: Session, host: str | None) -> CountersPage:
     """The performance counters."""
     found = session.reduced(COUNTERS_OF_HOST, host)
-    return counters_page(found.summaries, [*found.left_out, *session.only_shown])
+    needs = _needs(session.page(OPS, host)) if any(summary.kernels for summary in found.summaries) else {}
+    return counters_page(found.summaries, [*found.left_out, *session.only_shown], needs)
+
+
+def _needs(ops: OpsPage) -> dict[tuple[int, str], float]:
+    """What custom calls need of the matrix units, by the work that their shapes say, or that somebody counted."""
+    table, used = ops.table, ops.rates.flops_utilization.tolist()
+    keys = zip(table.program_id.tolist(), table.name, table.category, used, strict=True)
+    return {(program, name): need for program, name, kind, need in keys if kind == CUSTOM_CALL and 0 < need <= 1}
 
 
 def kernels_of(files: Sequence[HostFile]) -> tuple[KernelRow, ...]:

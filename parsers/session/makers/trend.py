@@ -36,7 +36,7 @@ from tpuprof.parsers.session.diff.noise import (
 )
 from tpuprof.parsers.session.known_runs import Entry, FileStates, KeptByRun
 from tpuprof.parsers.session.makers.summaries import read
-from tpuprof.parsers.session.pages import OPS, OVERVIEW, PageKey
+from tpuprof.parsers.session.pages import MODEL_USE, OPS, OVERVIEW, PageKey
 from tpuprof.parsers.steps.accounts.owners import Owner
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class TrendPoint:
             degrees of freedom of that; None, None and 0 where unknown.
         step_count: how many steps there are; mean_step_ps: the mean of all of them.
         roof_fraction: the part of the mean step at the roof (0-1); collective_ps: exposed collectives in it.
+        mfu: of the peak by the compiler's count (0-1).
         idle_percent: time of the capture in which a core ran no op.
         memory_bytes: most in use in the fullest device memory.
         worths: what findings save per step, by kind, most first.
@@ -88,6 +89,7 @@ class TrendPoint:
     memory_bytes: int | None
     worths: tuple[KindWorth, ...]
     why_no_step: str
+    mfu: float | None
 
     @property
     def estimate(self) -> MeanEstimate | None:
@@ -176,6 +178,7 @@ def point(session: Session, host: str | None) -> TrendPoint:
         memory_bytes=max((used for used, _ in memory), default=None),
         worths=_worths(page),
         why_no_step=why,
+        mfu=session.page(MODEL_USE, host).mfu,
     )
 
 
@@ -221,28 +224,59 @@ def judged(points: Sequence[TrendPoint | None]) -> tuple[Judged, ...]:
     """Each run, the oldest first, against the level before it; None for a run that can't be read."""
     series = _Series.of(points)
     found = [Judged("unknown")] * len(points)
-    level: list[int] = []
-    earlier: list[int] = []
+    level = earlier = _NO_LEVEL
     number = -1
     for at in series.known:
-        if not level or series.programs[at] != series.programs[level[-1]]:
-            earlier, level, number = [], [at], number + 1
+        if not level or series.programs[at] != series.programs[level.last]:
+            earlier, level, number = _NO_LEVEL, series.level(at), number + 1
             found[at] = Judged("other program" if number else "first", number)
             continue
         here = series.against(level, at)
-        if len(level) == 1 and earlier and here.verdict != "noise":
+        if level.count == 1 and earlier and here.verdict != "noise":
             back = series.against(earlier, at)
             if back.verdict == "noise":  # the run between them was odd, and the level goes on
-                found[level[0]] = replace(found[level[0]], verdict="odd", level=None)
-                level, earlier, number = [*earlier, at], [], number - 1
+                found[level.last] = replace(found[level.last], verdict="odd", level=None)
+                level, earlier, number = series.level(at, earlier), _NO_LEVEL, number - 1
                 found[at] = replace(back, level=number)
                 continue
         if here.verdict in ("slower", "faster"):
-            earlier, level, number = level, [at], number + 1
+            earlier, level, number = level, series.level(at), number + 1
         else:
-            level.append(at)
+            level = series.level(at, level)
         found[at] = replace(here, level=number)
     return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """Some runs together, as sums over them: a series of thousands is judged in one pass.
+
+    Attributes:
+        count: how many; last: the number of the last one.
+        mean_ps, square_ps: sums of their means and, of those whose error is known (`errors`), of its square.
+        freedom: of these errors together.
+    """
+
+    count: int
+    last: int
+    mean_ps: float
+    errors: int
+    square_ps: float
+    freedom: int
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+    @property
+    def pooled(self) -> MeanEstimate:
+        """The mean of the runs, with the error that their steps show."""
+        mean = self.mean_ps / self.count
+        if not self.errors:
+            return MeanEstimate(mean)
+        return MeanEstimate(mean, math.sqrt(self.square_ps / self.errors / self.count), self.freedom)
+
+
+_NO_LEVEL = _Level(0, -1, 0.0, 0, 0.0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,25 +310,37 @@ class _Series:
             )
         return cls(known, steps, programs, spread)
 
-    def against(self, level: Sequence[int], at: int) -> Judged:
+    def level(self, at: int, before: _Level = _NO_LEVEL) -> _Level:
+        """A run together with those before it."""
+        own = self.steps[at]
+        known = own.error is not None
+        return _Level(
+            before.count + 1,
+            at,
+            before.mean_ps + own.mean,
+            before.errors + known,
+            before.square_ps + (own.error or 0.0) ** 2,
+            before.freedom + (own.freedom if known else 0),
+        )
+
+    def against(self, level: _Level, at: int) -> Judged:
         """A run against some runs together."""
-        runs, own = [self.steps[place] for place in level], self.steps[at]
-        before = _pooled(runs)
+        before, own = level.pooled, self.steps[at]
         change = (own.mean - before.mean) / before.mean if before.mean else None
         floor = noise_floor(before, own, len(self.known))
         if floor is None:
             return Judged("unknown", None, before.mean, change)
-        floor = math.hypot(floor, self._between(runs, before.mean))
+        floor = math.hypot(floor, self._between(level.count, before.mean))
         is_noise = abs(own.mean - before.mean) <= floor
         verdict: Verdict = "noise" if is_noise else "slower" if own.mean > before.mean else "faster"
         return Judged(verdict, None, before.mean, change, floor / before.mean if before.mean else None)
 
-    def _between(self, runs: Sequence[MeanEstimate], mean: float) -> float:
+    def _between(self, runs: int, mean: float) -> float:
         """How far a further run may be from the mean of some, by how much runs differ from one to the next."""
         if self.spread is None:
             return 0.0
         confidence = 1 - (1 - CONFIDENCE) / len(self.known)
-        return self.spread * mean * math.sqrt(1 + 1 / len(runs)) * student(confidence, len(self.known) - 1)
+        return self.spread * mean * math.sqrt(1 + 1 / runs) * student(confidence, len(self.known) - 1)
 
 
 _LEAST_DIFFERENCES = 5
@@ -304,16 +350,6 @@ _SMALL_ONES = 0.35
 Simulated, 0 to 11 % of series of 6 to 100 equal runs are found to change somewhere, most where runs differ by ten times
 what their steps show.
 """
-
-
-def _pooled(runs: Sequence[MeanEstimate]) -> MeanEstimate:
-    """The mean of some runs, with the error that their steps show."""
-    mean = sum(run.mean for run in runs) / len(runs)
-    known = [run for run in runs if run.error is not None]
-    if not known:
-        return MeanEstimate(mean)
-    error = math.sqrt(sum((run.error or 0.0) ** 2 for run in known) / len(known) / len(runs))
-    return MeanEstimate(mean, error, sum(run.freedom for run in known))
 
 
 def checked(points: Sequence[TrendPoint | None], of: Sequence[Judged], allowed: float) -> Checked:

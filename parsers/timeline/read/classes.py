@@ -107,7 +107,7 @@ def _name_heads(source: OpSource) -> list[bytes]:
 
 
 def _op_work(source: OpSource, classes: NDArray[np.uint8], holds: Bools) -> tuple[Floats, Floats]:
-    """Fills in classes of HLO ops and of the runtime's events, and what holds others; FLOPs and HBM bytes of one run."""
+    """Fills in classes of HLO ops and runtime events, and which ops hold others; FLOPs and HBM bytes of one run."""
     table = source.events
     rows: Int64s = np.arange(len(table), dtype=np.int64)
     columns = MetadataStats(source, rows, ("hlo_category", "flops", "memory_access_breakdown"))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from statistics import fmean
 
 from tests.exam.answers.reading import Read, at, in_total, of_row, share_at
-from tests.exam.question import Asked, Reply, Value
+from tests.exam.judging import Asked, Reply, Value
 
 _FAR = (
     "SELECT name FROM ops WHERE class <> 'collective' AND roofline_efficiency < 0.6 "

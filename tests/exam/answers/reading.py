@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.exam.question import Reply, Value
+from tests.exam.judging import Reply, Value
 
 Read = Callable[[Reply], Value | None]
 

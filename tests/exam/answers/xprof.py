@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from tests.exam.answers.reading import Read, at
-from tests.exam.question import Asked, Reply, Value
+from tests.exam.judging import Asked, Reply, Value
 
 V5E_GIB = 15.75
 DEMO_STEPS, STEPS, CORES = 20, 12, 4

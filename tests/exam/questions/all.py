@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.exam.question import Question
+from tests.exam.judging import Question
 from tests.exam.questions import device, program
 
 QUESTIONS: tuple[Question, ...] = (*program.QUESTIONS, *device.QUESTIONS)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tests.exam.judging import Question, Truth
 from tests.exam.profiles import CUT_CORE, CUT_STEP
-from tests.exam.question import Question, Truth
 from tests.exam.questions.program import TOP_OP
 from tests.exam.raw import (
     far_from_roof,

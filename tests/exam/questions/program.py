@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tests.exam.judging import Question, Truth
 from tests.exam.profiles import REAL, Made
-from tests.exam.question import Question, Truth
 from tests.exam.raw import (
     durations,
     host_events,

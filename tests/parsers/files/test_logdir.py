@@ -114,7 +114,7 @@ def test_a_single_file_is_a_run_of_its_own(tmp_path: Path) -> None:
     assert hosts(run) == ["host1"]
     assert run.problems == ()
     assert found.searched == (
-        f"opened {folder}/host1.xplane.pb alone; left out 3 profile files beside: open the folder for all hosts",
+        f"opened only {folder}/host1.xplane.pb; left out 3 profile files beside: open the folder for all hosts",
     )
 
 
@@ -122,7 +122,7 @@ def test_a_single_file_without_siblings_mentions_none(tmp_path: Path) -> None:
     path = put(tmp_path / "bench-v5p" / "host1.xplane.pb")
     found = open_logdir(str(path))
     assert names(found) == ["bench-v5p"]
-    assert found.searched == (f"opened {path} alone",)
+    assert found.searched == (f"opened only {path}",)
 
 
 @pytest.mark.parametrize("folder", ["tmp", "Downloads", "logs", "traces"])

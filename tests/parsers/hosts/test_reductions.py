@@ -17,6 +17,7 @@ from tests.support.build import session_at, write_run
 from tests.support.composed import slices
 from tests.support.composed.sparse_cores import BOUND, HEALTHY, sparse_profile
 from tests.support.files.counters import with_custom_calls, with_readings
+from tests.support.files.kernels import with_kernels
 from tests.support.made.many_hosts import profiles, steady
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.files.logdir import HostFile, open_logdir
@@ -27,7 +28,16 @@ from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE
 from tpuprof.parsers.hosts.reader import HostReader
 from tpuprof.parsers.hosts.reduction import Reduced, Reduction
 from tpuprof.parsers.session import pages
-from tpuprof.parsers.session.pages import COLLECTIVES, COUNTERS, MEMORY_PROFILE, OPS, OVERVIEW, SPARSE_CORE, PageKey
+from tpuprof.parsers.session.pages import (
+    COLLECTIVES,
+    COUNTERS,
+    MEMORY_PROFILE,
+    OPS,
+    OVERVIEW,
+    SPARSE_CORE,
+    TPU_KERNELS,
+    PageKey,
+)
 
 MAKERS = "tpuprof.parsers.session.makers."
 KEYS = {name: key for name, key in vars(pages).items() if isinstance(key, PageKey)}
@@ -51,6 +61,7 @@ def files(*contents: bytes) -> Callable[[Path], Path]:
 
 PAGES: Mapping[str, tuple[PageKey[Any], Callable[[Path], Path]]] = {
     "ops": (OPS, steps),
+    "kernel-calls": (TPU_KERNELS, files(with_kernels(), with_kernels(cores=2))),
     "summary": (OVERVIEW, steps),
     "collectives": (COLLECTIVES, slices.write_run),
     "counters": (COUNTERS, files(with_readings("TPU v6 Lite"), with_custom_calls())),

@@ -19,6 +19,7 @@ from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.core_summary import CoreSummary, summarise_core
 from tpuprof.parsers.hosts.summary import summarise
+from tpuprof.parsers.ops.core.kernel_work import KernelWorks
 from tpuprof.parsers.ops.core.ops import STEPS_LINE
 from tpuprof.parsers.ops.device import device_info
 from tpuprof.parsers.pages.overview.overview import overview
@@ -57,7 +58,17 @@ def core_of(busy: Sequence[Span], steps: Sequence[Span], waits: Sequence[Span] =
     intervals = (columns[:, 0], columns[:, 1])
     marked, runs = marked_steps(plane), module_runs(plane)
     causes = IdleCauses(input=intervals)
-    return summarise_core(plane, device_info(plane), marked, runs, False, intervals, causes, HloModules({}))
+    return summarise_core(
+        plane,
+        device_info(plane),
+        marked,
+        runs,
+        False,
+        intervals,
+        causes,
+        HloModules({}),
+        KernelWorks(lambda: HloModules({})),
+    )
 
 
 def gaps(core: CoreSummary) -> list[Span]:

@@ -44,7 +44,7 @@ def page_of(*files: bytes) -> CountersPage:
         ),
         (
             with_custom_calls(),
-            "Over 120 µs sampled of 100 ms, matrix units worked 72.0%, vector units 12.0%; "
+            "By the compiler's count, over 120 µs of custom calls, matrix units worked 72.0%, vector units 12.0%; "
             "after matrix units, closest to its peak is Vector Load, 55.0% (TPU 0 core 0).",
         ),
         (

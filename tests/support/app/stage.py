@@ -50,7 +50,7 @@ from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages.input.view import InputPipelineTab
 from tpuprof.tui.pages.memory.view import MemoryTab
-from tpuprof.tui.pages.ops.card_cache import OpPages
+from tpuprof.tui.pages.ops.details.card_cache import OpPages
 from tpuprof.tui.pages.ops.view import OpsTab
 from tpuprof.tui.pages.overview.view import OverviewTab
 from tpuprof.tui.pages.timeline.view import TimelineTab
@@ -99,6 +99,7 @@ MADE: Mapping[PageKey[Any], Callable[[str | None], object]] = {
     keys.HAS_COLLECTIVES: lambda host: True,
     keys.HAS_COUNTERS: lambda host: False,
     keys.HAS_SPARSE_CORES: lambda host: False,
+    keys.HAS_TPU_KERNELS: lambda host: False,
     keys.SPARSE_CORE: lambda host: no_sparse_cores(("host0",)),
     keys.MODULES: lambda host: (),
     keys.MEMORY: lambda host: compiled_modules(),

@@ -15,6 +15,7 @@ DYNAMIC = -(1 << 63)
 
 def number(value: int) -> bytes:
     """An unsigned integer of variable length."""
+    value &= (1 << 64) - 1
     for more in range(8):
         if value < 1 << (7 * (more + 1)):
             return ((value << (more + 1)) | (1 << more)).to_bytes(more + 1, "little")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tpuprof.parsers.pages.ops.op_profile import op_profile_page
 from tpuprof.parsers.pages.ops.ops import OpsPage, with_offloaded
 from tpuprof.parsers.pages.ops.roofline import roofline_page
-from tpuprof.tui.pages.ops.card_cache import OpPages
+from tpuprof.tui.pages.ops.details.card_cache import OpPages
 
 
 def pages_of(ops: OpsPage) -> OpPages:

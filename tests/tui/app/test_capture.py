@@ -176,7 +176,7 @@ async def test_the_line_is_edited(logdir: Path) -> None:
     [
         (".", "Writes to {logdir}/plugins/profile."),
         ("plugins/profile/2020_01_01_00_00_00", "Writes to {logdir}/plugins/profile."),
-        ("lone.xplane.pb", "Writes to {logdir}/plugins/profile, for lone.xplane.pb lies there."),
+        ("lone.xplane.pb", "Writes to {logdir}/plugins/profile, where lone.xplane.pb is."),
         ("", "Writes to {here}/plugins/profile, in the working folder, and shows that folder instead of the demo."),
         (
             "memory://tpuprof-none/x",
@@ -230,11 +230,11 @@ async def test_the_words_of_each_stage(logdir: Path) -> None:
             }
             return app.main.captures.words
 
-        assert words() == "Connecting; Esc gives it up"
+        assert words() == "Connecting; Esc discards it"
         assert words("tracing") == "Tracing, 1.5 s left; Esc ends it and keeps the profile so far"
         assert words("failed", "tracing") == "Tracing 2 addresses, 1.5 s left; Esc ends it and keeps the profile so far"
-        assert words("receiving") == "Receiving; Esc twice gives it up"
-        assert words("written", "receiving") == "Receiving 2 addresses; Esc twice gives it up"
+        assert words("receiving") == "Receiving; Esc twice discards it"
+        assert words("written", "receiving") == "Receiving 2 addresses; Esc twice discards it"
 
 
 def test_the_line_is_in_sight_on_the_smallest_screen() -> None:

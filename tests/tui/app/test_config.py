@@ -89,8 +89,8 @@ def test_a_file_says_what_holds() -> None:
         ('[keys]\nsort = "ctrl+m"', ", line 2: sort: ctrl+m is the same byte in a terminal as enter."),
         ('keys = { sort = "U", view = "U" }', ", line 1: view and sort can't both have the key U."),
         ('[keys]\nsort = "U"\nzoom_out = "u"', ", line 3: zoom_out and sort are one key, s, and move together."),
-        ("a =\n", ", line 1: this is no TOML: "),
-        ('theme = "dark"\ntheme = "light"\n', ", line 2: this is no TOML: "),
+        ("a =\n", ", line 1: this is not TOML: "),
+        ('theme = "dark"\ntheme = "light"\n', ", line 2: this is not TOML: "),
     ],
 )
 def test_a_file_that_is_not_understood_is_refused_with_its_line(text: str, sentence: str) -> None:
@@ -99,7 +99,7 @@ def test_a_file_that_is_not_understood_is_refused_with_its_line(text: str, sente
 
 @pytest.mark.parametrize("key", ["", "ee", "é", "ctrl+", "meta+x", "F5"])
 def test_what_is_no_key_is_said(key: str) -> None:
-    assert "is no key: a sign such as e" in refused(f'[keys]\nsort = "{key}"')
+    assert "is not a key; keys are a character such as e" in refused(f'[keys]\nsort = "{key}"')
 
 
 def test_a_hostile_name_is_shown_harmlessly() -> None:
@@ -126,12 +126,12 @@ def test_a_file_that_can_not_be_read_is_an_error(tmp_path: Path) -> None:
             read_config({"TPUPROF_CONFIG": str(path)})
         return caught.value.sentence
 
-    assert "which is not there" in sentence(tmp_path / "nothing")
-    assert "is no file" in sentence(tmp_path)
+    assert "which does not exist" in sentence(tmp_path / "nothing")
+    assert "is not a file" in sentence(tmp_path)
     (tmp_path / "large").write_bytes(b"#" * (MOST_BYTES + 1))
     assert "is larger than 1,000,000 bytes" in sentence(tmp_path / "large")
     os.mkfifo(tmp_path / "pipe")
-    assert "is no file" in sentence(tmp_path / "pipe")
+    assert "is not a file" in sentence(tmp_path / "pipe")
 
 
 def test_the_example_says_what_holds_without_it() -> None:
@@ -189,7 +189,7 @@ def test_a_moved_key_does_what_it_did_and_its_old_place_nothing() -> None:
     ("page", "keys", "key", "sentence"),
     [
         ("training", ["question_mark", "G"], "W", "the notes ({}) say why"),
-        ("training", ["question_mark", "G"], "o", "it rests on, {} goes to"),
+        ("training", ["question_mark", "G"], "o", "shows the evidence, {} goes to"),
         ("training", ["R", "c"], "c", "{} on another run compares"),
         ("training", ["enter"], "o", "{} shows "),
         ("timeline", ["space"], "space", "marked; {} again ends the interval"),

@@ -146,7 +146,7 @@ async def test_page_stays_while_another_load_runs_and_is_cancelled() -> None:
         await until(pilot, lambda: "host 1/2" in frame(app).splitlines()[-1])
         assert "STEP TIME" in frame(app)
         await pilot.press("escape")
-        assert "Cancelled; this is what was shown before" in frame(app)
+        assert "Cancelled; this is the page from before" in frame(app)
         assert "STEP TIME" in frame(app)
 
 

@@ -138,7 +138,7 @@ def test_a_capture_warns_once_before_it_is_left() -> None:
     context = PlainContext()
     captures = Captures(context, shown_on(context), is_demo=False, is_of_hlo=False)
     assert not captures.warns(has_room=True)
-    assert captures.begin("logs", "nowhere").startswith("nowhere is no address")
+    assert captures.begin("logs", "nowhere").startswith("nowhere is not an address")
     assert not captures.is_under_way
     assert captures.begin("logs", "localhost:1 50") == "" and captures.is_under_way and len(context.jobs) == 1
     captures.take(CaptureProgress("localhost:1", "tracing", 50, 50))

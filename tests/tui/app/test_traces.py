@@ -61,4 +61,4 @@ def test_every_report_of_a_trace(page: str, folder: Path, tmp_path: Path) -> Non
         assert code == EXIT_OK or (is_of_hlo and "trace for a viewer" in err.getvalue()), err.getvalue()
         if form == "text" and page in ("overview", "ops", "input", "inference", "timeline", "hosts"):
             said = " ".join(out.getvalue().split())
-            assert MISSING in said and "what lies beside it is read instead: host0.trace.json.gz" in said
+            assert MISSING in said and "the file beside it is read instead: host0.trace.json.gz" in said

@@ -116,7 +116,7 @@ async def test_a_run_that_grows_is_read_again_with_a_key(logdir: Path) -> None:
     async with watched(logdir) as (app, pilot):
         await until(pilot, lambda: app.main.watcher.logdir != "")
         add_host(logdir, NEW)
-        await until(pilot, lambda: f"{NEW} has 2 hosts now: r reads it again" in frame(app))
+        await until(pilot, lambda: f"{NEW} now has 2 hosts: r reads it again" in frame(app))
         await pilot.press("j")
         assert "r reads the new hosts" in frame(app) and "host worker-0" in frame(app)
         await pilot.press("3")

@@ -52,14 +52,14 @@ def test_without_a_terminal_the_page_of_what_it_is_is_printed(call: Call, tmp_pa
     assert "1 compiled module, 1 with its buffers" in call("doctor", folder).out
     report = call("report", "memory", folder, "--format", "json").out
     assert '"peak_bytes": {"HBM": 278604}' in report
-    assert "put together from texts of the dump" in report
+    assert "built from texts of the dump" in report
 
 
 def test_other_pages_of_a_dump_say_which_page_it_has(call: Call, tmp_path: Path) -> None:
     folder = dumped(tmp_path / "dump", *TEXTS)
     for path in (folder, DUMP):
         sentence, hint = call.error(EXIT_NOT_FOUND, "report", "overview", path)
-        assert sentence.endswith("holds compiled modules of XLA, no profile: they have memory and graph, not overview.")
+        assert sentence.endswith("not a profile: they have the pages memory and graph, not overview.")
         assert hint.startswith("try: tpuprof-tui report memory ")
 
 
@@ -68,13 +68,13 @@ def test_what_nothing_reads_is_named(call: Call, tmp_path: Path) -> None:
     path.write_bytes(b"\x0a\x02\x50\x01")
     for words in ([str(path)], ["report", "overview", str(path)]):
         sentence, hint = call.error(EXIT_UNREADABLE, *words)
-        assert sentence.endswith("trace.pftrace is a trace in Perfetto's binary format, no profile.")
+        assert sentence.endswith("trace.pftrace is a trace in Perfetto's binary format, not a profile.")
         assert "ui.perfetto.dev" in hint
     (tmp_path / "train.log").write_text("step 1\n")
     sentence, _ = call.error(EXIT_NOT_FOUND, tmp_path / "train.log")
     assert "holds no out-of-memory error" in sentence
     sentence, hint = call.error(EXIT_NOT_FOUND, "report", "ops", tmp_path / "train.log")
-    assert "train.log is a text, no profile." in sentence and "tpuprof-tui oom" in hint
+    assert "train.log is a text, not a profile." in sentence and "tpuprof-tui oom" in hint
 
 
 def test_the_command_memory_prints_the_largest_batch(call: Call) -> None:

@@ -131,7 +131,7 @@ def test_an_input_stays_as_it_is(
         os.link(read, out)
     before = content(tmp_path)
     sentence, hint = call.error(EXIT_USAGE, *words, "--output", out)
-    assert "not written over it" in sentence and hint.endswith("give the report another name")
+    assert "never overwrites it" in sentence and hint.endswith("give the report another name")
     assert content(tmp_path) == before
 
 
@@ -141,11 +141,11 @@ def test_standard_input_stays_as_it_is(tmp_path: Path) -> None:
     with log.open() as opened:
         command = [sys.executable, "-m", "tpuprof.tui", "oom", "-", "--output", str(log)]
         done = subprocess.run(command, stdin=opened, capture_output=True, text=True, check=False)
-    assert done.returncode == EXIT_USAGE and "not written over it" in done.stderr
+    assert done.returncode == EXIT_USAGE and "never overwrites it" in done.stderr
     assert log.read_text() == HBM.text()
 
 
 def test_what_keys_mean_is_not_written_over_a_profile(tmp_path: Path, call: Call) -> None:
     profile = _profile(tmp_path)
     sentence, _ = call.error(EXIT_USAGE, "report", "ops", "--describe", "--output", profile)
-    assert "not written over it" in sentence and profile.read_bytes() == host_bytes()
+    assert "never overwrites it" in sentence and profile.read_bytes() == host_bytes()

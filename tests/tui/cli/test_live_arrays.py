@@ -122,9 +122,7 @@ def test_a_log_beside_it_says_who_holds_the_memory(order: str, tmp_path: Path, c
 def test_an_error_of_the_compiler_counts_the_program_alone(tmp_path: Path, call: Call) -> None:
     log = tmp_path / "train.log"
     log.write_text(MESSAGE)
-    assert "The compiler counts what the program takes alone" in " ".join(
-        call("oom", log, str(written(tmp_path))).out.split()
-    )
+    assert "The compiler counts only this program" in " ".join(call("oom", log, str(written(tmp_path))).out.split())
     words = ["oom", str(log), str(written(tmp_path)), "--arrays", str(written(tmp_path))]
     call.error(EXIT_USAGE, *words)
     _, hint = call.error(EXIT_NOT_FOUND, "oom", str(written(tmp_path)))

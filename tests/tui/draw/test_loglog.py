@@ -319,7 +319,7 @@ def test_many_points_touch_each_point_once_and_each_cell_once() -> None:
 def test_nothing_to_plot_and_too_little_room_are_one_sentence() -> None:
     for peak in (None, PEAK):
         rows = cells(roofline_plot([], [], peak, Pen(80, BLOCK), 9))
-        assert "nothing to plot." in rows[4]
+        assert "Nothing to plot" in rows[4]
         assert not "".join(rows[:4] + rows[5:]).strip()
     small = cells(roofline_plot(SAMPLE, [HBM], PEAK, Pen(30, BLOCK), LEAST[1] - 1))
     assert "".join(small).strip() == "Too small for a roofline."

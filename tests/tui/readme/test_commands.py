@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.imports import ROOT
-from tests.terminal.pty_app import PtyApp
 from tests.tui.readme.commands import read
 from tests.tui.readme.world import RUNS, build, make_programs
+from tests.tui.terminal.pty.pty_app import PtyApp
 from tpuprof.tui.cli import main as cli
 
 README = read()
@@ -32,6 +32,7 @@ INSTEAD = {
     "python -m tests.fuzz --minutes 60 --asan": ("python -m tests.fuzz --help", "it takes an hour"),
     "python -m tests.fuzz --coverage": ("python -m tests.fuzz --help", "it takes minutes"),
     "tpuprof-tui mcp --root ~/logs": ("tpuprof-tui mcp --root ~/logs < /dev/null", "it waits for a client"),
+    "tpuprof-tui watch @workers:9012 >> slow.jsonl": ("tpuprof-tui watch --help", "it has no end"),
     "tpuprof-tui live --format json": ("tpuprof-tui live --format json --count 1", "it has no end"),
     "tpuprof-tui live --format json --count 60 > duty.jsonl": (
         *("tpuprof-tui live --format json --count 1 > duty.jsonl && cat duty.jsonl", "it takes a minute"),

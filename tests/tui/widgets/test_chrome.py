@@ -47,7 +47,7 @@ def test_the_header_says_of_how_many_hosts_a_page_is() -> None:
 
 def test_what_a_changed_run_is_said_to_have() -> None:
     run = RUNS[0]
-    assert changed_run_sentence(run, 1) == f"{run.name} has {len(run.hosts)} hosts now: r reads it again"
+    assert changed_run_sentence(run, 1) == f"{run.name} now has {len(run.hosts)} hosts: r reads it again"
     assert changed_run_sentence(run, len(run.hosts)) == f"{run.name} has changed: r reads it again"
 
 
@@ -66,4 +66,8 @@ def test_the_badge_of_a_profile_that_lacks_something(
     page = PAGES["training"]()
     assert isinstance(page, Overview)
     environment = replace(page.environment, host_count=hosts, damage=damage, simulated=simulated)
-    assert heading("~", None, RUNS[0], None, replace(page, environment=environment)).badge == badge
+    page = replace(page, environment=environment, hosts=tuple(host.host for host in RUNS[0].hosts))
+    assert heading("~", None, RUNS[0], None, page).badge == badge
+    part = heading("~", None, RUNS[0], None, replace(page, hosts=page.hosts[:1]))
+    assert f"1 OF {len(page.hosts)} HOSTS READ" in part.badge
+    assert heading("~", None, RUNS[0], page.hosts[0], replace(page, hosts=page.hosts[:1])).badge == badge

@@ -12,7 +12,7 @@ BANNED: Mapping[str, str] = {
     r"\btells? of\b|\btelling of\b": "show, measure",
     r"\b(?:is|are|was|were) told (?:by|from|apart)\b|\btold (?:from|apart)\b": "recognise by, distinguish from",
     r"\bbears?\b|\bbearing\b": "have",
-    r"\bcan(?:'t|not| not) (?:be told|tell)\b": "is unknown, does not show",
+    r"\bcan(?:'t|not| not) (?:be told|tell)\b(?!, wrong|:)": "is unknown, does not show",
     r"\b(?:does|do) not tell\b|\bdoesn't tell\b": "does not say, does not show",
     r"\bas large ones can\b": "which large ops reach",
     r"\bwhat the better used\b|\bthe better used of\b": "the nearer limit",

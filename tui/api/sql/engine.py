@@ -18,7 +18,7 @@ from tpuprof.parsers.base.text import counted, printable
 from tpuprof.tui.api.profile import Profile
 from tpuprof.tui.api.sql.limits import in_memory, within
 from tpuprof.tui.api.sql.tables import BY_NAME, EventsAsked, SqlTable
-from tpuprof.tui.report.choice import nearest
+from tpuprof.tui.report.choice import nearest_or_first
 from tpuprof.tui.report.shared.database import create, insert
 from tpuprof.tui.report.shared.optional import package
 
@@ -173,10 +173,10 @@ def _refused(sql: str, words: str) -> ProfileError:
     """What DuckDB says of a query, with names that come near."""
     first, hint = printable(words.splitlines()[0]), SCHEMA_HINT
     if (table := _NO_TABLE.search(words)) is not None:
-        near = ", ".join(nearest(table[1].casefold(), list(BY_NAME)))
+        near = ", ".join(nearest_or_first(table[1].casefold(), list(BY_NAME)))
         return ProfileError("sql", f"There is no table {printable(table[1])}.", f"one of: {near}", EXIT_USAGE)
     if (column := _NO_COLUMN.search(first)) is not None:
         known = dict.fromkeys(each.name for of in _said(sql) for each in of.columns)
-        hint = f"one of: {', '.join(nearest(column[1].casefold(), list(known)))}" if known else hint
+        hint = f"one of: {', '.join(nearest_or_first(column[1].casefold(), list(known)))}" if known else hint
     said = first.partition(": ")[2] or first
     return ProfileError("sql", f"The query can't be run: {said.rstrip('.!')}.", hint, EXIT_USAGE)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from ast import literal_eval
 from collections.abc import Callable
+from typing import Protocol
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.pages import TABS, TabEntry
-from tpuprof.tui.terminal.grammar import BY_NAME
+from tpuprof.tui.terminal.grammar import BY_NAME, verbs_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +237,38 @@ def possible(situation: ScreenState) -> list[Action]:
     """The actions of the palette: all that a key does now."""
     moves = [Action(name, verb, BY_NAME[verb].meaning) for verb, name in MOTIONS] if situation.has_page else []
     return [action for action in (*ACTIONS, *moves) if action.name != "palette" and action.possible(situation)]
+
+
+UNREAD = "Nothing is read here; `r` looks again."
+
+
+class Refuses(Protocol):
+    """A tab, as far as it says why a key does nothing on it."""
+
+    @property
+    def has_page(self) -> bool:
+        """Whether it shows figures."""
+
+    def why_not(self, verb: str) -> str:
+        """Why a verb does nothing here now, where there is more to say than the grammar has."""
+
+
+def meant(key: str, situation: ScreenState) -> str | None:
+    """The action that a key means now: the first of its actions that would do something."""
+    names = ACTIONS_BY_KEY.get(key, [])
+    can = (name for name in names if name not in ACTIONS_BY_NAME or ACTIONS_BY_NAME[name].possible(situation))
+    return next(can, None)
+
+
+def why_nothing(key: str, tab: Refuses) -> str:
+    """Why a key does nothing now; empty for one that is none of the grammar's."""
+    names, verbs = ACTIONS_BY_KEY.get(key, []), verbs_of(key)
+    if own := next(filter(None, (tab.why_not(verb.name) for verb in verbs)), ""):
+        return own
+    if verbs and not tab.has_page and not any(name.startswith("show_tab") for name in names):
+        return UNREAD
+    absent = (ACTIONS_BY_NAME[name].absent for name in names if name in ACTIONS_BY_NAME)
+    return next(filter(None, (*absent, *(verb.absent for verb in verbs))), "")
 
 
 _AT_ONCE = frozenset(

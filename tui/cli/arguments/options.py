@@ -10,6 +10,7 @@ from functools import partial
 from typing import NoReturn
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.text import nearest
 from tpuprof.parsers.base.tpus import generation_of
 from tpuprof.tui.app.options import COLOR_CHOICES
 from tpuprof.tui.terminal.custom import THEMES
@@ -23,12 +24,30 @@ _PERCENT = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,9})?) ?%?")
 HERE = "."  # where profiles are looked for if no path is given
 
 
+_NO_OPTION = re.compile(r"unrecognized arguments: --([\w-]+)")
+_NO_CHOICE = re.compile(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)\Z")
+"""What argparse says of an option that there is not, and of a value that an option does not take."""
+
+
 class UsageParser(argparse.ArgumentParser):
-    """Raises usage errors in the form of all others."""
+    """Raises usage errors in the form of all others, with the nearest of what is there."""
 
     def error(self, message: str) -> NoReturn:
         """A usage error."""
-        raise ProfileError("usage", f"{message[:1].upper()}{message[1:]}.", f"{self.prog} --help", EXIT_USAGE)
+        hint = self._nearest(message) or f"{self.prog} --help"
+        raise ProfileError("usage", f"{message[:1].upper()}{message[1:]}.", hint, EXIT_USAGE)
+
+    def _nearest(self, message: str) -> str:
+        """The options, or the choices of one, that come near to what was given; empty if none does."""
+        if (given := _NO_OPTION.match(message)) is not None:
+            options = [option[2:] for action in self._actions for option in action.option_strings if option[:2] == "--"]
+            return " or ".join(f"--{option}" for option in nearest(given[1], options, 2))
+        if (wrong := _NO_CHOICE.match(message)) is None:
+            return ""
+        choices = [choice.strip(" '") for choice in wrong[3].split(",")]
+        near = nearest(wrong[2], choices, 2)
+        option = wrong[1].rpartition("/")[2]
+        return f"{option} {' or '.join(near)}" if near and option.startswith("-") else ""
 
 
 class WrappedLines(argparse.HelpFormatter):

@@ -112,7 +112,8 @@ def _with_options(parser: UsageParser) -> UsageParser:
     _add_of_pages(parser)
     by = f"page ledger: a row for each {', '.join(DIVIDED_BY)} (scope: of framework ops, such as a layer); "
     by += f"page live-arrays: group by {', '.join(GROUPED_BY)} (default: source)"
-    parser.add_argument("--by", choices=(*DIVIDED_BY, *GROUPED_BY), metavar="BY", help=by)
+    by += "; page kernels: blocks, for variants of a kernel by the sizes of their blocks"
+    parser.add_argument("--by", choices=(*DIVIDED_BY, *GROUPED_BY, "blocks"), metavar="BY", help=by)
     options.add_interval(parser.add_argument_group("timeline", "Its events instead of its tracks:"))
     graph = parser.add_argument_group("op, graph", "Which op, in which module, and how far around it:")
     op = "name of an HLO op, a kernel or a framework op (default: the one with the most time)"

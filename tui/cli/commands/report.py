@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.text import nearest
 from tpuprof.parsers.files.logdir import Logdir, Run, local_path, open_logdir
 from tpuprof.parsers.files.recognise import may_be_hlo
 from tpuprof.parsers.session import live_arrays
@@ -27,6 +28,7 @@ from tpuprof.tui.report.page import (
     Content,
     Report,
     ReportRequest,
+    check_keys,
     chosen_of,
     no_rows,
 )
@@ -86,7 +88,12 @@ def made_report(args: argparse.Namespace) -> tuple[str | Iterable[str] | Produce
 def _page(args: argparse.Namespace) -> Page:
     page = page_named(args.page)
     if page is None:
-        raise ProfileError("usage", f"There is no page {args.page}.", f"one of: {', '.join(PAGE_NAMES)}", EXIT_USAGE)
+        raise ProfileError(
+            "usage",
+            f"There is no page {args.page}.",
+            f"one of: {', '.join(nearest(args.page, PAGE_NAMES) or PAGE_NAMES)}",
+            EXIT_USAGE,
+        )
     return page
 
 
@@ -104,7 +111,7 @@ def _describe(args: argparse.Namespace, page: Page) -> int:
 
 def _check_options(args: argparse.Namespace, page: Page) -> None:
     """Sees, before any work, that the options go with the page."""
-    printing.check_keys(args)
+    check_keys(args.keys, args.format)
     if args.format not in (*FORMATS, *page.formats, PARQUET):
         its_page = next(one.name for one in PAGES if args.format in one.formats)
         sentence = f"--format {args.format} is for the page {its_page}, not {args.page}."

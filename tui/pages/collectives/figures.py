@@ -39,7 +39,7 @@ STEPS = object_table(
         attribute("name", TEXT, "the step", "step"),
         attribute("step_time_ms", TIME_MS, f"its duration on the slowest core; {_OUTSIDE}", "time"),
         attribute("hidden_time_ms", TIME_MS, "as the page's, of this step", "hidden", name="hidden_ps"),
-        attribute("exposed_time_ms", TIME_MS, "the same, those between slices too", "exposed", name="exposed_ps"),
+        attribute("exposed_time_ms", TIME_MS, "the same, including those between slices", "exposed", name="exposed_ps"),
         attribute("beside_time_ms", TIME_MS, "the same", "beside", name="stalled_ps"),
     ),
     markdown=in_order("name step_time_ms hidden_time_ms exposed_time_ms beside_time_ms"),
@@ -68,7 +68,7 @@ _SLACK = (
     "from the start of the send to the start of the recv-done, without the time in any collective's ops between "
     "slices: the time that the network may take without stalling the core"
 )
-_BYTES = "what a core sends over the network each time, by XProf's formulas"
+_BYTES = "bytes that a core sends over the network each time, by XProf's formulas"
 _NEEDED = "the bytes over the slack; XProf gives it in Gbit/s"
 SLICES: Table[Sequence[SliceCollective]] = object_table(
     "slices",
@@ -110,7 +110,7 @@ _EXPOSED_TIME = (
     "finding on exposed collectives lists those separately"
 )
 _BESIDE_TIME = "time per step in which a transfer is in flight and the core does neither"
-_PEAK = "what a chip can send over all its ICI links"
+_PEAK = "the peak of a chip over all its ICI links"
 _WAITING_TIME = (
     "the part of the exposed time in which cores wait for the last one; without those between slices, for which it "
     "is unknown"

@@ -166,7 +166,9 @@ _UNIT_FIELDS: tuple[Field[Units], ...] = (
     Field("use_bar", SHARE, of_each("use.use"), "the same as a bar; the whole column is the peak", screen=_BAR),
     _of_use("achieved", _AMOUNT, _ACHIEVED, "achieved", 8, null=NOT_SAMPLED, cells=_amounts("achieved")),
     _of_use("peak", _AMOUNT, _PEAK, "peak", 8, null=NO_PEAK, cells=_amounts("peak")),
-    _of_use("measure", TEXT, "what achieved and peak count", "in", 6, name="measure", words=_measure_words),
+    _of_use(
+        "measure", TEXT, "the quantity that achieved and peak count", "in", 6, name="measure", words=_measure_words
+    ),
     _of_use("sampled_ms", TIME_MS, _SAMPLED, "sampled", 9, at="use.sampled_ps", null=_NO_CYCLES),
     Field("searched", TEXT, _searched_units, _SEARCHED_UNITS, filter=("name",)),
     _of_use("is_share", FLAG, "whether it is a share of cycles or bytes, not a unit with a peak"),
@@ -277,7 +279,7 @@ _KERNEL_FIELDS: tuple[Field[Kernels], ...] = (
     _of_use("program_id", NUMBER, "id of its program, 0 where unknown"),
     _of_use("scope", TEXT, "the scope in it", "scope", null="it is the whole call"),
     _of_use("unit", TEXT, "the unit, as the profile calls it", "unit"),
-    _of_use("use_percent", SHARE_PERCENT, _KERNEL_USE, "use", at="share", null="no time of it is known"),
+    _of_use("use_percent", SHARE_PERCENT, _KERNEL_USE, "use", at="share", null="its time is unknown"),
     _of_use("runs", COUNT, "runs of the call over the host's cores", "runs"),
     _of_use("time_ps", TIME_PS, "time of the call or of the scope, over all runs", "time"),
     named("busy_ps", TIME_PS, _rounded_use("busy_ps"), "time in which the unit worked"),

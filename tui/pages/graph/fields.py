@@ -220,7 +220,7 @@ _PER_BYTE = "FLOPs per byte that it moves"
 RATES: tuple[Metric[GraphReport], ...] = (
     _of_op("category", lambda page, row: page.table.category[row], TEXT, "HLO category of the profile", "category"),
     _of_op("operational_intensity", _rate("operational_intensity"), INTENSITY, _PER_BYTE, "FLOP/byte"),
-    _of_op("bound_by", _bound_by, TEXT, "what limits it by the roofline", "bound by"),
+    _of_op("bound_by", _bound_by, TEXT, "its limit in the roofline", "bound by"),
     _of_op("roofline_efficiency", _rate("efficiency"), SHARE, "how close it comes to that roof", "of the roof"),
 )
 """What the profile's op table has of the op."""

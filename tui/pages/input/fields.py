@@ -64,7 +64,7 @@ BREAKDOWN = (
     _part("enqueue", "enqueue", "passing data to the device, over all threads"),
     _part("demanded_file_read", "on-demand file read", "files read when their data is asked for"),
     _part("advanced_file_read", "advanced file read", "files read ahead, with a prefetch, interleave or cache"),
-    _part("preprocessing", "preprocessing", "making batches of what is read"),
+    _part("preprocessing", "preprocessing", "making batches from the data"),
     _part("unclassified", "unclassified", "other ops of the pipeline"),
 )
 _WAITING = "share of a step's time that it waits for input, on the core that waits most"

@@ -10,7 +10,7 @@ from tpuprof.parsers.session import pages
 from tpuprof.parsers.session.makers.counters import kernels_of
 from tpuprof.parsers.session.pages import Pages
 from tpuprof.tui.pages import Publish, views_there
-from tpuprof.tui.pages.ops.card_cache import OpPages
+from tpuprof.tui.pages.ops.details.card_cache import OpPages
 
 
 def load(session: Pages, run: Run, host: str | None, publish: Publish) -> None:

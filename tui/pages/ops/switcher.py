@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.pages.ops.compare import OpComparison, compare_ops
-from tpuprof.tui.pages.ops.card_cache import CardCache, OpPages
+from tpuprof.tui.pages.ops.details.card_cache import CardCache, OpPages
 from tpuprof.tui.pages.ops.table_views import FrameworkView, HloView, KernelView, RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView
 from tpuprof.tui.widgets.rows import RowsView
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tpuprof.tui.widgets.tab import Payload
 
 View = TreeView | RowsView  # one way to look at the ops, or another page's view
-TREE, HLO, FRAMEWORK, ROOFLINE, KERNELS = "tree", "hlo", "framework_ops", "roofline", "kernels"
+TREE, HLO, FRAMEWORK, ROOFLINE, KERNELS = "tree", "hlo", "framework_ops", "roofline", "gpu_kernels"
 TITLES = {TREE: "Profile", HLO: "HLO ops", FRAMEWORK: "Framework ops", ROOFLINE: "Roofline", KERNELS: "Kernels"}
 """What the views of the ops are called; those of other pages are called by them, and have the pages' names."""
 

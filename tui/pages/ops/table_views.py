@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tpuprof.parsers.pages.ops.framework_types import FrameworkTypes, framework_types
-from tpuprof.parsers.pages.ops.kernels import kernels_page
+from tpuprof.parsers.pages.ops.kernels.gpu import kernels_page
 from tpuprof.parsers.pages.ops.op_groups import OpGroups, op_groups
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.ops.card import framework_card, kernel_card
-from tpuprof.tui.pages.ops.card_cache import CardCache, framework_texts, hlo_card
+from tpuprof.tui.pages.ops.details.card import framework_card, kernel_card
+from tpuprof.tui.pages.ops.details.card_cache import CardCache, framework_texts, hlo_card
 from tpuprof.tui.pages.ops.fields import SIDE_FIRST, framework_ops
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS, ROOFLINE_OPS, grouped_ops, listed_ops
 from tpuprof.tui.pages.ops.fields.kernels import KERNELS

@@ -18,8 +18,8 @@ from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.layout import shown_top
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.ops.card import group_card, instruction_card, line_card
-from tpuprof.tui.pages.ops.card_cache import CardCache, hlo_card
+from tpuprof.tui.pages.ops.details.card import group_card, instruction_card, line_card
+from tpuprof.tui.pages.ops.details.card_cache import CardCache, hlo_card
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.fields.op_profile import NODES, WALKED, Nodes, WalkedNodes
 from tpuprof.tui.pages.ops.tree import NodePath, TreeRow, depth_first, tree_lines
@@ -28,6 +28,7 @@ from tpuprof.tui.report.shared.exporting import Shown
 from tpuprof.tui.widgets.rows import Filterable
 
 TOP = 10  # children of a node that are shown at first; the others are counted
+_MUCH = 0.01  # of all time: what takes less is no reason to open what it is in
 _GROUPS: tuple[Grouping, ...] = ("program", "category", "provenance", "source")
 _WORDS: dict[Grouping, str] = {"provenance": "framework scope", "source": "source line"}
 
@@ -81,12 +82,17 @@ class TreeView(Filterable):
         first = self.tree.children(0).tolist()
         while self._is_untouched:
             closed = [row for row in self.rows if row.is_open is False and self.tree.child_count(row.node)]
-            of_open = [row for row in closed if row.node not in first]
+            of_open = [row for row in closed if row.node not in first and self._has_much(row.node)]
             longest = max(of_open, key=lambda row: int(self.tree.time_ps[row.node]), default=None)
             if longest is None or len(self.rows) + len(self._under(longest)) > room:
                 return
             self.open.add(longest.place)
             self.refresh()
+
+    def _has_much(self, node: int) -> bool:
+        """Whether the longest child of a node is worth a look."""
+        children = self.tree.children(node)
+        return len(children) > 0 and float(self.tree.time_fraction[children].max()) >= _MUCH
 
     @property
     def _page(self) -> OpProfilePage:

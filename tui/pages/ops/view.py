@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import chain
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
 from textual.timer import Timer
@@ -18,9 +18,9 @@ from tpuprof.tui.draw.layout import filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
 from tpuprof.tui.pages import views_of
-from tpuprof.tui.pages.ops.card import CARD
-from tpuprof.tui.pages.ops.card_cache import CardCache, Key, fetch
-from tpuprof.tui.pages.ops.compare import ABOUT, comparison_lines
+from tpuprof.tui.pages.ops.details.card import CARD
+from tpuprof.tui.pages.ops.details.card_cache import CardCache, Key, fetch
+from tpuprof.tui.pages.ops.details.compare import ABOUT, comparison_lines
 from tpuprof.tui.pages.ops.fields.device import machine_line
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, KERNELS, TREE, View, Views
@@ -29,9 +29,13 @@ from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import TextPopup, meanings
-from tpuprof.tui.widgets.rows import LIST_KEYS, Filterable
+from tpuprof.tui.widgets.rows import LIST_KEYS, Filterable, Sorting
 from tpuprof.tui.widgets.states import Failed, State, state_lines
 from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, PageWanted, Payload, Tab
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _READ_LATER = "Framework ops are read from the host threads' lines, which takes longer. After Esc, `r` reads them."
 WIDE = 112  # cells from which on the card stands beside the list
@@ -57,8 +61,8 @@ class OpsTab(Tab):
     MEANINGS: ClassVar[dict[str, str]] = {
         "IDLE": "time in which a core runs no op.",
         "duplicates": "ops that the compiler made of one: the same code, several times.",
-        "clones": "duplicates, and ops of one program that differ by numbers in name and framework op alone.",
-        "padding": "what tiling adds: an array's last two dimensions are filled up to its tile.",
+        "clones": "duplicates, and ops of one program that differ only by numbers in name and framework op.",
+        "padding": "the bytes that tiling adds: an array's last two dimensions are rounded up to its tile.",
         "matrix": "the part of the matrix unit that dimensions fill; an estimate from shapes, not measured.",
         "by source": "ops by their file and line: all of a fusion counts for one line, as in XProf.",
         "n/a": "the profile has no count for it; unknown is never shown as 0.",
@@ -427,8 +431,7 @@ class OpsTab(Tab):
             message = self._compare()
         elif self.view is not None and name in self.view.commands:
             message = self.view.command(name)
-            if name == "group":  # what a regex keeps of other rows
-                self._find_asked()
+            self._find_asked()  # an order of many rows, or what a filter keeps of other rows
         self.redraw()
         return message
 
@@ -468,10 +471,12 @@ class OpsTab(Tab):
         return message
 
     def _find_asked(self) -> None:
-        """Begins to look for what a filter of the view keeps, where that takes a while."""
+        """Begins to look for what a filter of the view keeps, and to sort its rows, where that takes a while."""
         view = self.view
         if view is not None and view.asked is not None:
             self._find(view, view.asked)
+        if view is not None and view.sorting is not None:
+            self._sort(view, view.sorting)
 
     @work(thread=True, exclusive=True, group="filter", description="filter")
     def _find(self, view: Filterable, asked: tuple[str, Filter]) -> None:
@@ -482,9 +487,21 @@ class OpsTab(Tab):
         with contextlib.suppress(Cancelled):
             try:
                 found: Mask | FilterError = asked[1].mask(view.search_columns, poll)
+                view.prepare()
             except FilterError as error:
                 found = error
             self.call_later(self._filtered, view, asked, found)
+
+    @work(thread=True, exclusive=True, group="sort", description="sort")
+    def _sort(self, view: Filterable, sorting: Sorting) -> None:
+        self.call_later(self._sorted, view, sorting, sorting.rows())
+
+    def _sorted(self, view: Filterable, sorting: Sorting, rows: NDArray[np.int64]) -> None:
+        """Shows the rows in their order, unless another one was asked for since."""
+        if view.sorting is sorting and view in self.views.all:
+            said = view.show_sorted(sorting, rows)
+            self.redraw()
+            self.post_message(CursorMoved(said))
 
     def _filtered(self, view: Filterable, asked: tuple[str, Filter], found: Mask | FilterError) -> None:
         """Shows what a filter has kept, unless another one was asked for since."""

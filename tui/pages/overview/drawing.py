@@ -31,7 +31,7 @@ from tpuprof.tui.pages.overview.ledger.drawing import (
     waterfall,
 )
 from tpuprof.tui.pages.overview.ledger.what_if import AS_IT_IS, WhatIf, change, sentence
-from tpuprof.tui.pages.overview.steps import parts_legend, step_detail, step_graph, step_parts
+from tpuprof.tui.pages.overview.steps import are_alike, parts_legend, step_detail, step_graph, step_parts
 from tpuprof.tui.report.fields import row_words, short_names
 
 
@@ -140,9 +140,10 @@ def compose(page: Overview, pen: Pen, height: int | None, cursor: Cursor, what_i
     first_step = last_step = -1
     rows = 8 if height is None else max(2 if crowded else 3, min(10, height - len(lines) - len(page.top_ops) - 5))
     if page.serves:
-        lines += _latencies(page, pen, rows + 2)
+        lines += _latencies(page, pen, rows + 2, height is not None)
     elif page.steps:
         parts = step_parts(page.steps, page.account)
+        rows = 1 if height is not None and are_alike(parts) else rows
         lines.append(_steps_rule(page, parts, pen))
         first_step = len(lines)
         lines += step_graph(page.steps, parts, pen, rows, cursor.step)
@@ -177,14 +178,23 @@ def _why_slow(page: Overview, pen: Pen, height: int | None, cursor: Cursor) -> l
     most = None if height is None or height >= TALL else 3 if height <= LOW else 4
     shown = len(page.findings) if most is None else min(most, len(page.findings))
     more = f"{shown} of {len(page.findings)}, " if shown < len(page.findings) else ""
-    title = pen.rule("Why is it slow?", more + findings_heading(page.findings))
-    return [title, *findings_table(page, pen, cursor.finding, most, with_evidence=height is None)]
+    needed = max(_WIDE_REASONS, _BESIDE_TITLE + max(len(finding.title) for finding in page.findings))
+    near = pen if height is None else pen.at(min(pen.width, needed))  # what a reason is worth stands near it
+    title = near.rule("Why is it slow?", more + findings_heading(page.findings))
+    rows = findings_table(page, near, cursor.finding, most, with_evidence=height is None)
+    return [(*title, (pen.glyphs.horizontal * (pen.width - near.width), "rule")), *rows]
 
 
-def _latencies(page: Overview, pen: Pen, height: int) -> list[Line]:
-    """Latency at percentiles, taken apart, and where there is room for it a histogram; so many lines and a heading."""
+def _latencies(page: Overview, pen: Pen, height: int, on_screen: bool) -> list[Line]:
+    """Latency at percentiles, taken apart, and where there is room for it a histogram; so many lines and a heading.
+
+    Of runs that all take the same a screen shows the median alone.
+    """
     if page.inference is None or page.inference.source is None:
         return []
+    times = [row.latency.total_ps for row in page.inference.percentiles]
+    if on_screen and max(times) - min(times) <= _ALIKE * min(times):
+        return drawing.session_latencies(page.inference, pen, 1)
     whole = len(page.inference.percentiles) + 2
     lines = drawing.session_latencies(page.inference, pen, min(height, whole) - 1)
     room = height - whole - 2
@@ -235,4 +245,6 @@ def _steps_rule(page: Overview, parts: Floats, pen: Pen) -> Line:
     return (*pen.narrower(line_width(legend)).rule("Steps", title), *legend)
 
 
+_WIDE_REASONS, _BESIDE_TITLE = 120, 40  # cells of the reasons on a wide screen, and those beside the longest title
+_ALIKE = 0.01  # of the shortest latency: percentiles differ by no more than this where runs are alike
 _STEPS_TITLE = 11  # cells of the heading without the legend

@@ -61,7 +61,10 @@ _IDLE = (
     "time of the capture in which a core ran no op; for GPUs, of the time from each one's first event to its last, "
     "over those that ran something: it is not a share of the steps"
 )
-_FLOPS = "model FLOPs of all ops by the compiler's count over the capture, of the device's peak"
+_FLOPS = (
+    "the model's FLOPs by the compiler's count of all ops over the capture, of the device's peak: without the passes "
+    "of a higher precision, but with what is computed a second time, which MFU (page model) leaves out"
+)
 _BYTES = "bytes that ops move to and from HBM by the compiler's count over the capture, of the device's peak"
 _LARGER = "the larger of FLOPS utilization and memory bandwidth utilization: how close the program is to its roof"
 _OF_HBM = "memory bandwidth utilization, of peak"
@@ -231,7 +234,7 @@ _KIND = "the HLO category, else the type of the framework op"
 TOP_OP = (
     attribute("name", VERBATIM, "of the framework op, else of the HLO op", "op"),
     attribute("category", VERBATIM, "type of the framework op, Unknown without one"),
-    attribute("class", VERBATIM, "what the core does meanwhile", "class", name="op_class"),
+    attribute("class", VERBATIM, "what the core does", "class", name="op_class"),
     attribute("hlo_category", VERBATIM, "which takes most of its time", null=_NO_CATEGORY),
     attribute("self_time_percent", PERCENT, "of the self time of all ops, without idle time", "self"),
     attribute("cumulative_percent", PERCENT, "the same with all ops before it", "cumulative"),

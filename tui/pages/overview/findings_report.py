@@ -142,7 +142,7 @@ _SUBJECT_OPS: Table[Sequence[SubjectOp]] = object_table(
 
 
 def _parts(key: str, what: str) -> Table[Sequence[SubjectPart]]:
-    time = attribute("time_ms", TIME_MS, "what the finding claims there, the mean over steps")
+    time = attribute("time_ms", TIME_MS, "the time claimed there, mean over steps")
     return object_table(key, (attribute("name", TEXT, f"the {what}, as all pages name it"), time))
 
 

@@ -34,14 +34,27 @@ def _level(value: float | None, good: float, bad: float) -> StyleKey:
     return "good" if value >= good else "bad" if value <= bad else "warn"
 
 
+_HALF = 0.5
+
+
+def _much(page: Overview) -> bool:
+    """Whether some reason is worth half of the step: nothing above it is green then."""
+    return any((finding.worth_fraction or 0.0) >= _HALF for finding in page.findings)
+
+
+def _praised(page: Overview, key: StyleKey) -> StyleKey:
+    """The colour of a figure that is not green above such a reason."""
+    return "strong" if key == "good" and _much(page) else key
+
+
 def _cards(page: Overview, with_more: bool) -> list[_Card]:
     metrics = page.performance
     if any(isinstance(step.breakdown, GenericBreakdown) for step in page.steps):
         return _gpu_cards(page)
     duty, idle, mxu = metrics.device_duty_cycle_percent, metrics.device_idle_percent, metrics.mxu_utilization_percent
     return [
-        _Card("DUTY CYCLE", duty, _level(duty, 90, 50), "at work"),
-        _Card("IDLE", idle, _level(idle, 5, 25), "no op runs"),
+        _Card("DUTY CYCLE", duty, _praised(page, _level(duty, 90, 50)), "at work"),
+        _Card("IDLE", idle, _praised(page, _level(idle, 5, 25)), "no op runs"),
         _Card("FLOPS", metrics.flops_utilization_percent, "strong", "of peak"),
         _Card("HBM BW", metrics.memory_bandwidth_utilization_percent, "strong", "of peak"),
         *([_Card("EFFICIENCY", metrics.roofline_efficiency_percent, "strong", "of roof")] if with_more else []),
@@ -65,7 +78,7 @@ def _gpu_cards(page: Overview) -> list[_Card]:
         else _Card("OPS", share("host_ops_ps"), "strong", "of steps"),
         _Card("INPUT", share("input_ps"), "strong", "of steps"),
         _Card(launch, share("kernel_launch_ps" if computes else "host_compute_ps"), "strong", "of steps"),
-        _Card("OTHER", other, _level(other, 5, 25), "of steps"),
+        _Card("OTHER", other, _praised(page, _level(other, 5, 25)), "of steps"),
         *([_Card("16-BIT", page.performance.bits16_percent, "strong", "of compute")] if computes else []),
     ]
 
@@ -156,8 +169,6 @@ _SIGNS: Mapping[VerdictKind, str] = {
 _FAIR, _MUCH = 0.6, 0.2
 """A program bound by its ops is well from this share of its roof on; any other cause is bad from that share on."""
 
-_HALF = 0.5
-
 
 def _sign(page: Overview) -> tuple[str, StyleKey]:
     """The verdict in two words; never green above a reason that is worth half of the step."""
@@ -170,9 +181,8 @@ def _sign(page: Overview) -> tuple[str, StyleKey]:
     if verdict.kind not in ("memory-bound", "compute-bound"):
         by = f" FOR {verdict.by}" if verdict.kind == "waiting" and verdict.by else ""
         return (_SIGNS[verdict.kind] + by, "bad" if verdict.fraction >= _MUCH else "warn")
-    much = any((finding.worth_fraction or 0.0) >= _HALF for finding in page.findings)
     sign = f"{_SIGNS[verdict.kind]} AT {percent(100 * verdict.fraction, 0)} OF THE ROOF"
-    return (sign, "good" if verdict.fraction >= _FAIR and not much else "warn")
+    return (sign, "good" if verdict.fraction >= _FAIR and not _much(page) else "warn")
 
 
 def verdict(page: Overview, pen: Pen, most: int | None = None, with_advice: bool = True) -> list[Line]:

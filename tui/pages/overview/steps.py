@@ -40,6 +40,7 @@ GROUPS = (
 """Every owner is in one of them, so that the parts add up to the step; from the bottom of a column up. Colours are
 those of the waterfall; groups of one colour lie upon each other."""
 
+_ALIKE = 0.01  # of the median step: steps differ by no more than this where they are alike
 _LEAST_NAMED, _LEAST_TOLD = 0.01, 0.001
 """The legend names a group that has this part of some step; the line on a step, one that has this part of it."""
 
@@ -52,6 +53,12 @@ def step_parts(steps: Sequence[Step], account: StepAccount | None) -> Floats:
         return out
     owner_ps = np.array([of_step.owner_ps for of_step in account.steps], np.float64)
     return np.stack([owner_ps[:, list(map(owner_index, group.owners))].sum(axis=1) for group in GROUPS], axis=1)
+
+
+def are_alike(parts: Floats) -> bool:
+    """Whether all steps take the same, and for the same: a graph of them shows nothing but that."""
+    middle = np.median(parts, axis=0)
+    return bool(np.abs(parts - middle).sum(axis=1).max() <= _ALIKE * middle.sum())
 
 
 def median_ps(steps: Sequence[Step]) -> float:

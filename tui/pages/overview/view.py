@@ -23,7 +23,7 @@ from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.overview.details import op_details, op_line, step_details, step_line
 from tpuprof.tui.pages.overview.drawing import compose, notes
 from tpuprof.tui.pages.overview.fields import sections
-from tpuprof.tui.pages.overview.findings import finding_details, finding_line, jump_words
+from tpuprof.tui.pages.overview.findings import finding_details, finding_line, finding_words, jump_words
 from tpuprof.tui.pages.overview.headline import verdict
 from tpuprof.tui.pages.overview.inference import drawing
 from tpuprof.tui.pages.overview.inference.drawing import module_details
@@ -59,7 +59,8 @@ MEANINGS: Mapping[str, str] = {
     "Step time": "of the slowest core in each step. ~ means inferred: the time between starts of the busiest program.",
     "Duty cycle": "share of the capture in which a chip runs an op that neither waits nor moves data for the host.",
     "Idle": "share of the capture in which a core ran no op at all.",
-    "FLOPS": "model FLOPs of all ops by the compiler's count, over the capture, as a share of the device's peak.",
+    "FLOPS": "model FLOPs of all ops by the compiler's count, over the capture, as a share of the device's peak: with "
+    "recomputation, which MFU (tpuprof-tui report model) leaves out.",
     "HBM BW": "bytes that ops move to and from HBM by the compiler's count, as a share of the device's peak.",
     "Why slow?": "what takes more of a step than it needs, the largest first; ~ marks an estimate. Enter shows the "
     "evidence, `o` goes to where to look.",
@@ -261,6 +262,9 @@ class OverviewTab(StepGraphTab[Overview]):
         if self._shown == "model" and self._model is not None:
             return block_line(self._model, place.index, pen)
         return op_line(page.top_ops[place.index], pen)
+
+    def _words_on(self, page: Overview, place: PanelItem) -> str:
+        return finding_words(page.findings[place.index]) if place.panel == "findings" else ""
 
     def _lines_on(self, page: Overview, place: PanelItem, pen: Pen) -> list[Line]:
         if place.panel == "steps":

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.files.logdir import Run, newest_first
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.pages.runs import drawing
+from tpuprof.tui.pages.runs import drawing, trend_drawing
 from tpuprof.tui.pages.runs.drawing import DETAIL_LINES, LEAST_ROWS, ORDERS, RunListing, RunOrder
 from tpuprof.tui.pages.runs.fields import RunRow
+from tpuprof.tui.pages.runs.trend_drawing import SeriesRow
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import FilteredPopup
 from tpuprof.tui.widgets.chrome import KeyRow, pad
@@ -19,6 +20,7 @@ from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import centred_top, meanings, on_panel
 
 if TYPE_CHECKING:
+    from tpuprof.parsers.session.makers.trend import Judged, TrendPoint
     from tpuprof.parsers.session.run_facts import RunFacts
 
 _NAMES: dict[RunOrder, str] = {"time": "age", "size": "size", "step": "step time"}
@@ -31,6 +33,19 @@ _ABOUT = (
     ("step", "median of the steps of one core; ~ marks the time between starts of the busiest program."),
     ("problems", "its files that can't be read completely."),
 )
+
+
+class Series(Protocol):
+    """The runs as a series, which is read when it is shown first."""
+
+    def begin(self, runs: Sequence[Run]) -> None:
+        """Reads runs, the oldest first."""
+
+    def point(self, run: Run) -> TrendPoint | str | None:
+        """The figures of a run, or why it can't be read; None as long as it has not been read."""
+
+    def judged(self, run: Run) -> Judged | None:
+        """What a run is against those before it; None as long as that is unknown."""
 
 
 class RunsPopup(FilteredPopup):
@@ -48,6 +63,7 @@ class RunsPopup(FilteredPopup):
         shown: the run that is open; the cursor is on it at first, else on the newest.
         closed: called when a key or a click closed the popup, whatever the reason.
         marked: the run that is marked for comparing already.
+        series: the runs as a series; None where there is no such view.
     """
 
     widest = 144
@@ -66,6 +82,7 @@ class RunsPopup(FilteredPopup):
         shown: Run | None = None,
         closed: Callable[[], object] = lambda: None,
         marked: Run | None = None,
+        series: Series | None = None,
     ) -> None:
         super().__init__(look, title, meanings(*_ABOUT))
         self._runs = newest_first(runs)
@@ -76,6 +93,8 @@ class RunsPopup(FilteredPopup):
         self._shown = shown
         self._closed = closed
         self._marked = marked
+        self._series = series
+        self._is_trend = False
         self.listing = RunListing()
         paths = [run.path for run in self._runs]
         self._cursor_path = shown.path if shown is not None and shown.path in paths else "".join(paths[:1])
@@ -104,6 +123,8 @@ class RunsPopup(FilteredPopup):
         self._runs = newest_first(runs)
         if self._marked not in self._runs:
             self._marked = None
+        if self._is_trend:
+            self._begin_series()
 
     def cursor_in(self, rows: Sequence[RunRow]) -> int:
         """Where the cursor is: on the run that it was put on, whatever comes or is sorted around it."""
@@ -123,8 +144,15 @@ class RunsPopup(FilteredPopup):
         sentence = "Mark a run; on another one: compare both, A the older"
         if self._compare is not None and len(self._runs) > 1:
             keys.append(KeyRow("compare_ops", words, sentence, {"compare_ops": self._mark}))
+        if self._is_trend:
+            along = {"left": partial(self._along, -1), "right": partial(self._along, 1)}
+            keys.append(KeyRow("left right", "run", "The run before, the next one", along))
+            return [*keys, KeyRow("view", "list", "The list of runs again", {"view": self._turn})]
         by_next, turned = self.listing.sorted_by_next(ORDERS), self.listing.turned_round()
         orders = {"sort": partial(self._sort, by_next), "reverse": partial(self._sort, turned)}
+        if self._series is not None:
+            series = "The runs as a series: step time, MFU, memory, idle"
+            keys.append(KeyRow("view", "trend", series, {"view": self._turn}))
         return [
             *keys,
             KeyRow("sort reverse", "order", "By age, size, step time; reverse", orders, "s"),
@@ -136,10 +164,14 @@ class RunsPopup(FilteredPopup):
         """It takes the mark back first."""
         if self._marked is not None and not (self.is_typing or self.filter):
             return KeyRow("back", "unmark", "Take the mark back", {"back": self._unmark})
+        if self._is_trend:
+            return KeyRow("back", "list", "The list of runs again", {"back": self._turn})
         return super().leave_key
 
     def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
-        """The filter, the headings, the rows around the cursor, and what is known of the run under it."""
+        """The filter, headings, rows around the cursor, and what is known of the run under it; or the series."""
+        if self._is_trend:
+            return self._trend_rows(count, width)
         listed = self.list_rows()
         cursor = self.cursor_in(listed)
         room = self._room(count)
@@ -151,6 +183,32 @@ class RunsPopup(FilteredPopup):
         if room + 2 < count:
             lines += map(on_panel, drawing.detail_lines(listed[cursor] if listed else None, Pen(width, glyphs)))
         return lines[:count]
+
+    # --- the series
+
+    def _turn(self) -> None:
+        """To the series, which begins to be read, or back to the list."""
+        self._is_trend = not self._is_trend
+        if self._is_trend:
+            self._begin_series()
+
+    def _begin_series(self) -> None:
+        if self._series is not None:
+            self._series.begin(self._runs[::-1])
+
+    def _along(self, by: int) -> None:
+        """To the run before, or the next one, by their times."""
+        paths = [run.path for run in self._runs[::-1]]
+        if self._cursor_path in paths:
+            self._cursor_path = paths[min(max(0, paths.index(self._cursor_path) + by), len(paths) - 1)]
+
+    def _trend_rows(self, count: int, width: int) -> list[AnyLine]:
+        series, pen = self._series, Pen(width, self.look.glyphs)
+        rows = [SeriesRow(run, series.point(run), series.judged(run)) for run in self._runs[::-1]] if series else []
+        cursor = next((place for place, row in enumerate(rows) if row.run.path == self._cursor_path), 0)
+        lines: list[AnyLine] = [pad([(trend_drawing.head_words(rows), "panel.dim")], width, "panel")]
+        lines += map(on_panel, trend_drawing.trend_lines(rows, cursor, count - 1, pen))
+        return [*lines, *[((" " * width, "panel"),)] * (count - len(lines))][:count]
 
     @staticmethod
     def _room(count: int) -> int:

@@ -121,6 +121,8 @@ _VERDICT = (
 )
 _EXPOSED = "collectives of a step that no compute hides"
 _LEVEL = "number of the level that it is part of, from 0"
+_MFU = "model FLOPs by the compiler's count, as a share of the cores' peak in the mean step, as of the page model"
+_NO_MFU = f"no FLOPs or no peak is known, or {_NO_ACCOUNT}"
 _IDLE, _MEMORY = "time of the capture in which a core ran no op", "the peak of the fullest device memory"
 _NO_MEMORY = "no allocator reported it"
 
@@ -157,6 +159,7 @@ RUNS: Table[Trend] = Table(
         _judged("change_percent", "change", _CHANGE, "change", 7),
         _judged("noise_percent", "noise", _NOISE, "noise", 6),
         _shown("roof_percent", SHARE_PERCENT, "roof_fraction", "part of a step at the roof", "at roof", 7, _NO_ACCOUNT),
+        _shown("mfu_percent", SHARE_PERCENT, "mfu", _MFU, "MFU", 6, _NO_MFU),
         _shown("exposed_collective_ms", TIME_MS, "collective_ps", _EXPOSED, "exposed", 9, _NO_ACCOUNT),
         _shown("device_idle_percent", PERCENT, "idle_percent", _IDLE, "idle", 6, _NO_ACCOUNT),
         _shown("peak_memory_bytes", BYTES, "memory_bytes", _MEMORY, "memory", 9, _NO_MEMORY),
@@ -172,20 +175,20 @@ RUNS: Table[Trend] = Table(
     len,
     json=(
         *("run", "path", "written", "program", "step_time_ms", "step_error_ms", "step_count", "mean_step_time_ms"),
-        *("verdict", "level", "change_percent", "noise_percent", "roof_percent", "exposed_collective_ms"),
-        *("device_idle_percent", "peak_memory_bytes", "findings", "problem"),
+        *("verdict", "level", "change_percent", "noise_percent", "roof_percent", "mfu_percent"),
+        *("exposed_collective_ms", "device_idle_percent", "peak_memory_bytes", "findings", "problem"),
     ),
     csv=(
         *("run", "written", "program", "step_time_ms", "step_error_ms", "step_count", "mean_step_time_ms", "verdict"),
-        *("level", "change_percent", "noise_percent", "roof_percent", "exposed_collective_ms", "device_idle_percent"),
-        *("peak_memory_bytes", "problem"),
+        *("level", "change_percent", "noise_percent", "roof_percent", "mfu_percent", "exposed_collective_ms"),
+        *("device_idle_percent", "peak_memory_bytes", "problem"),
     ),
     markdown=(
         *("run", "written", "step_time_ms", "verdict", "change_percent", "noise_percent", "roof_percent"),
-        *("exposed_collective_ms", "device_idle_percent", "peak_memory_bytes", "findings"),
+        *("mfu_percent", "exposed_collective_ms", "device_idle_percent", "peak_memory_bytes", "findings"),
     ),
     screen=(
-        *("run", "step_time_ms", "verdict", "change_percent", "noise_percent", "roof_percent"),
+        *("run", "step_time_ms", "verdict", "change_percent", "noise_percent", "roof_percent", "mfu_percent"),
         *("exposed_collective_ms", "device_idle_percent", "peak_memory_bytes", "findings", "written"),
     ),
 )

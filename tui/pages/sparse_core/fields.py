@@ -121,7 +121,7 @@ CORES: Table[Sequence[SparseCore]] = object_table(
     markdown=in_order("name busy_ms busy_percent both_ms alone_ms infeed_ms outfeed_ms sync_ms"),
 )
 
-_BEGUN_BY = "the TensorCore's op that began what it waits for"
+_BEGUN_BY = "the TensorCore's op that started the work it waits for"
 WAITS: Table[Sequence[SparseWait]] = object_table(
     "waits",
     (
@@ -160,7 +160,7 @@ def _text(key: str, meaning: str, heading: str, width: int, name: str = "") -> F
 
 
 _SELF = "its time without the ops inside it, over all SparseCores, in the whole profile"
-_SELF_PERCENT, _NO_SELF_TIME = "its self time, of that of all ops of SparseCores", "they took no time"
+_SELF_PERCENT, _NO_SELF_TIME = "its share of the self time of all SparseCore ops", "they took no time"
 _RAN_FOR, _NOT_TOLD = "the TensorCore's op that it ran for", "the profile does not show what it ran for"
 _NONE_GIVEN = "the profile gives none"
 _NAME_LOOK: dict[str, Any] = {"name": "name", "fixed": True, "grows": True}

@@ -45,7 +45,7 @@ HOLDERS: Table[Sequence[AllocationGroup]] = object_table(
         attribute("source", TEXT, "the innermost source line on the stack outside libraries", null="no traceback"),
         attribute("function", TEXT, "the function that this line is in", null="no traceback, or several functions"),
         attribute("count", COUNT, "buffers that are alive", name="total.count"),
-        attribute("size_bytes", BYTES, "what they take together", name="total.size_bytes"),
+        attribute("size_bytes", BYTES, "their total size", name="total.size_bytes"),
     ),
 )
 """Source lines that hold memory of a device."""
@@ -54,7 +54,7 @@ METRICS = (
     attribute("name", VERBATIM, "the device memory profile", name="page.name"),
     attribute("device", VERBATIM, "the device that this is of", null="the file names no device"),
     attribute("count", COUNT, "buffers that are alive on it", name="total.count"),
-    attribute("size_bytes", BYTES, "what they take together", name="total.size_bytes"),
+    attribute("size_bytes", BYTES, "their total size", name="total.size_bytes"),
 )
 """What there is one of for a device."""
 

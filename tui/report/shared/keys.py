@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
-from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.text import nearest, printable
 from tpuprof.tui.report.json import laid_out
 
 ALWAYS = ("schema", "run", "warnings")
@@ -88,7 +87,7 @@ def _objects(values: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
 def _no_key(path: tuple[str, ...], body: Mapping[str, Any]) -> ProfileError:
     """The error of a key that isn't there, with the nearest ones."""
     wanted, known = ".".join(path), list(dict.fromkeys(_paths(body)))
-    near = get_close_matches(wanted, known, n=_MOST_NEAR, cutoff=0.5)
+    near = nearest(wanted, known, _MOST_NEAR)
     last = [each for each in known if each.rpartition(".")[2] == path[-1]]  # the same key elsewhere
     names = list(dict.fromkeys((*last, *near)))[:_MOST_NEAR] or list(body)
     sentence = f"The JSON of this page has no key {printable(wanted)[:60]}."

@@ -85,7 +85,7 @@ def latency_metrics(within: str = "") -> tuple[Metric[Any], ...]:
     no_device = "no run of a module is linked to a session"
     no_transfers = "no request event shows which transfers belong to a session"
     parts = (
-        ("host", "what is neither device time nor communication", no_host, "host time"),
+        ("host", "time that is neither device time nor communication", no_host, "host time"),
         ("device", "runs of modules for the session", no_device, "device time"),
         ("communication", "transfers to the device and from it", no_transfers, "transfers"),
     )

@@ -438,7 +438,8 @@ def sparse_core_waits(budget: Budget) -> Claimed:
     room = ""
     if memory is not None:
         room = (
-            f"{size(max(0, memory[1] - memory[0]))} of {size(memory[1])} of HBM are free at the peak for what starts "
+            f"{size(max(0, memory[1] - memory[0]))} of {size(memory[1])} of HBM are free at the peak for ops that "
+            "start "
         )
         room += "earlier."
     finding = budget.finding(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
@@ -33,8 +32,6 @@ LEAST_WORTH = 0.01
 """Below this share of the time an estimate is not worth a line."""
 
 _COMPARED = 0.001  # share of the time from which on an op shows what its kind reaches
-
-_JIT = re.compile(r"jit\(([^()]+)\)")
 
 Claimed = tuple[Finding | None, Claim]
 """A finding, and the time that it claims."""
@@ -137,15 +134,6 @@ def _scopes(framework_op: str) -> list[str]:
 def subject(table: OpTable, group: CloneGroup) -> str:
     """The subject of a title: `code_name` of a group, and the number of its ops."""
     return code_name(table, group.rows[:1]) + (f" ({len(group.rows)} ops)" if len(group.rows) > 1 else "")
-
-
-def kernel_name(table: OpTable, row: int) -> str:
-    """A custom call's kernel: the function that calls it, else its name without the number of the call."""
-    before = table.framework_op[row].partition("pallas_call")[0]
-    inner = _JIT.findall(before)[1:]
-    scopes = [part for part in before.split("/") if part and "(" not in part]
-    name = inner[-1] if inner else scopes[-1] if scopes and "pallas_call" in table.framework_op[row] else ""
-    return name or without_number(table.name[row])
 
 
 def of_pass(table: OpTable, rows: Rows) -> str:

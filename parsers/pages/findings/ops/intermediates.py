@@ -286,9 +286,9 @@ def _between_words(budget: Budget, chain: _Chain) -> str:
     if chain.between:
         array, of = max(chain.between, key=lambda pair: pair[0].bytes)
         readers = [other for other in chain.ops if any(read.key == array.key for read in other.reads)]
-        reads = f"{budget.described(readers[0].row)} alone reads"
+        reads = f"only {budget.described(readers[0].row)} reads"
         if len(readers) > 1:
-            reads = f"{counted(len(readers), 'op')} of them alone read"
+            reads = f"only {counted(len(readers), 'op')} of them read"
         return f"{budget.described(of.row)} writes {size(array.bytes)} that {reads}."
     array = max(chain.shared, key=lambda array: array.bytes)
     readers = [other for other in chain.ops if any(read.key == array.key for read in other.reads)]

@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.base.words import sentence_name, share, short
+from tpuprof.parsers.base.words import sentence_name, share, short, size
+from tpuprof.parsers.ops.core.calls import CallRuns
+from tpuprof.parsers.ops.core.kernel_blocks import block_rows, wait_words, waited_for
+from tpuprof.parsers.ops.core.kernel_work import spec_of
 from tpuprof.parsers.ops.device import CUSTOM_CALL
 from tpuprof.parsers.ops.roofline import uncounted
+from tpuprof.parsers.ops.table import kernel_name
 from tpuprof.parsers.pages.findings.budget import Budget
 from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, JumpTarget
@@ -18,7 +22,7 @@ from tpuprof.parsers.pages.findings.ops.groups import (
     Claimed,
     CloneGroup,
     capped,
-    kernel_name,
+    module_of,
     op_finding,
 )
 
@@ -88,6 +92,72 @@ def _by_kernel(budget: Budget, rows: Rows) -> list[CloneGroup]:
     return sorted(groups, key=lambda group: -group.ps)
 
 
+def kernel_waits(budget: Budget) -> Claimed:
+    """Custom calls that wait for copies, by the spans inside them, for longer than their bytes take."""
+    table, rates = budget.evidence.table, budget.evidence.rates
+    traced = {(call.program_id, call.name): call for call in budget.evidence.calls}
+    candidates = np.concatenate([budget.rows[name] for name in _CLASSES]).tolist()
+    keys = {row: (int(table.program_id[row]), table.name[row]) for row in candidates}
+    calls = {row: traced[key] for row, key in keys.items() if key in traced and _waits(traced[key]) >= WAITS}
+    if not calls:
+        return NOTHING
+    rows = np.array(list(calls), np.intp)
+    times = budget.op_ps(rows)
+    waits = times * np.array([_waits(call) for call in calls.values()])
+    needed = np.nan_to_num(capped(rates.bandwidth_utilization[rows, HBM])) / USUAL
+    saved = np.minimum(waits, np.maximum(0.0, times * (1 - needed)))
+
+    def make(groups: list[CloneGroup], worth: float) -> Finding | None:
+        first = groups[0]
+        call, name = calls[first.first], kernel_name(table, first.first)
+        more = f" and {len(groups) - 1} more kernels" if len(groups) > 1 else ""
+        return budget.finding(
+            "kernel-wait",
+            f"Kernel {short(name)} waits for copies in {share(_waits(call))} of its time{more}",
+            worth,
+            "Time in which these custom calls wait for copies by the spans inside them, as far as it is more than "
+            f"their bytes leave at {share(USUAL)} of HBM's peak.",
+            [
+                f"{sentence_name(name)} takes {budget.amount(first.ps)}, in {_calls(first)}.",
+                _wait_sentence(budget, first.first, call),
+                *_moved(budget, first.first),
+                budget.largest(first.first, float(times[list(calls).index(first.first)]), "The longest call"),
+            ],
+            JumpTarget("op-profile", table.name[first.first]),
+            is_estimate=True,
+        )
+
+    return op_finding(budget, rows, saved, make)
+
+
+WAITS = 0.2
+"""A kernel that waits for copies for a smaller part of its time has no finding for that."""
+
+
+def _waits(call: CallRuns) -> float:
+    return call.part(call.wait_in_ps + call.wait_out_ps) or 0.0
+
+
+def _wait_sentence(budget: Budget, row: int, call: CallRuns) -> str:
+    """What a kernel waits for, and which array it is, where its module says."""
+    words = f"It waits for blocks to come in {share(call.part(call.wait_in_ps) or 0.0)} of that, for results to be "
+    words += f"written in {share(call.part(call.wait_out_ps) or 0.0)}"
+    words += f"; its body runs in {share(call.part(call.body_ps) or 0.0)}" if call.body_ps else ""
+    spec = spec_of(module_of(budget.evidence, row), budget.evidence.table.name[row])
+    array = wait_words(waited_for(block_rows(spec), call.wait_places))
+    return f"{words}. Of the waits for blocks {array}." if array else f"{words}."
+
+
+def _moved(budget: Budget, row: int) -> list[str]:
+    """How fast it moves data; nothing where nobody counted it."""
+    rates = budget.evidence.rates
+    moved, used = float(rates.bandwidth[row, HBM]), float(rates.bandwidth_utilization[row, HBM])
+    if not moved > 0:
+        return []
+    of_peak = f", {share(used)} of HBM's peak" if np.isfinite(used) else ""
+    return [f"Meanwhile it moves {size(moved)}/s{of_peak}."]
+
+
 def slow_kernels(budget: Budget) -> Claimed:
     """Custom calls whose counted work takes far longer than the device needs for it."""
     table, rates = budget.evidence.table, budget.evidence.rates
@@ -106,7 +176,8 @@ def slow_kernels(budget: Budget) -> Claimed:
         first = groups[0]
         name = kernel_name(table, first.first)
         at = int(np.flatnonzero(rows == first.first)[0])
-        flops, bandwidth = (f"{share(value)} of {what}" for value, what in zip(used[at], _PEAKS, strict=True))
+        known = zip(used[at].tolist(), _PEAKS, strict=True)
+        parts = " and ".join(f"{share(value)} of {what}" for value, what in known if np.isfinite(value))
         more = f" and {len(groups) - 1} more kernels" if len(groups) > 1 else ""
         return budget.finding(
             "slow-kernel",
@@ -114,8 +185,7 @@ def slow_kernels(budget: Budget) -> Claimed:
             worth,
             f"Time of these custom calls above what their counted work takes at {share(USUAL)} of the roof.",
             [
-                f"{sentence_name(name)} takes {budget.amount(first.ps)}, in {_calls(first)}, "
-                f"at {flops} and {bandwidth}.",
+                f"{sentence_name(name)} takes {budget.amount(first.ps)}, in {_calls(first)}, at {parts}.",
                 budget.largest(first.first, float(times[at]), "The longest call"),
             ],
             JumpTarget("op-profile", table.name[first.first]),

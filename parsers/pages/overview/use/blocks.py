@@ -91,12 +91,10 @@ def places_of(table: OpTable, flow: Callable[[int], HloFlow | None]) -> list[Pla
         if place is None or (place.block == "unknown" and full):
             key = (full, name)
             place = by_names.get(key) or by_names.setdefault(key, placed_by_names(full, name))
-            block: Block = (
-                place.block
-                or place.hint
-                or ("other" if place.is_named or classes[row] in _KNOWN_CLASSES else "unknown")
-            )
+            block: Block = place.block or place.hint or ("other" if place.is_named else "unknown")
             place = Placed(block, place.phase, place.layer, place.by_name or place.is_named, place.is_named)
+        if place.block == "unknown" and classes[row] in _KNOWN_CLASSES:
+            place = replace(place, block="other")
         found.append(place)
     same = _same_layers({place.layer for place in found if place.layer is not None})
     return [replace(place, layer=same[place.layer]) if place.layer in same else place for place in found]

@@ -8,9 +8,9 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.steps.accounts.owners import Owner
 
-NO_STEPS = "the profile has no steps that take time"
-NO_TRAINING = "no op is of a backward pass: the program does not train"
-UNKNOWN_TRAINING = "no op has a framework name, so that nothing says whether the program trains"
+NO_STEPS = "the profile has no steps with a duration"
+NO_TRAINING = "no op belongs to a backward pass: the program does not train"
+UNKNOWN_TRAINING = "no op has a framework name, so whether the program trains is unknown"
 
 IDLE: tuple[Owner, ...] = ("input", "compile", "host", "dispatch", "barrier")
 """The owners of a step's time in which a program that trains does not get on: it waits, and no op of it runs."""

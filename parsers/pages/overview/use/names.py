@@ -24,11 +24,11 @@ BLOCK_WORDS: Mapping[Block, str] = {
     "embedding": "lookups of tokens, positions, features or patches",
     "attention": "attention with its projections, rotary positions and its cache",
     "mlp": "feed-forward layers and experts",
-    "router": "what chooses experts and sends tokens to them",
+    "router": "choosing experts and sending tokens to them",
     "norm": "normalization",
     "loss": "logits and the loss, or another head",
     "optimizer": "the update of the weights, clipping of gradients included",
-    "other": "ops whose names or kind say what they are, and that are in none of these blocks",
+    "other": "ops of a known kind that are in none of these blocks",
     "unknown": "neither names nor the data flow say where an op belongs",
 }
 """What is counted as each block."""
@@ -166,7 +166,8 @@ def scopes_of(framework_op: str) -> tuple[Scope, ...]:
 
 
 def block_of(scopes: Sequence[Scope], in_passes: bool) -> tuple[Block | None, bool]:
-    """The block that names say, None where none does; and whether they say it surely, and not for want of others.
+    """The block that names say, None where none does; and whether they say it surely, and not only because there are no
+    others.
 
     Args:
         in_passes: whether the op is in a pass over the model, forward or backward, by its names.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.hosts.progress import Meter
     from tpuprof.parsers.session.session import Session
 
-NO_STEPS_OF_STREAMS = "steps are divided by TPU cores alone"
+NO_STEPS_OF_STREAMS = "only TPU cores have times by step"
 
 
 def op_runs(session: Session, host: str | None, name: str | None, module: str | None) -> FoundRuns:

@@ -115,6 +115,15 @@ def test_an_array_that_stays_is_copied_by_the_kernel() -> None:
     assert spec.work.copied_in_bytes.value == 8192 * 512 * 4 and spec.work.copied_out_bytes.value == 0
 
 
+def test_lines_run_as_often_as_the_steps_that_meet_their_condition() -> None:
+    runs = {tuple(int(place.rpartition(":")[2]) for place in places): n for places, n in compiled("matmul").runs}
+    assert runs[15, 24] == (2048,)  # the product, in a function of its own
+    # the sum is set to zero in the first of 8 steps, and written to in each, for which JAX names the first store too
+    assert (runs[21,], runs[21, 24]) == ((256,), (2048,))
+    assert runs[28,] == (256,)
+    assert not compiled("gather").runs  # prefetched numbers say which branch runs
+
+
 def test_an_emitted_pipeline_names_the_arrays_of_its_buffers() -> None:
     spec = compiled("pipeline")
     pipeline = [each for each in spec.buffers if each.role == "pipeline"]
@@ -129,7 +138,7 @@ def test_an_emitted_pipeline_names_the_arrays_of_its_buffers() -> None:
 
 def test_a_loop_over_prefetched_lengths_leaves_the_flops_unknown() -> None:
     spec = compiled("ragged")
-    assert spec.work.matrix_flops.value is None and "a loop turns" in spec.work.matrix_flops.reason
+    assert spec.work.matrix_flops.value is None and "a loop's trip count" in spec.work.matrix_flops.reason
     assert blocks(spec)[2] == ("input", "y", (128, 128), 1)  # it's the same in each step
 
 
@@ -216,7 +225,7 @@ def test_the_limit_of_vmem_and_the_costs_are_read() -> None:
         ("", "the program does not hold its Mosaic module"),
         ("é", "it is not written in base 64"),
         (base64.b64encode(b"module { }").decode(), "it is not written in MLIR's bytecode"),
-        (base64.b64encode(b"ML\xefR\x0dMLIR\0").decode(), "it is of version 6 of MLIR's bytecode"),
+        (base64.b64encode(b"ML\xefR\x0dMLIR\0").decode(), "it has version 6 of MLIR's bytecode"),
         (base64.b64encode(b"ML\xefR\x01MLIR\0").decode(), "it lacks a part"),
         (base64.b64encode(copy().module()[:-9]).decode(), "it ends too early"),
     ],

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import pytest
 
 from tests.parsers.formats.mosaic.made import Kernel
 from tests.support.files.mlir import DYNAMIC, Made, Ref
+from tpuprof.parsers.formats.mosaic.bytes import Damaged
 from tpuprof.parsers.formats.mosaic.follow import Effort
 from tpuprof.parsers.formats.mosaic.kernel import read_kernel
 from tpuprof.parsers.formats.mosaic.work import Amount, Work, work_of
@@ -66,7 +68,7 @@ def test_a_condition_on_loaded_numbers_is_counted_at_most() -> None:
     kernel.under(kernel.compared(EQUAL, loaded, kernel.number(0)), then)
     found = work(kernel).matrix_flops
     assert (found.value, found.most) == (None, 4 * ONE)
-    assert "runs only where" in found.reason
+    assert "runs only on a condition" in found.reason
 
 
 def test_a_loop_counts_its_turns() -> None:
@@ -92,14 +94,14 @@ def test_a_loop_with_loaded_bounds_has_no_end_that_is_known() -> None:
     loaded = kernel.add("memref.load", [], kernel.writer.integer_type(32))
     kernel.loop(kernel.number(0), loaded, kernel.number(1), inside)
     found = work(kernel).matrix_flops
-    assert (found.value, found.most) == (None, None) and "a loop turns" in found.reason
+    assert (found.value, found.most) == (None, None) and "a loop's trip count" in found.reason
 
 
 def test_a_grid_that_is_not_known_makes_the_amount_unknown_and_not_zero() -> None:
     kernel = Kernel((DYNAMIC, 4))
     kernel.product(8, 16, 32)
     found = work(kernel)
-    assert found.matrix_flops == Amount(None, None, "its grid is known when the program runs")
+    assert found.matrix_flops == Amount(None, None, "its grid is known only at run time")
     assert found.transcendentals == Amount(0, 0)
 
 
@@ -143,8 +145,8 @@ def test_copies_count_by_their_direction(into: bool, number: int) -> None:
     kernel.add("tpu.enqueue_dma", [*((part, here) if into else (here, part)), semaphore])
     found = work(kernel)
     assert (found.copied_in_bytes.value, found.copied_out_bytes.value) == (number, 3 * 64 * 128 * 4 - number)
-    copies = work_of(read_kernel(kernel.module()), Effort())[1]
-    assert copies.bytes[0].value == 3 * 64 * 128 * 4
+    details = work_of(read_kernel(kernel.module()), Effort())[1]
+    assert details.copied[0].value == 3 * 64 * 128 * 4
 
 
 def test_rows_that_numbers_choose_make_the_copies_unknown() -> None:
@@ -163,7 +165,22 @@ def test_a_kernel_that_takes_too_long_says_so() -> None:
     assert "more steps than are followed" in found.matrix_flops.reason
 
 
-OPS = {
+def test_turns_with_nothing_in_them_take_time_too() -> None:
+    kernel = Kernel((4,))
+    kernel.loop(kernel.number(0), kernel.number(1 << 30), kernel.number(1), kernel.inside())
+    assert "more steps than are followed" in work(kernel).matrix_flops.reason
+
+
+def test_an_array_of_too_many_dimensions_is_refused() -> None:
+    kernel = Kernel((4,))
+    kernel.argument([2] * 64, "f32")
+    read_kernel(kernel.module())
+    kernel.argument([2] * 65, "f32")
+    with pytest.raises(Damaged, match="too many dimensions"):
+        read_kernel(kernel.module())
+
+
+OPS: dict[str, Callable[[int, int], int | None]] = {
     "addi": lambda a, b: a + b,
     "subi": lambda a, b: a - b,
     "muli": lambda a, b: a * b,

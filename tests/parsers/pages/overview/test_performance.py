@@ -139,7 +139,7 @@ def test_ops_that_hold_others_add_no_work() -> None:
 def test_counters_of_the_host_plane_are_means_of_the_hosts_that_have_them() -> None:
     summaries = []
     for at, (matrix_unit, hbm) in enumerate([(30.0, 101.0), (50.0, None), (None, None)]):
-        space = tpu_plane(XSpace(), 0, [("f", "loop fusion", 0, 10)]).space
+        space = tpu_plane(XSpace(), 0, [("f", "loop fusion", 0, 40)]).space  # which needs 25 % of the peak
         plane = PlaneBuilder(space, "/host:CPU", 9)
         if matrix_unit is not None:
             plane.stat("matrix_unit_utilization_percent", matrix_unit)
@@ -150,6 +150,16 @@ def test_counters_of_the_host_plane_are_means_of_the_hosts_that_have_them() -> N
     assert found.performance.mxu_utilization_percent == pytest.approx(40.0)
     assert found.performance.hbm_utilization_percent is None  # more than all of it is no share
     assert "no HBM counters" in found.unknown["performance.hbm_utilization_percent"]
+
+
+def test_a_counter_of_the_matrix_units_that_contradicts_the_flops_is_refused() -> None:
+    space = tpu_plane(XSpace(), 0, [("f", "loop fusion", 0, 40)]).space
+    PlaneBuilder(space, "/host:CPU", 9).stat("matrix_unit_utilization_percent", 0.0)
+    found = overview([summary_of(space, "host0")])
+    assert found.performance.flops_utilization_percent == pytest.approx(25.0)
+    assert found.performance.mxu_utilization_percent is None
+    why = found.unknown["performance.mxu_utilization_percent"]
+    assert why == ("the host's counter of the matrix units says 0.0%, and the FLOPs that ran need 25.0%: it is refused")
 
 
 # --- precision -----------------------------------------------------------------------------------------------------

@@ -37,5 +37,5 @@ def test_recurring_annotations_are_offered_and_chosen_by_name(call: Call, tmp_pa
 def test_other_names_and_other_pages_are_refused(call: Call, tmp_path: Path) -> None:
     path = profile_with_requests(tmp_path)
     sentence, _ = call.error(EXIT_NOT_FOUND, "report", "inference", path, "--requests", "reply")
-    assert sentence == "No annotation reply can be taken for requests: the profile offers request."
+    assert sentence == "No annotation reply can be used as requests: the profile offers request."
     call.error(EXIT_USAGE, "report", "overview", path, "--requests", "request")

@@ -317,7 +317,7 @@ def test_memory_of_a_profile_without_hlo(call: Call, logdir: Path) -> None:
     out, err = call("report", "memory", logdir, "--format", "csv")
     assert out.startswith("name,category,size_bytes")
     assert "no compiled HLO" in err
-    assert "no events of the host" in call("report", "memory-profile", logdir, "--format", "csv").err
+    assert "no host events" in call("report", "memory-profile", logdir, "--format", "csv").err
 
 
 @pytest.mark.parametrize("command", [["memory"], ["report", "memory"]])
@@ -333,7 +333,7 @@ def test_memory_of_hlo_files(call: Call, tmp_path: Path, command: list[str]) -> 
     call.error(EXIT_NOT_FOUND, *command, tmp_path / "nowhere")
     (tmp_path / "cut.hlo.pb").write_bytes(Module("jit_eval_step").proto_bytes[:5000])
     sentence, _ = call.error(EXIT_UNREADABLE, "report", *command[-1:], tmp_path / "cut.hlo.pb")
-    assert "is damaged or no HLO module" in sentence
+    assert "is damaged or not an HLO module" in sentence
     sentence, _ = call.error(EXIT_NOT_FOUND, "report", "memory-profile", tmp_path)
     assert "nothing about memory over time" in sentence
 
@@ -397,7 +397,7 @@ def test_a_core_by_the_names_that_the_timeline_prints(call: Call, name: str) -> 
         (["report", "overview", "demo", "--core", "4"], EXIT_NOT_FOUND, "Host demo has no core 4: its cores are 0, 1"),
         (["report", "memory", "demo", "--core", "chip9"], EXIT_NOT_FOUND, "Host demo has no chip9"),
         (["report", "ops", "demo", "--core", "b:0"], EXIT_NOT_FOUND, "has no host b"),
-        (["report", "ops", "demo", "--core", "x"], EXIT_USAGE, "'x' is no core."),
+        (["report", "ops", "demo", "--core", "x"], EXIT_USAGE, "'x' is not a core."),
         (["report", "hosts", "demo", "--core", "1"], EXIT_USAGE, "The page hosts compares all hosts of a run."),
         (["report", "cores", "demo", "--core", "1"], EXIT_USAGE, "The page cores compares all cores of a run."),
         (["diff", "demo", "demo", "--core", "1"], EXIT_USAGE, "same run"),

@@ -123,7 +123,7 @@ def test_what_a_run_lacks_is_said_in_its_place(tmp_path: Path, call: Call) -> No
 
 
 def test_what_does_not_go_is_said(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "--mask is for --format html" in call.error(EXIT_USAGE, "report", "ops", "demo", "--mask")[0]
+    assert "--mask works only with --format html" in call.error(EXIT_USAGE, "report", "ops", "demo", "--mask")[0]
     call.error(EXIT_NOT_FOUND, "share", tmp_path / "none")
     logs = tmp_path / "logs"
     (logs / "plugins" / "profile" / "a").mkdir(parents=True)
@@ -135,7 +135,7 @@ def test_what_does_not_go_is_said(tmp_path: Path, call: Call, monkeypatch: pytes
     call.error(EXIT_NOT_FOUND, "share", tmp_path / "dump")
     for words in (("share", "demo"), ("report", "ops", "demo", "--format", "html")):
         monkeypatch.setattr("sys.stdout", Terminal())
-        assert "nothing to read on a terminal" in call.error(EXIT_USAGE, *words)[0]
+        assert "can't be read on a terminal" in call.error(EXIT_USAGE, *words)[0]
 
 
 def test_of_many_hosts_each_is_in_the_picture(tmp_path: Path, call: Call) -> None:

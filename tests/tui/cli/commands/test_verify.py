@@ -22,8 +22,7 @@ from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.pages.findings.finding import Finding, JumpTarget
 from tpuprof.parsers.pages.findings.subject import Subject, SubjectOp
 from tpuprof.parsers.session.diff.compare import compare
-from tpuprof.parsers.session.diff.pairs import paired
-from tpuprof.parsers.session.diff.promises import Verified, verify
+from tpuprof.parsers.session.diff.promises import Verified, paired, verify
 from tpuprof.parsers.session.pages import OVERVIEW
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.pages import command_named
@@ -132,7 +131,7 @@ def test_a_promise_below_the_noise_decides_nothing(runs: dict[str, str]) -> None
     assert steps is not None and made.promised_ps is not None
     loud = replace(steps, mean=replace(steps.mean, noise=2 * made.promised_ps, mark="same"))
     found = verify(replace(made.diff, steps=loud), before.page(OVERVIEW), after.page(OVERVIEW), ["collective"])
-    assert found.outcome == "unknown" and "less than the noise" in found.why
+    assert found.outcome == "unknown" and "smaller than the noise" in found.why
     found = verify(
         replace(made.diff, different="these are different programs"), before.page(OVERVIEW), after.page(OVERVIEW)
     )

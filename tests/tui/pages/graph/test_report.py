@@ -106,7 +106,7 @@ def test_csv_is_what_lies_around() -> None:
 
 def test_markdown_answers_first() -> None:
     text = printed(REPORT, report_of("copy.7", small_programs()), RUN, "md")
-    assert text.startswith("# Graph around copy.7") and "It only lays an array out anew" in text
+    assert text.startswith("# Graph around copy.7") and "It only rearranges an array" in text
     assert text.index("Waits for copy-done") < text.index("## Figures") < text.index("## Operands (1)")
 
 

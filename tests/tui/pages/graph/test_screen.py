@@ -147,7 +147,7 @@ async def test_an_end_says_so() -> None:
     async with Graphs("arg").played() as (scene, pilot):
         assert "It has no operands." in await after(pilot, "enter")
         assert "It calls no computation" in await after(pilot, ">")
-        assert "nothing calls that" in await after(pilot, "<")
+        assert "entry computation" in await after(pilot, "<")
         assert "No tab has its time" in await after(pilot, "o") and scene.screen.is_current
 
 
@@ -167,7 +167,7 @@ async def test_into_computations_and_out() -> None:
 
 async def test_find() -> None:
     async with Graphs("arg").played() as (scene, pilot):
-        assert "Nothing is searched for" in await after(pilot, "n")
+        assert "There is no search yet" in await after(pilot, "n")
         assert "3 found" in await after(pilot, "/", *"copy") and scene.at == "arg"
         await press(pilot, "enter")
         first = scene.at
@@ -191,7 +191,7 @@ async def test_the_text_and_back() -> None:
         assert scene.at == "fusion.3" and not scene.screen.view.is_text
         await press(pilot, "v", "home", "enter")
         assert scene.screen.view.is_text, "the head is no op"
-        assert "No op stands on this line" in frame(pilot)
+        assert "There is no op on this line" in frame(pilot)
         await press(pilot, "escape", "escape")
         assert scene.at == "copy.7"
 
@@ -239,8 +239,8 @@ async def test_what_may_not_be_written(tmp_path: Path) -> None:
         for text, why in (
             ("graph.png", "The name must end in"),
             (str(folder / "x.dot"), "lies in a folder of profiles"),
-            (str(tmp_path / "there.dot"), "There is such a file already"),
-            (str(tmp_path / "no" / "x.dot"), "is not there"),
+            (str(tmp_path / "there.dot"), "That file exists"),
+            (str(tmp_path / "no" / "x.dot"), "does not exist"),
         ):
             asker.editor.text = text
             await press(pilot, "enter")

@@ -180,8 +180,11 @@ def test_the_curve_of_fragmentation_has_a_round_scale() -> None:
 @pytest.mark.parametrize(
     ("free", "share", "words"),
     [
-        (32 * MIB, 0.25, "Fragmentation: 25.0% of 32.0 MiB free at peak isn't in one piece, 24.0 MiB is."),
-        (32 * MIB, 0.0, "Fragmentation: none, all 32.0 MiB free at the peak are in one piece."),
+        (
+            *(32 * MIB, 0.25),
+            "Fragmentation: 25.0% of 32.0 MiB free at peak; 24.0 MiB is contiguous.",
+        ),
+        (32 * MIB, 0.0, "Fragmentation: none, all 32.0 MiB free at the peak are contiguous."),
         (None, 0.25, "Fragmentation: 25.0% of the free memory at the peak is outside its largest piece."),
         (32 * MIB, None, None),
     ],
@@ -253,7 +256,7 @@ def test_a_profile_that_tells_nothing_is_drawn_all_the_same() -> None:
         text = "\n".join(
             text_of(compose_memory_profile(page_of(nothing), (), MemoryProfileState(), Pen(100, glyphs), 24))
         )
-        assert "peak n/a" in text and "capacity n/a" in text and "Nothing is known to be in use" in text
+        assert "peak n/a" in text and "capacity n/a" in text and "What is in use at the peak is unknown" in text
 
 
 def test_names_of_profiles_cannot_break_the_page() -> None:

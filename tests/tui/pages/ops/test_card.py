@@ -15,7 +15,7 @@ from tpuprof.parsers.ops.roofline import AWAITED, ESTIMATED, STARTED, UNEXPLAINE
 from tpuprof.parsers.pages.ops.details import OpDetails, ShapeNote, op_details
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, Line, line_width, plain
-from tpuprof.tui.pages.ops.card import op_card
+from tpuprof.tui.pages.ops.details.card import op_card
 
 PAGE = big_page(20)
 
@@ -48,7 +48,7 @@ def test_the_most_wasteful_shapes_come_first_and_small_ones_are_not_named() -> N
 
 
 def test_no_padding_and_unknown_padding_are_told_apart() -> None:
-    assert "none worth naming" in card(details("f32[8,128]{1,0:T(8,128)}"))
+    assert "none: its arrays fill" in card(details("f32[8,128]{1,0:T(8,128)}"))
     assert "padding" not in card(details("f32[8,128]"))
 
 
@@ -64,9 +64,9 @@ def work(share: float | None, n: int, padded_n: int) -> MatrixWork:
 
 
 def test_the_matrix_unit() -> None:
-    text = card(details(matrix=(work(1.0, 128, 128), work(100 / 128, 100, 128))), width=100)
-    assert "78.1% of it can work: m 4,096 × k 8,192 × n 100→128; padded most: n (output features)" in text
-    assert "estimated for 128×128; 1 more inside" in text
+    text = card(details(matrix=(work(1.0, 128, 128), work(100 / 128, 100, 128))), width=110)
+    assert "78.1% filled: m 4,096 × k 8,192 × n 100→128; padded most: n (output features)" in text
+    assert "estimated for 128×128; 1 more inside" in " ".join(text.split())
     assert "matrix" not in card(details(matrix=(replace(work(None, 1, 1), reason="grouped"),)))
 
 

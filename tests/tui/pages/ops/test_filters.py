@@ -16,7 +16,7 @@ from tpuprof.parsers.pages.ops.ops import ops_page
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, plain
-from tpuprof.tui.pages.ops.card_cache import CardCache
+from tpuprof.tui.pages.ops.details.card_cache import CardCache
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.table_views import FrameworkView, HloView
 from tpuprof.tui.report.choice import op_columns

@@ -18,7 +18,7 @@ from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import PLAIN
-from tpuprof.tui.pages.ops.card import op_card
+from tpuprof.tui.pages.ops.details.card import op_card
 from tpuprof.tui.pages.ops.fields.one_op import MOST_SHOWN, OpReport
 from tpuprof.tui.pages.ops.report.one_op import REPORT
 from tpuprof.tui.report.page import TextLook

@@ -22,7 +22,7 @@ def test_the_demo_in_words_and_as_data(call: Call) -> None:
 
 @pytest.mark.parametrize(
     ("flops", "said"),
-    [("4e13", "of 4 cores"), ("9e13", "More FLOPs are given than are counted"), ("9e15", "No step can do that")],
+    [("4e13", "of 4 cores"), ("9e13", "gives more FLOPs than are counted"), ("9e15", "That is impossible")],
 )
 def test_given_flops_are_judged(flops: str, said: str, call: Call) -> None:
     text = " ".join(call("report", "model", "demo", "--model-flops", flops).out.split())

@@ -75,9 +75,9 @@ def test_the_account_by_op_is_cut_to_the_limit(profile: Path, call: Call) -> Non
 
 def test_what_the_account_is_not_divided_by_is_a_usage_error(tmp_path: Path, call: Call) -> None:
     said = call("report", "ledger", tmp_path / "nothing", "--by", "stack", code=EXIT_USAGE).err
-    assert "can't be divided by stack: there are step, core, host, module, scope, op." in said
+    assert "can't be divided by stack; choose one of step, core, host, module, scope, op." in said
     said = call("report", "live-arrays", tmp_path / "nothing", "--by", "op", code=EXIT_USAGE).err
-    assert "no op to put arrays together by: there are source, " in said
+    assert "no op to group arrays by; it has source, " in said
 
 
 def test_json_has_both_steps_and_owners_add_up(profile: Path, call: Call) -> None:
@@ -126,7 +126,7 @@ def test_time_between_steps_is_told_where_there_is_some(tmp_path: Path, call: Ca
 
 def test_owners_that_are_not_there_are_a_usage_error(call: Call) -> None:
     said = call("report", "ledger", "demo", "--without", "inputs", code=EXIT_USAGE).err
-    assert "'inputs' owns no time of a step: there are barrier, " in said
+    assert "'inputs' is not an owner of a step's time: the owners are barrier, " in said
     said = call("report", "overview", "demo", "--without", "input", code=EXIT_USAGE).err
     assert "--without is for the page findings, not overview." in said
 
@@ -140,13 +140,13 @@ def test_findings_take_kinds_that_are_owners(profile: Path, call: Call) -> None:
     assert "| mean step without | 800 ps |" in call(*asked, "--format", "md").out
     assert "without" not in json.loads(call("report", "findings", profile, "--format", "json").out)
     said = call("report", "findings", "demo", "--without", "padding", code=EXIT_USAGE).err
-    assert "'padding' owns no time of a step: there are barrier, collective, " in said
+    assert "'padding' is not an owner of a step's time: the owners are barrier, collective, " in said
 
 
 def test_a_name_that_is_not_there_is_told_before_any_work(tmp_path: Path, call: Call) -> None:
     for page in ("ledger", "findings"):
         said = call("report", page, tmp_path / "nothing", "--without", "this", code=EXIT_USAGE).err
-        assert "'this' owns no time" in said
+        assert "'this' is not an owner" in said
 
 
 def test_the_kinds_of_findings_are_kinds() -> None:

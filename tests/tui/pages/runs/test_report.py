@@ -40,7 +40,7 @@ def test_json() -> None:
 
 def test_json_of_runs_that_nobody_looked_at() -> None:
     document = json.loads(report("json", {}))
-    assert set(document["unknown"].values()) == {"not looked at"}
+    assert set(document["unknown"].values()) == {"not read"}
     assert "device_type" not in json.loads(report("json", None))["runs"][0]
 
 

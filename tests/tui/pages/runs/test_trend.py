@@ -45,6 +45,7 @@ def point(
         memory_bytes=8 << 30,
         worths=(KindWorth("collective", 3.0 * MS), KindWorth("copy", 1.0 * MS)),
         why_no_step="" if step is not None else "the profile has no steps",
+        mfu=None if step is None else 40.0 / step,
     )
 
 
@@ -99,7 +100,7 @@ def test_another_program_and_runs_without_steps_are_not_compared() -> None:
         ((100, 100.1, 110), 0.2, "passed", ""),
         ((100, 100.1, 90), 0.05, "passed", ""),
         ((100, 100.1, 110, 110.1), 0.05, "passed", ""),
-        ((100,), 0.05, "unknown", "No run before the newest one is of its program"),
+        ((100,), 0.05, "unknown", "No run before the newest one has its program"),
         ((), 0.05, "unknown", "step time is unknown"),
         ((100, 100.1, 100.05), 0.001, "passed", "The noise ("),
     ],

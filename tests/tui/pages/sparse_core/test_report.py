@@ -46,7 +46,7 @@ def test_every_page_is_as_it_was_and_keeps_the_contract(name: str) -> None:
 
 def test_json_says_what_was_never_seen_on_hardware() -> None:
     document = json.loads(printed(REPORT, made("bound"), run_of(("demo-vm",)), "json"))
-    assert "Never seen on hardware" in " ".join(document["notes"])
+    assert "Untested on hardware" in " ".join(document["notes"])
     assert {op["side"] for op in document["ops"]} == {"SparseCore"}
     assert document["mean"]["held_up_percent"] == 47.0
 

@@ -198,7 +198,7 @@ def test_use_is_unknown_without_a_peak(small: Timeline) -> None:
     assert known["per_second"] == pytest.approx(4 * 1000 / 400e-6)
     assert known["use_fraction"] == pytest.approx(known["per_second"] / 100e12)
     assert bare["per_second"] == pytest.approx(10**6 / 400e-6) and bare["peak_per_second"] is None
-    assert "how much this core can do" in document(small)["unknown"]["rates[].use_fraction"]
+    assert "the peak of this core" in document(small)["unknown"]["rates[].use_fraction"]
 
 
 def test_a_counters_value_counts_as_long_as_it_holds(small: Timeline) -> None:

@@ -226,7 +226,7 @@ PARTS = (
         "collectives, of the step",
         (owners("percent", "collective_wait", "collective_transfer"),),
         (
-            Apart(At("collectives", "exposed_percent"), "between slices too", OUTSIDE, ("v6e", "gpus")),
+            Apart(At("collectives", "exposed_percent"), "those between slices", OUTSIDE, ("v6e", "gpus")),
             Apart(
                 At("hosts", "hosts[].collective_percent", how="mean"),
                 "for other cores elsewhere",
@@ -254,21 +254,21 @@ PARTS = (
     Quantity(
         "waiting in collectives",
         (owners("time_ms", "collective_wait"),),
-        (Apart(At("collectives", "waiting_time_ms"), "unknown between slices", OUTSIDE, ("v6e", "gpus")),),
+        (Apart(At("collectives", "waiting_time_ms"), "without those between slices", OUTSIDE, ("v6e", "gpus")),),
         1e-4,
         HALVES,
     ),
     Quantity(
         "time in collectives",
         (owners("time_ms", "collective_wait", "collective_transfer"),),
-        (Apart(At("collectives", "exposed_time_ms"), "between slices too", OUTSIDE, ("v6e", "gpus")),),
+        (Apart(At("collectives", "exposed_time_ms"), "those between slices", OUTSIDE, ("v6e", "gpus")),),
         BEYOND,
         BEYOND_WHY,
     ),
     Quantity(
         "each step's time in collectives",
         (At("ledger", "steps[].collective_wait_ms + steps[].collective_transfer_ms"),),
-        (Apart(At("collectives", "steps[].exposed_time_ms"), "between slices too", OUTSIDE, ("v6e", "gpus")),),
+        (Apart(At("collectives", "steps[].exposed_time_ms"), "those between slices", OUTSIDE, ("v6e", "gpus")),),
         BEYOND,
         BEYOND_WHY,
     ),
@@ -423,7 +423,7 @@ COUNTS = (
         (
             Apart(
                 At("memory-profile", "allocators[].capacity_bytes", how="first"),
-                "what is free at the peak",
+                "free memory at the peak",
                 "The allocator of a running program has what it asked the system for, not what a device has at most.",
             ),
         ),

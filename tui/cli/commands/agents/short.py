@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from difflib import get_close_matches
 from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.text import nearest, printable
 
 Document = dict[str, Any]
 Arguments = Mapping[str, Any]
@@ -95,7 +94,7 @@ def _named(findings: list[Document]) -> Iterator[tuple[str, Document]]:
 def _reason(named: Mapping[str, Document], name: str) -> Document:
     if name in named:
         return named[name]
-    near = get_close_matches(name, named, n=3, cutoff=0.4) or list(named)
+    near = nearest(name, named) or list(named)
     hint = f"one of: {', '.join(near)}" if near else "why without a reason lists what was looked for"
     raise ProfileError("not_found", f"There is no reason {printable(name)[:60]}.", hint, EXIT_NOT_FOUND)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any, Literal
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.text import nearest, printable
 from tpuprof.tui.api.sql.tables import TABLES as TABLES_OF_SQL
 from tpuprof.tui.cli import common
 from tpuprof.tui.cli.arguments.diff import diff_parser
@@ -120,7 +119,7 @@ class Tool:
         known = {each.name: each for each in self.given}
         for name, value in arguments.items():
             if name not in known:
-                near = get_close_matches(name, known, n=3, cutoff=0.4) or list(known)
+                near = nearest(name, known) or list(known)
                 raise _refused(f"{self.name} takes no {printable(name)[:60]}.", f"one of: {', '.join(near)}")
             _check_kind(known[name], value)
         missing = [each.name for each in known.values() if each.needed and arguments.get(each.name) is None]
@@ -141,7 +140,7 @@ class Tool:
             raise _refused(f"{self.name} needs the argument page{other}.", f"one of: {', '.join(_WITH_ROWS)}")
         page = page_named(name) if name in _WITH_ROWS or self.page else None
         if page is None:
-            near = get_close_matches(name, _WITH_ROWS, n=3, cutoff=0.4) or list(_WITH_ROWS)
+            near = nearest(name, _WITH_ROWS) or list(_WITH_ROWS)
             raise _refused(f"There is no page {printable(name)[:60]} with a table.", f"one of: {', '.join(near)}")
         place = root.place(given["path"])
         if name != "runs":

@@ -8,9 +8,10 @@ import os
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.session.live_arrays import leads_to_arrays, sibling_arrays
-from tpuprof.tui.cli import common, printing
+from tpuprof.tui.cli import common
 from tpuprof.tui.cli.arguments.diff import EXAMPLE
 from tpuprof.tui.cli.common import existing
+from tpuprof.tui.report.page import check_keys
 
 
 def run_diff(args: argparse.Namespace) -> int:
@@ -23,7 +24,7 @@ def run_diff(args: argparse.Namespace) -> int:
         ProfileError: a path leads to no profile (exit code 3) or to one that can't be read (4); both are the same run
             (2); with `--fail-on-regression`, nothing can be said of the steps (4), once the report is written.
     """
-    printing.check_keys(args)
+    check_keys(args.keys, args.format)
     config = common.configured(args)
     if (paths := _arrays(args)) is not None:
         from tpuprof.tui.cli.commands.diff import arrays  # noqa: PLC0415 - numpy

@@ -12,6 +12,7 @@ from tpuprof.parsers.session.session import Session
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.commands.diff.runs import over_both
 from tpuprof.tui.pages import command_named
+from tpuprof.tui.report.page import check_keys
 
 _EXIT_CODES = {"kept": EXIT_OK, "partly": EXIT_OK, "unknown": EXIT_UNREADABLE}
 
@@ -25,7 +26,7 @@ def run_verify(args: argparse.Namespace) -> int:
     Raises:
         ProfileError: as of `diff`; and `unknown_finding`, exit code 3.
     """
-    printing.check_keys(args)
+    check_keys(args.keys, args.format)
 
     def verified(before: Session, after: Session) -> Verified:
         diff = compare(before, after, args.host)

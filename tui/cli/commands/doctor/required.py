@@ -125,7 +125,7 @@ REQUIREMENTS: Mapping[str, Requirement] = {
     "peaks": Requirement("the device's peaks", _peaks, "open the .xplane.pb: a trace for a viewer has no peaks"),
     "host": Requirement("events of the host's threads", _host, f"{_LEVEL} = 2"),
     "python": Requirement("calls of Python functions", _python, "python_tracer_level = 1"),
-    "memory": Requirement("what the allocators reported", _memory, f"{_LEVEL} = 2, and capture while they allocate"),
+    "memory": Requirement("reports of the allocators", _memory, f"{_LEVEL} = 2, and capture while they allocate"),
     "whole": Requirement("all hosts' files, complete", _whole, "capture fewer steps, and copy each file whole"),
     "measured": Requirement("measured times", _measured, "capture a profile on hardware"),
 }

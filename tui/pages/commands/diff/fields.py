@@ -76,7 +76,7 @@ def of_change(name: str, kind: QuantityKind, prefix: str = "") -> tuple[Metric[A
         (f"before_{suffix}", unit, "before", "in A", side),
         (f"after_{suffix}", unit, "after", "in B", side),
         (f"change_{suffix}", unit, "delta", "B minus A", delta),
-        ("change_fraction", NUMBER, "relative", "the change as a fraction of what it was in A", fraction),
+        ("change_fraction", NUMBER, "relative", "the change as a fraction of A", fraction),
         (f"noise_{suffix}", unit, "noise", "half of the interval that contains the differences of equal runs", noise),
     )
     return tuple(
@@ -391,14 +391,14 @@ _MATCHED = ColumnSpec("", "matched by", 22, cells=_drawn_op(_matched), is_left=T
 
 _BY_MARK = "whether it is more, less, new, gone, or the same within the noise"
 _HALF = "half of the interval that contains the differences of equal runs"
-_WHY_NOTED = "its category, what a sum is of, or why it is unknown"
+_WHY_NOTED = "its category, the parts of a sum, or why it is unknown"
 CHANGES: Table[Entries] = Table(
     "changes",
     (
         _entry("letter", lambda entry, _: entry.op_class or "", "the class of ops", "", _LETTER, is_filtered=True),
         _entry("mark", _unless_percent(_mark), _BY_MARK, "", _MARK, is_text=True, is_filtered=True),
         _entry("change", _delta, "B minus A", "change", _CHANGE),
-        _entry("relative", _unless_percent(relative), "the change as a percentage of what it was in A", "", _RELATIVE),
+        _entry("relative", _unless_percent(relative), "the change as a percentage of A", "", _RELATIVE),
         _entry("name", _name_and_note, "what changed", "what", _NAME, is_text=True, is_filtered=True),
         _entry("before", _side("before", ""), "in A", "A", _BEFORE),
         _entry("after", _side("after", ""), "in B", "B", _AFTER),

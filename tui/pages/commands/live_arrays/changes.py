@@ -185,8 +185,8 @@ def _grown(diff: LiveArraysDiff) -> float | None:
 
 
 METRICS: tuple[Metric[LiveArraysDiff], ...] = (
-    attribute("before_bytes", BYTES, "what is live in A", "before", name="before.total.size_bytes"),
-    attribute("after_bytes", BYTES, "what is live in B", "after", name="after.total.size_bytes"),
+    attribute("before_bytes", BYTES, "live bytes in A", "before", name="before.total.size_bytes"),
+    attribute("after_bytes", BYTES, "live bytes in B", "after", name="after.total.size_bytes"),
     attribute("change_bytes", _SIGNED_SIZE, "how much more in B", "change", name="size_change"),
     Metric("change_percent", PERCENT, _grown, "the change as a share of A", "nothing was live in A"),
     attribute("before_count", COUNT, "how many are alive in A", name="before.total.count"),

@@ -38,8 +38,8 @@ WHY_EMPTY: Metric[MemoryProfilePage] = attribute(
 
 _IN_PIECES = "the share of free memory outside its largest piece: 1 - largest free piece / all free memory"
 _OF_EVENTS = (
-    ("stack_bytes", SIZE, "stack", "what is reserved for programs that are loaded", "what is reserved"),
-    ("heap_bytes", SIZE, "heap", "what is allocated for arrays", "what is allocated"),
+    ("stack_bytes", SIZE, "stack", "memory reserved for loaded programs", "what is reserved"),
+    ("heap_bytes", SIZE, "heap", "memory allocated for arrays", "what is allocated"),
     ("free_bytes", SIZE, "", "what is free", "what is free"),
     ("fragmentation", SHARE, "fragmentation", _IN_PIECES, "how fragmented memory is"),
 )
@@ -69,13 +69,16 @@ def fragmentation_words(allocator: AllocatorProfile) -> str | None:
     if not share:
         return f"Fragmentation: none, all {binary_size(free)} free at the peak are contiguous."
     whole = f"{percent(100 * share)} of {binary_size(free)} free at peak"
-    return f"Fragmentation: {whole} is outside the largest piece, which has {binary_size(largest)}."
+    return f"Fragmentation: {whole}; {binary_size(largest)} is contiguous."
 
 
 _LIFETIME = "the most of the heap in use since the process began"
 _LARGEST = "the largest piece of free memory at the peak: free x (1 - fragmentation)"
-_NO_LARGEST = "the event at the peak does not say what is free, or how fragmented it is"
-_ROWS_LACK, _ADDS_UP = "what is missing from the rows at the peak", "the rows at the peak add up to what is in use"
+_NO_LARGEST = "the event at the peak does not give free memory or fragmentation"
+_ROWS_LACK, _ADDS_UP = (
+    "allocations that are missing from the rows at the peak",
+    ("the rows at the peak add up to the memory in use"),
+)
 _MOVES = "memory in use changes, which needs no explanation"
 ALLOCATORS: Table[Sequence[AllocatorProfile]] = object_table(
     "allocators",
@@ -83,7 +86,7 @@ ALLOCATORS: Table[Sequence[AllocatorProfile]] = object_table(
         attribute("id", VERBATIM, "as the profile names it"),
         attribute("label", VERBATIM, "its common name", "allocator"),
         attribute("host", VERBATIM, "the host of this memory or of its device"),
-        attribute("capacity_bytes", BYTES, "stack, heap and what is free at the peak", "capacity"),
+        attribute("capacity_bytes", BYTES, "stack, heap and free memory at the peak", "capacity"),
         Metric("peak_bytes", BYTES, _peak, "the most of stack and heap in use at the same time", heading="peak"),
         attribute("peak_time_ps", _INSTANT, "when that was, on the trace's clock", "at"),
         attribute("lifetime_peak_bytes", BYTES, _LIFETIME, "lifetime peak of the heap"),
@@ -163,8 +166,8 @@ AT_PEAK: Table[AllocatorProfile] = Table(
             screen=ColumnSpec("", "%", 6),
         ),
         _number("occurrences", COUNT, "how many equal ones there are", "count", 7),
-        _number("allocated_bytes", BYTES, "what the allocator gave each", "size", 9),
-        _number("requested_bytes", BYTES, "what each requested", "requested", 9),
+        _number("allocated_bytes", BYTES, "bytes given to each", "size", 9),
+        _number("requested_bytes", BYTES, "bytes requested by each", "requested", 9),
         _detail("region", "region", 10, "the part of memory: temp, output, persist/dynamic"),
         _detail("data_type", "type", 8, "the type of the elements"),
         _detail("shape", "shape", 22, "the shape of the array"),

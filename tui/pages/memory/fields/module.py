@@ -30,7 +30,7 @@ SMALL = 0.001  # padding below this share of what is in memory is not worth a co
 
 _NO_CAPACITY = "the capacity of this memory is unknown"
 _NO_TRACE = "the module has no heap trace of this memory space"
-_GAPS = "(all allocations - peak) / (all allocations - what is there throughout)"
+_GAPS = "(all allocations - peak) / (all allocations - those in memory throughout)"
 _NO_TEMPORARIES = "the module has no temporary allocations in this memory"
 _NO_ELEMENTS = "the size of some buffer's elements is unknown"
 _SCOPED = "the largest scoped allocation that an instruction says it uses"
@@ -91,7 +91,9 @@ SPACE: tuple[Metric[SpaceMemory], ...] = (
         "peak_unpadded_bytes", "the part of the peak in elements, without padding", "unpadded peak", null=_NO_ELEMENTS
     ),
     attribute("peak_position", COUNT, "the first point of the program with that much in use"),
-    attribute("peak_instruction", VERBATIM, "what had just run at the peak", "peak at", null=_NO_TRACE, words=_peak_at),
+    attribute(
+        "peak_instruction", VERBATIM, "the last instruction before the peak", "peak at", null=_NO_TRACE, words=_peak_at
+    ),
     _bytes("total_allocation_bytes", "all allocations but thread-local ones, with gaps", "all allocations"),
     _bytes("arguments_bytes", "allocations of the program's parameters", "arguments"),
     _bytes("outputs_bytes", "allocations that may live on after the program", "outputs", words=_outputs_words),
@@ -230,7 +232,7 @@ BUFFERS: Table[Any] = Table(
             "op",
             VERBATIM,
             lambda source, rows: [op_or_name(source.buffers[row]) for row in rows],
-            "the framework op without what transformations add, else the instruction; sorts in the program's order",
+            "the framework op without names of transformations, else the instruction; sorts in the program's order",
             screen=ColumnSpec("program", "op", 20, grows=True),
             sort=lambda source: source.space.live_ranges.born[source.entries],
         ),

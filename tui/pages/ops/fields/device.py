@@ -17,7 +17,7 @@ from tpuprof.tui.report.units import COUNT, FLAG, GFLOPS, GIGABYTES, INTENSITY, 
 
 
 def _peak(memory: str, key: str) -> Metric[Any]:
-    meaning = f"what one core can move at most: {memory_words(memory)}"
+    meaning = f"peak of one core: {memory_words(memory)}"
     what, heading = ("HBM bandwidth", "peak HBM B/s") if memory == "hbm" else (f"of {key.replace('_', ' ')}", "")
     null, name = f"the device plane gives no peak {what}", f"peaks.{memory}"
     return attribute(f"device.peak_{key}_gigabytes_per_second", GIGABYTES, meaning, heading, null=null, name=name)
@@ -36,7 +36,7 @@ DEVICE: tuple[Metric[Any], ...] = (
     attribute(
         "device.peak_gflops_per_second",
         GFLOPS,
-        "what one core can do at most",
+        "peak of one core",
         "peak FLOP/s of a core",
         null="the device plane gives no peak FLOPS",
         name="peaks.flops_per_second",

@@ -186,7 +186,7 @@ def grouped_ops(op_count: Int64s, chosen: tuple[str, ...] = ()) -> Table[OpsPage
 _ROOFLINE_WORK = ("flops bytes_accessed hbm_bytes", WORK_RATES, "hbm_gigabytes_per_second")
 _ROOFLINE_JSON = in_order(_OP, TIMES, "self_time_percent", *_ROOFLINE_WORK, "above_peak_why")
 _KIND: Field[OpsPage] = Field(
-    "kind", TEXT, lambda _, rows: ["op"] * len(rows), "what a row is of: program, average step, step or op"
+    "kind", TEXT, lambda _, rows: ["op"] * len(rows), "the subject of a row: program, average step, step or op"
 )
 
 ROOFLINE_OPS: Table[OpsPage] = Table(

@@ -6,7 +6,7 @@ from functools import partial
 from operator import attrgetter
 
 from tpuprof.parsers.ops.streams.attribution import kernel_name
-from tpuprof.parsers.pages.ops.kernels import KernelsPage
+from tpuprof.parsers.pages.ops.kernels.gpu import KernelsPage
 from tpuprof.tui.pages.ops.fields.common import bars, shown_field
 from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, in_order, of_each
 from tpuprof.tui.report.shared.quantities import RANK
@@ -107,12 +107,12 @@ KERNELS: Table[KernelsPage] = Table(
     ),
 )
 
-KERNEL_COUNT: Metric[KernelsPage] = Metric("kernel_count", COUNT, len, "kernels before any limit")
+KERNEL_COUNT: Metric[KernelsPage] = Metric("kernel_count", COUNT, len, "on GPUs: kernels before any limit")
 KERNEL_TIME: Metric[KernelsPage] = Metric(
     "kernel_time_ps",
     TIME_PS,
     lambda page: int(page.total_ps.sum()) if len(page) else None,
-    "time of all kernels, over all GPUs",
+    "on GPUs: time of all kernels",
     "no kernel ran on a GPU",
 )
 TENSOR_TIME: Metric[KernelsPage] = Metric(
@@ -123,7 +123,7 @@ TENSOR_TIME: Metric[KernelsPage] = Metric(
         if int(page.total_ps.sum())
         else None
     ),
-    "time of kernels that use tensor cores, of the time of all kernels",
+    "on GPUs: time of kernels that use tensor cores, of the time of all kernels",
     _NO_KERNEL,
     "in kernels that use tensor cores",
 )

@@ -148,7 +148,7 @@ def _walked(quantity: Field[Nodes]) -> Field[WalkedNodes]:
 
 
 def _of_ops(quantity: Field[OpsPage]) -> Field[WalkedNodes]:
-    meaning = f"{quantity.meaning}, of ops alone"
+    meaning = f"{quantity.meaning}, of ops only"
     return Field(quantity.key, quantity.unit, lambda walk, rows: [None] * len(rows), meaning, quantity.null)
 
 

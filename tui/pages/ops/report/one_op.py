@@ -32,7 +32,7 @@ from tpuprof.tui.report.fields import Table, metric_rows, row_words, screen_colu
 from tpuprof.tui.report.markdown import main_table
 from tpuprof.tui.report.page import ReportRequest
 
-_card = drawn_by("tpuprof.tui.pages.ops.card:op_card")
+_card = drawn_by("tpuprof.tui.pages.ops.details.card:op_card")
 
 
 def read(request: ReportRequest) -> OpReport:

@@ -8,7 +8,7 @@ LATENCY_MEANINGS: Mapping[str, str] = {
     "Session": "a request, or, if the profile has none, a run of the module with the most time. The page says which.",
     "50%, 99%": "that percentage of the sessions takes no longer. A row is the session at that place, with its own "
     "parts.",
-    "host": "what is neither device time nor transfer; from a launch on, the time until the core could start.",
+    "host": "time that is neither device time nor transfer; from a launch on, the time until the core could start.",
     "queued": "time from a launch on in which the core was busy with earlier runs.",
     "device": "runs of modules; transfer: to the device and from it.",
     "Per second": "sessions over the time from a host's first start to its last end. Tokens a second are unknown: "

@@ -54,8 +54,8 @@ OWNER_TIMES: Table[Sequence[OwnerTime]] = object_table(
         attribute("worst_step_ms", TIME_MS, "its time there, mean over cores", "there"),
         attribute("worst_core", VERBATIM, "the core on which it has most", "most on core"),
         attribute("worst_core_ms", TIME_MS, "its time there, mean over steps", "there, a step"),
-        attribute("claimed_ms", TIME_MS, f"what findings claim of {_WHOLE}", "explained"),
-        attribute("unclaimed_ms", TIME_MS, f"what no finding claims of {_WHOLE}", "unexplained"),
+        attribute("claimed_ms", TIME_MS, f"the part claimed by findings, of {_WHOLE}", "explained"),
+        attribute("unclaimed_ms", TIME_MS, f"the part claimed by no finding, of {_WHOLE}", "unexplained"),
         attribute("timing", TEXT, "in which steps it is: every 4th step, from step 106 on", "when", null=_NO_PATTERN),
         attribute(
             "without_ms",
@@ -65,7 +65,7 @@ OWNER_TIMES: Table[Sequence[OwnerTime]] = object_table(
             null=_NOTHING_TAKEN,
         ),
     ),
-    (Metric("title", VERBATIM, lambda of: OWNER_TITLES[of.owner], "what the page calls it", heading="owner"),),
+    (Metric("title", VERBATIM, lambda of: OWNER_TITLES[of.owner], "its name on the page", heading="owner"),),
     csv=("owner", *_OWNER_COLUMNS, *_CLAIMS, "without_ms"),
     markdown=("title", *_OWNER_COLUMNS),
 )
@@ -100,7 +100,7 @@ LOSSES: Table[Sequence[Loss]] = object_table(
         attribute("op", VERBATIM, "the op that loses most to it", "most in"),
         attribute("ops", COUNT, "how many ops lose time to it", "ops"),
     ),
-    (Metric("title", VERBATIM, lambda of: CAUSE_TITLES[of.cause], "what the page calls it", heading="cause"),),
+    (Metric("title", VERBATIM, lambda of: CAUSE_TITLES[of.cause], "its name on the page", heading="cause"),),
     csv=("cause", "time_ms", "op", "ops"),
     markdown=("title", "time_ms", "op", "ops"),
 )
@@ -113,12 +113,12 @@ By = Literal["step", "core", "host", OpGrouping]
 """What the account of the mean step is divided by."""
 
 DIVIDED_BY: tuple[By, ...] = ("step", "core", "host", "module", "scope", "op")
-_WITH_BY = "with --by alone: "
+_WITH_BY = "with --by only: "
 BY: Metric[By] = Metric(
     "by",
     VERBATIM,
     lambda by: by,
-    f"{_WITH_BY}what accounts are of; modules, scopes and ops add up to the mean step",
+    f"{_WITH_BY}the subject of the accounts; modules, scopes and ops add up to the mean step",
 )
 ACCOUNTS = _accounts("accounts", "step, core, host, module, scope or op", _WITH_BY)
 UNKNOWN_ACCOUNTS: Metric[None] = Metric("accounts", VERBATIM, lambda _: None, "accounts of ops", NOT_IN_STEPS)
@@ -155,12 +155,12 @@ METRICS: tuple[Metric[Overview], ...] = (
 
 _LESS = "a core that becomes faster helps only as far as others wait for it; without waiting all take their own mean"
 WITHOUT_PARTS: tuple[Metric[Without], ...] = (
-    attribute("owners", TEXTS, "whose time is taken away"),
+    attribute("owners", TEXTS, "the owners that are taken away"),
     attribute("step_time_ms", TIME_MS, f"the mean step: {_LESS}", "mean step without", name="mean_step_ps"),
     attribute("period_ms", TIME_MS, "the same with the time up to the next step", name="mean_period_ps"),
     attribute("saved_ms", TIME_MS, "by how much period_ms is shorter than with them", "saved"),
     attribute("saved_percent", SHARE_PERCENT, "the same, of period_ms with them", "saved share", name="saved_fraction"),
 )
 WITHOUT: Metric[Without | None] = Metric(
-    "without", nested(WITHOUT_PARTS), lambda without: without, "with --without alone: the step without these", NO_STEPS
+    "without", nested(WITHOUT_PARTS), lambda without: without, "with --without only: the step without these", NO_STEPS
 )

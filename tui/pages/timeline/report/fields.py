@@ -207,7 +207,7 @@ def _track_fields(no_time: str, events_width: int) -> tuple[Field[Sequence[Track
         _PLANE,
         _field("line", _MARKED_NAME, lambda row: (row.track.name, row.track.is_derived), _NAMED, _LINE),
         _field("track", _NAME, lambda row: row.track.name, _NAMED, _TRACK),
-        _field("kind", TEXT, lambda row: row.track.kind, "what the track holds", _KIND),
+        _field("kind", TEXT, lambda row: row.track.kind, "the kind of the track's contents", _KIND),
         _field("is_derived", FLAG, lambda row: row.track.is_derived, "made from other tracks, as scopes are from ops"),
         _field("events", COUNT, lambda row: row.events, "events that reach into the time", events),
         _field("first_ps", INSTANT, lambda row: (row.track.span[0], row.decimals), "begin of its first event", first),
@@ -360,7 +360,7 @@ LOST: Metric[Timeline] = Metric("lost[]", TEXT, lambda trace: trace.lost, _LACKS
 
 INTERVAL: tuple[Metric[Content], ...] = (
     Metric("interval.from_ps", TIME_PS, lambda content: content.part.start_ps, "begin of the interval"),
-    Metric("interval.to_ps", TIME_PS, lambda content: content.part.end_ps, "its end, which is no longer part of it"),
+    Metric("interval.to_ps", TIME_PS, lambda content: content.part.end_ps, "the end of the interval, exclusive"),
     Metric("interval.duration_ps", TIME_PS, lambda of: of.part.end_ps - of.part.start_ps, "how long it lasts"),
     Metric("event_count", COUNT, lambda content: len(content.selection or ()), "events that reach into it"),
     Metric("shown_count", COUNT, lambda content: content.shown, "how many of them are printed, the first ones"),

@@ -106,8 +106,8 @@ def _unpacked(budget: Budget, members: _Members, groups: list[CloneGroup], worth
         _BASIS,
         [
             f"They take {budget.amount(sum(group.ps for group in groups))}: {named(groups)}.",
-            f"{budget.described(first)} reads {size(of.read)} and writes {size(of.written)} of {kind} that "
-            f"{_reader_words(of)} alone read.",
+            f"{budget.described(first)} reads {size(of.read)} and writes {size(of.written)} of {kind} that only "
+            f"{_reader_words(of)} read.",
         ],
         JumpTarget("op-profile", table.name[first]),
         is_estimate=True,
@@ -139,8 +139,8 @@ def _repeated(budget: Budget, members: _Members, groups: list[CloneGroup], worth
         [
             f"They take {budget.amount(sum(group.ps for group in groups))}: {named(groups)}.",
             f"{budget.described(first)} reads {size(of.read)} and writes each element "
-            f"{counted(round(_count(of.made) / max(_count(of.source), 1)), 'time')}, {size(of.written)} that "
-            f"{_reader_words(of)} alone read.",
+            f"{counted(round(_count(of.made) / max(_count(of.source), 1)), 'time')}, {size(of.written)} that only "
+            f"{_reader_words(of)} read.",
         ],
         JumpTarget("op-profile", table.name[first]),
         is_estimate=True,

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from tests.parsers.pages.findings.build import PEAKS, US, Op, evidence, found, grid, modules, product, the, with_
+from tpuprof.parsers.ops.core.calls import CallRuns
 from tpuprof.parsers.ops.roofline import table_rates, uncounted
+from tpuprof.parsers.ops.table import kernel_name
 from tpuprof.parsers.pages.findings.finding import Evidence, JumpTarget
-from tpuprof.parsers.pages.findings.ops.groups import groups_of, kernel_name
+from tpuprof.parsers.pages.findings.ops.groups import groups_of
 from tpuprof.parsers.pages.findings.why_slow import findings
 from tpuprof.parsers.pages.overview.performance import counted_words
 
@@ -168,3 +170,46 @@ def test_the_optimizer_keeps_its_32_bits() -> None:
 def test_memory_that_is_nearly_full_costs_no_time_and_comes_last(used: int, is_full: bool) -> None:
     proof = with_(evidence(grid({"idle": 20, "vector": 80})), memory=(used << 30, 64 << 30))
     assert [finding.kind for finding in findings(proof)] == ["idle", *["memory-full"] * is_full]
+
+
+def waiting(shown: Evidence, wait_in: float, wait_out: float = 0.0) -> Evidence:
+    """The same where spans show that kernels wait for copies, so much of their time; their bodies run in the rest."""
+    table = shown.table
+    calls = []
+    for row in np.flatnonzero(np.array(table.category) == "custom-call").tolist():
+        time = int(table.total_ps[row])
+        into, out = round(wait_in * time), round(wait_out * time)
+        key = int(table.program_id[row]), table.name[row]
+        duration = np.array([time], np.int64)
+        calls.append(CallRuns(*key, duration, np.nan, np.nan, time, into, out, time - into - out, (), 0, (), ()))
+    return with_(shown, calls=calls)
+
+
+def test_kernels_that_wait_for_copies_are_a_reason_of_their_own() -> None:
+    ops = kernels("attention", 20, count=1, flops=round(20e-6 * 0.01 * 100e12), hbm=round(20e-6 * 0.3 * 1e12))
+    shown = waiting(evidence(grid({"compute": 100}), ops), 0.7, 0.1)
+    finding = the("kernel-wait", shown)
+    assert finding.title == "Kernel attention waits for copies in 80.0% of its time"
+    # 30 % of HBM's peak need 40 % of the time at 75 % of it: 60 % can go, less than it waits
+    assert finding.worth_ps == pytest.approx(20 * 0.6 * US, rel=1e-3)
+    assert finding.evidence[1] == (
+        "It waits for blocks to come in 70.0% of that, for results to be written in 10.0%; its body runs in 20.0%."
+    )
+    assert finding.evidence[2] == "Meanwhile it moves 300.0 GB/s, 30.0% of HBM's peak."
+    assert found("slow-kernel", shown) is None
+
+
+def test_of_a_kernel_that_nobody_counted_all_waits_may_go() -> None:
+    finding = the("kernel-wait", waiting(evidence(grid({"unknown": 100}), kernels("gmm", 20, count=1)), 0.5))
+    assert finding.worth_ps == pytest.approx(10 * US, rel=1e-3)
+    assert not any("HBM's peak" in sentence for sentence in finding.evidence)
+
+
+def test_a_kernel_that_hardly_waits_has_no_such_finding() -> None:
+    assert found("kernel-wait", waiting(evidence(grid({"unknown": 100}), kernels("gmm", 20)), 0.15)) is None
+
+
+def test_a_kernel_whose_bytes_nobody_counted_has_no_share_of_the_bandwidth() -> None:
+    ops = kernels("attention", 20, flops=round(5e-6 * 0.05 * 100e12))
+    finding = the("slow-kernel", evidence(grid({"compute": 100}), ops))
+    assert finding.evidence[0].endswith("at 5.0% of the peak FLOP/s.")

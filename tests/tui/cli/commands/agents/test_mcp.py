@@ -164,15 +164,15 @@ def test_what_does_not_fit_is_cut_and_named(root: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
-        ("..", ".. leads out of the folder"),
-        ("/etc", "/etc leads out of the folder"),
-        ("plugins/../../elsewhere", "leads out of the folder"),
-        ("folder", "folder leads out of the folder"),
-        ("linked", "host0.xplane.pb.gz leads out of the folder"),
-        ("beside", "leads out of the folder"),
-        ("https://example.invalid/logs", "leads out of the folder"),
-        ("file:///etc", "leads out of the folder"),
-        ("\ud800", "leads out of the folder"),
+        ("..", ".. is outside the folder"),
+        ("/etc", "/etc is outside the folder"),
+        ("plugins/../../elsewhere", "is outside the folder"),
+        ("folder", "folder is outside the folder"),
+        ("linked", "host0.xplane.pb.gz is outside the folder"),
+        ("beside", "is outside the folder"),
+        ("https://example.invalid/logs", "is outside the folder"),
+        ("file:///etc", "is outside the folder"),
+        ("\ud800", "is outside the folder"),
         ("~", "does not exist"),
         ("demo", "does not exist"),
     ],
@@ -255,7 +255,7 @@ def test_query_takes_sql_with_its_locks(root: Path, call: Call) -> None:
     assert len(cut.text.encode()) <= 1000 and cut.answer["cut"]["lists"]["rows"].endswith(" of 50")
     assert all(each.is_error and "\n" not in each.text for each in refused)
     assert "one of: name" in refused[0].text and "one of: ops" in refused[1].text
-    assert "leads out of the folder" in refused[5].text and "leads out of the folder" in refused[6].text
+    assert "is outside the folder" in refused[5].text and "is outside the folder" in refused[6].text
     assert "takes no page" in refused[7].text and "page or sql" in refused[8].text and "timeline" in refused[9].text
     assert content(root) == before, "nothing is written"
 

@@ -97,7 +97,7 @@ def test_a_file_that_somebody_changed_stays(name: str, change: object, tmp_path:
     file.write_text(change("- n/a\n\n<!-- written by tpuprof-tui skill, sha256 " + "0" * 64 + " -->\n"))
     before = content(tmp_path)
     sentence, _ = call.error(EXIT_USAGE, "skill", tmp_path)
-    assert "stays as it is" in sentence and content(tmp_path) == before, "and no other file is written"
+    assert "left unchanged" in sentence and content(tmp_path) == before, "and no other file is written"
 
 
 def test_a_link_to_another_file_is_not_followed(tmp_path: Path, call: Call) -> None:
@@ -107,7 +107,7 @@ def test_a_link_to_another_file_is_not_followed(tmp_path: Path, call: Call) -> N
     main.rename(elsewhere)
     main.symlink_to(elsewhere)
     sentence, _ = call.error(EXIT_USAGE, "skill", tmp_path / "a")
-    assert "stays as it is" in sentence and main.is_symlink()
+    assert "left unchanged" in sentence and main.is_symlink()
 
 
 def test_it_is_not_written_among_profiles_or_below_a_file(tmp_path: Path, call: Call) -> None:

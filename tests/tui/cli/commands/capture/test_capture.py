@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.servers.listening import LONGEST_SECONDS
 from tests.support.servers.profiler_server import FakeProfiler, fails, free_port, hangs, profile
-from tests.terminal.pty_app import PtyApp
+from tests.tui.terminal.pty.pty_app import PtyApp
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_INTERRUPTED, EXIT_OK, Problem, ProfileError
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureProgress, CaptureResult, CaptureStage, HostCapture
 from tpuprof.parsers.capture.written import WrittenFile
@@ -169,7 +169,7 @@ def test_ctrl_c_keeps_what_was_traced(tmp_path: Path) -> None:
         wait_until(server, "requests")
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=LONGEST_SECONDS)
-    assert process.returncode == EXIT_OK and "ended early; what was traced until then is kept" in err
+    assert process.returncode == EXIT_OK and "ended early; the profile so far is kept" in err
     assert (Path(out.strip()) / "worker-0.xplane.pb").read_bytes() == server.profile
 
 

@@ -86,7 +86,7 @@ def test_what_others_put_into_a_run_stays_and_is_named(tmp_path: Path, capsys: p
     runs.before_the_second = put
     watch(runs, keep=1)
     assert sorted(path.name for path in runs.file(1).parent.iterdir()) == ["notes.txt", "other.xplane.pb"]
-    assert "run_001 is kept: it holds files" in (told := capsys.readouterr().err) and "notes.txt, other.xpl" in told
+    assert "run_001 is kept: it has files" in (told := capsys.readouterr().err) and "notes.txt, other.xpl" in told
 
 
 @pytest.mark.parametrize("how", ["replaced", "changed", "replaced by the same size", "linked", "folder linked"])

@@ -245,7 +245,7 @@ def test_the_config_file(tmp_path: Path) -> None:
     text, exit_code = doctor_report(env)
     assert exit_code == EXIT_USAGE and "\n! problem       The config file" in text and "  try " in text
     assert told(env)["config"] | {"is_valid": False, "is_there": True} == told(env)["config"]
-    assert "not there; tpuprof-tui config prints one to start from" in words_of(doctor_text(ENVIRONMENT))
+    assert "does not exist; tpuprof-tui config prints one to start from" in words_of(doctor_text(ENVIRONMENT))
 
 
 # --- servers
@@ -266,7 +266,7 @@ def test_servers_that_are_none() -> None:
         text, exit_code = doctor_report(ENVIRONMENT, servers=[addresses])
     assert exit_code == EXIT_CAPTURE_FAILED and "2 problems" in text
     assert "! server 1      No profiler server listens at localhost:" in text
-    assert "! server 2      What listens at " in text and "start one in the program" in words_of(text)
+    assert "! server 2      The server at " in text and "start one in the program" in words_of(text)
     text, exit_code = doctor_report(ENVIRONMENT, servers=["http://tpu.corp"])
     assert exit_code == EXIT_CAPTURE_FAILED and "! address " in text and "tpu.corp" not in text
 
@@ -423,7 +423,7 @@ def test_without_numpy_the_rest_is_said(tmp_path: Path, monkeypatch: pytest.Monk
         raise ImportError("No module named numpy")
 
     monkeypatch.setattr(facts_module, "run_facts", missing)
-    assert "content not looked at: No module named numpy" in logdir_lines(tmp_path)
+    assert "content not read: No module named numpy" in logdir_lines(tmp_path)
     (run,) = told(ENVIRONMENT, str(tmp_path))["logdir"]["runs"]
     assert run["unknown"] == {"content": "No module named numpy"}
 

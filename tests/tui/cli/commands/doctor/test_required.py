@@ -49,7 +49,7 @@ def test_a_profile_that_has_all_of_it(call: Call) -> None:
 
 def test_the_demo_is_not_measured_and_lacks_python(call: Call) -> None:
     out = call("doctor", "demo", "--require", "steps,measured,python", code=EXIT_CAPTURE_FAILED).out
-    assert "! measured      MISSING: its times are simulated" in out and "  steps         there" in out
+    assert "! measured      MISSING: its times are simulated" in out and "  steps         present" in out
     assert "! python        MISSING: no call of a Python function was traced" in out
     assert "lacks 2 things of 3" in out
 
@@ -91,10 +91,10 @@ def test_only_the_host_was_traced(tmp_path: Path, call: Call) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["demo", "--require", "stepps"], EXIT_USAGE, "Nothing called stepps can be required."),
-        (["demo", "--require", "\x1b[2J"], EXIT_USAGE, "can be required."),
+        (["demo", "--require", "stepps"], EXIT_USAGE, "--require does not know stepps."),
+        (["demo", "--require", "\x1b[2J"], EXIT_USAGE, "--require does not know"),
         (["demo", "--require", " , "], EXIT_USAGE, "--require is empty."),
-        (["--require", "device"], EXIT_USAGE, "no PATH is given"),
+        (["--require", "device"], EXIT_USAGE, "needs the PATH"),
     ],
 )
 def test_what_can_not_be_required(call: Call, arguments: list[str], code: int, words: str) -> None:

@@ -108,7 +108,7 @@ async def test_hiding_sorting_and_filtering(diff: Diff) -> None:
         await pilot.press("escape")
         assert screen.view.words == "" and len(screen.rows) == 5
         assert "This view shows all rows." in await after(pilot, "/", "q", "escape", "3", "x")
-        assert "an order of their own" in await after(pilot, "s")
+        assert "a fixed order" in await after(pilot, "s")
 
 
 async def test_clones_together_and_apart(diff: Diff, tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ async def test_programs_apart(tmp_path: Path, size: tuple[int, int]) -> None:
         assert "All programs, together." in await after(pilot, "]")
         await pilot.press("[", "escape")
         assert screen.view.phase == "" and screen.view.name == "ops"
-        assert "Programs are apart in" in await after(pilot, "6", "]")
+        assert "Programs are shown separately in" in await after(pilot, "6", "]")
         await pilot.press("8")
         check_golden(f"diff-setup-{size[0]}x{size[1]}", frame(pilot))
         await pilot.press("x", "enter")

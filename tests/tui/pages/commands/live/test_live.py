@@ -13,8 +13,8 @@ import pytest
 from tests.support.golden import check_golden
 from tests.support.servers.profiler_server import FakeProfiler, free_port
 from tests.support.servers.runtime_server import FOUR_CHIPS, FakeRuntime
-from tests.terminal.pty_app import PtyApp
 from tests.tui.cli.calls import Call
+from tests.tui.terminal.pty.pty_app import PtyApp
 from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_OK
 from tpuprof.parsers.capture.runtime_metrics import DUTY, HBM_USED, Collectives, Device, Reading
 from tpuprof.tui.draw.pen import Pen
@@ -156,11 +156,11 @@ def test_the_app(server: FakeRuntime) -> None:
     with PtyApp("live", server.address, width=80, height=24) as app:
         app.wait_for_text("Chip 2 is less busy")
         server.values = {name: [90.0] * 4 if "duty" in name else values for name, values in server.values.items()}
-        app.wait_for_text("All 4 chips work alike: 90% duty.")
+        app.wait_for_text("All 4 chips are equally busy: 90% duty.")
         app.press("p")
         app.wait_for_text("paused")
         app.press("p?")
-        app.wait_for_text("Take a profile")
+        app.wait_for_text("Capture a profile")
         app.wait_for_text("peak bandwidth in use")
         app.press("\x1b")
         server.is_silent = True

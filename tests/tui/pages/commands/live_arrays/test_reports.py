@@ -49,7 +49,7 @@ def test_every_format_has_the_same_figures(call: Call) -> None:
     assert document["schema"] == "tpuprof.live-arrays/1" and document["run"]["name"] == "after.prof"
     assert [int(row["size_bytes"]) for row in rows] == [group["size_bytes"] for group in document["groups"]]
     assert sum(one["size_bytes"] for one in document["allocations"]) == document["total_bytes"]
-    assert document["written"] is None and document["unknown"]["written"].startswith("the file does not say when")
+    assert document["written"] is None and document["unknown"]["written"].startswith("the file has no date")
     assert document["allocations"][0]["stack"][-1] == "/home/ada/train/train.py:240 <module>"
 
 

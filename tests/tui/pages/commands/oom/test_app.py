@@ -137,7 +137,7 @@ async def test_a_module_with_nothing_to_try_says_why() -> None:
         pilot,
     ):
         await pilot.press("v")
-        assert "There is nothing to try: what a module keeps in SFlag is the compiler's choice." in frame(pilot)
+        assert "There is nothing to try: the compiler chooses what a module keeps in SFlag." in frame(pilot)
 
 
 async def test_other_errors_of_the_log() -> None:

@@ -212,14 +212,14 @@ def test_what_can_not_be_tried_has_a_true_reason() -> None:
     module = replace(made_up_triage(), kind="module", toggles=(), advice=())
     flags = replace(module, need=replace(NEED, memory_space="sflag"))
     empty = replace(module, need=replace(NEED, buffers=()))
-    assert "keeps in SFlag is the compiler's choice" in why_nothing_to_try(flags)
+    assert "the compiler chooses what a module keeps in SFlag" in why_nothing_to_try(flags)
     assert "would make these buffers smaller" in why_nothing_to_try(module)
     assert "the module has none" in why_nothing_to_try(empty) and "the text lists none" in why_nothing_to_try(
         load_triage()
     )
     drawn = [frame(nothing_known(one, Pen(200, BLOCK), None)) for one in (flags, empty, module, load_triage())]
-    assert "the compiler's choice" in drawn[0] and "The module has no buffers in HBM." in drawn[1]
-    assert "None of the listed buffers stands out" in drawn[2] and "allocated before" in drawn[3]
+    assert "The compiler chooses" in drawn[0] and "The module has no buffers in HBM." in drawn[1]
+    assert "None of the listed buffers stands out" in drawn[2] and "was full before" in drawn[3]
 
 
 def test_the_numbers_of_toggles_are_those_of_their_advice() -> None:
@@ -237,8 +237,8 @@ def test_the_numbers_of_toggles_are_those_of_their_advice() -> None:
 def test_help_is_in_words() -> None:
     unknown = {"free_bytes": "the text does not give it", "used_bytes": "the text does not give it", "odd_bytes": "no"}
     lines = frame(meaning_lines(replace(made_up_triage(), unknown=unknown), Pen(120, BLOCK)))
-    assert "what was free, what is in use: the text does not give it" in lines and "odd: no" in lines
-    assert "_bytes" not in lines and "its digit is pressed" in lines.replace("\n", " ")
+    assert "free memory, memory in use: the text does not give it" in lines and "odd: no" in lines
+    assert "_bytes" not in lines and "press the digit" in lines.replace("\n", " ")
     module = frame(meaning_lines(replace(made_up_triage(), kind="module"), Pen(120, BLOCK)))
     assert "needs: the module's peak" in module
 

@@ -31,31 +31,32 @@ def largest_op(row: BlockRow) -> str | None:
     return row.largest[0][0] if row.largest else None
 
 
-_NOT_COUNTED = "nobody counted the FLOPs of these ops, or no op ran"
-_NO_BYTES = "nobody counted the bytes of these ops, or no op ran"
-_NO_PHASE = "the optimizer is in none, and names of other ops need not say"
+_NOT_COUNTED = "the FLOPs of these ops are not counted, or no op ran"
+_NO_BYTES = "the bytes of these ops are not counted, or no op ran"
+_NO_PHASE = "the optimizer has none, and names of other ops may not say it"
 _BLOCKS = "; ".join(f"{block}: {words}" for block, words in {**BLOCK_WORDS, NO_OP: "no op ran"}.items())
 _BLOCK = attribute("block", VERBATIM, _BLOCKS)
 _FIGURES: tuple[Metric[BlockRow], ...] = (
     attribute("time_ms", TIME_MS, "of the mean step; over all rows they add up to it", "of a step"),
-    attribute("percent", SHARE_PERCENT, "its time, of the mean step", "share", name="fraction"),
+    attribute("percent", SHARE_PERCENT, "its share of the mean step", "share", name="fraction"),
     attribute("flops", FLOPS, "in a step, over all cores; over all rows they add up to step_flops", null=_NOT_COUNTED),
     attribute(
         "peak_percent",
         SHARE_PERCENT,
-        "these FLOPs of what the cores could compute at their peak in that time",
+        "these FLOPs as a share of what the cores could compute at their peak in that time",
         "of the peak",
         null=_NOT_COUNTED,
         name="peak_fraction",
     ),
     attribute("hbm_bytes", BYTES, "to and from HBM in a step, over all cores", "HBM", null=_NO_BYTES),
-    attribute("uncounted_ms", TIME_MS, "of it in ops whose work nobody counted", "not counted"),
+    attribute("uncounted_ms", TIME_MS, "the part of it in ops of unknown work", "not counted"),
     attribute("ops", COUNT, "distinct ops", "ops"),
     Metric("op", TEXT, largest_op, "the op with most of the time", "no op ran", "most in"),
     attribute(
         "by_name_ms",
         TIME_MS,
-        "of it in ops whose names say the block; the other ops are there by what they compute and are next to",
+        "the part of it in ops whose names give the block; other ops are assigned by what they compute and by "
+        "their neighbours",
         "by name",
     ),
 )
@@ -84,7 +85,11 @@ LAYERS: Table[Sequence[BlockRow]] = object_table(
 MEMORY: Table[Sequence[MemoryRow]] = object_table(
     "memory",
     (
-        attribute("block", VERBATIM, "as of blocks; unknown holds what several blocks use, and what is not listed too"),
+        attribute(
+            "block",
+            VERBATIM,
+            "as for blocks; unknown includes buffers that several blocks use, and those that are not listed",
+        ),
         attribute(
             "size_bytes",
             BYTES,
@@ -98,7 +103,7 @@ MEMORY: Table[Sequence[MemoryRow]] = object_table(
 LOST: Table[Sequence[tuple[str, float, float]]] = object_table(
     "lost",
     (
-        Metric("owner", VERBATIM, lambda row: row[0], "whose time it is, as of the page ledger"),
+        Metric("owner", VERBATIM, lambda row: row[0], "the owner of the time, as on the page ledger"),
         Metric(
             "time_ms", TIME_MS, lambda row: row[1], "of elapsed_ms, in which the program did not train", heading="time"
         ),
@@ -146,5 +151,5 @@ PAGE_METRICS: tuple[Metric[Any], ...] = (
     ),
     _of("step_count", COUNT, "step_time.count", "number of steps", "steps"),
     _of("memory_module", VERBATIM, "module", "the step's program, whose memory this is", "memory of"),
-    _of("memory_peak_bytes", BYTES, "peak_bytes", "most HBM that it has in use at once, on a core", "at its peak"),
+    _of("memory_peak_bytes", BYTES, "peak_bytes", "its peak of HBM on a core", "at its peak"),
 )

@@ -83,8 +83,8 @@ _BY_HLO = "the model's FLOPs: of --model-flops (given), or counted by the compil
 _AT_LEAST = "share of the mean step in ops of unknown work: above 0, HFU and MFU by HLO are lower bounds"
 _TOKENS = "tokens, or samples, by the time from one step to the next"
 _TOKENS_BY = "tokens, or samples, of a step: of --tokens (given), or by the arguments of the compiled program (hlo)"
-_KIND = "of which these are, by the program: tokens where it has attention and whole numbers go in, samples elsewhere"
-_KIND_GIVEN = "--tokens says how many, and not of what; or neither does the program"
+_KIND = "tokens or samples, by the program: tokens if it has attention and integer inputs, else samples"
+_KIND_GIVEN = "--tokens gives only the number; or the program does not say"
 METRICS: tuple[Metric[Content], ...] = (
     _of("mfu_percent", SHARE_PERCENT, "mfu", _MFU, "MFU", _GIVEN),
     _of("hfu_percent", SHARE_PERCENT, "hfu", "hardware FLOPs utilization: the same with all FLOPs that ran", "HFU"),
@@ -116,7 +116,7 @@ WATERFALL: Table[Sequence[Part]] = object_table(
         attribute("percent", SHARE_PERCENT, "of the peak; over all parts they add up to 100", "share", name="fraction"),
         attribute("time_ms", TIME_MS, "time of the mean step", "of a step"),
     ),
-    (Metric("title", VERBATIM, lambda of: PART_TITLES[of.part], "what the page calls it", heading="part"),),
+    (Metric("title", VERBATIM, lambda of: PART_TITLES[of.part], "its name on the page", heading="part"),),
     csv=("part", "percent", "time_ms"),
     markdown=("title", "percent", "time_ms"),
 )
@@ -189,7 +189,7 @@ def reasons(content: Content) -> Mapping[str, str]:
     if use.tokens is not None and use.tokens_per_second is None:
         found["tokens_per_second"] = use.unknown.get("hfu", "")
     if use.tokens is None and isinstance(page.samples, str):
-        why = f"--tokens does not say how many, and {page.samples}"
+        why = f"--tokens does not give the number, and {page.samples}"
         found |= dict.fromkeys(("tokens_per_second", "tokens", "tokens_from"), why)
     if page.goodput.unknown:
         found["goodput_percent"] = page.goodput.unknown

@@ -23,18 +23,18 @@ ModelView = ModelPage
 """What the view shows."""
 
 MODEL_MEANINGS: Mapping[str, str] = {
-    "MFU, HFU": "FLOPs that the model asks for, and all that ran, of what the cores could compute at their peak.",
-    "goodput": "share of the time from the first step to the end of the last one in which ops of a step ran; what lies "
-    "between steps is lost, and what a step waits for: input, the host, a compiler, a core that is late.",
-    "tokens a second": "tokens, or samples, of a step by the arguments of its program; `report model --tokens` takes "
-    "another number.",
-    "blocks": "by the names of scopes, functions and kernels; what these leave open by what ops compute and by what "
-    "they are next to. They add up to the mean step.",
-    "by name": "the part of the time whose ops say the block by their names.",
+    "MFU, HFU": "the model's FLOPs, and all FLOPs that ran, as a share of what the cores could compute at their peak.",
+    "goodput": "share of the time from the first step to the end of the last one in which ops of a step ran; the "
+    "time between steps is lost, and so are waits in a step: for input, the host, a compiler, a late core.",
+    "tokens a second": "tokens, or samples, of a step by the arguments of its program; `report model --tokens` "
+    "sets another number.",
+    "blocks": "by the names of scopes, functions and kernels; other ops by what they compute and by their "
+    "neighbours. Blocks add up to the mean step.",
+    "by name": "the part of the time in ops whose names give the block.",
     "of peak": "FLOPs over what the cores could compute at their peak in the same time.",
     **{block: f"{words}." for block, words in BLOCK_WORDS.items()},
     "no op": "no op ran: the core waited, or was idle.",
-    "n/a": "the profile cannot tell: the notes (`w`) say why. It is never 0 instead.",
+    "n/a": "unknown: the notes (`w`) say why. Unknown is never shown as 0.",
 }
 
 
@@ -56,7 +56,7 @@ def compose_model(page: ModelPage, pen: Pen, cursor: Cursor) -> ComposedGraph:
     lines += memory_lines(page, pen)
     why = {"blocks": page.unknown["blocks"]} if "blocks" in page.unknown else {}
     notes = pen.notes((), {**why, **reasons(content)}.items())
-    lines += [pen.rule("What this profile cannot tell"), *notes] if notes else []
+    lines += [pen.rule("What this profile cannot show"), *notes] if notes else []
     return ComposedGraph(tuple(pen.fit(line) for line in lines), -1, -1, first)
 
 
@@ -134,7 +134,7 @@ def _facts(row: BlockRow, ascii_only: bool) -> list[tuple[str, str]]:
         ("HBM", f"{binary_size(size)} in a step, over all cores" if size is not None else UNKNOWN),
     ]
     if row.uncounted_ps:
-        facts.append(("not counted", f"{duration(row.uncounted_ps, ascii_only)} in ops whose work nobody counted"))
+        facts.append(("not counted", f"{duration(row.uncounted_ps, ascii_only)} in ops of unknown work"))
     if row.block != NO_OP and row.time_ps:
         facts.append(("by name", percent(100 * row.by_name_ps / row.time_ps)))
     return facts

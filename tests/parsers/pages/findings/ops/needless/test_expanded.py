@@ -55,7 +55,7 @@ def test_packed_weights_need_not_be_written_unpacked_ahead_of_a_product() -> Non
     assert finding.kind == "unfused"
     assert finding.title == "dequantize/mul unpacks s8 to bf16 in HBM"
     assert finding.worth_ps == pytest.approx(100e6, rel=1e-3)
-    assert "reads 16.8 MB and writes 33.6 MB of bf16 that matrix products alone read" in finding.evidence[1]
+    assert "reads 16.8 MB and writes 33.6 MB of bf16 that only matrix products read" in finding.evidence[1]
     assert "multiply by the s8 array as it is" in finding.advice
 
 
@@ -152,7 +152,7 @@ def test_keys_need_not_be_written_once_for_each_head() -> None:
     assert finding.kind == "unfused"
     assert finding.worth_ps == pytest.approx(100e6, rel=1e-3)
     assert finding.title == "dequantize/mul repeats arrays in HBM for kernels"
-    assert "reads 16.8 MB and writes each element 4 times, 67.1 MB that kernels alone read" in finding.evidence[1]
+    assert "reads 16.8 MB and writes each element 4 times, 67.1 MB that only kernels read" in finding.evidence[1]
     assert "grouped-query attention" in finding.advice
 
 

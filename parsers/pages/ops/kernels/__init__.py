@@ -1,0 +1,1 @@
+"""Kernels: those of GPUs by their launches, and those that TPUs run as custom calls."""

@@ -1,0 +1,76 @@
+"""How the page of a TPU's kernels is made: of the ops, their runs, and what the compiler counted of their units."""
+
+from __future__ import annotations
+
+from contextlib import closing, suppress
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.formats.llo.stored import StoredSchedule, stored_schedules
+from tpuprof.parsers.ops.core.calls import CallRuns, is_kernel, merged_calls
+from tpuprof.parsers.ops.core.kernel_work import spec_of
+from tpuprof.parsers.ops.device import CUSTOM_CALL
+from tpuprof.parsers.pages.ops.kernels.host import CALLS_OF_HOST
+from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernelsPage, tpu_kernels_page
+from tpuprof.parsers.session.files import opened
+from tpuprof.parsers.session.pages import COUNTERS, HAS_COUNTERS, MODULES, OPS
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.formats.llo.schedule import Schedule
+    from tpuprof.parsers.formats.mosaic.spec import KernelSpec
+    from tpuprof.parsers.pages.ops.ops import OpsPage
+    from tpuprof.parsers.session.session import Session
+
+
+def tpu_kernels(session: Session, host: str | None) -> TpuKernelsPage:
+    """The kernels that TPU cores ran."""
+    ops = session.page(OPS, host)
+    if not any_kernel(ops):
+        return tpu_kernels_page(ops, ())
+    found = session.reduced(CALLS_OF_HOST, host)
+    calls = merged_calls(chain.from_iterable(summary.calls for summary in found.summaries))
+    units = session.page(COUNTERS, host).kernels if session.page(HAS_COUNTERS, host) else ()
+    modules = session.page(MODULES, host)
+
+    def of_program(program: int, name: str) -> KernelSpec | None:
+        return spec_of(next((found for each in modules if (found := each.module(program)) is not None), None), name)
+
+    schedules = _schedules(session, host, {(call.name, _program(ops, call)) for call in calls[:_MOST_SCHEDULES]})
+    return tpu_kernels_page(ops, calls, units, of_program, lambda name, program: schedules.get((name, program)))
+
+
+_MOST_SCHEDULES = 40
+"""Schedules of the kernels with most time: each takes a while to read."""
+
+
+def _program(ops: OpsPage, call: CallRuns) -> str:
+    """Name of the module that a kernel is part of, as its schedule has it."""
+    ids = ops.table.program_id.tolist()
+    return ops.program[ids.index(call.program_id)].partition("(")[0] if call.program_id in ids else ""
+
+
+def _schedules(session: Session, host: str | None, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], Schedule]:
+    """The compiler's schedules of some kernels, by op and program; none of a name that several programs have."""
+    found: dict[tuple[str, str], list[StoredSchedule]] = {}
+    for file in session.run.files(host)[:1]:  # all hosts run the same programs
+        with suppress(ProfileError), closing(opened(file)) as trace:
+            for stored in stored_schedules(trace):
+                key = stored.instruction, stored.program.partition("(")[0]
+                if key in wanted:
+                    found.setdefault(key, []).append(stored)
+    read = {key: stored[0].read() for key, stored in found.items() if len(stored) == 1}
+    return {key: schedule for key, schedule in read.items() if not isinstance(schedule, str)}
+
+
+def has_tpu_kernels(session: Session, host: str | None) -> bool:
+    """Whether TPU cores ran any; reads what the pages of ops need."""
+    return any_kernel(session.page(OPS, host))
+
+
+def any_kernel(ops: OpsPage) -> bool:
+    """Whether a custom call among some ops is a kernel of a TPU."""
+    if ops.runs_on != "core":
+        return False
+    calls = (row for row, category in enumerate(ops.table.category) if category == CUSTOM_CALL)
+    return any(is_kernel(ops.table.expression(row).encode()) for row in calls)

@@ -1,0 +1,1 @@
+"""How long views take, by hand."""

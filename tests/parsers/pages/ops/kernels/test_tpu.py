@@ -1,0 +1,153 @@
+"""The page of a TPU's kernels, by arithmetic over made profiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from tests.parsers.pages.ops.kernels.made import COPIED, FLOPS, MIB, SPEC
+from tests.support.build import session_at, write_run
+from tests.support.files.kernels import TARGET, US, KernelRun, with_kernels
+from tpuprof.parsers.formats.mosaic.spec import KernelSpec
+from tpuprof.parsers.pages.counters import CountersPage
+from tpuprof.parsers.pages.ops.kernels.host import CALLS_OF_HOST
+from tpuprof.parsers.pages.ops.kernels.tpu import (
+    TpuKernel,
+    TpuKernelsPage,
+    sizes_in_name,
+    tpu_kernels_page,
+    without_sizes,
+)
+from tpuprof.parsers.pages.ops.kernels.variants import variants
+from tpuprof.parsers.session.pages import COUNTERS, OPS, TPU_KERNELS
+
+RUN = KernelRun(steps=16, wait_y_ps=3 * US, body_ps=900_000, flops=FLOPS // 8)
+
+
+def page(folder: Path, kernels: Sequence[KernelRun], spec: KernelSpec | None = None, **how: bool) -> TpuKernelsPage:
+    """The page of a profile of two cores, whose kernels all have one module."""
+    session = session_at(write_run(folder, host0=with_kernels(kernels, cores=2, **how)))
+    calls = chain.from_iterable(summary.calls for summary in session.reduced(CALLS_OF_HOST).summaries)
+    counters: CountersPage = session.page(COUNTERS)
+    return tpu_kernels_page(session.page(OPS), list(calls), counters.kernels, lambda _, __: spec)
+
+
+def one(folder: Path, run: KernelRun, spec: KernelSpec | None = None) -> TpuKernel:
+    """The only kernel of such a profile."""
+    (kernel,) = page(folder, [run], spec).kernels
+    return kernel
+
+
+def test_runs_and_waits(tmp_path: Path) -> None:
+    kernel = one(tmp_path, RUN)
+    assert (kernel.kernel, kernel.op, kernel.source) == ("matmul", "matmul.1", "model.py:12")
+    assert kernel.runs.runs == 2 * RUN.runs and kernel.mean_ps == RUN.time_ps
+    assert kernel.wait_in == pytest.approx(16 * (RUN.wait_x_ps + RUN.wait_y_ps) / RUN.time_ps)
+    assert kernel.waits == pytest.approx((kernel.wait_in or 0) + 500_000 / RUN.time_ps)
+    assert kernel.bound == "waiting for copies" and kernel.grid_steps == 16
+
+
+def test_work_by_the_module_and_a_count_that_is_refused(tmp_path: Path) -> None:
+    kernel = one(tmp_path, RUN, SPEC)
+    seconds = RUN.time_ps / 1e12
+    assert (kernel.flops.value, kernel.flops.witness) == (FLOPS, "shapes")
+    assert kernel.flops_per_second == pytest.approx(FLOPS / seconds)
+    assert kernel.flops_use == pytest.approx(FLOPS / seconds / 918e12)
+    assert kernel.bytes_per_second == pytest.approx(COPIED / seconds)
+    assert kernel.roof_ps == pytest.approx(COPIED / 1640e9 * 1e12)
+    assert [each.witness for each in kernel.matrix.statements] == ["shapes", "count", "trace points"]
+    assert kernel.refusals == (
+        "FLOPs by count: impossible, 12.5% of what the shapes need: it counts 2 of 16 grid steps.",
+    )
+
+
+def test_the_operand_that_it_waits_for_and_its_buffers(tmp_path: Path) -> None:
+    kernel = one(tmp_path, RUN, SPEC)
+    assert [(row.name, row.role, row.words) for row in kernel.blocks] == [
+        ("x", "input", "512x512 f32, 2 buffers"),
+        ("y", "input", "512x1024 f32, 1 buffer"),
+        ("result 0", "output", "512x1024 f32, 2 buffers"),
+    ]
+    part = RUN.wait_y_ps / (RUN.wait_x_ps + RUN.wait_y_ps)
+    assert [(row.name, share) for row, share in kernel.waited_for] == [
+        ("x", pytest.approx(1 - part)),
+        ("y", pytest.approx(part)),
+    ]
+    assert kernel.wait_words == (
+        "99.7% is for 512x1024 blocks of y, which has one buffer, so that its next block comes only when the body is "
+        "done with this one"
+    )
+    assert (kernel.vmem_bytes, kernel.block_sizes) == (9 * MIB, "512x512 512x1024 512x1024")
+
+
+def test_a_use_of_the_matrix_units_below_what_the_shapes_need_is_refused(tmp_path: Path) -> None:
+    idle = replace(RUN, body_ps=1_000)  # so that samples of it are next to nothing
+    kernel = one(tmp_path, idle, SPEC)
+    trace = kernel.matrix.statements[-1]
+    assert trace.witness == "trace points" and "of what the shapes need" in trace.refused
+    assert kernel.matrix.witness == "shapes"
+
+
+def test_calls_of_one_kernel_are_one_row(tmp_path: Path) -> None:
+    layers = [replace(RUN, op=f"matmul.{at}") for at in range(3)]
+    kernel = page(tmp_path, layers).kernels[0]
+    assert kernel.ops == ("matmul.0", "matmul.1", "matmul.2") and kernel.runs.runs == 3 * 2 * RUN.runs
+
+
+def test_operands_once_where_nobody_counted(tmp_path: Path) -> None:
+    kernel = one(tmp_path, replace(RUN, flops=None))
+    assert (kernel.bytes.value, kernel.bytes.witness) == (4 * 2048 * (1024 + 1024 + 2048), "operands")
+    assert kernel.flops.value is None and "nobody counted it" in kernel.flops.reason
+
+
+PAGED = KernelRun(
+    op="RPA-bq_32-bkvp_64-p_64-.1",
+    framework_op="jit(step)/jit(attn)/shard_map/jit(ragged_paged_attention)/RPA-bq_32-bkvp_64-p_64-/pallas_call",
+    text=f"bf16[64,128]{{1,0}} custom-call(s32[256]{{0}} %p, bf16[7007,64,8,128]{{3,2,1,0}} %kv){TARGET}",
+)
+
+
+def test_a_paged_kernel_has_its_name_and_no_made_up_bytes(tmp_path: Path) -> None:
+    kernel = one(tmp_path, PAGED)
+    assert kernel.kernel == "ragged_paged_attention"
+    assert kernel.bytes.value is None and "paged and ragged" in kernel.bytes.reason
+    assert kernel.block_sizes == "bq 32, bkvp 64, p 64"
+
+
+def test_sizes_in_names() -> None:
+    assert sizes_in_name("RPA-bq_32-bkvp_64-p_64-.1") == "bq 32, bkvp 64, p 64"
+    assert sizes_in_name("matmul_optimized.1") == ""
+    assert without_sizes("RPA-bq_32-bkvp_64-p_64-") == "RPA" and without_sizes("-bq_32-") == "-bq_32-"
+
+
+def test_variants_by_the_median_run(tmp_path: Path) -> None:
+    def tuned(size: int, wait_ps: int) -> KernelRun:
+        return replace(RUN, op=f"mm-bm_{size}-.{size}", program=size, wait_y_ps=wait_ps)
+
+    found = variants(page(tmp_path, [tuned(128, 5 * US), tuned(512, 1 * US), tuned(256, 3 * US)]).kernels)
+    assert [(each.place, each.kernel.block_sizes) for each in found] == [(1, "bm 512"), (2, "bm 256"), (3, "bm 128")]
+    best, next_one, _ = found
+    assert (best.slower, best.why) == (0.0, "")
+    assert next_one.slower == pytest.approx((next_one.kernel.mean_ps or 0) / (best.kernel.mean_ps or 1) - 1)
+    assert next_one.why == "waits for copies in 32.0 µs longer"
+
+
+def test_kernels_with_blocks_of_one_size_are_no_variants(tmp_path: Path) -> None:
+    assert variants(page(tmp_path, [RUN, replace(RUN, op="matmul.2", program=8)], SPEC).kernels) == ()
+
+
+def test_without_spans_the_flags_are_named(tmp_path: Path) -> None:
+    found = page(tmp_path, [RUN], is_traced=False)
+    assert found.kernels[0].waits is None and found.kernels[0].body is None
+    assert "--xla_xprof_enable_custom_call_tracing=true" in found.unknown["waits"]
+
+
+def test_the_page_of_a_session_has_them_too(tmp_path: Path) -> None:
+    session = session_at(write_run(tmp_path, host0=with_kernels([RUN])))
+    (kernel,) = session.page(TPU_KERNELS).kernels
+    assert kernel.waits and kernel.spec is None
+    assert kernel.units

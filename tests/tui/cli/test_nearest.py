@@ -1,0 +1,45 @@
+"""What is not there is answered with the nearest of what is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tui.cli.calls import Call
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("reprot ops demo", "tpuprof-tui report"),
+        ("report opps demo", "one of: ops"),
+        ("report ops demo --colums name", "--columns"),
+        ("report ops demo --format jsn", "--format json"),
+        ("report ledger demo --by stp", "--by step"),
+        ("report ledger demo --without inptu", "--without input"),
+        ("report findings demo --without colective", "--without collective"),
+        ("report memory demo --space hbmm", "--space hbm"),
+        ("report ops demo --columns nme", "--columns name"),
+        ("report ops demo --sort self_tim_ps", "--sort self_time_ps"),
+        ("report overview demo --format json --keys performanc", "--keys performance"),
+        ("query demo SELECT+*+FROM+opss", "one of: ops"),
+        ("query demo SELECT+nme+FROM+ops", "one of: name"),
+        ("doctor demo --require stps", "--require steps"),
+        ("diff demo demo --fromat md", "--format"),
+    ],
+)
+def test_a_name_that_is_wrong(words: str, hint: str, call: Call) -> None:
+    """Of commands, pages, options and their values, owners, columns, keys of JSON and tables."""
+    assert call.error(EXIT_USAGE, *(word.replace("+", " ") for word in words.split()))[1].startswith(f"try: {hint}")
+
+
+@pytest.mark.parametrize("words", ["report op demo --op fuson.397", "report graph demo --op fuson.397"])
+def test_an_op_that_did_not_run(words: str, call: Call) -> None:
+    """Of the ops that ran."""
+    assert call.error(EXIT_NOT_FOUND, *words.split())[1].startswith("try: one of: fusion.397")
+
+
+@pytest.mark.parametrize("words", ["demo --xyzzy", "x y z", "demo other"])
+def test_what_nothing_is_like(words: str, call: Call) -> None:
+    """A path is no command, and what comes near to nothing is answered with the help."""
+    assert call.error(EXIT_USAGE, *words.split())[1] == "try: tpuprof-tui --help"

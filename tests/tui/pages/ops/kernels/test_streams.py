@@ -1,0 +1,118 @@
+"""GPUs and the host's CPU on the screen and headless: kernels, ops, steps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.support.app.scene import press, scene, shown
+from tests.support.app.stage import check_golden, frame, make_app, ops_tab
+from tests.support.gpus import cpu_profile, gpu_profile, session_of
+from tests.support.reports import printed
+from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.pages.ops.kernels.gpu import kernels_page
+from tpuprof.parsers.session.pages import FRAMEWORK_OPS, OPS
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.pages.ops.fields.framework_ops import FrameworkOps
+from tpuprof.tui.pages.ops.kernels.report import REPORT as KERNELS
+from tpuprof.tui.pages.ops.report.framework_ops import REPORT as FRAMEWORK_OPS_REPORT
+from tpuprof.tui.pages.ops.switcher import HLO
+from tpuprof.tui.pages.ops.table_views import KernelView
+
+
+def app_of(space: XSpace, folder: Path, options: AppOptions | None = None) -> TpuprofApp:
+    return make_app(session_of(space, folder), options=options)
+
+
+INSIDE = [("load_batch", 5, 30), ("PjitFunction(step)", 30, 40)]
+ON_CPU = [("cublas-gemm.2", 40, 75), ("fusion.1", 75, 90)]
+
+
+def dry_run() -> XSpace:
+    return cpu_profile(4, INSIDE, ON_CPU, hlo=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "made", "keys", "sizes"),
+    [
+        ("gpu-kernels", gpu_profile, "3VVj", [(80, 24), (120, 40)]),
+        ("overview-gpu", gpu_profile, "", [(80, 24), (120, 40)]),
+        ("step-gpu", gpu_profile, ("l", "enter"), [(80, 24)]),
+        ("overview-cpu", dry_run, "", [(80, 24), (120, 40)]),
+        ("ops-cpu", dry_run, "3vv", [(80, 24)]),
+    ],
+)
+def test_frames_of_gpus_and_of_a_dry_run(
+    name: str, made: Callable[[], XSpace], keys: Sequence[str], sizes: list[tuple[int, int]], tmp_path: Path
+) -> None:
+    session = session_of(made(), tmp_path)
+    for width, height in sizes:
+        check_golden(f"{name}-{width}x{height}", shown(make_app(session), keys, width, height))
+
+
+def test_kernels_in_ascii(tmp_path: Path) -> None:
+    app = app_of(gpu_profile(), tmp_path, AppOptions(ascii=True, color="never"))
+    check_golden("gpu-kernels-80x24-ascii", shown(app, "3VV"))
+
+
+async def test_launches_of_a_kernel_become_one_row_and_lead_to_their_op(tmp_path: Path) -> None:
+    space = gpu_profile()
+    line = space.planes[2].lines[0]
+    details = next(key for key, stat in space.planes[2].stat_metadata.items() if stat.name == b"kernel_details")
+    for stat in line.events[1].stats:
+        if stat.metadata_id == details:
+            stat.str_value = b"regs:32 static_shared:0 grid:2048,1,1 block:128,1,1 occ_pct:100"
+    async with scene(app_of(space, tmp_path)) as (app, pilot):
+        await press(pilot, "3", "V", "V")
+        view = ops_tab(app).view
+        assert isinstance(view, KernelView)
+        assert len(view.rows) == 5 and view.status() == "1 of 5"
+        await press(pilot, "b")
+        assert len(view.rows) == 4 and view.status() == "1 of 4, grouped"
+        assert view.command("sort").startswith("sorted by ")
+        view.search("tanh")
+        assert len(view.rows) == 1 and view.selection == "wrapped_tanh"
+        await press(pilot, "b", "o")
+        assert ops_tab(app).view is not view and ops_tab(app).views.at == HLO
+        assert ops_tab(app).selection == "wrapped_tanh"
+        view.show_op(0)
+        assert view.selection is not None
+
+
+async def test_views_of_a_device_without_kernels_are_four(tmp_path: Path) -> None:
+    async with scene(app_of(cpu_profile(4, INSIDE, ON_CPU), tmp_path)) as (app, pilot):
+        await press(pilot, "3", "V")
+        assert "[Roofline]" in frame(app) and "Kernels" not in frame(app)
+
+
+def test_the_report_has_what_the_launches_tell(tmp_path: Path) -> None:
+    session = session_of(gpu_profile(), tmp_path)
+    content = kernels_page(session.page(OPS))
+    page = json.loads(printed(KERNELS, content, session.run, "json"))
+    assert (page["device"]["type"], page["device"]["cores"], page["kernel_count"]) == ("Nvidia GPU (Ampere)", 2, 4)
+    assert page["device"]["peak_hbm_gigabytes_per_second"] == 2039.0
+    assert page["device"]["peak_gflops_per_second"] is None
+    first, *_, last = page["kernels"]
+    assert first["framework_op"] == "jit(step)/mlp/dot_general" and first["op"] == "cublas-gemm.2"
+    assert (first["occurrences"], first["total_time_ps"]) == (8, 8 * 56_000_000)
+    assert (first["registers_per_thread"], first["shared_memory_bytes"], first["block"]) == (230, 73728, "128,1,1")
+    assert (first["occupancy_percent"], first["uses_tensor_cores"]) == (12.5, True)
+    assert last["name"] == "wrapped_tanh" and last["is_tensor_core_eligible"] is False
+    assert page["unknown"]["kernels[].occupancy_percent"].startswith("the profiler gives no occupancy")
+    rows = printed(KERNELS, content, session.run, "csv", limit=2).splitlines()
+    assert len(rows) == 3 and rows[0].startswith("rank,name,framework_op")
+    assert "| 1 | void cutlass::Kernel" in printed(KERNELS, content, session.run, "md")
+    assert "4 kernels, 864 µs; 51.9% of it uses tensor cores" in printed(KERNELS, content, session.run, "text")
+
+
+def test_a_profile_without_gpus_says_why_it_has_no_kernels(tmp_path: Path) -> None:
+    session = session_of(cpu_profile(2, INSIDE, ON_CPU), tmp_path)
+    page = json.loads(printed(KERNELS, kernels_page(session.page(OPS)), session.run, "json"))
+    assert page["kernels"] == [] and "no GPU is in this profile" in page["unknown"]["kernel_time_ps"]
+    source = FrameworkOps(session.page(FRAMEWORK_OPS), session.page(OPS))
+    ops = json.loads(printed(FRAMEWORK_OPS_REPORT, source, session.run, "json"))
+    assert {op["side"] for op in ops["ops"]} == {"host"}

@@ -1,0 +1,191 @@
+"""The runs as a series, a view of their list: its frames, its keys, what is read when, and its words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual.geometry import Size
+
+from tests.support.app.stage import ENVIRONMENT, check_golden
+from tests.tui.app.test_parts import PlainContext
+from tests.tui.pages.runs.test_trend import point
+from tpuprof.parsers.files.logdir import Run, open_logdir
+from tpuprof.parsers.session.makers.trend import Judged, TrendPoint, judged
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.app.runs import KeptPoints, Series
+from tpuprof.tui.demo import demo_path
+from tpuprof.tui.pages.runs.popup import RunsPopup
+from tpuprof.tui.pages.runs.trend_drawing import SeriesRow, verdict_words, window
+from tpuprof.tui.terminal.detect import detect
+from tpuprof.tui.widgets.chrome import footer
+from tpuprof.tui.widgets.line_canvas import ScreenLook
+
+STEPS = (100, 100.2, 99.9, 130, 100.1, 100, 112, 112.1, 111.9)
+
+
+def runs_of(count: int) -> list[Run]:
+    """Runs an hour apart, the newest first, as a log folder lists them."""
+    made = [Run(f"run_{at:04}", f"/logs/{at}", (), (), 3600.0 * (at + 1)) for at in range(count)]
+    return made[::-1]
+
+
+class Known:
+    """A series that is known as far as it was begun."""
+
+    def __init__(self, points: Sequence[TrendPoint | str | None], is_judged: bool = True) -> None:
+        runs = runs_of(len(points))[::-1]
+        self.points = {run.path: of for run, of in zip(runs, points, strict=True)}
+        found = judged([None if isinstance(of, str) else of for of in points]) if is_judged else ()
+        self.found = {run.path: of for run, of in zip(runs, found, strict=False)}
+        self.begun: list[list[str]] = []
+
+    def begin(self, runs: Sequence[Run]) -> None:
+        self.begun.append([run.name for run in runs])
+
+    def point(self, run: Run) -> TrendPoint | str | None:
+        return self.points.get(run.path)
+
+    def judged(self, run: Run) -> Judged | None:
+        return self.found.get(run.path)
+
+
+def popup(
+    series: Known, runs: list[Run], opened: Callable[[Run], object] = print, ascii_only: bool = False
+) -> RunsPopup:
+    look = ScreenLook.of(detect({"TERM": "vt100"} if ascii_only else ENVIRONMENT))
+    made = RunsPopup(look, "Runs in ~/logs", runs, lambda _: None, opened, None, lambda: 1e6, series=series)
+    made.place(Size(80, 24))
+    return made
+
+
+def frame(of: RunsPopup, width: int = 80, height: int = 24) -> str:
+    region = of.place(Size(width, height))
+    lines = ["".join(text for text, _ in line) for line in of.draw(region.width, region.height)]
+    assert {len(line) for line in lines} == {region.width}
+    return "".join(f"{line}\n" for line in lines)
+
+
+def press(of: RunsPopup, *keys: str) -> RunsPopup:
+    for key in keys:
+        of.press(key, key if len(key) == 1 else None)
+    return of
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
+def test_frames(width: int, height: int) -> None:
+    points: list[TrendPoint | str | None] = [*map(point, STEPS), "It is broken.", None]
+    view = press(popup(Known(points), runs_of(len(points))), "v", *["h"] * 4)
+    check_golden(f"runs-trend-{width}x{height}", frame(view, width, height))
+    assert frame(press(popup(Known(points), runs_of(len(points)), ascii_only=True), "v")).isascii()
+
+
+def test_it_is_read_when_it_is_shown_first_the_oldest_first() -> None:
+    series, runs = Known([*map(point, STEPS)]), runs_of(len(STEPS))
+    view = popup(series, runs)
+    assert not series.begun and ("v", "trend") in footer(view.keys)
+    press(view, "v")
+    assert series.begun == [[run.name for run in runs[::-1]]]
+    view.set_runs(runs_of(len(STEPS) + 1))
+    assert len(series.begun) == 2, "a run has come"
+    assert "step time" not in frame(press(view, "v")) and "step time" in frame(press(view, "v"))
+
+
+def test_changes_are_marked_below_their_runs() -> None:
+    view = press(popup(Known([*map(point, STEPS)]), runs_of(len(STEPS))), "v")
+    lines = frame(view).splitlines()
+    marks = next(line for line in lines if " change " in line)
+    begin = marks.index("change") + 11
+    assert marks[begin : begin + len(STEPS)] == "   o  +  "
+    while "A new level begins." not in frame(view):
+        press(view, "h")
+    assert "run_0006" in frame(view) and "longer" in frame(view)
+
+
+def test_keys_go_along_the_runs_and_open_one() -> None:
+    opened: list[str] = []
+    view = press(popup(Known([*map(point, STEPS)]), runs_of(len(STEPS)), lambda run: opened.append(run.name)), "v")
+    assert "run_0008" in frame(view)
+    assert "run_0000" in frame(press(view, *["left"] * 20)) and "run_0001" in frame(press(view, "l"))
+    press(view, "enter")
+    assert opened == ["run_0001"] and not view.is_open
+
+
+def test_escape_leads_back_to_the_list_and_then_closes() -> None:
+    view = press(popup(Known([point(100)]), runs_of(1)), "v", "escape")
+    assert view.is_open and "change" not in frame(view)
+    assert not press(view, "escape").is_open
+
+
+def test_two_thousand_runs_show_those_around_the_cursor() -> None:
+    view = press(popup(Known([*map(point, [100.0] * 2000)]), runs_of(2000)), "v")
+    assert "2,000 runs" in frame(view) and "run_1999" in frame(view)
+    assert window(2000, 1999, 60) == range(1940, 2000) and window(2000, 30, 60) == range(60)
+    assert window(2000, 1000, 60) == range(970, 1030) and window(5, 4, 60) == range(5)
+
+
+@pytest.mark.parametrize(
+    ("of", "found", "words"),
+    [
+        (None, None, "It is being read."),
+        ("It is broken.", None, "It is broken."),
+        (point(None), None, "Its step time is unknown: the profile has no steps."),
+        (point(100), None, "The other runs are being read"),
+        (point(100), Judged("first", 0), "the first run"),
+        (point(100), Judged("other program", 1), "another program"),
+        (point(100), Judged("unknown", None, 1.0, 0.1), "Its noise is unknown"),
+        (point(100), Judged("noise", 0, 1e11, -0.004, 0.01), "0.4 % of difference is noise (up to 1.0 %)"),
+        (point(100), Judged("faster", 1, 1.1e11, -0.1, 0.01), "10.0 % shorter than the runs before it (110 ms)"),
+        (point(130), Judged("odd", None, 1e11, 0.3, 0.01), "It alone"),
+    ],
+)
+def test_what_is_said_of_a_run(of: TrendPoint | str | None, found: Judged | None, words: str) -> None:
+    assert words in verdict_words(SeriesRow(runs_of(1)[0], of, found))
+
+
+# --- reading
+
+
+def test_a_series_is_read_once_and_judged_as_a_whole() -> None:
+    steps = {run.path: point(step) for run, step in zip(runs_of(len(STEPS))[::-1], STEPS, strict=True)}
+    asked: list[str] = []
+
+    class Made(KeptPoints):
+        def read(self, run: Run, is_cancelled: Callable[[], bool]) -> TrendPoint | str:
+            asked.append(run.name)
+            return steps[run.path] if run.path != "/logs/2" else "It is broken."
+
+    context, told = PlainContext(), list[int]()
+    series = Series(context, Made(AppOptions()), lambda: told.append(1))
+    runs = runs_of(len(STEPS))[::-1]
+    series.begin(runs)
+    assert series.point(runs[0]) is None and series.judged(runs[0]) is None
+    context.work_off()
+    assert series.point(runs[2]) == "It is broken." and told
+    assert [of.verdict for run in runs if (of := series.judged(run))][3:7] == ["odd", "noise", "noise", "slower"]
+    series.begin(runs)
+    context.work_off()
+    assert len(asked) == len(STEPS)
+
+
+def test_a_series_that_is_given_up_is_not_judged() -> None:
+    context = PlainContext()
+    series = Series(context, KeptPoints(AppOptions()), lambda: None)
+    series.begin(runs_of(3)[::-1])
+    series.cancel()
+    context.work_off()
+    assert series.judged(runs_of(3)[0]) is None
+
+
+def test_the_figures_of_a_run_are_those_of_its_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    run = open_logdir(demo_path()).find_run(None)
+    kept = KeptPoints(AppOptions(cache=False))
+    found = kept.read(run, lambda: False)
+    assert isinstance(found, TrendPoint) and found.mfu == pytest.approx(0.374636, abs=1e-6)
+    assert found.idle_percent is not None and found.step_ps is not None
+    gone = replace(run, path="/gone", hosts=tuple(replace(file, path="/gone") for file in run.hosts))
+    assert isinstance(kept.read(gone, lambda: False), str)
+    kept.keep()

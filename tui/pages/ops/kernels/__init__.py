@@ -1,0 +1,1 @@
+"""Kernels of TPUs: the view and the report."""
