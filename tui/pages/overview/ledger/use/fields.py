@@ -22,7 +22,16 @@ def _big(value: float | None, _: bool = False) -> str:
 
 
 FLOPS = Unit("count", plain, _big)
-RATE = Unit("count a second", plain, _big)
+
+
+def _amount(value: float | None, _: bool = False) -> str:
+    """An amount of tokens or samples, in whole ones where there are many: ``63,371``."""
+    return "n/a" if value is None else f"{value:,.0f}" if value >= _MANY else f"{value:.4g}"
+
+
+_MANY = 1_000
+RATE = Unit("count a second", plain, _amount)
+TOKENS = Unit("count", plain, _amount)
 
 
 def largest_op(row: BlockRow) -> str | None:

@@ -10,7 +10,7 @@ from tpuprof.parsers.pages.overview.use.page import ModelPage
 from tpuprof.parsers.pages.overview.use.samples import Samples
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor
-from tpuprof.tui.draw.format import UNKNOWN, duration, percent, significant
+from tpuprof.tui.draw.format import UNKNOWN, duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span
 from tpuprof.tui.pages.overview.ledger.use import fields
@@ -65,7 +65,7 @@ def _figures(content: Content, pen: Pen) -> Line:
     spans: list[Span] = [(" goodput ", "dim"), (percent(None if good is None else 100 * good), "text")]
     rate = use.tokens_per_second
     kind = page.samples.kind if isinstance(page.samples, Samples) else "tokens"
-    spans += [(f"  {kind} a second ", "dim"), (UNKNOWN if rate is None else significant(rate), "text")]
+    spans += [(f"  {kind} a second ", "dim"), (fields.RATE.words(rate, ascii_only), "text")]
     if (time := page.step_time) is not None:
         least, middle, most = (duration(ps, ascii_only) for ps in (time.minimum_ps, time.median_ps, time.maximum_ps))
         spans += [("  steps ", "dim"), (f"{least} {pen.glyphs.dash} {most}", "text"), (f", median {middle}", "dim")]
