@@ -93,7 +93,7 @@ def heading(
 
 
 def _warning(page: Overview, host_count: int) -> str:
-    """What every tab warns of: times that are not measured, or a part of the profile that is missing or unread."""
+    """What the reader of any tab must know: times are not measured, a part of the profile is missing, or is unread."""
     environment, read = page.environment, len(page.hosts)
     words = ["SIMULATED TIMES"] if environment.simulated else []
     words += [f"{read:,} OF {host_count:,} HOSTS READ"] if read < host_count else []

@@ -34,8 +34,8 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.overview.details import step_details, step_line
 from tpuprof.tui.pages.overview.drawing import class_bar, compose, top_ops_table
-from tpuprof.tui.pages.overview.headline import latency_line, verdict
-from tpuprof.tui.pages.overview.steps import GROUPS, parts_legend, step_detail, step_graph, step_parts
+from tpuprof.tui.pages.overview.headline import headline, latency_line, verdict
+from tpuprof.tui.pages.overview.steps import GROUPS, are_alike, parts_legend, step_detail, step_graph, step_parts
 
 GOLDEN = Path(__file__).parent / "golden"
 PAGES = {"training": training_overview, "inference": inference_overview, "no-device": device_less_overview}
@@ -306,3 +306,21 @@ def test_a_page_of_gpus_has_their_words_and_is_not_sure_of_input() -> None:
     assert "n/a: computed for TPUs only" in without
     assert "█ busy  █ idle" in said
     assert " step 0  100 ms  busy 70.0 ms  idle 30.0 ms" in said and "steady" not in said
+
+
+def test_steps_that_are_alike_are_one_row_on_a_screen() -> None:
+    page = training_overview()
+    assert not are_alike(step_parts(page.steps, page.account))
+    alike = np.full((6, len(GROUPS)), 100.0)
+    assert are_alike(alike)
+    alike[3, 0] += 0.02 * alike[0].sum()
+    assert not are_alike(alike)
+
+
+def test_nothing_is_green_above_a_reason_that_is_worth_half_of_the_step() -> None:
+    page = training_overview()
+    metrics = dataclasses.replace(page.performance, device_duty_cycle_percent=99.0, device_idle_percent=1.0)
+    for worth, is_green in ((0.1, True), (0.6, False)):
+        findings = (dataclasses.replace(page.findings[0], worth_fraction=worth),)
+        lines = headline(dataclasses.replace(page, performance=metrics, findings=findings), Pen(120, BLOCK))
+        assert any(key == "good" for line in lines for _, key in line) == is_green
