@@ -13,7 +13,7 @@ from tests.support.made.big_table import big_page
 from tests.support.made.op_views import pages_of
 from tests.tui.pages.ops.test_view import play, table
 from tpuprof.tui.app.app import TpuprofApp
-from tpuprof.tui.pages.ops.card_cache import CardCache
+from tpuprof.tui.pages.ops.details.card_cache import CardCache
 from tpuprof.tui.pages.ops.table_views import TableView
 from tpuprof.tui.pages.ops.view import OpsTab
 from tpuprof.tui.widgets import rows
