@@ -111,7 +111,7 @@ _FIELDS: tuple[Field[TpuKernelsPage], ...] = (
     named("self_time_percent", SHARE_PERCENT, _of("fraction"), "its time, of the cores' whole time", "time", 6,
           name="self", fixed=True),
     named("time_bar", SHARE, _of("fraction"), "the same as a bar; red: it waits for copies", "", BAR,
-          cells=by_row(_bar)),
+          cells=by_row(_bar), is_left=True),
     named("kernel", TEXT, _of("kernel"), "the function that calls it, else its name without a number", "kernel", 24,
           style=lambda _: "strong", fixed=True, grows=True, filter=("kernel",)),
     named("op", TEXT, _of("op"), "the op's name; of several calls that of the one with most time", "op", 20,
