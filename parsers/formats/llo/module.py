@@ -34,6 +34,8 @@ _ONCE = ("loop pre-header", "loop exit")
 _INSTRUCTION, _LOOP_FIELD, _PREDICATED_FIELD, _REGION = 1, 2, 3, 4
 _BOUNDS = 8
 _DEEPEST = 200
+LARGEST = 64 << 20
+"""Bytes of a schedule; a kernel's has some hundred thousand."""
 _MOST_TURNS = 1 << 40
 
 
@@ -43,6 +45,8 @@ def read_schedule(data: bytes) -> Schedule:
     Raises:
         Damaged: the bytes are none.
     """
+    if len(data) > LARGEST:
+        raise Damaged(f"it has {len(data):,} bytes, and more than {LARGEST:,} are not read")
     module = columns([data])
     tops = module.parts(2)
     if not tops:
@@ -53,8 +57,10 @@ def read_schedule(data: bytes) -> Schedule:
     used, slots, spills, fills = _use(module.parts(6))
     origins, of_id = _origins(module.parts(12))
     ids = bodies.numbers(1, len(tree.bodies), -1)
+    if len(ids) and not used.shape[1]:
+        raise Damaged("it has instructions and no bundles")
     instructions = Instructions(
-        bundle=np.clip(signed(bodies.numbers(4, len(ids))), 0, max(used.shape[1] - 1, 0)),
+        bundle=np.clip(signed(bodies.numbers(4, len(ids))), 0, used.shape[1] - 1),
         opcode=bodies.numbers(2, len(ids)),
         region=np.array(tree.owner, np.int64),
         origin=_rows(ids, *of_id),
@@ -66,7 +72,6 @@ def read_schedule(data: bytes) -> Schedule:
         program=_text(module, 10),
         program_number=int(module.numbers(11, 1)[0]),
         bundles=used.shape[1],
-        owner=_owners(instructions, used.shape[1]),
         used=used,
         slots=slots,
         spills=spills,
@@ -76,15 +81,6 @@ def read_schedule(data: bytes) -> Schedule:
         origins=origins,
         allocations=_allocations(module.parts(8)),
     )
-
-
-def _owners(instructions: Instructions, bundles: int) -> Int64s:
-    """The region of each bundle."""
-    owner = np.full(bundles, -1, np.int64)
-    if bundles:
-        np.maximum.at(owner, instructions.bundle, instructions.region)
-    last = np.maximum.accumulate(np.where(owner >= 0, np.arange(bundles), 0))
-    return np.maximum(owner[last], 0) if bundles else owner
 
 
 def _text(module: Columns, number: int) -> str:

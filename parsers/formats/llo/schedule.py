@@ -119,8 +119,6 @@ class Schedule:
         program: the HLO module, ``jit_step``; empty where it is not said.
         program_number: the module's `unique_id` in that process; not its fingerprint.
         bundles: how many there are.
-        owner: row of the innermost region whose instructions stand in each bundle; an empty one has that of the bundle
-            before.
         used: slots that are used, of each of `UNITS` in each bundle.
         slots: how many slots each of `UNITS` has in a bundle.
         spills, fills: registers that each bundle writes to memory because there are too few, and reads back.
@@ -131,7 +129,6 @@ class Schedule:
     program: str
     program_number: int
     bundles: int
-    owner: Int64s
     used: NDArray[np.uint8]
     slots: tuple[int, ...]
     spills: NDArray[np.uint8]
@@ -141,10 +138,21 @@ class Schedule:
     origins: tuple[Origin, ...]
     allocations: tuple[LloAllocation, ...]
 
+    @property
+    def owner(self) -> Int64s:
+        """Row of the innermost region whose instructions stand in each bundle; an empty one has that of the one before.
+
+        The compiler says of each region from where to where it reaches, but those of regions side by side overlap.
+        """
+        owner = np.full(self.bundles, -1, np.int64)
+        np.maximum.at(owner, self.instructions.bundle, self.instructions.region)
+        last = np.maximum.accumulate(np.where(owner >= 0, np.arange(self.bundles), 0))
+        return np.maximum(owner[last], 0)
+
     def bundles_of(self, region: int = 0) -> Bools:
         """Which bundles are those of a region, with regions inside it."""
-        inner = self.regions.with_inner(region)
-        return (self.owner >= inner.start) & (self.owner < inner.stop)
+        inner, owner = self.regions.with_inner(region), self.owner
+        return (owner >= inner.start) & (owner < inner.stop)
 
     def used_in(self, region: int = 0) -> Int64s:
         """Slots that are used in a region, by unit."""

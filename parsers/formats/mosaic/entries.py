@@ -108,15 +108,19 @@ class Entries:
             self._dictionaries[number] = found
         return self._dictionaries[number]
 
-    def place(self, number: int) -> str | None:
-        """``file.py:23`` of a location, the innermost of a chain of calls; None where it names no file."""
-        pending, steps = [number], 0
+    def places(self, number: int) -> tuple[str, ...]:
+        """``file.py:23`` of each call that a location is made of, the innermost first and each once.
+
+        () where it names no file. JAX gives an op that it lowers once the place of its first use, called from its own.
+        """
+        pending, found, steps = [number], dict[str, None](), 0
         while pending and steps < _MOST_STEPS:
             steps += 1
             kind, reader = self._attribute(pending.pop())
             if kind in (_FILE_LINE, _FILE_RANGE):
-                return self._file_line(kind, reader)
-            if kind == _CALL_SITE:
+                place = self._file_line(kind, reader)
+                found |= {place: None} if place is not None else {}
+            elif kind == _CALL_SITE:
                 callee, caller = reader.number(), reader.number()
                 pending += [caller, callee]
             elif kind == _NAMED:
@@ -124,7 +128,7 @@ class Entries:
                 pending.append(reader.number())
             elif kind == _FUSED:
                 pending += reader.numbers()[: _MOST_STEPS - steps][::-1]
-        return None
+        return tuple(found)
 
     def _file_line(self, kind: int, reader: Reader) -> str | None:
         """A file and its line: a range has the name, how many numbers follow, and the first line."""

@@ -1,22 +1,21 @@
 """How often each bundle of a kernel's schedule runs in one call, and so which slots a call uses.
 
 The schedule holds the bounds of its loops, and not which turns meet a condition. The Mosaic module does: its ops are
-followed through the grid, and both name the source lines. So a region under a condition runs as often as the ops of
-the lines that its instructions are of. A line may have ops that run more and less often; the lines of a region together
-leave one number as a rule.
+followed through the grid, and both name the calls in the source that they come from. So a region under a condition runs
+as often as the ops that come from the same calls as its instructions.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.llo.schedule import Regions, Schedule
 from tpuprof.parsers.formats.mosaic.spec import KernelSpec
 
 _AGREED = 0.9
-"""Share of a region's instructions that one number must suit: the others have lines that the compiler merged."""
+"""Share of a region's instructions that one number must suit: the others have places that the compiler merged."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,13 +24,15 @@ class Executed:
 
     Attributes:
         runs: how often each region runs, in the order of `Schedule.regions`; -1 where it is not known.
+        is_sure: for each region whether its loops and the places of its instructions say so; else it is the most that
+            there can be.
         slots: slots that each of `UNITS` uses in a call; None for all where a region's runs are not known.
-        is_exact: for each of `UNITS` whether all regions in which it is used have loops and lines that say how often
-            they run; else its slots are the most that there can be.
+        is_exact: for each of `UNITS` whether all regions in which it is used are sure.
         bundles: bundles that a call runs at most, its waits left out; None as `slots`.
     """
 
     runs: Int64s
+    is_sure: Bools
     slots: tuple[int | None, ...]
     is_exact: tuple[bool, ...]
     bundles: int | None
@@ -52,11 +53,11 @@ def executed(schedule: Schedule, spec: KernelSpec) -> Executed:
             if known is not None and (runs[row] < 0 or known <= runs[row]):
                 runs[row] = known
     if np.any(runs < 0):
-        return Executed(runs, (None,) * len(schedule.slots), (False,) * len(schedule.slots), None)
+        return Executed(runs, is_sure, (None,) * len(schedule.slots), (False,) * len(schedule.slots), None)
     times = runs[schedule.owner]
     slots = tuple((schedule.used.astype(np.int64) @ times).tolist())
     is_exact = ~np.any((schedule.used > 0) & ~is_sure[schedule.owner], axis=1)
-    return Executed(runs, slots, tuple(is_exact.tolist()), int(times.sum()))
+    return Executed(runs, is_sure, slots, tuple(is_exact.tolist()), int(times.sum()))
 
 
 def _inherited(regions: Regions, runs: Int64s, row: int, around: int) -> int:
@@ -70,9 +71,9 @@ def _inherited(regions: Regions, runs: Int64s, row: int, around: int) -> int:
     return -(-turns * before // outer) if outer else 0
 
 
-def _said(schedule: Schedule, runs: dict[str, tuple[int, ...]]) -> list[int | None]:
-    """How often each region runs by its own instructions, where their lines leave one number."""
-    of_origin = [runs.get(origin.places[0], ()) if origin.places else () for origin in schedule.origins]
+def _said(schedule: Schedule, runs: dict[tuple[str, ...], tuple[int, ...]]) -> list[int | None]:
+    """How often each region runs by its own instructions, where their places leave one number."""
+    of_origin = [runs.get(tuple(dict.fromkeys(origin.places)), ()) for origin in schedule.origins]
     instructions, found = schedule.instructions, list[int | None]()
     for row in range(len(schedule.regions)):
         own = instructions.origin[(instructions.region == row) & (instructions.origin >= 0)]

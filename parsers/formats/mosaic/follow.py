@@ -17,8 +17,8 @@ from tpuprof.parsers.formats.mosaic.entries import Entries
 from tpuprof.parsers.formats.mosaic.scalars import SAME, Number, compared, folded, selected
 
 PREFIX = "stable_mosaic."
-_ELEMENTS_A_UNIT = 128
-_MOST_STEPS = 1 << 18
+_ELEMENTS_A_UNIT = 64
+_MOST_STEPS = 1 << 16
 
 
 class TooLong(Exception):

@@ -167,10 +167,15 @@ def allocations(kernel: Kernel) -> Iterator[Allocation]:
         if pending is not None:
             before, where = pending
             slots = before.dimensions[0] if is_semaphore and shape.dimensions == before.dimensions[:1] else None
-            yield Allocation(before, slots, kernel.entries.place(where.location), where)
+            yield Allocation(before, slots, _place(kernel, where), where)
         pending = None if is_semaphore else (shape, op)
     if pending is not None:
-        yield Allocation(pending[0], None, kernel.entries.place(pending[1].location), pending[1])
+        yield Allocation(pending[0], None, _place(kernel, pending[1]), pending[1])
+
+
+def _place(kernel: Kernel, op: Op) -> str | None:
+    """Where an op comes from: the innermost call."""
+    return next(iter(kernel.entries.places(op.location)), None)
 
 
 def walk(block: Block) -> Iterator[Op]:

@@ -119,8 +119,9 @@ class KernelSpec:
         used_vmem_bytes: what the compiler set aside for it in VMEM, its spills too; None where it does not say.
         vmem_limit_bytes: how much it may take by `vmem_limit_bytes`; None where the call sets no limit.
         work: what it must do at least by its shapes.
-        runs: how often vector ops run in one call, as pairs of ``file:line`` and numbers: more than one where ops that
-            run more and less often have that line; without lines of which that is not known.
+        runs: how often vector ops run in one call, as pairs: the calls that they come from, ``file:line`` each with the
+            innermost first, and numbers, more than one where some run more often than others. What is not known is
+            left out.
         reason: why grid and buffers are not known, as a sentence without its point; empty where they are.
     """
 
@@ -137,7 +138,7 @@ class KernelSpec:
     used_vmem_bytes: int | None
     vmem_limit_bytes: int | None
     work: Work
-    runs: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    runs: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...] = ()
     reason: str = ""
 
     @property
@@ -202,7 +203,7 @@ def _spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto, reader: _Reader) -
     call = call if isinstance(call, dict) else {}
     kernel: Kernel | None = None
     buffers: tuple[KernelBuffer, ...] = ()
-    runs: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    runs: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...] = ()
     reason = ""
     try:
         kernel, work, details = reader.read(_module(call))

@@ -73,13 +73,13 @@ class Details:
         copied: how much it copies itself of each of its arguments, to or from the chip; the indices of its grid are
             left out of their numbers.
         buffer: which argument is copied to or from what an op of the kernel allocates.
-        runs: how often vector ops of a source line run in one call, each number once, in order: JAX gives ops that it
-            lowers once the line of their first use. Lines of which that is not known are left out.
+        runs: how often vector ops run in one call, by the calls that they come from, the innermost first: each number
+            once, in order. Ops of which that is not known are left out, with those that come from the same calls.
     """
 
     copied: dict[int, Amount]
     buffer: dict[Op, int]
-    runs: dict[str, tuple[int, ...]]
+    runs: dict[tuple[str, ...], tuple[int, ...]]
 
 
 def unknown_work(reason: str) -> Work:
@@ -147,16 +147,16 @@ class _Counter(Walk):
         made = self._shape(op, -1) if op.results else None
         return (made is not None and made.kind == "vector") or op.name.endswith("vector_store")
 
-    def runs(self) -> dict[str, tuple[int, ...]]:
+    def runs(self) -> dict[tuple[str, ...], tuple[int, ...]]:
         """See `Details`."""
-        found: dict[str, set[int | None]] = {}
+        found: dict[tuple[str, ...], set[int | None]] = {}
         for op, count in self.ran.items():
-            place = self.entries.place(op.location)
-            if place is not None:
-                found.setdefault(place, set()).add(count)
+            places = self.entries.places(op.location)
+            if places:
+                found.setdefault(places, set()).add(count)
         return {
-            place: tuple(sorted(count for count in counts if count is not None))
-            for place, counts in found.items()
+            places: tuple(sorted(count for count in counts if count is not None))
+            for places, counts in found.items()
             if None not in counts
         }
 

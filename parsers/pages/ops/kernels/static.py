@@ -1,8 +1,9 @@
 """The compiler's schedule of a kernel beside its runs: which regions run how often, what each holds, from which line.
 
 A schedule says what is in each bundle, and how often a region runs where all conditions hold. How often a body under a
-condition runs, the spans say: those of the scope that its instructions are in. Cycles of bundles are no time: a bundle
-that waits takes longer.
+condition runs, the spans say: those of the scope that its instructions are in. Without spans it follows from the grid
+and the kernel's Mosaic module, unless the condition depends on numbers that the program gets when it runs. Cycles of
+bundles are no time: a bundle that waits takes longer.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.llo.schedule import UNITS, Schedule
+from tpuprof.parsers.formats.mosaic.executed import executed
+from tpuprof.parsers.formats.mosaic.spec import KernelSpec
 
 _MOST_REGIONS = 12
 _PREDICATED = "predicated"
@@ -27,10 +30,10 @@ class RegionUse:
     Attributes:
         kind: ``loop body``, ``predicated`` and so on, as the compiler calls it.
         bundles: how many it has.
-        runs: how often it runs in a run of the kernel; is_measured: whether spans say so, and not the schedule alone.
+        runs: how often it runs in a run of the kernel; is_measured: whether spans say so, and not the program alone.
         fraction: its bundles, as often as they run, of those of all regions (0-1).
         shares: of its slots what each unit uses (0-1), by unit.
-        place: ``file:line`` that most of its instructions stem from; empty where the compiler does not say.
+        place: ``file:line`` that most of its instructions come from; empty where the compiler does not say.
         scope: the scope that most of them are in; empty for none.
     """
 
@@ -50,7 +53,7 @@ class StaticSchedule:
 
     Attributes:
         bundles: in the program; run_bundles: those that run in one run of the kernel, each as often as it does; None
-            where a loop's bounds are not constant, or no span says how often a condition holds.
+            where a loop's bounds are not constant, or neither a span nor the program says how often a condition holds.
         busy: cycles in which a unit's slots are used in a run, all slots together as one, by unit; empty likewise.
         shares: of the slots of all bundles what each unit uses (0-1), each bundle once.
         spills, fills: registers that are written to memory because there are too few, and read back, each bundle once.
@@ -68,17 +71,22 @@ class StaticSchedule:
     regions: tuple[RegionUse, ...]
 
 
-def static_schedule(schedule: Schedule, spans: Mapping[str, float]) -> StaticSchedule:
+def static_schedule(schedule: Schedule, spans: Mapping[str, float], spec: KernelSpec | None = None) -> StaticSchedule:
     """Sums a schedule up.
 
     Args:
         spans: how many spans of each scope there are in a run of the kernel, measured; empty where none are known.
+        spec: what the program says of the kernel; None where it says nothing.
     """
     regions = schedule.regions
     own, used = _own(schedule)
     origins = [_origins(schedule, row) for row in range(len(regions))]
     runs, measured = _runs(schedule, [scope for _, scope in origins], spans)
     is_open = np.array([kind == _PREDICATED for kind in regions.kind], np.bool_) & ~measured
+    if spec is not None:
+        followed = executed(schedule, spec)
+        rows = followed.is_sure & ~measured & (followed.runs >= 0)
+        runs[rows], is_open[rows] = followed.runs[rows], False
     is_known = bool(((runs >= 0) | (own == 0)).all()) and not bool((is_open & (own > 0)).any())
     times = np.maximum(runs, 0.0)
     weight = own * times
@@ -112,15 +120,10 @@ def static_schedule(schedule: Schedule, spans: Mapping[str, float]) -> StaticSch
 def _own(schedule: Schedule) -> tuple[Int64s, Int64s]:
     """int64[regions] bundles of each region, and int64[units, regions] the slots used in them, without those inside."""
     regions = schedule.regions
-    owner = np.full(schedule.bundles, -1, np.int64)
-    # regions that begin together overlap: the longest is the outermost, and the others are inside it
-    size = regions.end - regions.begin
-    for row in np.lexsort((np.arange(len(size)), -size)).tolist():
-        owner[regions.begin[row] : regions.end[row]] = row
-    known = owner >= 0
-    bundles = np.bincount(owner[known], minlength=len(size)).astype(np.int64)
-    used = [np.bincount(owner[known], each[known], minlength=len(size)) for each in schedule.used]
-    return bundles, np.array(used, np.int64).reshape(len(schedule.used), len(size))
+    owner = schedule.owner
+    bundles = np.bincount(owner, minlength=len(regions)).astype(np.int64)
+    used = [np.bincount(owner, each, minlength=len(regions)) for each in schedule.used]
+    return bundles, np.array(used, np.int64).reshape(len(schedule.used), len(regions))
 
 
 def _runs(schedule: Schedule, scopes: list[str], spans: Mapping[str, float]) -> tuple[Floats, np.ndarray]:
@@ -137,7 +140,7 @@ def _runs(schedule: Schedule, scopes: list[str], spans: Mapping[str, float]) -> 
 
 
 def _origins(schedule: Schedule, region: int) -> tuple[str, str]:
-    """The place and the scope that most instructions of a region stem from; empty where they have none."""
+    """The place and the scope that most instructions of a region come from; empty where they have none."""
     rows = schedule.instructions.origin[schedule.instructions.region == region]
     counts = np.bincount(rows[rows >= 0], minlength=len(schedule.origins))
     places, scopes = Counter[str](), Counter[str]()

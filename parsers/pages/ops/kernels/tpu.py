@@ -372,7 +372,7 @@ def _kernel(
         steps,
     )
     source = table.texts("source", np.array([row]))[0]
-    static = None if schedule is None else static_schedule(schedule, _spans_a_run(call))
+    static = None if schedule is None else static_schedule(schedule, _spans_a_run(call), spec)
     busy = _of_time(static, ops.device_type, seconds)
     return TpuKernel(
         row=row,

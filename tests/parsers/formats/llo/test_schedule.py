@@ -17,12 +17,14 @@ from tests.support.files.wire import field
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.formats.llo import dump
 from tpuprof.parsers.formats.llo.dump import DUMP_ARGS, dumped_schedules
-from tpuprof.parsers.formats.llo.module import read_schedule
+from tpuprof.parsers.formats.llo.module import LARGEST, read_schedule
 from tpuprof.parsers.formats.llo.opcodes import opcode_name
 from tpuprof.parsers.formats.llo.schedule import UNITS, LloAllocation, Origin, Schedule
 from tpuprof.parsers.formats.llo.stored import stored_schedules
+from tpuprof.parsers.formats.llo.texts import read_use
 from tpuprof.parsers.formats.llo.wire import Damaged
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
+from tpuprof.parsers.formats.xspace.source import FileSource, open_source
 from tpuprof.parsers.formats.xspace.trace import Trace
 
 COMPILED = ["v5e-matmul", "v5e-attention", "v5e-gather", "v5e-spill", "v5e-wait", "v6e-matmul"]
@@ -78,7 +80,7 @@ def test_shares_are_of_slots_and_of_bundles() -> None:
     assert schedule.shares() == pytest.approx(used / slots / schedule.bundles)
     busy = schedule.busy_shares()
     assert busy == pytest.approx((schedule.used > 0).mean(axis=1))
-    assert schedule.shares()[UNITS.index("MXU")] == 0 and busy[UNITS.index("EUP")] > 0.3
+    assert schedule.shares()[UNITS.index("MXU")] == 0 and (busy[UNITS.index("EUP")] or 0) > 0.3
     inner = schedule.regions.kind.index("predicated")
     assert (schedule.used_in(inner) <= used).all()
     empty = schedule.regions.kind.index("fallthrough")
@@ -126,7 +128,8 @@ def turns_of(*bounds: bytes) -> list[int]:
     member = b""
     for each in reversed(bounds):
         member = looped(each, member) if member else looped(each)
-    return read_schedule(module(region(member, 0, 4))).regions.turns.tolist()
+    turns: list[int] = read_schedule(module(region(member, 0, 4))).regions.turns.tolist()
+    return turns
 
 
 def test_turns_are_those_of_all_loops_around() -> None:
@@ -238,8 +241,12 @@ def test_a_dump_lists_its_kernels_and_reads_one(tmp_path: Path, monkeypatch: pyt
     for name in ("10-TLP-70-llo_module.pb", "10-<late-finalization>-65-llo_module.pb", "10-mm.1-72-final_bundles.txt"):
         put(tmp_path, name, b"x" * 1000)
     opened: list[str] = []
-    really = dump.open_source
-    monkeypatch.setattr(dump, "open_source", lambda path: (opened.append(path), really(path))[1])
+
+    def counted(path: str) -> FileSource:
+        opened.append(path)
+        return open_source(path)
+
+    monkeypatch.setattr(dump, "open_source", counted)
     found = dumped_schedules(str(tmp_path))
     assert [(each.instruction, each.time_ns) for each in found] == [("a-b.2-7-x", 10), ("mm.1", 10), ("mm.1", 20)]
     assert not opened and found[1].size == len(good)
@@ -251,7 +258,7 @@ def test_a_dump_lists_its_kernels_and_reads_one(tmp_path: Path, monkeypatch: pyt
     [
         ([], "holds no dump of a TPU compiler."),
         (["notes.txt"], "holds no dump of a TPU compiler."),
-        (["10-mm.1-72-final_bundles.txt"], "without schedules: no name in it ends in -llo_module.pb."),
+        (["10-mm.1-72-final_bundles.txt"], "without the schedule of any kernel (…-llo_module.pb)."),
         (["10-TLP-70-llo_module.pb"], "holds no dump of a TPU compiler."),
     ],
 )
@@ -263,15 +270,57 @@ def test_a_folder_without_schedules_says_how_to_get_them(tmp_path: Path, names: 
     assert caught.value.sentence.endswith(sentence) and DUMP_ARGS in caught.value.hint
 
 
+USE = """== CAPACTIY:
+MXU, XLU, VALU, VPOP, EUP, VLOAD, VLOAD:FILL, VSTORE, VSTORE:SPILL, SALU
+    4     3     4     2     1     3     3     1     1     2
+== UTILIZATION:
+1 2 3 0 1 3 2 1 1 2
+0 0 4 2 0 0 0 0 0 1
+"""
+
+
+def test_a_dump_of_texts_gives_the_use_of_slots(tmp_path: Path) -> None:
+    put(tmp_path, "10-mm.1-70-final_hlo-static-per-bundle-utilization.txt", USE.encode())
+    put(tmp_path, "10-mm.1-68-pre-delay_hlo-static-per-bundle-utilization.txt", b"not this one")
+    (found,) = dumped_schedules(str(tmp_path))
+    schedule = found.read()
+    assert (found.is_whole, schedule.instruction, schedule.bundles) == (False, "mm.1", 2)
+    assert schedule.used.T.tolist() == [[1, 2, 3, 1, 3, 1, 2], [0, 0, 4, 0, 0, 0, 1]]
+    assert schedule.slots == (4, 3, 4, 1, 3, 1, 2)
+    assert (schedule.spills.tolist(), schedule.fills.tolist()) == ([1, 0], [2, 0])
+    assert schedule.shares()[:3] == (1 / 8, 2 / 6, 7 / 8) and not schedule.opcodes()
+    put(tmp_path, "10-mm.1-66-llo_module.pb", module(region(b"", 0, 4)))
+    (whole,) = dumped_schedules(str(tmp_path))
+    assert whole.is_whole and whole.read().bundles == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "does not name the units"),
+        (USE.replace("MXU", "M"), "does not name the units"),
+        (USE[:-3], "one number a unit"),
+        (USE.replace("0 0 4", "0 -1 4"), "something else than numbers"),
+        (USE.replace("0 0 4", "0 9999999999 4"), "something else than numbers"),
+        (USE.replace("    4     3     4", "    4     3"), "one number a unit"),
+    ],
+)
+def test_a_text_that_is_damaged_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(Damaged, match=reason):
+        read_use(text.encode(), "mm.1")
+
+
 def test_a_dump_that_is_damaged_missing_or_too_large_is_refused(tmp_path: Path) -> None:
     put(tmp_path, "10-mm.1-70-llo_module.pb", b"\xff\xff")
     (found,) = dumped_schedules(str(tmp_path))
     with pytest.raises(ProfileError, match=r"10-mm\.1-70-llo_module\.pb cannot be read as a schedule: a message in it"):
         found.read()
-    os.truncate(found.path, (512 << 20) + 1)
+    os.truncate(found.path, LARGEST + 1)
     (large,) = dumped_schedules(str(tmp_path))
     with pytest.raises(ProfileError, match="too large"):
         large.read()
+    with pytest.raises(Damaged, match="are not read"):
+        read_schedule(bytes(LARGEST + 1))
     os.remove(found.path)
     with pytest.raises(ProfileError) as caught:
         found.read()

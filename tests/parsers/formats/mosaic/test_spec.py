@@ -116,9 +116,11 @@ def test_an_array_that_stays_is_copied_by_the_kernel() -> None:
 
 
 def test_lines_run_as_often_as_the_steps_that_meet_their_condition() -> None:
-    runs = dict(compiled("matmul").runs)
-    assert runs["kernels.py:15"] == (2048,) and runs["kernels.py:28"] == (256,)
-    assert runs["kernels.py:21"] == (256, 2048)  # the line of the first store, which JAX gives to the second one too
+    runs = {tuple(int(place.rpartition(":")[2]) for place in places): n for places, n in compiled("matmul").runs}
+    assert runs[15, 24] == (2048,)  # the product, in a function of its own
+    # the sum is set to zero in the first of 8 steps, and written to in each, for which JAX names the first store too
+    assert (runs[21,], runs[21, 24]) == ((256,), (2048,))
+    assert runs[28,] == (256,)
     assert not compiled("gather").runs  # prefetched numbers say which branch runs
 
 

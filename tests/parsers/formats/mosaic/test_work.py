@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import pytest
 
@@ -179,7 +180,7 @@ def test_an_array_of_too_many_dimensions_is_refused() -> None:
         read_kernel(kernel.module())
 
 
-OPS = {
+OPS: dict[str, Callable[[int, int], int | None]] = {
     "addi": lambda a, b: a + b,
     "subi": lambda a, b: a - b,
     "muli": lambda a, b: a * b,

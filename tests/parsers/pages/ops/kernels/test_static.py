@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.parsers.formats.mosaic.compiled import archive
+from tpuprof.parsers.formats.llo.module import read_schedule
 from tpuprof.parsers.formats.llo.schedule import UNITS, Instructions, LloAllocation, Origin, Regions, Schedule
-from tpuprof.parsers.pages.ops.kernels.static import static_schedule
+from tpuprof.parsers.formats.mosaic.spec import kernel_specs
+from tpuprof.parsers.pages.ops.kernels.static import StaticSchedule, static_schedule
 
 SLOTS = (2, 2, 4, 1, 3, 2, 2)
 NONE = np.zeros(0, np.int64)
@@ -24,9 +27,9 @@ def schedule(turns: int = 16) -> Schedule:
         np.array([-1, 0, 1, 1]),
         np.array([1, turns, turns, turns]),
     )
-    region = np.array([2, 2, 3, 1])
-    zero = np.zeros(4, np.int64)
-    instructions = Instructions(np.array([2, 3, 6, 1]), zero, region, np.array([0, 0, 1, 2]), zero, zero)
+    region = np.array([2, 2, 3, 1, 1, 0])
+    zero = np.zeros(6, np.int64)
+    instructions = Instructions(np.array([2, 3, 6, 1, 8, 9]), zero, region, np.array([0, 0, 1, 2, -1, -1]), zero, zero)
     origins = (
         Origin(("kernel.py:7",), "dot_general", ("ep_run_kernel", "init")),
         Origin(("kernel.py:9",), "dot_general", ("ep_run_kernel", "acc")),
@@ -57,6 +60,19 @@ def test_without_spans_nobody_knows_how_often_a_condition_holds() -> None:
     found = static_schedule(schedule(), {})
     assert (found.run_bundles, found.busy) == (None, {})
     assert found.shares["MXU"] == (4 * 2 + 2) / 20  # each bundle once
+
+
+def compiled(name: str) -> StaticSchedule:
+    (spec,) = kernel_specs(archive.program(name))
+    return static_schedule(read_schedule(archive.stored(f"v5e-{name}.llo_module.pb")), {}, spec)
+
+
+def test_without_spans_the_program_says_how_often_a_condition_on_its_grid_holds() -> None:
+    found = compiled("matmul")  # 16 by 16 by 8 steps: a sum begins in the first of 8, and is written in the last
+    assert found.busy["MXU"] == 2048 * 128 / 4  # it has four, and 128 of their slots are used in each step
+    assert sorted(each.runs for each in found.regions if each.kind == "predicated") == [256, 256, 2048]
+    assert not any(each.is_measured for each in found.regions)
+    assert (compiled("gather").run_bundles, compiled("gather").busy) == (None, {})  # numbers say which rows there are
 
 
 def test_a_loop_without_constant_bounds_is_unknown() -> None:
