@@ -21,9 +21,9 @@ from tests.support.app.stage import ENVIRONMENT, NOW, demo_session, make_demo_ap
 from tests.support.app.stand import Stand
 from tests.support.composed.sparse_cores import BOUND, sparse_profile
 from tests.support.files.counters import with_readings
+from tests.support.files.kernels import traced_kernels
 from tests.support.files.pprof import pprof, training
 from tests.support.gpus import gpu_profile
-from tests.support.made.kernels import traced_kernels
 from tests.support.made.oom import REPORT
 from tests.tui.readme.film import INK, KEY, Frame, Row, film, picture, rows_of, words
 from tpuprof.parsers.capture.runtime_metrics import Device, Reading
