@@ -156,5 +156,6 @@ def traced_kernels() -> bytes:
     runs = (PIPELINE, tuned(128, 6 * US), tuned(512, 1 * US), tuned(256, 3 * US), PAGED)
     space = XSpace.FromString(with_kernels(runs))
     plane = PlaneBuilder(space, METADATA_PLANE, 90)
-    plane.event_id("jit_step(1)", **{"Hlo Proto": archive.program("pipeline").proto.SerializeToString()}, program_id=1)
+    stats: dict[str, StatInput] = {"Hlo Proto": archive.program("pipeline").proto.SerializeToString(), "program_id": 1}
+    plane.event_id("jit_step(1)", "", **stats)
     return space.SerializeToString()

@@ -341,12 +341,13 @@ REGIONS: Table[Sequence[Region]] = Table(
 
 def _of_kernel(key: str) -> Field[Any]:
     """A field of the kernels' table, of the kernel of a variant."""
-    known = CALLS.by_key[key]
+    known: Field[Any] = CALLS.by_key[key]
+
+    def read(items: Sequence[Variant], rows: Rows) -> Any:  # noqa: ANN401 - as of the table of kernels
+        return known.read(_Kernels([items[row].kernel for row in rows]), range(len(rows)))
+
     look = known.screen
-    read = replace(
-        known, read=lambda items, rows: known.read(_Kernels([items[row].kernel for row in rows]), range(len(rows)))
-    )
-    return replace(read, screen=None if look is None else replace(look, cells=None), sort=None)
+    return replace(known, read=read, screen=None if look is None else replace(look, cells=None), sort=None)
 
 
 class _Kernels:
