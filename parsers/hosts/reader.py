@@ -1,6 +1,6 @@
 """Reduces each of a run's hosts once: in this process, in several, or on an executor.
 
-All hosts of a program have the same metadata of ops; where it is equal byte for byte, it is kept only once.
+All hosts of a program have the same metadata of ops, and the same names: where they are equal, they are kept once.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tpuprof.parsers.files.logdir import HostFile
 from tpuprof.parsers.hosts.plan import available_cores, decoding_threads, worker_count
 from tpuprof.parsers.hosts.progress import Meter, OnProgress
 from tpuprof.parsers.hosts.reduction import Given, Reduced, Reduction, Result, reduce_host
+from tpuprof.parsers.ops.table import TEXTS, OpTable
 
 if TYPE_CHECKING:  # multiprocessing, which one host does without
     from concurrent.futures import Executor
@@ -26,7 +27,6 @@ if TYPE_CHECKING:  # multiprocessing, which one host does without
     from tpuprof.parsers.hosts.cache import HostCache, Slot
     from tpuprof.parsers.hosts.pool import PoolMeter, Task
     from tpuprof.parsers.ops.op_metadata import OpSource
-    from tpuprof.parsers.ops.table import OpTable
 
 _EXECUTOR_WINDOW = 2
 """How many hosts an executor gets at a time for each core of this machine, as its number of workers is unknown."""
@@ -71,6 +71,7 @@ class HostReader(Generic[Given, Result]):
         self._given = given
         self._slots: dict[str, Slot | None] = {}
         self._sources: dict[tuple[bytes, bytes], OpSource] = {}
+        self._texts: dict[tuple[str | None, ...], tuple[str | None, ...]] = {}
 
     def knows(self, file: HostFile) -> bool:
         """Whether it has read a host, or tried to."""
@@ -102,7 +103,7 @@ class HostReader(Generic[Given, Result]):
             if isinstance(outcome, ProfileError):
                 self.failed[file.path] = outcome
             else:
-                self.summaries[file.path] = self._sharing(outcome)
+                self.summaries[file.path] = self.sharing(outcome)
                 if cache is not None:
                     cache.put(self._slots[file.path], outcome)
             on_host(len(files) - len(todo) + done)
@@ -118,7 +119,7 @@ class HostReader(Generic[Given, Result]):
         summary = cache.get(slot)
         if not isinstance(summary, self.reduction.kind):
             return False
-        self.summaries[file.path] = self._sharing(summary)
+        self.summaries[file.path] = self.sharing(summary)
         return True
 
     def _outcomes(self, files: Sequence[HostFile], todo: Sequence[int]) -> Iterator[tuple[int, Result | ProfileError]]:
@@ -162,15 +163,18 @@ class HostReader(Generic[Given, Result]):
         except ProfileError as error:
             return error
 
-    def _sharing(self, summary: Result) -> Result:
-        """Replaces the metadata of a summary's tables by equal metadata that is kept already."""
+    def sharing(self, summary: Result) -> Result:
+        """Replaces the metadata and the texts of a summary's tables by equal ones that are kept already."""
         tables: dict[str, OpTable] = {name: getattr(summary, name) for name in self.reduction.tables}
-        shared = {
-            name: replace(table, sources=tuple(map(self._known, table.sources))) for name, table in tables.items()
-        }
+        shared = {name: self._shared(table) for name, table in tables.items()}
         record = cast("Any", summary)  # a frozen dataclass, which a type variable can't say
         changed: Result = replace(record, **shared) if shared else summary
         return changed
+
+    def _shared(self, table: OpTable) -> OpTable:
+        texts: dict[str, Any] = {name: getattr(table, name) for name in TEXTS}
+        known = {name: self._texts.setdefault(of, of) for name, of in texts.items()}
+        return replace(table, sources=tuple(map(self._known, table.sources)), **known)
 
     def _known(self, source: OpSource) -> OpSource:
         first = self._sources.setdefault((source.events.body, source.stats.body), source)

@@ -104,7 +104,7 @@ class OpTable:
         """The table of some rows, in their order."""
         picked = rows.tolist()
         columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in _COLUMNS}
-        columns |= {name: tuple(map(getattr(self, name).__getitem__, picked)) for name in _TEXTS}
+        columns |= {name: tuple(map(getattr(self, name).__getitem__, picked)) for name in TEXTS}
         return replace(self, **columns)
 
     def texts(self, stat: str, rows: NDArray[np.intp] | None = None) -> list[str]:
@@ -150,8 +150,8 @@ class OpTable:
         return "" if source < 0 else self.sources[source].events.name(int(self.metadata_row[row]))
 
 
-_TEXTS = ("name", "category", "framework_op", "parent")
-_COLUMNS = [field.name for field in fields(OpTable) if field.name not in (*_TEXTS, "sources", "has_time_scale")]
+TEXTS = ("name", "category", "framework_op", "parent")
+_COLUMNS = [field.name for field in fields(OpTable) if field.name not in (*TEXTS, "sources", "has_time_scale")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +292,7 @@ def appended(first: OpTable, second: OpTable) -> OpTable:
     """The rows of one table, and behind them those of another."""
     both = (first, second)
     columns: dict[str, Any] = {name: np.concatenate([getattr(table, name) for table in both]) for name in _COLUMNS}
-    columns |= {name: getattr(first, name) + getattr(second, name) for name in _TEXTS}
+    columns |= {name: getattr(first, name) + getattr(second, name) for name in TEXTS}
     columns["source"] = np.append(first.source, np.where(second.source < 0, -1, second.source + len(first.sources)))
     return replace(first, **columns, sources=first.sources + second.sources)
 

@@ -14,9 +14,9 @@ PARTIAL_AFTER_SECONDS = 0.15
 """After this time it makes a page over the hosts that are read so far, unless all are."""
 
 PARTIAL_EVERY_SECONDS = 0.5
-"""Pages over some hosts are at least this far apart; making them takes at most a quarter of the time."""
+"""Pages over some hosts are at least this far apart; making them takes at most a tenth of the time."""
 
-_PARTIAL_REST = 3
+_PARTIAL_REST = 9
 
 OnPartial: TypeAlias = "Callable[[Overview, int, int], None]"
 """Receives a page over some hosts, how many these are, and how many there are in all."""

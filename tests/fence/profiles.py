@@ -33,6 +33,7 @@ from tests.support.build import write_run
 from tests.support.composed import slices
 from tests.support.composed.sparse_cores import BOUND, HEALTHY, sparse_profile
 from tests.support.files.counters import with_custom_calls, with_readings
+from tests.support.files.kernels import KernelRun, with_kernels
 from tests.support.gpus import cpu_profile, gpu_profile
 from tests.support.made.serving import five_requests, serving_profile
 from tpuprof.tui.demo import demo_path
@@ -72,10 +73,19 @@ def write(root: Path, name: str, *hosts: bytes) -> None:
     stamped(write_run(root / name, **{f"host{number}": data for number, data in enumerate(hosts)}))
 
 
+KERNELS = (
+    KernelRun(flops=1 << 30),
+    *(
+        KernelRun(op=f"mm-bm_{size}-.1", framework_op=f"jit(f)/mm-bm_{size}-/pallas_call", program=size)
+        for size in (8, 9)
+    ),
+)
+
 FEATURES: Mapping[str, Callable[[], bytes]] = {
     "gpus": lambda: gpu_profile().SerializeToString(),  # which run the steps of a host
     "host-alone": lambda: cpu_profile(6, ON_HOST, ON_CPU, hlo=True).SerializeToString(),  # JAX on the CPU
     "sparse-cores": lambda: sparse_profile((HEALTHY, BOUND), chips=2).SerializeToString(),
+    "kernels": lambda: with_kernels(KERNELS),  # with the spans inside them, and blocks of several sizes
     "counters": with_custom_calls,  # units' use by the microsecond, and power
     "requests": lambda: serving_profile(five_requests()).SerializeToString(),  # of a server, with their latencies
 }

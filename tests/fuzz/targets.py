@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import lzma
 import random
 import shutil
 import tarfile
@@ -26,6 +27,7 @@ from tests.fuzz.structure.graphs import products
 from tests.fuzz.structure.logs import log
 from tests.fuzz.trial import Outcome, attempt
 from tests.parsers.memory.oom.read import texts
+from tests.parsers.pages.overview.use.test_programs import COMPILED
 from tests.support.build import tpu_plane
 from tests.support.files.chrome import packed, xprof_trace
 from tests.support.files.counters import with_custom_calls, with_instructions, with_periodic, with_readings
@@ -48,6 +50,8 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts import codec
 from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.pages.overview.overview import overview
+from tpuprof.parsers.pages.overview.use.hlo_flow import HloFlow
+from tpuprof.parsers.pages.overview.use.samples import samples_of
 from tpuprof.parsers.session import opening
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.pages import PAGES as ALL_PAGES
@@ -308,6 +312,29 @@ def _products(_: Path, data: bytes, __: random.Random) -> Outcome:
     return Outcome("read")
 
 
+def _flows(_: Path, data: bytes, __: random.Random) -> Outcome:
+    """The blocks of a model that a module's ops belong to, which the page on the model asks for."""
+    try:
+        module = HloModule(HloProto.FromString(data))
+    except DecodeError:
+        return Outcome("refused")
+    try:
+        flow = HloFlow(module)
+        flow.places()
+        flow.arguments()
+        samples_of(module, True, 4)
+    except Exception as error:  # noqa: BLE001 - which one is what the trial is for
+        return Outcome("raised", f"{type(error).__name__}: {error}"[:300])
+    return Outcome("read")
+
+
+@cache
+def _models() -> tuple[bytes, ...]:
+    """Programs with attention, a router, loops and an optimizer."""
+    names = ("decode_plain", "maxtext_moe", "scan_plain")
+    return tuple(lzma.decompress((COMPILED / f"{name}.pb.xz").read_bytes()) for name in names)
+
+
 @cache
 def _protos_of_products() -> tuple[bytes, ...]:
     return tuple(proto.SerializeToString() for proto in products())
@@ -455,6 +482,7 @@ TARGETS = (
     Target("dump", trees.dump_seeds, trees.read_dump),
     Target("arguments", _lines_of_ops, arguments.read),
     Target("products", _protos_of_products, _products, made=made.product),
+    Target("blocks", _models, _flows, made=made.product),
     Target("kernel", kernels.modules, kernels.read_module, made=kernels.made_module),
     Target("schedule", kernels.schedules, kernels.read_schedule, made=kernels.made_schedule),
     Target("cache", _all_kept, _decode, made=lambda rng: made.kept(rng, _all_kept())),

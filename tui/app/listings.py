@@ -23,7 +23,7 @@ from tpuprof.tui.widgets.chrome import APP_NAME, KeyRow, key_lines, pad
 if TYPE_CHECKING:
     from tpuprof.parsers.base.errors import Problem
     from tpuprof.parsers.files.logdir import Logdir, Run
-    from tpuprof.parsers.pages.overview.model import Environment, Overview
+    from tpuprof.parsers.pages.overview.model import Overview
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def heading(
 
 
 def _warning(page: Overview, host_count: int) -> str:
-    """What the reader of any tab must know: the times are not measured, or a part of the profile is missing or unread."""
+    """What the reader of any tab must know: times are not measured, a part of the profile is missing, or is unread."""
     environment, read = page.environment, len(page.hosts)
     words = ["SIMULATED TIMES"] if environment.simulated else []
     words += [f"{read:,} OF {host_count:,} HOSTS READ"] if read < host_count else []

@@ -68,10 +68,22 @@ def _one_cell(character: str, ascii_only: bool) -> str:
     return "?"
 
 
+_LONG_WORD = 20  # cells of a word that is cut rather than left out
+
+
 def cut(text: str, cells: int, glyphs: Glyphs) -> str:
     """The beginning of a text, fit for cells, with an ellipsis where it is longer than so many."""
     text = clean(text, glyphs.is_ascii)
     return text if len(text) <= cells else text[: max(0, cells - 1)] + glyphs.ellipsis[:cells]
+
+
+def cut_words(text: str, cells: int, glyphs: Glyphs) -> str:
+    """The words of a text that fit, with an ellipsis after them; of one that is long as much as there is room for."""
+    text = clean(text, glyphs.is_ascii)
+    if len(text) <= cells:
+        return text
+    end = text.rfind(" ", 0, max(0, cells - len(glyphs.ellipsis)))
+    return cut(text, cells, glyphs) if end <= 0 or cells - end > _LONG_WORD else f"{text[:end]} {glyphs.ellipsis}"
 
 
 def cut_middle(text: str, cells: int, glyphs: Glyphs) -> str:

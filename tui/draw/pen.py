@@ -129,7 +129,9 @@ class Pen:
             return []
         hidden = len(lines) - most
         more = f"{self.glyphs.ellipsis} (+{hidden} more line{'s' * (hidden != 1)}{key and f', {key}'})"
-        last = plain(lines[most - 1])[: self.width - len(more) - 1].rstrip()
+        last, room = plain(lines[most - 1]).rstrip(), self.width - len(more) - 1
+        if len(last) > room:
+            last = last[: max(last.rfind(" ", 0, room + 1), 0) or room].rstrip()
         return [*lines[: most - 1], self.fit([(f"{last} ", "text"), (more, "dim")])]
 
     def labelled(self, rows: Sequence[tuple[str, str]], label_width: int = _LABEL) -> list[Line]:

@@ -30,7 +30,7 @@ LIST_KEYS = (KeyRow("s", "sort"), KeyRow("Enter", "details"), KeyRow("/", "searc
 
 
 MANY_ROWS = 1 << 16
-"""More rows than these are sorted and filtered beside the screen's thread, which they would hold up by 20 ms."""
+"""More rows than these are sorted and filtered beside the screen's thread, which they would delay by 20 ms."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

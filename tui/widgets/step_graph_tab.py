@@ -105,6 +105,10 @@ class StepGraphTab(Tab, Generic[P]):
         """One line on what is at a place."""
         raise NotImplementedError
 
+    def _words_on(self, page: P, place: PanelItem) -> str:
+        """What the line says that is on a place, where it is a sentence."""
+        return ""
+
     def _lines_on(self, page: P, place: PanelItem, pen: Pen) -> list[Line]:
         """All there is to say about what is at a place."""
         raise NotImplementedError
@@ -118,7 +122,17 @@ class StepGraphTab(Tab, Generic[P]):
         finding, owner, op = (self._cursor_in(panel) if self._list == panel else None for panel in _LISTS)
         cursor = Cursor(self._cursor_in("steps"), op, finding, owner)
         self._drawn = self._composed(self._page, width, height, cursor)
-        return self._drawn.lines
+        lines = self._drawn.lines
+        words = self._words_below(Pen(width, self.look.glyphs), height - len(lines) - 1)
+        blank = ((" " * width, "text"),)
+        return (*lines, *[blank] * (height - len(lines) - len(words)), *words) if words else lines
+
+    def _words_below(self, pen: Pen, room: int) -> list[Line]:
+        """What is under the cursor in words, where one line is too short for them and the page leaves as many free."""
+        page, place = self._page, self.place
+        words = "" if page is None or place is None else self._words_on(page, place)
+        lines = pen.wrap(words, "dim", [(" ", "text")], indent=1) if words else []
+        return lines if 1 < len(lines) <= room else []
 
     @property
     def place(self) -> PanelItem | None:
@@ -170,7 +184,10 @@ class StepGraphTab(Tab, Generic[P]):
     def detail_line(self, width: int) -> AnyLine:
         """One line on what is under the cursor."""
         page, place, pen = self._page, self.place, Pen(width, self.look.glyphs)
-        return pen.fit([]) if page is None or place is None else self._line_on(page, place, pen)
+        if page is None or place is None:
+            return pen.fit([])
+        room = 0 if self._drawn is None else self.size.height - len(self._drawn.lines) - 1
+        return pen.fit([]) if self._words_below(pen, room) else self._line_on(page, place, pen)
 
     def detail_lines(self, pen: Pen) -> list[Line]:
         """All there is to say about what is under the cursor."""

@@ -17,6 +17,7 @@ from tpuprof.parsers.memory.batch.fit import BatchFit
 from tpuprof.parsers.memory.model import SPACE_NAMES, Category, SpaceMemory
 from tpuprof.parsers.memory.oom.advice.advice import advise, saved_alone, toggles, what_if
 from tpuprof.parsers.memory.oom.advice.plan import plan
+from tpuprof.parsers.memory.oom.advice.scoped import kernel_name_of
 from tpuprof.parsers.memory.oom.model import Advice, OomReport, Plan, Toggle, WhatIfEstimate
 
 NeedPartName = (
@@ -204,11 +205,22 @@ def triage_of_report(report: OomReport, where: str) -> Triage:
         code=report.code,
         device=report.device,
         is_cut=report.is_cut,
-        notes=() if need.buffers or report.kind != "compile" or need.memory_space != "hbm" else (NO_BUFFERS,),
+        notes=_notes(report, need),
         unknown=report.unknown,
         plan=plan(need),
         account=account(need),
     )
+
+
+def _notes(report: OomReport, need: Need) -> tuple[str, ...]:
+    """That the error lists no buffers; of a kernel that does not fit on the chip, what shows its blocks."""
+    if report.kind == "compile" and need.memory_space == "hbm" and not need.buffers:
+        return (NO_BUFFERS,)
+    kernel = kernel_name_of(need)
+    if not kernel:
+        return ()
+    command = f"tpuprof-tui report kernels LOGDIR --op {kernel}"
+    return (f"{command} shows the kernel's blocks, buffers and waits, from a profile with sizes that fit.",)
 
 
 def _where(report: OomReport, log: str) -> str:

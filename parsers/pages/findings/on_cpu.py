@@ -45,8 +45,7 @@ _HOLDS = 0.5
 
 TRACE_PYTHON = (
     "Capture with the Python tracer, which names the function and its line: tpuprof-tui capture --python-tracer-level "
-    "1, in JAX jax.profiler.ProfileOptions().python_tracer_level = 1; or put jax.profiler.TraceAnnotation around "
-    "parts of the code."
+    "1, in JAX jax.profiler.ProfileOptions().python_tracer_level = 1; or put jax.profiler.TraceAnnotation around code."
 )
 LAUNCH_LESS = "Compile the step as one program (jax.jit around all of it), so that the host launches it once."
 NOT_TRACED = "not traced"

@@ -45,6 +45,7 @@ from tpuprof.parsers.pages.findings.ops.products import (
     random_bits,
     vector_work,
 )
+from tpuprof.parsers.pages.findings.ops.trips import Loop, loops_of
 from tpuprof.parsers.pages.findings.ops.unexplained import unexplained
 from tpuprof.parsers.steps.ledger import ledger
 
@@ -54,17 +55,21 @@ def findings(evidence: Evidence) -> tuple[Finding, ...]:
     whole = budget(evidence, ledger(evidence.grid))
     if whole is None:
         return findings_of(evidence, None, None)
-    return findings_of(evidence, whole, products_of(whole), large_arrays(whole))
+    return findings_of(evidence, whole, products_of(whole), large_arrays(whole), tuple(loops_of(whole)))
 
 
 def findings_of(
-    evidence: Evidence, whole: Budget | None, products: Products | None, programs: Sequence[ModuleArrays] = ()
+    evidence: Evidence,
+    whole: Budget | None,
+    products: Products | None,
+    programs: Sequence[ModuleArrays] = (),
+    loops: Sequence[Loop] = (),
 ) -> tuple[Finding, ...]:
-    """The same where the time to divide and the matrix products are known already."""
+    """The same where the time to divide, the matrix products, the large arrays and the loops are known already."""
     of_capture = [found for found in (no_device_events(evidence), memory_nearly_full(evidence)) if found is not None]
     if whole is None:
         return tuple(map(told, of_capture))
-    known, left = _claiming(whole, products, programs)
+    known, left = _claiming(whole, products, programs, loops)
     without_reason = unexplained(left)
     known += [without_reason] if without_reason is not None else []
     known.sort(key=lambda finding: (-(finding.worth_ps or 0), KINDS.index(finding.kind)))
@@ -79,7 +84,7 @@ _Look = Callable[[Budget], Claimed | list[Claimed]]
 
 
 def _claiming(
-    left: Budget, products: Products | None, programs: Sequence[ModuleArrays]
+    left: Budget, products: Products | None, programs: Sequence[ModuleArrays], loops: Sequence[Loop]
 ) -> tuple[list[Finding], Budget]:
     """Findings that claim time, one after the other, and what they leave.
 
@@ -89,22 +94,28 @@ def _claiming(
     Args:
         products: the large matrix products; None where the profile does not hold them.
         programs: what the large ops read and write.
+        loops: of the programs.
     """
     offloaded = in_host_memory(left)
     ahead: list[_Look] = [waiting_for_input, compiling, late_host, slow_core, imbalance, pipeline_bubbles, straggling]
     ahead += [at_barriers, sparse_core_waits, across_slices, exposed_collectives, idle_gaps, debug_prints]
     ahead += [lambda rest: host_offload(rest, offloaded), lambda rest: copy_waits(rest, offloaded)]
-    ahead += [tiny_loops, lambda rest: repeated_casts(rest, programs), recomputation]
+    ahead += [tiny_loops, lambda rest: repeated_casts(rest, programs, loops), recomputation]
     ahead += [lambda rest: cast_arguments(rest, programs)]
     ahead += [lambda rest: expanded(rest, programs), lambda rest: rewritten(rest, programs)]
     if products is not None:
         ahead.append(lambda rest: scores_in_hbm(rest, products, programs))
-        ahead.append(lambda rest: few_rows(rest, products, programs))
+        ahead.append(lambda rest: few_rows(rest, products, programs, loops))
         ahead.append(lambda rest: low_rank(rest, products, programs))
         ahead.append(lambda rest: needless_precision(rest, products))
         ahead.append(lambda rest: padded_products(rest, products))
     ahead += [kernel_waits, slow_kernels, latency_bound, vector_work, random_bits, lambda rest: unfused(rest, programs)]
-    behind: list[_Look] = [lambda rest: layout_copies(rest, offloaded), shuffles, memory_bound, slow_steps]
+    behind: list[_Look] = [
+        lambda rest: layout_copies(rest, offloaded),
+        shuffles,
+        lambda rest: memory_bound(rest, loops),
+        slow_steps,
+    ]
     found: list[Finding] = []
     for look in (*ahead, *behind):
         if look is straggling and any(each.kind in _NO_STRAGGLER for each in found):

@@ -39,6 +39,7 @@ from tpuprof.parsers.pages.findings.finding import Evidence, Finding
 from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, large_arrays
 from tpuprof.parsers.pages.findings.ops.losses import losses
 from tpuprof.parsers.pages.findings.ops.products import Products, products_of
+from tpuprof.parsers.pages.findings.ops.trips import Loop, loops_of
 from tpuprof.parsers.pages.findings.why_slow import findings, findings_of, undetectable
 from tpuprof.parsers.pages.inference import inference
 from tpuprof.parsers.pages.ops.ops import programs_of
@@ -88,7 +89,8 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
     whole = budget(evidence, of)
     products = None if whole is None else products_of(whole)
     programs = () if whole is None else large_arrays(whole)
-    found = findings_of(evidence, whole, products, programs)
+    loops = () if whole is None else tuple(loops_of(whole))
+    found = findings_of(evidence, whole, products, programs, loops)
     return Overview(
         hosts=tuple(summary.host for summary in summaries),
         environment=environment,
@@ -102,7 +104,7 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         bottleneck=bottleneck_of(steps, table, source, shares, top_ops, unknown, numbered),
         inference=_latencies(summaries, environment.is_training, modules),
         infers=_infers(summaries, environment.is_training, common.grid is not None and common.grid.source == "steps"),
-        account=None if of is None or whole is None else _account(of, whole, products, programs, found),
+        account=None if of is None or whole is None else _account(of, whole, products, programs, loops, found),
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
@@ -141,11 +143,12 @@ def _account(
     whole: Budget,
     products: Products | None,
     programs: Sequence[ModuleArrays],
+    loops: Sequence[Loop],
     found: Sequence[Finding],
 ) -> StepAccount:
     """Where the mean step goes, why its ops take longer than at their roof, and what findings claim of it."""
     account = step_account(of, whole.evidence.table, whole.evidence.rates, whole.owners, whole.evidence.gaps, found)
-    causes = losses(whole, products, account.fraction("loss") * account.step_ps, programs)
+    causes = losses(whole, products, account.fraction("loss") * account.step_ps, programs, loops)
     return with_claims(replace(account, losses=causes), found)
 
 

@@ -31,6 +31,7 @@ from tpuprof.parsers.hosts.progress import Meter, Progress, ProgressReceiver
 from tpuprof.parsers.hosts.reduction import reduce_host
 from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST, summarise
 from tpuprof.parsers.hosts.work import SharedProgress, do_work
+from tpuprof.parsers.ops.table import TEXTS
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.session import partials
 from tpuprof.parsers.session.pages import HOSTS, OPS, OVERVIEW, SUMMARIES
@@ -74,7 +75,9 @@ def test_pages_are_the_same_over_processes(tmp_path: Path, two_workers: None, mo
     assert ops.table.self_ps.tolist() == alone.page(OPS).table.self_ps.tolist()
     assert page.hosts == ("host0", "host1", "host2", "host3", "host4")
     assert any("broken" in warning and "left out" in warning for warning in page.warnings)
-    assert len({id(source) for one in pooled.page(SUMMARIES) for source in one.table.sources}) == 1
+    tables = [one.table for one in pooled.page(SUMMARIES)]
+    assert len({id(source) for table in tables for source in table.sources}) == 1
+    assert all(len({id(getattr(table, name)) for table in tables}) == 1 for name in TEXTS)
     last = seen[-1]
     assert (last.host_count, last.events_done, last.bytes_done) == (6, 20, last.bytes_total)
     assert [one.host_index for one in seen] == sorted(one.host_index for one in seen)

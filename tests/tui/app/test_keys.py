@@ -119,7 +119,7 @@ async def test_cursor_over_the_bars_of_the_waterfall_where_it_is_drawn() -> None
         mark = app.main.look.glyphs.mark
         assert await at("j", "j") == PanelItem("owners", 0)
         assert overview_tab(app).selection == "below the roof"
-        for label in ("input", "collectives, moving", "host", "3 others", "at the roof"):
+        for label in ("input wait", "collectives, moving", "host", "3 others", "at the roof"):
             await pilot.press("j")
             assert [line.split("  ")[0] for line in frame(app).splitlines() if line.startswith(mark)] == [mark + label]
         assert await at("j") == PanelItem("ops", 0)
@@ -150,7 +150,7 @@ async def test_detail_line_names_the_op_in_full() -> None:
         await pilot.press(*"jjjjjjjjj")
         assert "op jit(train_step)/transpose(jvp(Model))/layer_0/mlp/dot_general" in frame(app).splitlines()[-2]
         await pilot.press("l")
-        assert "step 103  starts at 546 ms  input 49.9%" in frame(app).splitlines()[-2]
+        assert "step 103  starts at 546 ms  input wait 49.9%" in frame(app).splitlines()[-2]
 
 
 async def test_notes_lie_below_the_page() -> None:

@@ -30,6 +30,7 @@ from tpuprof.parsers.session.session import Session
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import main as cli
 from tpuprof.tui.cli.arguments.options import DEMO, MOST_WIDTH
+from tpuprof.tui.cli.common import note
 from tpuprof.tui.cli.progress import ProgressLine
 from tpuprof.tui.demo import demo_path
 
@@ -264,7 +265,21 @@ def test_a_terminal_that_cannot_place_text_gets_the_overview(
     monkeypatch.setenv("TERM", term)
     assert cli.main([str(logdir)]) == EXIT_OK
     assert RUN in out.getvalue() and "\x1b" not in out.getvalue()
-    assert len(err.getvalue().splitlines()) == 1 and "TERM" in err.getvalue()
+    assert "TERM" in err.getvalue() and " ".join(err.getvalue().split()).count(". ") == 1
+
+
+def test_what_is_said_on_a_terminal_is_broken_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    said = {is_terminal: Terminal() if is_terminal else io.StringIO() for is_terminal in (True, False)}
+    sentence = "try: a profile's name ends in .xplane.pb; /a/path/that/is/longer/than/a/line/of/it/is whole"
+    for stream in said.values():
+        monkeypatch.setattr(sys, "stderr", stream)
+        note(sentence)
+    assert said[False].getvalue() == f"{sentence}\n"
+    lines = said[True].getvalue().splitlines()
+    assert " ".join(line.strip() for line in lines) == sentence
+    assert all(line.startswith(" " * len("try: ")) for line in lines[1:]) and len(lines) > 2
+    assert all(len(line) <= 40 or len(line.split()) == 1 for line in lines)
 
 
 def test_the_screen_gets_path_and_options(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -178,8 +178,11 @@ def _why_slow(page: Overview, pen: Pen, height: int | None, cursor: Cursor) -> l
     most = None if height is None or height >= TALL else 3 if height <= LOW else 4
     shown = len(page.findings) if most is None else min(most, len(page.findings))
     more = f"{shown} of {len(page.findings)}, " if shown < len(page.findings) else ""
-    title = pen.rule("Why is it slow?", more + findings_heading(page.findings))
-    return [title, *findings_table(page, pen, cursor.finding, most, with_evidence=height is None)]
+    needed = max(_WIDE_REASONS, _BESIDE_TITLE + max(len(finding.title) for finding in page.findings))
+    near = pen if height is None else pen.at(min(pen.width, needed))  # what a reason is worth stands near it
+    title = near.rule("Why is it slow?", more + findings_heading(page.findings))
+    rows = findings_table(page, near, cursor.finding, most, with_evidence=height is None)
+    return [(*title, (pen.glyphs.horizontal * (pen.width - near.width), "rule")), *rows]
 
 
 def _latencies(page: Overview, pen: Pen, height: int, on_screen: bool) -> list[Line]:
@@ -242,5 +245,6 @@ def _steps_rule(page: Overview, parts: Floats, pen: Pen) -> Line:
     return (*pen.narrower(line_width(legend)).rule("Steps", title), *legend)
 
 
+_WIDE_REASONS, _BESIDE_TITLE = 120, 40  # cells of the reasons on a wide screen, and those beside the longest title
 _ALIKE = 0.01  # of the shortest latency: percentiles differ by no more than this where runs are alike
 _STEPS_TITLE = 11  # cells of the heading without the legend

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tpuprof.tui.draw.format import duration
-from tpuprof.tui.draw.layout import cut, rows_around
+from tpuprof.tui.draw.layout import cut_words, rows_around
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey
 from tpuprof.tui.pages import TABS
@@ -52,7 +52,7 @@ def _row(place: int, finding: Finding, where: str, selected: bool, pen: Pen) -> 
     key: StyleKey = "key" if fraction is None else "bad" if fraction >= SEVERE else "warn"
     metrics = f"{worth(finding, pen.glyphs.is_ascii):>{_WORTH}}{share(finding):>{_SHARE}}"
     room = max(1, pen.width - 5 - len(metrics) - len(where))
-    title = cut(finding.title, room, pen.glyphs)
+    title = cut_words(finding.title, room, pen.glyphs)
     spans: list[Span] = [(pen.glyphs.mark if selected else " ", "mark"), (f"{place + 1} ", key)]
     spans.append((f"{title:<{room}} ", "cursor" if selected else "strong"))
     return pen.fit([*spans, (metrics, "cursor" if selected else key), (f"{where} ", "dim")])
@@ -60,8 +60,12 @@ def _row(place: int, finding: Finding, where: str, selected: bool, pen: Pen) -> 
 
 def finding_line(finding: Finding, pen: Pen) -> Line:
     """The first piece of evidence in one line."""
-    text = finding.evidence[0] if finding.evidence else finding.basis
-    return pen.fit([(" ", "text"), (text, "dim")])
+    return pen.fit([(" ", "text"), (cut_words(finding_words(finding), pen.width - 1, pen.glyphs), "dim")])
+
+
+def finding_words(finding: Finding) -> str:
+    """The first piece of evidence."""
+    return finding.evidence[0] if finding.evidence else finding.basis
 
 
 def finding_details(finding: Finding, page: Overview, pen: Pen, with_key: bool = True) -> list[Line]:

@@ -32,8 +32,8 @@ _ABOUT = meanings(
     ("", "What ran between the two marks, or in the window. Events are cut at its ends."),
     (
         "self",
-        "time without the events nested in it, summed over the row's tracks; share: of the interval times the "
-        "number of tracks.",
+        "time without the events nested in it, summed over the row's tracks; share: of the time of these tracks in the "
+        "interval, which asynchronous ops have none of: they run side by side.",
     ),
     ("busy", "of a track: time in which at least one event ran; share: of the interval."),
     ("total, average", "whole durations, on wide screens."),
@@ -111,6 +111,9 @@ class MeasurementPopup(ListPopup):
         self._chosen = chosen
         places = zip(measurement.tracks, kinds, strict=True)
         self._places = {share.place for share, kind in places if kind not in ("steps", "modules")}
+        self._overlapping = {
+            share.place for share, kind in zip(measurement.tracks, kinds, strict=True) if kind == "async"
+        }
         self._busy = [share for share in measurement.tracks if share.events]
         self._use = use
         self._rows_apart = measurement.count(self._places)
@@ -204,6 +207,7 @@ class MeasurementPopup(ListPopup):
             row, tracks = self._listed[number]
             length = self._measurement.duration_ps * tracks
             part = percent(100 * row.self_ps / length if length else None)
+            part = self.look.glyphs.dash if row.place in self._overlapping or row.self_ps > length else part
             names = (f"{CLASS_LETTER[row.op_class]} {row.name[:200]}", _place(row))
             own, total, average = (duration(ps, ascii_only) for ps in (row.self_ps, row.total_ps, row.average_ps))
             metrics = (own, part, count(row.occurrences), total, average)

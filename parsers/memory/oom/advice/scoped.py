@@ -20,6 +20,7 @@ from tpuprof.parsers.memory.oom.advice.rule import AdviceText, Rule, advice_of, 
 from tpuprof.parsers.memory.oom.advice.words import amount, capacity, short_name, short_shape, size_of, some
 from tpuprof.parsers.memory.oom.model import Advice
 
+_NAME = re.compile(r"%?[\w.\-]{1,80}")
 VMEM_OF = {"v5e": 128 << 20, "v6e": 128 << 20, "v5p": 64 << 20, "7x": 64 << 20}
 """VMEM that each chip has: a limit above it is of no use, and blocks and all else of a program share it."""
 
@@ -302,6 +303,14 @@ def _kernel(items: Sequence[BufferFacts]) -> str:
     parts = [part for part in item.op.split("/") if part and part != "pallas_call"]
     label = (item.buffer.label or "").partition(" = ")[0].lstrip("%")
     return short_name(label or (parts[-1] if parts else item.buffer.name)) or some([item.buffer.name])
+
+
+def kernel_name_of(need: Need) -> str:
+    """The kernel whose memory on the chip ran out; empty where it is none, or the message does not name it."""
+    if need.memory_space not in ("vmem", "smem") or need.kind is None:
+        return ""
+    labels = ((buffer.label or "").partition(" = ") for buffer in need.buffers)
+    return next((name.lstrip("%") for name, _, text in labels if "custom-call(" in text and _NAME.fullmatch(name)), "")
 
 
 def _window(item: BufferFacts) -> _Window | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from tpuprof.parsers.pages.findings.ops.groups import (
     subject,
 )
 from tpuprof.parsers.pages.findings.ops.moving import op_shapes
-from tpuprof.parsers.pages.findings.ops.trips import holds_both_passes, loops_of
+from tpuprof.parsers.pages.findings.ops.trips import Loop, holds_both_passes
 
 LEAST_MEMORY_BOUND = 0.10
 """Ops bound by memory must take this share of the time together; every program has some."""
@@ -48,8 +49,12 @@ _MOST_READ = 24  # ops whose text is read for types
 _OF_OPTIMIZER = re.compile(r"adam|optim|opt_state|apply_updates|sgd|momentum|lamb|adafactor|shampoo", re.IGNORECASE)
 
 
-def memory_bound(budget: Budget) -> Claimed:
-    """Ops without matrix products that run near HBM's peak bandwidth, against what the best of them reach."""
+def memory_bound(budget: Budget, loops: Sequence[Loop]) -> Claimed:
+    """Ops without matrix products that run near HBM's peak bandwidth, against what the best of them reach.
+
+    Args:
+        loops: of the programs.
+    """
     table, rates, rows = budget.evidence.table, budget.evidence.rates, budget.rows["vector"]
     if budget.evidence.peaks.hbm is None or not len(rows):
         return NOTHING
@@ -64,7 +69,7 @@ def memory_bound(budget: Budget) -> Claimed:
     best = reached(budget, rows, used, op_ps)
     above = op_ps * np.maximum(1 - used / best, 0.0)
     fewer = _halved(table, op_ps * np.minimum(used / best, 1.0), rows.tolist())
-    fewer[is_among(rows, _sums_of_gradients(budget, rows[fewer > 0]))] = 0.0
+    fewer[is_among(rows, _sums_of_gradients(budget, rows[fewer > 0], loops))] = 0.0
     moves_fewer = float(fewer.sum()) > float(above.sum())
     claim = budget.take_ops(rows, fewer if moves_fewer else above, moves_fewer)
     worth, halved = claim.worth_ps, float(fewer.sum())
@@ -122,7 +127,7 @@ def _halved(table: OpTable, hbm_ps: Floats, rows: list[int]) -> Floats:
     return saved
 
 
-def _sums_of_gradients(budget: Budget, rows: Rows) -> Rows:
+def _sums_of_gradients(budget: Budget, rows: Rows, loops: Sequence[Loop]) -> Rows:
     """Which of some ops add to f32 arrays in each trip over micro-batches: sums of gradients, which need their 32 bits.
 
     They add up what the passes give, in neither of them, and write an array like one that they read.
@@ -130,7 +135,7 @@ def _sums_of_gradients(budget: Budget, rows: Rows) -> Rows:
     adds_up = rows[np.array([_adds_up(budget, row) for row in rows.tolist()], np.bool_)]
     if not len(adds_up):
         return adds_up
-    inside = [loop.inside for loop in loops_of(budget) if holds_both_passes(budget, loop)]
+    inside = [loop.inside for loop in loops if holds_both_passes(budget, loop)]
     return adds_up[is_among(adds_up, np.concatenate([rows[:0], *inside]))]
 
 

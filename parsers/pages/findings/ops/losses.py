@@ -30,6 +30,7 @@ from tpuprof.parsers.pages.findings.ops.needless.expanded import expanded
 from tpuprof.parsers.pages.findings.ops.needless.low_rank import low_rank
 from tpuprof.parsers.pages.findings.ops.needless.repeated import few_rows, repeated_casts
 from tpuprof.parsers.pages.findings.ops.products import Products
+from tpuprof.parsers.pages.findings.ops.trips import Loop
 
 LossCause = Literal[
     "loops",
@@ -102,7 +103,11 @@ class Loss:
 
 
 def losses(
-    whole: Budget, products: Products | None, total_ps: float, programs: Sequence[ModuleArrays] = ()
+    whole: Budget,
+    products: Products | None,
+    total_ps: float,
+    programs: Sequence[ModuleArrays] = (),
+    loops: Sequence[Loop] = (),
 ) -> tuple[Loss, ...]:
     """The loss of a step by cause, the largest first; together they are the loss that the account has.
 
@@ -110,11 +115,12 @@ def losses(
         products: the large matrix products; None where the profile does not hold them.
         total_ps: the loss of the mean step, which the account has. Times by op give its shares alone.
         programs: what the large ops read and write.
+        loops: of the programs.
     """
     if not total_ps > 0:
         return ()
     rows, times = whole.losing_ops()
-    avoidable = _avoidable(whole, products, programs)
+    avoidable = _avoidable(whole, products, programs, loops)
     by_cause = _by_cause(whole, products, rows, times, times * (1.0 - whole.owners.ideal[rows]), avoidable)
     together = float(by_cause.sum())
     scale = total_ps / together if together > 0 else 0.0
@@ -132,13 +138,13 @@ def losses(
 
 
 def _avoidable(
-    whole: Budget, products: Products | None, programs: Sequence[ModuleArrays]
+    whole: Budget, products: Products | None, programs: Sequence[ModuleArrays], loops: Sequence[Loop]
 ) -> dict[LossCause, frozenset[int]]:
     """Rows of the ops that move bytes that need not move, by cause."""
-    repeated = [repeated_casts(whole, programs)]
+    repeated = [repeated_casts(whole, programs, loops)]
     between = [*unfused(whole, programs), *expanded(whole, programs)]
     if products is not None:
-        repeated.append(few_rows(whole, products, programs))
+        repeated.append(few_rows(whole, products, programs, loops))
         between.append(low_rank(whole, products, programs))
         between.append(scores_in_hbm(whole, products, programs))
     found: dict[LossCause, list[Claimed]] = {"repeated": repeated, "intermediates": between}

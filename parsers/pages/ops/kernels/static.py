@@ -33,7 +33,7 @@ class RegionUse:
         runs: how often it runs in a run of the kernel; is_measured: whether spans say so, and not the program alone.
         fraction: its bundles, as often as they run, of those of all regions (0-1).
         shares: of its slots what each unit uses (0-1), by unit.
-        place: ``file:line`` that most of its instructions stem from; empty where the compiler does not say.
+        place: ``file:line`` that most of its instructions come from; empty where the compiler does not say.
         scope: the scope that most of them are in; empty for none.
     """
 
@@ -140,7 +140,7 @@ def _runs(schedule: Schedule, scopes: list[str], spans: Mapping[str, float]) -> 
 
 
 def _origins(schedule: Schedule, region: int) -> tuple[str, str]:
-    """The place and the scope that most instructions of a region stem from; empty where they have none."""
+    """The place and the scope that most instructions of a region come from; empty where they have none."""
     rows = schedule.instructions.origin[schedule.instructions.region == region]
     counts = np.bincount(rows[rows >= 0], minlength=len(schedule.origins))
     places, scopes = Counter[str](), Counter[str]()

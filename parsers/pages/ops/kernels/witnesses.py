@@ -19,7 +19,7 @@ Witness = Literal["shapes", "schedule", "trace points", "count", "operands"]
 WITNESSES: Mapping[Witness, str] = {
     "shapes": "the kernel's grid, block shapes and matrix products, as its module in the profile has them",
     "schedule": "the compiler's static schedule: cycles in which the unit's slots are used, at the nominal clock",
-    "trace points": "the schedule laid over measured time, from one trace point in the kernel to the next",
+    "trace points": "the schedule over measured time, from one trace point in the kernel to the next",
     "count": "the compiler's count in the profile",
     "operands": "operands and results, each moved once",
 }

@@ -15,8 +15,9 @@ Everything else belongs where all that it is next to belongs, if that is one blo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
@@ -36,6 +37,11 @@ _KINDS = frozenset(
     (b"while", b"conditional", b"call", b"infeed", b"outfeed", b"send", b"send-done", b"recv", b"recv-done", b"rng")
 )
 _COLLECTIVES = (b"all-", b"reduce-scatter", b"collective-", b"ragged-all-to-all")
+_CHOICES = (b"topk", b"sort")
+_MOST_WRAPPED = 2_000
+_MOST_PASSED = 4_000
+"""Tuples and their elements that are looked at between an instruction and its neighbours."""
+
 _ROUNDS = 4
 _LEAST_VOCABULARY = 1_000
 _MOST_EXPERTS = 512
@@ -78,40 +84,49 @@ def placed_by_names(framework_op: str, name: str) -> Placed:
     return Placed(block, pass_of(framework_op, again), layer_of(scopes), block is not None, is_named, said)
 
 
+class _Wrapped:
+    """What an instruction wraps, or itself where it wraps nothing: one object for all that wrap the same."""
+
+    __slots__ = ("chooses", "gathers", "moves_between", "named", "opcodes", "product")
+
+    def __init__(self, inner: Sequence[hlo_pb2.HloInstructionProto]) -> None:
+        self.opcodes = frozenset(each.opcode for each in inner)
+        self.product = next((each for each in reversed(inner) if each.opcode in _PRODUCTS), None)
+        self.gathers = tuple(each for each in inner if each.opcode == b"gather")
+        self.chooses = any(each.opcode in _CHOICES or each.custom_call_target == b"TopK" for each in inner)
+        self.moves_between = any(opcode.startswith(_COLLECTIVES) for opcode in self.opcodes)
+        self.named: Block | None = None
+        """The block that names say of all whose names say one, where there are several instructions."""
+        if len(inner) > 1 and self.product is None:
+            blocks = {place.block for each in inner if (place := _named(each, "")).block is not None}
+            self.named = blocks.pop() if len(blocks) == 1 else None
+
+
 class _Node:
     """An instruction that runs, with what it wraps."""
 
-    __slots__ = ("inner", "operands", "place", "product", "proto", "shapes")
+    __slots__ = ("operands", "place", "proto", "shapes", "wrapped")
 
-    def __init__(self, hlo: HloModule, proto: hlo_pb2.HloInstructionProto) -> None:
-        self.proto = proto
-        self.inner = tuple(_within(hlo, proto)) or (proto,)
-        self.product = next((each for each in reversed(self.inner) if each.opcode in _PRODUCTS), None)
+    def __init__(self, proto: hlo_pb2.HloInstructionProto, wrapped: _Wrapped) -> None:
+        self.proto, self.wrapped = proto, wrapped
         self.operands = tuple(proto.operand_ids)
         self.shapes = tuple(dims_of(proto.shape))
         self.place = self._placed()
 
     def _placed(self) -> Placed:
         """By the names of it and of what it wraps: of a product first, as the rest is fused to that."""
-        own = _named(self.proto, text(self.proto.name))
-        if self.product is not None and self.product is not self.proto:
-            product = _named(self.product, "")
-            own = replace(
+        own, inner = _named(self.proto, text(self.proto.name)), self.wrapped.product
+        if inner is not None and inner is not self.proto:
+            product = _named(inner, "")
+            return replace(
                 product if product.block is not None or own.block is None else own,
                 phase=product.phase or own.phase,
                 layer=product.layer or own.layer,
                 is_named=product.is_named or own.is_named,
             )
-        if own.block is not None or len(self.inner) < 2 or self.product is not None:
-            return own
-        inside = [place for each in self.inner if (place := _named(each, "")).block is not None]
-        blocks = {place.block for place in inside}
-        return replace(own, hint=inside[0].block) if len(blocks) == 1 and own.hint is None else own
-
-    @property
-    def opcodes(self) -> frozenset[bytes]:
-        """Of all that it wraps."""
-        return frozenset(each.opcode for each in self.inner)
+        if own.block is None and own.hint is None and self.wrapped.named is not None:
+            return replace(own, hint=self.wrapped.named)
+        return own
 
 
 def _named(proto: hlo_pb2.HloInstructionProto, name: str) -> Placed:
@@ -119,16 +134,17 @@ def _named(proto: hlo_pb2.HloInstructionProto, name: str) -> Placed:
 
 
 def _within(
-    hlo: HloModule, proto: hlo_pb2.HloInstructionProto, depth: int = 3
+    hlo: HloModule, outer: hlo_pb2.HloComputationProto, seen: set[int], depth: int = 2
 ) -> Iterator[hlo_pb2.HloInstructionProto]:
-    """What a fusion wraps, and what fusions in it do, without parameters and constants."""
-    inside = hlo.wrapped(proto)
-    if inside is None or not depth:
-        return
-    for each in inside.instructions:
-        if each.opcode not in (b"parameter", b"constant"):
-            yield each
-            yield from _within(hlo, each, depth - 1)
+    """The instructions of a computation and of what fusions in it wrap, without parameters and constants."""
+    seen.add(outer.id)
+    for each in outer.instructions:
+        if each.opcode in (b"parameter", b"constant"):
+            continue
+        yield each
+        inside = hlo.wrapped(each) if depth else None
+        if inside is not None and inside.id not in seen:
+            yield from _within(hlo, inside, seen, depth - 1)
 
 
 class HloFlow:
@@ -139,6 +155,7 @@ class HloFlow:
         self._weights = Weights(hlo)
         self._nodes: dict[int, _Node] = {}
         self._users: dict[int, list[int]] = {}
+        self._inside: dict[int, _Wrapped] = {}
         wrapped = set(self._weights.wrapped)
         for computation in hlo.proto.hlo_module.computations:
             if computation.id in wrapped:
@@ -147,13 +164,24 @@ class HloFlow:
                 for operand in proto.operand_ids:
                     self._users.setdefault(operand, []).append(proto.id)
                 if proto.opcode not in _NO_NODES and proto.opcode not in _PASSED:
-                    self._nodes[proto.id] = _Node(hlo, proto)
+                    self._nodes[proto.id] = _Node(proto, self._wrapped(proto))
         self._places = {number: node.place for number, node in self._nodes.items()}
         self._has_passes = any(place.phase == "backward" for place in self._places.values())
         self._vocabulary = self._found_vocabulary()
         self._products()
         self._others()
         self._neighbours()
+
+    def _wrapped(self, proto: hlo_pb2.HloInstructionProto) -> _Wrapped:
+        """What an instruction wraps, looked at once for all that wrap it."""
+        inside = self._hlo.wrapped(proto)
+        if inside is None:
+            return _Wrapped((proto,))
+        known = self._inside.get(inside.id)
+        if known is None:
+            found = list(islice(_within(self._hlo, inside, set()), _MOST_WRAPPED))
+            known = self._inside[inside.id] = _Wrapped(found or (proto,))
+        return known
 
     def places(self) -> Mapping[str, Placed]:
         """Name of each instruction that runs to where it belongs."""
@@ -181,7 +209,7 @@ class HloFlow:
             return replace(place, block=place.hint, by_name=True)
         opcode = node.proto.opcode
         known = place.is_named or opcode in _KINDS or opcode.startswith(_COLLECTIVES)
-        known = known or any(each.opcode.startswith(_COLLECTIVES) for each in node.inner)
+        known = known or node.wrapped.moves_between
         return replace(place, block="other" if known else "unknown", by_name=place.is_named)
 
     def _set(self, number: int, block: Block) -> None:
@@ -194,8 +222,8 @@ class HloFlow:
         """The length of the longest table of weights that rows are looked up in; 0 without any."""
         found = 0
         for node in self._nodes.values():
-            for each in node.inner:
-                if each.opcode == b"gather" and (table := self._operand(each, 0)) is not None:
+            for each in node.wrapped.gathers:
+                if (table := self._operand(each, 0)) is not None:
                     dims = tuple(table.shape.dimensions)
                     if len(dims) == 2 and dims in self._weights.shapes and dims[0] >= _LEAST_VOCABULARY:
                         found = max(found, dims[0])
@@ -209,7 +237,7 @@ class HloFlow:
         open_ones: list[int] = []
         seeds: list[int] = []
         for number, node in self._nodes.items():
-            place, product = self._places[number], node.product
+            place, product = self._places[number], node.wrapped.product
             if product is None or place.block is not None:
                 seeds += [number] if product is not None and place.block == "attention" else []
                 continue
@@ -249,7 +277,7 @@ class HloFlow:
                         if each in seen:
                             continue
                         seen.add(each)
-                        if self._nodes[each].product is not None:
+                        if self._nodes[each].wrapped.product is not None:
                             found.add(each)
                         elif self._places[each].block in (None, "attention"):
                             following.append(each)
@@ -258,43 +286,65 @@ class HloFlow:
 
     def _operands_of(self, number: int) -> list[int]:
         """The instructions that run of which an instruction takes something."""
-        found, waiting, seen = [], list(self._nodes[number].operands), set[int]()
-        while waiting:
-            each = waiting.pop()
-            if each in seen:
+        found: list[int] = []
+        waiting: list[tuple[int, int | None]] = [(each, None) for each in self._nodes[number].operands]
+        seen: set[tuple[int, int | None]] = set()
+        while waiting and len(seen) < _MOST_PASSED:
+            place = waiting.pop()
+            if place in seen:
                 continue
-            seen.add(each)
+            seen.add(place)
+            each, element = place
             if each in self._nodes:
                 found.append(each)
-            elif (proto := self._hlo.instruction_by_id(each)) is not None and proto.opcode in _PASSED:
-                waiting += proto.operand_ids
+                continue
+            proto = self._hlo.instruction_by_id(each)
+            if proto is None or proto.opcode not in _PASSED:
+                continue
+            if proto.opcode == b"get-tuple-element":
+                waiting += [(operand, proto.tuple_index) for operand in proto.operand_ids]
+            elif proto.opcode == b"tuple" and element is not None:
+                waiting += [(operand, None) for operand in proto.operand_ids[element : element + 1]]
+            else:
+                waiting += [(operand, element) for operand in proto.operand_ids]
         return found
 
     def _users_of(self, number: int) -> list[int]:
         """The instructions that run to which it gives something."""
-        found, waiting, seen = [], list(self._users.get(number, ())), set[int]()
-        while waiting:
-            each = waiting.pop()
-            if each in seen:
+        found: list[int] = []
+        waiting: list[tuple[int, int, int | None]] = [(each, number, None) for each in self._users.get(number, ())]
+        seen: set[tuple[int, int, int | None]] = set()
+        while waiting and len(seen) < _MOST_PASSED:
+            place = waiting.pop()
+            if place in seen:
                 continue
-            seen.add(each)
+            seen.add(place)
+            each, giver, element = place
             if each in self._nodes:
                 found.append(each)
-            elif (proto := self._hlo.instruction_by_id(each)) is not None and proto.opcode in _PASSED:
-                waiting += self._users.get(each, ())
+                continue
+            proto = self._hlo.instruction_by_id(each)
+            if proto is None or proto.opcode not in _PASSED:
+                continue
+            if proto.opcode == b"tuple":
+                element = next((at for at, of in enumerate(proto.operand_ids) if of == giver), None)
+            elif proto.opcode == b"get-tuple-element":
+                if element is not None and proto.tuple_index != element:
+                    continue
+                element = None
+            waiting += [(user, each, element) for user in self._users.get(each, ())]
         return found
 
     def _chooses(self, number: int) -> bool:
         """Whether what a product gives is few numbers each, of which the largest are chosen."""
-        product = self._nodes[number].product
+        product = self._nodes[number].wrapped.product
         if product is None or not product.shape.dimensions or min(product.shape.dimensions) > _MOST_EXPERTS:
             return False
         front = [number]
         for _ in range(3):
-            front = [each for at in front for each in self._users_of(at)]
+            front = list({each for at in front for each in self._users_of(at)})[:_MOST_PASSED]
             for each in front:
-                inner = self._nodes[each].inner
-                if any(one.opcode in (b"topk", b"sort") or one.custom_call_target == b"TopK" for one in inner):
+                if self._nodes[each].wrapped.chooses:
                     return True
         return False
 
@@ -303,7 +353,7 @@ class HloFlow:
     def _others(self) -> None:
         for number, node in self._nodes.items():
             place = self._places[number]
-            if place.block is not None or node.product is not None or node.proto.opcode in _KINDS:
+            if place.block is not None or node.wrapped.product is not None or node.proto.opcode in _KINDS:
                 continue
             block = self._block_of(node, place)
             if block is not None:
@@ -312,7 +362,7 @@ class HloFlow:
                 self._places[number] = replace(place, block=place.hint, by_name=True)
 
     def _block_of(self, node: _Node, place: Placed) -> Block | None:
-        opcodes = node.opcodes
+        opcodes = node.wrapped.opcodes
         is_outside = self._has_passes and not place.phase and bool(node.proto.metadata.op_name)
         shapes = [dims for dims in node.shapes if len(dims) > 1]
         taken = [dims for at in node.operands for dims in self._weights.dims(at) if len(dims) > 1]
@@ -351,7 +401,7 @@ class HloFlow:
         makers = [self._places[each] for each in self._operands_of(number)]
         after, before = (_common(places) for places in (users, makers))
         place = self._places[number]
-        moves = node.opcodes <= MOVES or node.proto.opcode.startswith(_COLLECTIVES)
+        moves = node.wrapped.opcodes <= MOVES or node.proto.opcode.startswith(_COLLECTIVES)
         if moves:
             near = after if after is not None else before if not users else None
         else:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.parsers.memory.modules.build import training_space
+from tests.parsers.memory.oom.read.texts import ONE_LINERS
 from tests.support.made.oom import MESSAGE, REPORT
 from tpuprof.parsers.memory.oom.read.scan import scan_log
 from tpuprof.parsers.memory.oom.triage import space_words, triage_of_memory, triage_of_report, trial
@@ -64,3 +66,11 @@ def test_the_same_log_in_two_ways(tmp_path: Path) -> None:
     assert triage.where == "train.log:2" and triage.reserved_bytes == 258 << 20
     assert [part.name for part in triage.parts] == ["global", "temporaries"]
     assert not triage.is_request and triage.over_bytes == report.exceeded_bytes
+
+
+def test_an_error_inside_a_kernel_leads_to_the_page_that_shows_its_blocks() -> None:
+    _, report = ONE_LINERS["stack"]
+    (note,) = triage_of_report(report, "train.log").notes
+    assert note.startswith("tpuprof-tui report kernels LOGDIR --op body.2 ")
+    assert triage_of_report(replace(report, memory_space="hbm"), "train.log").notes == ()
+    assert triage_of_report(replace(report, buffers=()), "train.log").notes == ()

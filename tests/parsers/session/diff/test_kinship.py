@@ -56,7 +56,8 @@ def test_different_programs_are_no_comparison(tmp_path: Path) -> None:
     assert diff.steps is not None and diff.steps.typical.mark == "more" and len(diff.ops) == 5
     assert headline_mark(diff) == "unknown" and verdict(diff) == (
         "These are different programs: A ran mostly jit_train, B mostly jit_serve, and less than 20% of the time of "
-        "each is in ops that the other has, so their times can't be compared: 100.0 ms a step in A and 400.0 ms a step in B."
+        "each is in ops that the other has, so their times can't be compared: 100.0 ms a step in A and 400.0 ms a step "
+        "in B."
     )
     for allowed in (0.0, 5.0):
         found = regression(diff, allowed)

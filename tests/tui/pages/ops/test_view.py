@@ -400,3 +400,27 @@ async def test_help_explains_columns_and_the_filter() -> None:
         await pilot.press("space")
         text += frame(app)
         assert "wasted" in text and "bound by" in text and "b " in text
+
+
+async def test_the_op_profile_opens_as_far_as_there_are_rows_until_a_key_is_pressed() -> None:
+    async with play(width=120, height=40) as (app, pilot):
+        many = len(tree(app).rows)
+        assert many > 20 and not tree(app).open.isdisjoint({(row.node, ()) for row in tree(app).rows if row.depth})
+        await pilot.resize_terminal(120, 24)
+        await settled(pilot)
+        assert len(tree(app).rows) == many, "nothing closes"
+    async with play(width=120, height=24) as (app, pilot):
+        few = len(tree(app).rows)
+        assert few < many
+        await press(pilot, "j")
+        await pilot.resize_terminal(120, 40)
+        await settled(pilot)
+        assert len(tree(app).rows) == few, "and nothing opens under the hand"
+
+
+async def test_the_place_of_a_card_that_is_open_in_full_is_blank() -> None:
+    async with play() as (app, pilot):
+        below = frame(app).splitlines()[18:22]
+        assert all(line.strip() for line in below)
+        assert not any(line.strip() for line in (await after(pilot, "enter")).splitlines()[19:22])
+        assert (await after(pilot, "escape")).splitlines()[18:22] == below

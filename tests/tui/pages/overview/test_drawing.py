@@ -34,8 +34,8 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, PLAIN, Glyphs, line_width, plain
 from tpuprof.tui.pages.overview.details import step_details, step_line
 from tpuprof.tui.pages.overview.drawing import class_bar, compose, top_ops_table
-from tpuprof.tui.pages.overview.headline import latency_line, verdict
-from tpuprof.tui.pages.overview.steps import GROUPS, parts_legend, step_detail, step_graph, step_parts
+from tpuprof.tui.pages.overview.headline import headline, latency_line, verdict
+from tpuprof.tui.pages.overview.steps import GROUPS, are_alike, parts_legend, step_detail, step_graph, step_parts
 
 GOLDEN = Path(__file__).parent / "golden"
 PAGES = {"training": training_overview, "inference": inference_overview, "no-device": device_less_overview}
@@ -142,7 +142,7 @@ def test_the_groups_of_a_step_hold_every_owner_once_and_add_up_to_it() -> None:
     parts = step_parts(page.steps, page.account)
     assert parts.sum(axis=1).tolist() == [step.duration_ps for step in page.steps]
     slow = dict(zip([group.word for group in GROUPS], (parts[3] / MS).tolist(), strict=True))
-    assert slow == {"busy": 146, "collectives": 18, "waiting": 4, "host transfers": 0, "input": 180, "idle": 13}
+    assert slow == {"busy": 146, "collectives": 18, "waiting": 4, "host transfers": 0, "input wait": 180, "idle": 13}
     without = step_parts(page.steps, None)
     assert without[:, 0].tolist() == [step.duration_ps for step in page.steps] and not without[:, 1:].any()
 
@@ -150,9 +150,9 @@ def test_the_groups_of_a_step_hold_every_owner_once_and_add_up_to_it() -> None:
 def test_the_legend_names_groups_that_are_there_by_colour_or_by_letter() -> None:
     page = training_overview()
     parts = step_parts(page.steps, page.account)
-    assert plain(parts_legend(parts, BLOCK, 80)) == "█ busy  █ collectives, waiting  █ input  █ idle  "
-    assert plain(parts_legend(parts, ASCII, 80)) == "B busy  N collectives  W waiting  I input  . idle  "
-    assert plain(parts_legend(parts, ASCII, 40)) == "B busy  N collectives  I input  . idle  "
+    assert plain(parts_legend(parts, BLOCK, 80)) == "█ busy  █ collectives, waiting  █ input wait  █ idle  "
+    assert plain(parts_legend(parts, ASCII, 80)) == "B busy  N collectives  W waiting  I input wait  . idle  "
+    assert plain(parts_legend(parts, ASCII, 40)) == "B busy  N collectives  I input wait  "
     assert parts_legend(step_parts(page.steps, None), BLOCK, 80) == ()
 
 
@@ -165,7 +165,7 @@ def test_the_card_of_a_step_adds_up_to_it(glyphs: Glyphs) -> None:
     assert sum(float(present(row)[3]) for row in found) == 361
     assert sum(float(present(row)[4]) for row in found) == pytest.approx(100, abs=0.3)
     assert [present(row)[1] for row in found] == list("IRLNHMWU"), "the largest first"
-    assert re.search(r"I input +180 ms +49.9% +3.00 ms", said), "what it usually is stands beside"
+    assert re.search(r"I input wait +180 ms +49.9% +3.00 ms", said), "what it usually is stands beside"
     assert "the profile does not say" in frame(
         step_details(3, dataclasses.replace(page, account=None), Pen(76, glyphs))
     )
@@ -174,7 +174,7 @@ def test_the_card_of_a_step_adds_up_to_it(glyphs: Glyphs) -> None:
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_the_line_below_the_page_has_the_largest_owners_of_a_step(width: int) -> None:
     text = plain(step_line(3, training_overview(), Pen(width, BLOCK))).rstrip()
-    assert text.startswith(" step 103  starts at 546 ms  input 49.9%  at the roof 23.0%") and text.endswith("%")
+    assert text.startswith(" step 103  starts at 546 ms  input wait 49.9%") and text.endswith("%")
 
 
 def test_the_selected_rows_are_marked_by_more_than_colour() -> None:
@@ -195,7 +195,7 @@ def test_a_slow_step_is_named_with_what_it_has_more_of() -> None:
     text = plain(step_detail(page.steps, step_parts(page.steps, page.account), None, Pen(120, BLOCK)))
     assert "step 103" in text
     assert "1.98× median" in text
-    assert text.index("input 180 ms") < text.index("busy")
+    assert text.index("input wait 180 ms") < text.index("busy")
 
 
 def test_steady_steps_are_called_steady() -> None:
@@ -300,9 +300,27 @@ def test_a_page_of_gpus_has_their_words_and_is_not_sure_of_input() -> None:
         account=_account_of(GenericStep("0", 0, 0, 100 * MS, parts)),
     )
     said = "\n".join(plain(line) for line in compose(gpus, Pen(120, BLOCK), 36, Cursor()).lines)
-    assert "BUSY, ROOF UNKNOWN 70.0% of a step (70.0 ms of 100 ms) is ops whose work nobody counted" in said
+    assert "BUSY, ROOF UNKNOWN 70.0% of a step (70.0 ms of 100 ms) is ops of unknown work" in said
     assert "INPUT-BOUND" not in said and "not counted" in said and " host " in said
     without = "\n".join(plain(line) for line in class_bar(gpus, Pen(120, BLOCK)))
     assert "n/a: computed for TPUs only" in without
     assert "█ busy  █ idle" in said
     assert " step 0  100 ms  busy 70.0 ms  idle 30.0 ms" in said and "steady" not in said
+
+
+def test_steps_that_are_alike_are_one_row_on_a_screen() -> None:
+    page = training_overview()
+    assert not are_alike(step_parts(page.steps, page.account))
+    alike = np.full((6, len(GROUPS)), 100.0)
+    assert are_alike(alike)
+    alike[3, 0] += 0.02 * alike[0].sum()
+    assert not are_alike(alike)
+
+
+def test_nothing_is_green_above_a_reason_that_is_worth_half_of_the_step() -> None:
+    page = training_overview()
+    metrics = dataclasses.replace(page.performance, device_duty_cycle_percent=99.0, device_idle_percent=1.0)
+    for worth, is_green in ((0.1, True), (0.6, False)):
+        findings = (dataclasses.replace(page.findings[0], worth_fraction=worth),)
+        lines = headline(dataclasses.replace(page, performance=metrics, findings=findings), Pen(120, BLOCK))
+        assert any(key == "good" for line in lines for _, key in line) == is_green

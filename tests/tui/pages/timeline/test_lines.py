@@ -266,3 +266,10 @@ def test_panes_of_many_sizes(glyphs: Glyphs, request: pytest.FixtureRequest) -> 
         for line in panel_lines(None, Pen(80, glyphs), 3, hint="no event here: . goes to the next one")
     ]
     check_golden(GOLDEN / f"timeline-panel-{request.node.callspec.id}.txt", "\n".join(lines) + "\n")
+
+
+def test_a_line_that_is_left_below_has_the_colours() -> None:
+    *_, last = panel_lines(None, Pen(80, BLOCK), 3, hint="no event here")
+    assert ("█", "class.compute") in [(text.strip(), key) for text, key in last] and "collective" in plain(last)
+    assert "C compute" in plain(panel_lines(None, Pen(80, ASCII), 3)[-1])
+    assert "compute " not in plain(panel_lines(FACTS, Pen(60, BLOCK), 3)[-1]), "what is known of an event goes first"

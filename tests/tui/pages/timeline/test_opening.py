@@ -8,17 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.parsers.timeline.build import timeline, track
 from tests.support.build import PlaneBuilder
 from tests.support.golden import check_golden
 from tests.support.made.timelines import read_up_to, two_cores
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.timeline.model import CounterTrack, Timeline
+from tpuprof.parsers.timeline.model import CounterTrack, StepSpan, Timeline
 from tpuprof.parsers.timeline.read.timeline import read_timeline
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, plain
 from tpuprof.tui.pages.timeline.draw.frame import TimelinePage
+from tpuprof.tui.pages.timeline.state import TimelineView
 
 GOLDEN = Path(__file__).parent / "golden"
 US = 10**6
@@ -108,3 +110,13 @@ def test_one_without_devices_opens_on_all_of_it() -> None:
     assert only_host.worked_ps is None
     view = TimelinePage(only_host).view
     assert view.window == view.window.whole() and view.cursor_ps == made.first_ps
+
+
+def test_the_cursor_is_on_the_first_step_with_its_event_selected() -> None:
+    steps = track([(0, 40, 60, 0), (0, 60, 80, 1)], ("7", "8"), kind="steps", name="Steps")
+    before = track([(0, 30, 90, 0)], name="python")
+    spans = (StepSpan("7", 40, 60), StepSpan("8", 60, 80))
+    view = TimelineView(timeline([steps], [before], steps=spans))
+    assert (view.window.start_ps, view.cursor_ps) == (30, 40)
+    assert view.selected is not None and view.selected[0].label(view.selected[1]) == "7"
+    assert TimelineView(timeline([before])).cursor_ps == 30, "without steps and work of devices at its begin"

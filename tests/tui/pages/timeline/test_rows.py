@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -413,3 +414,17 @@ def test_the_colors_of_a_lane() -> None:
     window = lane_window(item, 0, cell_edges(0, 20000, 100))
     lines = [f"{text!r:<24} {key}" for text, key in lane_line(item, window, BLOCK, selected=1)]
     check_golden(GOLDEN / "timeline-lane-colors-100.txt", "\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("cells", [1, 4])
+def test_what_only_holds_others_has_a_neutral_tone(cells: int) -> None:
+    of = EventNames(
+        None, ("while", "fusion"), np.full(2, CLASSES.index("vector"), np.uint8), None, None, np.array([True, False])
+    )
+    item = track([(0, 0, 60, 0), (0, 60, 80, 1), (0, 80, 100, 0)], kind="ops", of=of)
+    drawn = lane_line(item, lane_window(item, 0, cell_edges(0, 100, cells)), BLOCK)
+    used = {fill for _, key in drawn if isinstance(key, tuple) for fill in key}
+    assert "step" in used and ("vector" in used) == (cells == 4), "a cell has the colour of what takes most of it"
+    plain_names = replace(of, holds=None)
+    drawn = lane_line(replace(item, names=plain_names), lane_window(item, 0, cell_edges(0, 100, cells)), BLOCK)
+    assert "step" not in {fill for _, key in drawn if isinstance(key, tuple) for fill in key}

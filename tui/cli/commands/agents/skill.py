@@ -37,7 +37,8 @@ _READING = (
     "Read `warnings` first: a cut capture, simulated times, hosts that can't be read.",
     "A key ends in its unit (`_ms`, `_ps`, `_bytes`, `_percent`); utilizations and efficiencies are fractions.",
     "`~` and `is_estimate` mark an estimate; other times are measured.",
-    "An answer says what it leaves out; `--limit 0` has all rows, `--columns` and `--filter` keep it small.",
+    "An answer says what it leaves out; `--limit 0` has all rows, `--columns`, `--filter` and `--keys a.b,c` (of JSON) "
+    "keep it small.",
     "A core is called `host:2` everywhere; `--core` and `--host` narrow a page. `--run` takes another run.",
     "`next` of a finding is the command that shows more of it.",
 )

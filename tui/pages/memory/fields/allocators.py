@@ -69,7 +69,7 @@ def fragmentation_words(allocator: AllocatorProfile) -> str | None:
     if not share:
         return f"Fragmentation: none, all {binary_size(free)} free at the peak are contiguous."
     whole = f"{percent(100 * share)} of {binary_size(free)} free at peak"
-    return f"Fragmentation: {whole} is outside the largest piece, which has {binary_size(largest)}."
+    return f"Fragmentation: {whole}; {binary_size(largest)} is contiguous."
 
 
 _LIFETIME = "the most of the heap in use since the process began"

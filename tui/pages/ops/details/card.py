@@ -291,7 +291,7 @@ def _matrix(card: Card, details: OpDetails) -> None:
     times = card.pen.glyphs.times
     sizes = zip("mkn", (work.m, work.k, work.n), (work.padded_m, work.padded_k, work.padded_n), strict=True)
     shown = f" {times} ".join(f"{name} {_padded(plain, padded, card.pen.glyphs)}" for name, plain, padded in sizes)
-    words = f"{share(part)} of the matrix unit filled: {shown}"
+    words = f"{share(part)} filled: {shown}"
     if work.padded_dimension is not None:
         words += f"; padded most: {work.padded_dimension} ({work.meaning})"
     words += f", estimated for {details.mxu_side}{times}{details.mxu_side}"

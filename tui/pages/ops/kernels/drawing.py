@@ -168,7 +168,7 @@ def _scopes(card: Card, kernel: TpuKernel) -> None:
             words += f", {counted(part.count, 'time')}; {part.kind}"
             card.lines += card.pen.entry(part.name, words, "text", _STEP_LABEL)
     if units:
-        card.title("Units, the schedule laid over measured time")
+        card.title("Units, the schedule over measured time")
         for scope, words in units.items():
             card.lines += card.pen.entry(scope or "whole", words, "text", _STEP_LABEL)
 

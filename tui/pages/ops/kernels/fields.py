@@ -119,7 +119,7 @@ _FIELDS: tuple[Field[TpuKernelsPage], ...] = (
     named("calls", COUNT, _of(lambda kernel: len(kernel.ops)),
           "custom calls of the program that run it, with arrays of the same sizes", "calls", 5),
     named("program", TEXT, _of("program"), "the program that it is part of", "program", filter=("program",)),
-    named("framework_op", TEXT, _of("framework_op"), "the framework op that it stems from", "framework op", 24,
+    named("framework_op", TEXT, _of("framework_op"), "the framework op that it comes from", "framework op", 24,
           null="the profile names none", filter=("framework_op",)),
     named("source", TEXT, _of("source"), "file and line of the call", "source", 20,
           null="the profile names no source line"),
@@ -316,7 +316,7 @@ def _unit(name: str) -> Field[Any]:
 _REGIONS: tuple[Field[Any], ...] = (
     named("op", TEXT, of_each("kernel.op"), "the kernel's op", "op"),
     named("kind", VERBATIM, of_each("row.kind"), "what the compiler calls such a region", "kind"),
-    named("place", TEXT, of_each("row.place"), "file and line that most of its instructions stem from", "source",
+    named("place", TEXT, of_each("row.place"), "file and line that most of its instructions come from", "source",
           null="the compiler does not say"),
     named("scope", TEXT, of_each("row.scope"), "the scope that most of them are in", "scope", null="they are in none"),
     named("bundles", COUNT, of_each("row.bundles"), "static: bundles in it, without those of regions inside it",

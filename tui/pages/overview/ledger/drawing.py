@@ -12,7 +12,7 @@ from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, WAITS
 from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE, whole_cells
 from tpuprof.tui.draw.format import duration, percent
-from tpuprof.tui.draw.layout import WIDE
+from tpuprof.tui.draw.layout import WIDE, cut_words
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.overview.ledger.bars import Bar, bars, parts
@@ -100,7 +100,7 @@ def owner_parts(account: StepAccount, what_if: WhatIf = AS_IT_IS) -> list[Part]:
     ]
 
 
-_LABEL, _TIME, _SHARE, _LEAST_BAR = 21, 9, 7, 10
+_LABEL, _TIME, _SHARE, _LEAST_BAR, _MOST_BAR = 21, 9, 7, 10, 90
 _STANDS_OUT = 1.5
 """A core is named where it has this multiple of the mean."""
 
@@ -175,7 +175,7 @@ def _note_width(pen: Pen) -> int:
 
 
 def _bar_width(pen: Pen) -> int:
-    return max(_LEAST_BAR, pen.width - _LABEL - _TIME - _SHARE - 2 - _note_width(pen))
+    return max(_LEAST_BAR, min(_MOST_BAR, pen.width - _LABEL - _TIME - _SHARE - 2 - _note_width(pen)))
 
 
 class _Row(NamedTuple):
@@ -201,7 +201,9 @@ def _row(row: _Row, selected: bool, pen: Pen) -> Line:
     time = f"{sign}{duration(abs(row.ps), pen.glyphs.is_ascii)}"
     spans += [(after, "text"), (f"{time:>{_TIME}}", "strong" if key == "text" else key)]
     share = f"{sign}{percent(100 * abs(row.fraction))}"
-    return pen.fit([*spans, (f"{share:>{_SHARE}}", key), (f"  {row.note}", "dim")])
+    spans.append((f"{share:>{_SHARE}}", key))
+    note = cut_words(row.note, pen.width - line_width(spans) - 2, pen.glyphs) if row.note else ""
+    return pen.fit([*spans, (f"  {note}", "dim")])
 
 
 def shares_line(page: Overview, pen: Pen, what_if: WhatIf = AS_IT_IS) -> list[Line]:

@@ -80,7 +80,8 @@ def panel_lines(
     tail = [_mark_line(marks, base, pen)] if marks else []
     room = max(0, height - len(tail))
     if facts is None:
-        lines = [pen.fit([(f" {_seen(pen.glyphs.keyed(hint), pen)}", "dim")])]
+        words = pen.wrap(_seen(pen.glyphs.keyed(hint), pen), "dim", [(" ", "text")], indent=1)
+        lines = pen.cut_after(words, max(1, room))
     else:
         origin = _texts(((facts.framework_op, "text"), (facts.source, "dim")), pen)
         arrows = _texts([(text, "text") for text in facts.arrows], pen)

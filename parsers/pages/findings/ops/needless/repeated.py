@@ -25,7 +25,7 @@ from tpuprof.parsers.pages.findings.ops.groups import (
     reached,
 )
 from tpuprof.parsers.pages.findings.ops.products import Products
-from tpuprof.parsers.pages.findings.ops.trips import LEAST_LOOP, Loop, holds_both_passes, loops_of
+from tpuprof.parsers.pages.findings.ops.trips import LEAST_LOOP, Loop, holds_both_passes
 
 # --- casts
 
@@ -46,11 +46,12 @@ _CAST_ADVICE = (
 )
 
 
-def repeated_casts(budget: Budget, programs: Sequence[ModuleArrays]) -> Claimed:
+def repeated_casts(budget: Budget, programs: Sequence[ModuleArrays], loops: Sequence[Loop]) -> Claimed:
     """Arrays that every trip of a loop casts to a narrower type, although they stay the same.
 
     Args:
         programs: what the large ops read and write.
+        loops: of the programs.
     """
     table = budget.evidence.table
     rows, times = budget.ops(*MOVING)
@@ -61,7 +62,7 @@ def repeated_casts(budget: Budget, programs: Sequence[ModuleArrays]) -> Claimed:
         return NOTHING
     trips = dict.fromkeys(cast, 1.0)
     around: dict[int, int] = {}
-    for loop in loops_of(budget):
+    for loop in loops:
         for row in set(loop.inside.tolist()) & cast.keys():
             if cast[row].proto.id not in loop.varying:
                 trips[row] *= loop.trips
@@ -112,7 +113,7 @@ _ROWS_ADVICE = (
 )
 
 
-def few_rows(budget: Budget, products: Products, programs: Sequence[ModuleArrays]) -> Claimed:
+def few_rows(budget: Budget, products: Products, programs: Sequence[ModuleArrays], loops: Sequence[Loop]) -> Claimed:
     """Micro-batches of so few rows that their products wait for the weights, which every trip reads again.
 
     A loop whose trips hold a forward and a backward pass goes over micro-batches. Larger ones have the same FLOPs, and
@@ -121,9 +122,10 @@ def few_rows(budget: Budget, products: Products, programs: Sequence[ModuleArrays
     Args:
         products: the large matrix products.
         programs: what the large ops read and write.
+        loops: of the programs.
     """
     table = budget.evidence.table
-    loops = [loop for loop in loops_of(budget) if holds_both_passes(budget, loop)]
+    loops = [loop for loop in loops if holds_both_passes(budget, loop)]
     loops = [one for one in loops if not any(one is not other and other.row in one.inside for other in loops)]
     if not loops:
         return NOTHING

@@ -255,7 +255,7 @@ def test_query_takes_sql_with_its_locks(root: Path, call: Call) -> None:
     assert len(cut.text.encode()) <= 1000 and cut.answer["cut"]["lists"]["rows"].endswith(" of 50")
     assert all(each.is_error and "\n" not in each.text for each in refused)
     assert "one of: name" in refused[0].text and "one of: ops" in refused[1].text
-    assert "leads out of the folder" in refused[5].text and "leads out of the folder" in refused[6].text
+    assert "is outside the folder" in refused[5].text and "is outside the folder" in refused[6].text
     assert "takes no page" in refused[7].text and "page or sql" in refused[8].text and "timeline" in refused[9].text
     assert content(root) == before, "nothing is written"
 

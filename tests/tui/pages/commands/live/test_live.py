@@ -160,7 +160,7 @@ def test_the_app(server: FakeRuntime) -> None:
         app.press("p")
         app.wait_for_text("paused")
         app.press("p?")
-        app.wait_for_text("Take a profile")
+        app.wait_for_text("Capture a profile")
         app.wait_for_text("peak bandwidth in use")
         app.press("\x1b")
         server.is_silent = True

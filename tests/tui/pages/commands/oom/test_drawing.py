@@ -219,7 +219,7 @@ def test_what_can_not_be_tried_has_a_true_reason() -> None:
     )
     drawn = [frame(nothing_known(one, Pen(200, BLOCK), None)) for one in (flags, empty, module, load_triage())]
     assert "The compiler chooses" in drawn[0] and "The module has no buffers in HBM." in drawn[1]
-    assert "None of the listed buffers stands out" in drawn[2] and "allocated before" in drawn[3]
+    assert "None of the listed buffers stands out" in drawn[2] and "was full before" in drawn[3]
 
 
 def test_the_numbers_of_toggles_are_those_of_their_advice() -> None:
