@@ -11,7 +11,16 @@ from tpuprof.tui.cli.commands.shell.grammar import commands
 from tpuprof.tui.terminal.custom import textual_name
 
 README = read()
-OF_OTHERS = {"--asan", "--coverage", "--dist", "--minutes", "--xla_dump_to", "--xla_dump_hlo_as_proto"}
+OF_OTHERS = {
+    "--xla_xprof_register_llo_debug_info",
+    "--xla_xprof_enable_custom_call_tracing",
+    "--asan",
+    "--coverage",
+    "--dist",
+    "--minutes",
+    "--xla_dump_to",
+    "--xla_dump_hlo_as_proto",
+}
 AS_WRITTEN = {"Enter": "enter", "Esc": "escape", "PgDn": "pagedown", "PgUp": "pageup", "Tab": "tab"}
 
 
