@@ -97,8 +97,6 @@ SENT = ("start", *"jjj", *"3jjjvjjj", *"4wdwdjjll", *"5jjj", "?", "\x1b", "1")
 
 def sent(profile: str) -> list[tuple[str, int]]:
     """The bytes that the app sends for each of some keys, when it rests again."""
-    from tests.tui.terminal.pty.pty_app import PtyApp
-
     with PtyApp(profile, width=80, height=24) as app:
         app.wait_for(lambda at: "Where a step goes" in at.text)
         out = [(SENT[0], app.settle())]

@@ -162,6 +162,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("palette", ("ctrl+p",), "ctrl+p", "All commands that work now"),
     Action("go_back", ("escape",), "Esc", "Back one level"),
     Action("suspend_process", ("ctrl+z",), "ctrl+z", "Suspend (fg brings it back)"),
+    Action("draw_anew", ("ctrl+l",), "ctrl+l", "Draw the whole screen again"),
     Action("quit", ("q", "Q", "ctrl+c", "ctrl+q"), "q", "Quit (Q does from anywhere)", "quit"),
 )
 
@@ -181,7 +182,7 @@ MOTIONS: tuple[tuple[tuple[str, ...], str], ...] = (
 """Keys and their actions, which each tab understands in its own way."""
 
 
-OF_THE_APP = ("suspend_process",)  # actions that are Textual's own
+OF_THE_APP = ("suspend_process", "draw_anew")  # actions that the app does, whatever is open
 
 
 def parsed(action: str) -> tuple[str, tuple[object, ...]]:

@@ -47,7 +47,7 @@ KEY_NAMES: Mapping[str, str] = {
 
 FIXED_KEYS = frozenset(
     (
-        *("enter", "escape", "Q", "W", "ctrl+c", "ctrl+q", "ctrl+z", "+", "-", "=", *"123456789"),
+        *("enter", "escape", "Q", "W", "ctrl+c", "ctrl+q", "ctrl+z", "ctrl+l", "+", "-", "=", *"123456789"),
         *("up", "down", "left", "right", "home", "end", "pageup", "pagedown"),
     )
 )
