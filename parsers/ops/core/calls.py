@@ -344,13 +344,19 @@ def joined_calls(calls: Sequence[CallRuns]) -> CallRuns:
     places = {len(call.waits_in_ps) for call in traced}
     steps = {call.grid_steps for call in traced}
     return CallRuns(
-        calls[0].program_id,
-        calls[0].name,
-        np.concatenate([call.duration_ps for call in calls]),
-        *(_mean(np.array([getattr(call, name) for call in calls])) for name in ("flops", "hbm_bytes")),
-        *(sum(getattr(call, name) for call in calls) for name in ("traced_ps", "wait_in_ps", "wait_out_ps", "body_ps")),
-        tuple(map(sum, zip(*(call.waits_in_ps for call in traced), strict=True))) if len(places) == 1 else (),
-        steps.pop() if len(steps) == 1 else 0,
-        tuple(sorted(parts.values(), key=lambda part: (-part.total_ps, part.name))[:_MOST_PARTS]),
-        next((call.step for call in calls if call.step), ()),
+        program_id=calls[0].program_id,
+        name=calls[0].name,
+        duration_ps=np.concatenate([call.duration_ps for call in calls]),
+        flops=_mean(np.array([call.flops for call in calls])),
+        hbm_bytes=_mean(np.array([call.hbm_bytes for call in calls])),
+        traced_ps=sum(call.traced_ps for call in calls),
+        wait_in_ps=sum(call.wait_in_ps for call in calls),
+        wait_out_ps=sum(call.wait_out_ps for call in calls),
+        body_ps=sum(call.body_ps for call in calls),
+        waits_in_ps=tuple(map(sum, zip(*(call.waits_in_ps for call in traced), strict=True)))
+        if len(places) == 1
+        else (),
+        grid_steps=steps.pop() if len(steps) == 1 else 0,
+        parts=tuple(sorted(parts.values(), key=lambda part: (-part.total_ps, part.name))[:_MOST_PARTS]),
+        step=next((call.step for call in calls if call.step), ()),
     )
