@@ -23,7 +23,7 @@ MOST = {
         "hosts": 163,
         "cores": 163,
         "inference": 224,
-        "timeline": 131,
+        "timeline": 132,
         "counters": 114,
         "memory": 174,
         "memory-profile": 170,
