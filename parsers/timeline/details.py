@@ -136,7 +136,7 @@ def longest_called(timeline: Timeline, name: str) -> EventId | None:
             if track.kind not in kinds:
                 continue
             if id(track.names) not in wanted:
-                wanted[id(track.names)] = _keys_called(track.names, name)
+                wanted[id(track.names)] = keys_called(track.names, name)
             keys = wanted[id(track.names)]
             rows = np.flatnonzero(keys[track.key]) if keys is not None else ()
             if len(rows):
@@ -148,7 +148,7 @@ def longest_called(timeline: Timeline, name: str) -> EventId | None:
     return None
 
 
-def _keys_called(names: EventNames, name: str) -> Bools | None:
+def keys_called(names: EventNames, name: str) -> Bools | None:
     """bool[keys]: which keys have that long or short name, a framework op's without its type; None where none has."""
     out = np.zeros(len(names), np.bool_)
     for key in range(len(names)):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Bools, Int64s, no_ints, ranges
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.op_metadata import MetadataStats
+from tpuprof.parsers.timeline.details import keys_called
 from tpuprof.parsers.timeline.flatten import MANY_LANES
 from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline, Track, TrackId, TrackKeys
 from tpuprof.parsers.timeline.windows import lane_window
@@ -144,6 +145,16 @@ def find(timeline: Timeline, text: str) -> Matches:
         matches += [TrackMatches(*of, matching, count) for of, count in zip(placed, counts, strict=True) if count]
         distinct.update(names.name(key) for key in np.flatnonzero(seen).tolist())
     return Matches(text, tuple(sorted(matches, key=lambda match: match.place)), len(distinct))
+
+
+def runs_of(timeline: Timeline, event: EventId, name: str) -> Matches:
+    """The events of that name on the track of one of them, as `details.longest_called` finds it."""
+    place, track = event[:2], timeline.track(event)
+    matching = keys_called(track.names, name)
+    if matching is None:
+        matching = np.zeros(len(track.names), np.bool_)
+    (counted,), seen = _counts([track], matching)
+    return Matches(name, (TrackMatches(place, track, matching, counted),), int(seen.sum()))
 
 
 def matching_keys(names: EventNames, word: str) -> Bools:

@@ -11,12 +11,32 @@ from textual.geometry import Region
 from typing_extensions import Self
 
 from tpuprof.parsers.base.urls import printable_url
-from tpuprof.tui.app import actions
-from tpuprof.tui.app.actions import ACTIONS_BY_KEY, OF_THE_APP, Action, ScreenState, by_name, key_of
 from tpuprof.tui.app.capture import Captures
 from tpuprof.tui.app.context import AppPart, N, WorkerNews
 from tpuprof.tui.app.current_run import FIRST, CurrentRun, Jumps
-from tpuprof.tui.app.listings import header_lines, heading, help_lines, note_lines, sentences, tab_at
+from tpuprof.tui.app.keys import actions
+from tpuprof.tui.app.keys.actions import (
+    OF_THE_APP,
+    UNREAD,
+    VERB_OF_MOTION,
+    Action,
+    ScreenState,
+    by_name,
+    meant,
+    why_nothing,
+)
+from tpuprof.tui.app.keys.searches import Searches
+from tpuprof.tui.app.keys.waiting import Waiting
+from tpuprof.tui.app.listings import (
+    ABOUT_NOTES,
+    ABOUT_PALETTE,
+    header_lines,
+    heading,
+    help_lines,
+    note_lines,
+    sentences,
+    tab_at,
+)
 from tpuprof.tui.app.loader import FindRuns, OpenSession, find_runs, open_session
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.app.runs import Comparisons, ListPopups
@@ -26,11 +46,12 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import TAB_NAMES, TABS, load_above
 from tpuprof.tui.terminal.detect import Terminal, detect
+from tpuprof.tui.terminal.grammar import BY_NAME
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import Choice, ChoicePopup
 from tpuprof.tui.widgets.chrome import KeyRow, footer, is_too_small, keys_line, message_line, progress_line
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
-from tpuprof.tui.widgets.popup import ABOUT_HELP, Lines, TextPopup, meanings
+from tpuprof.tui.widgets.popup import ABOUT_HELP, Lines, Popup, TextPopup
 from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
 from tpuprof.tui.widgets.states import Searching, state_lines
 from tpuprof.tui.widgets.tab import CursorMoved, OpenPopup, OpenScreen, PageWanted, Tab
@@ -39,18 +60,9 @@ SHORT = 28  # rows below which the line on what is under the cursor gives way to
 RULE_CELLS = 3  # cells of the rule between list and card, as its style says
 
 _JUMPS = {
-    "same_op": KeyRow("o", "go there", "Go to its op, step or page"),
-    "on_timeline": KeyRow("O", "timeline", "Go to its longest run on the timeline"),
+    "same_op": KeyRow("there", "go there", "Go to its op, step or page"),
+    "on_timeline": KeyRow("timeline", "timeline", "Go to its longest run on the timeline"),
 }
-
-_ABOUT_NOTES = meanings(
-    ("Verdict", "the overview's sentences in full: what the program spends its time on, and the evidence."),
-    ("!", "what is wrong with the files or their contents; below it what to try."),
-    ("unknown", "figures that the profile does not have, each with its reason. The pages show n/a for them, never 0."),
-)
-_ABOUT_PALETTE = meanings(
-    ("", "All commands that work now, with their keys. Type a part of a name, then Enter."),
-)
 
 
 class MainScreen(AppScreen):
@@ -105,8 +117,8 @@ class MainScreen(AppScreen):
         self.current_run.above = {"hosts": self.lists.show_hosts, "graph": self.jumps.show_graph}
         self._actions = self._named_actions()
         self._can_capture = not options.only_hlo
-        self._is_filter = False
-        self._search_words = ""
+        self.searches = Searches(self)
+        self.waiting = Waiting(self)
         self._card: TextPopup | None = None  # that on what is under the cursor, in full
 
     # --- the stage
@@ -121,7 +133,7 @@ class MainScreen(AppScreen):
         if name == self.tab_name:
             return
         self.jumps.forget()
-        self.end_search()
+        self.prompt = None
         with self.app.batch_update():
             size = self.tab.size
             self.tab.remove_class("-shown")
@@ -130,6 +142,7 @@ class MainScreen(AppScreen):
             self.tab.add_class("-shown")
             self.redraw()
         self.current_run.load_tab()
+        self.waiting.tab_turned()
 
     def redraw(self) -> None:
         """Draws header, detail line, footer and what is open above the page again, where they changed."""
@@ -140,6 +153,12 @@ class MainScreen(AppScreen):
     def open_screen(self, name: str, content: object) -> None:
         """Opens a screen of the registry above this one."""
         self.app.push_screen(load_above(name)(content, self.look, environ=self.environ))
+        self.waiting.opened_above()
+
+    def open(self, popup: Popup) -> None:
+        """Opens a popup above the page."""
+        super().open(popup)
+        self.waiting.opened_above()
 
     def work(self, group: str, job: Callable[[], object], *, exclusive: bool = True) -> None:
         """Does a job on a thread."""
@@ -154,6 +173,8 @@ class MainScreen(AppScreen):
         """A worker has news for its part; everything that changes is painted at once."""
         with self.app.batch_update():
             message.part.take(message.news)
+            self.jumps.tell_source()
+            self.waiting.tab_turned()
 
     # --- widgets
 
@@ -183,7 +204,11 @@ class MainScreen(AppScreen):
         self.tab.prepare(*size)
         self.tab.add_class("-shown")
         self._searching.remove_class("-shown").remove()
-        self.call_after_refresh(self.current_run.begin)
+        self.call_after_refresh(self._load)
+
+    def _load(self) -> None:
+        self.waiting.has_begun = True
+        self.current_run.begin()
 
     def on_unmount(self) -> None:
         """Lets a decoding thread end at its next chunk, and a capture at once: leaving does not wait for them."""
@@ -236,8 +261,8 @@ class MainScreen(AppScreen):
         situation, names = self.situation, ("cancel_load", "next_match", "search", "runs", "reload", "yank")
         possible = [action for action in map(by_name, names) if action.possible(situation)]
         own = footer(self.tab.keys)
-        keys = [*own, *((key_of(action, situation), action.short) for action in possible)]
-        graph = [("g", "graph")] if "graph" in situation.commands else []
+        keys = [*own, *((action.shown, action.short) for action in possible)]
+        graph = [("u", "graph")] if "graph" in situation.commands else []
         keys = [*keys[: max(5, len(own))], *graph, ("?", "help"), ("q", "quit")]
         return keys_line(self.look.keys.shown_pairs(keys), width, always=2)
 
@@ -255,21 +280,33 @@ class MainScreen(AppScreen):
             note_count=len(sentences(shows.overview, shows.problems)),
             has_page=self.tab.has_page,
             selection=self.tab.selection,
-            searching=bool(self._search_words),
+            searching=self.searches.is_searched or self.tab.has_matches,
+            has_source=self.tab.source is not None or self.tab.op_elsewhere is not None,
             colorful=self.look.palette.color != "mono",
             commands=self.tab.commands,
             can_capture=self._can_capture and not self.captures.is_under_way,
         )
 
     def act(self, key: str) -> bool:
-        """Does what a key means now: the first of its actions that would do something."""
-        names = ACTIONS_BY_KEY.get(key, [])
-        for name in names:
-            action = next((action for action in actions.ACTIONS if action.name == name), None)
-            if action is None or name.startswith("show_tab") or action.possible(self.situation):
-                self.do(name)
-                break
-        return bool(names)
+        """Does what a key means now: the first of its actions that would do something; else says why not."""
+        action = meant(key, self.situation)
+        if action is not None:
+            self.do(action)
+        elif said := why_nothing(key, self.tab):
+            self.flash = said
+            self.redraw()
+        else:
+            return False
+        return True
+
+    @property
+    def awaited(self) -> str:
+        """What is still being read before keys can mean anything on it."""
+        return self.waiting.awaited
+
+    def waits(self, key: str) -> bool:
+        """Whether a key has to wait for that."""
+        return self.waiting.waits(key)
 
     def _named_actions(self) -> dict[str, Callable[..., object]]:
         """What does the actions of the tables, by their names; the motions are the tab's own."""
@@ -282,11 +319,13 @@ class MainScreen(AppScreen):
             "filter": partial(self._begin_typing, into_filter=True),
             "next_match": self._go_to_match,
             "yank": self._copy_selection,
+            "edit": self._edit,
+            "export": self._ask_export,
             "runs": self.lists.open_runs,
             "compare": self.lists.open_to_compare,
             "hosts": self.lists.open_hosts,
             "capture": self.captures.ask,
-            "notes": partial(self._read, "Verdict and notes", self._note_lines, _ABOUT_NOTES),
+            "notes": partial(self._read, "Verdict and notes", self._note_lines, ABOUT_NOTES),
             "reload": self.watcher.open,
             "cancel_load": self.current_run.cancel,
             "swap_background": self.swap_background,
@@ -299,9 +338,17 @@ class MainScreen(AppScreen):
     def do(self, action: str) -> None:
         """Does an action of the tables."""
         name, arguments = actions.parsed(action)
-        act = self._actions.get(name) or getattr(self.tab, name)
+        act, before = self._actions.get(name) or getattr(self.tab, name), self._seen
         act(*arguments)
+        if action in VERB_OF_MOTION and not self.flash and self._seen == before:
+            self.flash = BY_NAME[VERB_OF_MOTION[action]].absent if self.tab.has_page else UNREAD
+        self.searches.note()
         self.redraw()
+
+    @property
+    def _seen(self) -> object:
+        """What a motion changes."""
+        return self.tab.lines, self.tab.scroll_offset
 
     # --- actions
 
@@ -309,8 +356,13 @@ class MainScreen(AppScreen):
         self.show_tab(TAB_NAMES[(TAB_NAMES.index(self.tab_name) + by) % len(TAB_NAMES)])
 
     def _enter(self) -> None:
-        if self.tab.enter() == "details" and self.tab.details is not None:
-            title, lines = self.tab.details
+        said, details = self.tab.enter(), self.tab.details
+        if said != "details":
+            self.flash = said
+        elif details is None:
+            self.flash = BY_NAME["open"].absent
+        else:
+            title, lines = details
             commands = self.tab.commands if self.tab_name == FIRST else ()
             jumps = tuple(key for name, key in _JUMPS.items() if name in commands)
             self._card = TextPopup(self.look, title, lines, self.tab.card_help_lines, jumps)
@@ -325,17 +377,15 @@ class MainScreen(AppScreen):
             self.tab.redraw()
 
     def _go_back(self) -> None:
-        """Cancels what is running, ends a search, or goes back to where a jump came from; never quits."""
+        """Cancels what is running, closes what was opened last, or goes back where a jump came from; never quits."""
         if self.captures.is_under_way:
             self.captures.stop()
         elif self.comparisons.words:
             self.comparisons.stop()
         elif self.current_run.is_loading:
             self.current_run.cancel()
-        elif self._search_words:
-            self.end_search()
-        elif not self.tab.back():
-            self.jumps.back()
+        elif not self.searches.close_last() and not self.jumps.back():
+            self.flash = BY_NAME["back"].absent
 
     def on_cursor_moved(self, message: CursorMoved) -> None:
         """A tab shows something else, not by a key."""
@@ -363,9 +413,9 @@ class MainScreen(AppScreen):
     def _open_palette(self) -> None:
         now = self.situation
         shown = self.look.keys.shown
-        choices = [Choice((action.title, shown(key_of(action, now))), action) for action in actions.possible(now)]
+        choices = [Choice((action.title, shown(action.shown)), action) for action in actions.possible(now)]
         title, columns = "Commands", ("action", "key")
-        self.open(ChoicePopup(self.look, title, columns, choices, self._run_chosen, _ABOUT_PALETTE, typing=True))
+        self.open(ChoicePopup(self.look, title, columns, choices, self._run_chosen, ABOUT_PALETTE, typing=True))
 
     def _run_chosen(self, action: Action) -> None:
         self.call_later(self.app.run_action if action.name in OF_THE_APP else self.do, action.name)
@@ -374,6 +424,24 @@ class MainScreen(AppScreen):
         if self.tab.selection is not None:
             self.copy(self.tab.selection)
 
+    def _edit(self) -> None:
+        """Opens the user's editor at the source line of what is under the cursor."""
+
+        def edit(source: str) -> None:
+            self.flash = self.edit_source(source) if source else BY_NAME["edit"].absent
+            self.redraw()
+
+        source, op = self.tab.source, self.tab.op_elsewhere
+        if source is not None:
+            edit(source)
+        elif op is not None:
+            self.jumps.edit(op, edit)
+
+    def _ask_export(self) -> None:
+        shown, title = self.tab.shown_table, TABS[TAB_NAMES.index(self.tab_name)].name
+        shows = self.current_run
+        self.ask_export(shown, shown.page if shown is not None else title, shows.run, shows.logdir)
+
     def leave(self) -> None:
         """Ends the app."""
         self.call_later(self.app.run_action, "quit")
@@ -381,34 +449,30 @@ class MainScreen(AppScreen):
     # --- search
 
     def _begin_typing(self, into_filter: bool) -> None:
-        self._is_filter = into_filter
-        self._search_words = self._search_words if into_filter else ""
+        self.searches.begin(is_filter=into_filter)
         self.open_prompt()
+
+    @property
+    def syntax(self) -> str:
+        """What may be typed into the prompt."""
+        return self.searches.syntax
+
+    def words_for(self, begun: str) -> Sequence[str]:
+        """What a word that is begun in the prompt may become."""
+        return self.searches.words_for(begun)
 
     def search(self, text: str) -> str:
         """Searches or filters the tab."""
-        if self._is_filter:
-            return self.tab.filter(text)
-        self._search_words = self.tab.search(text)
-        return self._search_words
+        return self.searches.search(text)
 
     def keep_search(self, text: str) -> bool:
-        """Keeps what was found, unless there is something wrong with the text, which stands beside it."""
-        if text and self.tab.search_failed:
-            return False
-        if not text:
-            self.prompt = None
-            self.end_search()
-        return True
+        """Keeps what was found, unless there is something wrong with the text."""
+        return self.searches.keep(text)
 
     def end_search(self) -> None:
-        """Ends the filter that is typed, else the search."""
-        if self.prompt is not None and self._is_filter:
-            self.prompt = None
-            self.tab.filter("")
-            return
-        self.prompt, self._search_words = None, ""
-        self.tab.end_search()
+        """Gives up what is typed."""
+        self.prompt = None
+        self.searches.give_up()
 
     def _go_to_match(self, direction: int) -> None:
         self.flash = self.tab.next_match(direction)

@@ -14,6 +14,7 @@ from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.pages import op_columns
 from tpuprof.tui.terminal.custom import THEMES, VARIABLE, Config, Custom, Keymap, Theme, config_path
+from tpuprof.tui.terminal.grammar import FIXED_KEYS, KEY_NAMES, OLD_NAMES
 
 MOST_BYTES = 1_000_000  # of the file; whatever is longer is something else
 _HINT = "tpuprof-tui config prints a file with all settings"
@@ -21,41 +22,10 @@ _AMOUNT = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) ?([kMGT]B)")
 _BYTES = {"kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 _AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)| ?\(at end of document\)")
 
-KEY_NAMES: Mapping[str, str] = {
-    **{"j": "down", "k": "up", "l": "right", "h": "left", "g": "first", "G": "last"},
-    **{"space": "page_down tick what_if", "ctrl+d": "half_down", "ctrl+u": "half_up", "tab": "next_tab"},
-    **{"shift+tab": "previous_tab", "/": "search", "n": "next_match", "N": "previous_match", "y": "copy", "R": "runs"},
-    **{"D": "compare", "H": "hosts", "C": "capture", "r": "reload", "T": "background", "?": "help"},
-    **{"ctrl+p": "palette", "q": "quit", "v": "view", "V": "previous_view", "b": "group by_busy", "s": "sort zoom_out"},
-    **{"S": "reverse", "i": "idle figures", "t": "top space base", "m": "mark module most", "c": "compare_ops"},
-    **{"o": "same_op", "O": "on_timeline", "B": "buffers", "w": "zoom_in notes", "a": "pan_left map all_hosts arrays"},
-    **{"d": "pan_right mark_run next_device", "f": "fit", "0": "whole", "[": "previous_step", "]": "next_step"},
-    **{"{": "previous_gap previous_peak", "}": "next_gap next_peak", ".": "next_event", ",": "previous_event"},
-    **{"(": "interval_begin", ")": "interval_end", "M": "measure", ">": "follow", "<": "follow_back"},
-    **{
-        "z": "fold",
-        "Z": "fold_all",
-        "J": "next_host",
-        "K": "previous_host",
-        "p": "pin at_peak pause next_phase",
-        "P": "previous_phase",
-        "L": "live_arrays",
-    },
-    **{"F": "filter_tracks", "x": "what_to_do", "e": "edit"},
-}
-"""The keys that can be moved, as people write them, and what they do on one page or another. All of it moves along."""
-
-FIXED_KEYS = frozenset(
-    (
-        *("enter", "escape", "Q", "W", "ctrl+c", "ctrl+q", "ctrl+z", "+", "-", "=", *"123456789"),
-        *("up", "down", "left", "right", "home", "end", "pageup", "pagedown"),
-    )
-)
-"""Keys that always mean the same: whatever a file says, the way out is where it was."""
-
 _SAME_BYTES = {"ctrl+h": "backspace", "ctrl+i": "tab", "ctrl+j": "enter", "ctrl+m": "enter"}
 _KEY = re.compile(r"[!-~]|ctrl\+[a-z]|f[1-9]|f1[0-2]|space|tab|shift\+tab|insert|delete|backspace")
 _BY_NAME = {name: key for key, names in KEY_NAMES.items() for name in names.split()}
+_BY_NAME = {old: _BY_NAME[name] for old, name in OLD_NAMES.items()} | _BY_NAME
 
 _R = TypeVar("_R")
 

@@ -67,6 +67,11 @@ class CurrentRun:
         return self._loader.is_loading
 
     @property
+    def is_loading_above(self) -> bool:
+        """Whether what opens above the tabs is being read."""
+        return self.is_loading and not self._loads_tab
+
+    @property
     def has_overview(self) -> bool:
         """Whether the first tab shows figures."""
         return self._context.tabs[FIRST].has_page
@@ -252,8 +257,9 @@ class Jumps:
     def __init__(self, context: AppContext, current_run: CurrentRun) -> None:
         self._context = context
         self._current_run = current_run
-        self._came_from = FIRST
+        self._trail: list[str] = []  # the tabs that jumps led away from
         self._wanted: Jump | None = None
+        self._wanted_source: tuple[str, Callable[[str], object]] | None = None
         self._graphs: tuple[object, Programs] | None = None
 
     def command(self, name: str, by: int = 1) -> None:
@@ -271,11 +277,12 @@ class Jumps:
         if jump.tab == "graph":
             self._open_graph(jump)
             return
+        trail = self._trail
         stage.show_tab(jump.tab)
         if jump.what:
             stage.flash = stage.tabs[jump.tab].go_to(jump.what, jump.name, jump.program)
         if stage.tab_name != before:
-            self._came_from = before
+            self._trail = [*trail, before]
 
     def _open_graph(self, jump: Jump) -> None:
         """Opens the graph of an op; what it needs of the run is read the first time."""
@@ -304,8 +311,33 @@ class Jumps:
 
     def forget(self) -> None:
         """A tab was shown that no jump led to, or a jump begins."""
-        self._came_from = FIRST
+        self._trail = []
 
-    def back(self) -> None:
-        """Back to where the last jump came from, else to the first tab."""
-        self._context.show_tab(self._came_from)
+    def back(self) -> bool:
+        """Back to where the last jump came from; False where none led here."""
+        if not self._trail:
+            return False
+        *trail, before = self._trail
+        self._context.show_tab(before)
+        self._trail = trail
+        return True
+
+    def edit(self, op: str, found: Callable[[str], object]) -> None:
+        """Calls `found` with the source line of an op, or nothing; what knows it is read first where it is not yet."""
+        ops = self._context.tabs["op-profile"]
+        self._wanted_source = op, found
+        if ops.has_page:
+            self.tell_source()
+        elif self._current_run.is_loading:
+            self._wanted_source = None
+            self._context.flash = "The profile is still being read: ask again when it is"
+        else:
+            self._context.flash = "Reading the ops' source lines"
+            self._current_run.load_page("op-profile")
+
+    def tell_source(self) -> None:
+        """Answers who asked for a source line, where the ops are read by now."""
+        ops, wanted = self._context.tabs["op-profile"], self._wanted_source
+        if wanted is not None and ops.has_page:
+            self._wanted_source = None
+            wanted[1](ops.source_of(wanted[0]))

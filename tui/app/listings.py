@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.tui.app.actions import ACTIONS, ScreenState, by_name, key_of
+from tpuprof.tui.app.keys.actions import ACTIONS, ScreenState, by_name
 from tpuprof.tui.draw.format import age, size
 from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.pen import Pen
@@ -19,11 +18,21 @@ from tpuprof.tui.terminal.custom import AS_BUILT, Keymap
 from tpuprof.tui.terminal.theme import AnyLine, AnySpan
 from tpuprof.tui.widgets.choosing import Choice
 from tpuprof.tui.widgets.chrome import APP_NAME, KeyRow, key_lines, pad
+from tpuprof.tui.widgets.popup import meanings
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.errors import Problem
     from tpuprof.parsers.files.logdir import Logdir, Run
     from tpuprof.parsers.pages.overview.model import Overview
+
+ABOUT_NOTES = meanings(
+    ("Verdict", "the overview's sentences in full: what the program spends its time on, and the evidence."),
+    ("!", "what is wrong with the files or their contents; below it what to try."),
+    ("unknown", "figures that the profile does not have, each with its reason. The pages show n/a for them, never 0."),
+)
+ABOUT_PALETTE = meanings(
+    ("", "All commands that work now, with their keys. Type a part of a name, then Enter."),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +171,10 @@ def note_lines(
 def help_lines(situation: ScreenState, own: Sequence[KeyRow], meaning: Sequence[Line], pen: Pen) -> list[Line]:
     """The keys that do something now, and what the numbers of the tab mean."""
     rows = list(own) if situation.has_page else []
-    if "graph" in situation.commands:  # which has a key of the first row
-        rows = [replace(key, shown=key.shown.replace("g G, Home", "Home G,")) for key in rows]
-    brackets = "" if "step" in situation.commands else ", [ ]"
-    rows.append(KeyRow(f"1-5, Tab{brackets}", title="Show a tab, the next, the previous"))
+    rows.append(KeyRow("1-5, Tab", title="Show a tab, the next"))
     for action in ACTIONS:
-        if action.keys and not action.name.startswith(("show_tab", "next_tab")) and action.possible(situation):
-            rows.append(KeyRow(key_of(action, situation), title=action.title))
+        if not action.name.startswith(("show_tab", "next_tab")) and action.possible(situation):
+            rows.append(KeyRow(action.verb, title=action.title))
     lines = key_lines(rows, pen, 19)
     if meaning:
         lines += [pen.fit([]), pen.fit([("What the numbers mean", "title")]), *meaning]
@@ -177,7 +183,7 @@ def help_lines(situation: ScreenState, own: Sequence[KeyRow], meaning: Sequence[
 
 def header_lines(heading: Heading, situation: ScreenState, pen: Pen, keys: Keymap = AS_BUILT) -> list[AnyLine]:
     """The two lines on top: where we are; then the tabs and, at the right, what to be aware of."""
-    notes_key = keys.shown(key_of(by_name("notes"), situation))
+    notes_key = keys.shown(by_name("notes").shown)
     badge = f" {heading.badge} " if heading.badge else ""
     tabs = line_width(tuple(span for _, spans in _tab_spans(situation.tab, pen.width) for span in spans))
     if badge and tabs + len(badge) + 1 > pen.width:  # no room beside the tabs

@@ -53,6 +53,7 @@ class RunWatcher:
         now: Callable[[], float],
     ) -> None:
         self.new_run: Run | None = None
+        self._is_asked = False  # whether a key asked for what is being read
         self.logdir = ""
         self._context = context
         self._current_run = current_run
@@ -66,6 +67,9 @@ class RunWatcher:
     def begin(self) -> None:
         """Begins to watch where the runs were found, once, and looks at what came while a run was being read."""
         logdir = self._current_run.logdir
+        if self._is_asked and not self._context.flash:
+            self._context.flash = "Looked for runs again and read anew"
+        self._is_asked = False
         if logdir is not None and self.logdir != logdir.query and self._is_needed:
             self.logdir = logdir.query
             self._ended.set()  # the thread that watches another one ends
@@ -125,6 +129,7 @@ class RunWatcher:
         """Loads the run that was announced, else looks for runs again and loads the wanted one."""
         new, self.new_run = self.new_run, None
         if new is None:
+            self._is_asked = True
             self._current_run.reload()
         else:
             is_shown = self._current_run.run is not None and self._current_run.run.path == new.path

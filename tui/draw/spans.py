@@ -69,7 +69,7 @@ Line = tuple[Span, ...]
 FILLS: tuple[Fill, ...] = get_args(Fill)
 
 
-_KEY = re.compile(r"`([!-_a-~]|ctrl\+[a-z])`")
+_KEY = re.compile(r"`([!-_a-~]|ctrl\+[a-z]|space|Esc)`")
 
 
 @dataclass(frozen=True, slots=True)

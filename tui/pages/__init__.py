@@ -79,7 +79,7 @@ PAGES: tuple[Page, ...] = (
     Page("framework-ops", "ops.report.framework_ops", {}),
     Page("collectives", "collectives.report", {}),
     Page("sparse-core", "sparse_core.report", {}),
-    Page("kernels", "ops.kernels.report", {"op": "--op", "by": "--by"}),
+    Page("kernels", "ops.kernels.report", {"op": "--op", "by": "--by", "dump": "--dump"}),
     Page("roofline", "ops.report.roofline", {}),
     Page("counters", "counters.report", {}),
     Page("graph", "graph.report", _OF_GRAPH, ("dot", "hlo", "proto"), is_of_memory=True, takes_hlo=True),

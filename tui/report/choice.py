@@ -196,6 +196,16 @@ def report_of(
     return _WRITERS[request.form](name, head, chosen, request.look)
 
 
+def report_of_rows(name: str, head: Head, listed: Listed, choice: Choice, form: str, look: TextLook) -> str:
+    """The rows of a table that are chosen already (`Listed.rows`), in their order; the choice says how they were."""
+    table = listed.table
+    rows = list(range(table.length(listed.source)) if listed.rows is None else listed.rows)
+    of_form = {"json": table.json, "csv": tuple(listed.keys) or table.csv, "md": tuple(listed.keys) or table.markdown}
+    keys = choice.columns or of_form.get(form) or table.markdown or table.csv or table.json
+    chosen = Chosen(choice, listed, rows, rows, table.length(listed.source), keys)
+    return _WRITERS[form](name, head, chosen, look)
+
+
 def _json(name: str, head: Head, chosen: Chosen, _: TextLook) -> str:
     choice, table = chosen.choice, chosen.table
     shown = chosen.shown if chosen.is_limited else chosen.shown[:_MOST_ROWS]

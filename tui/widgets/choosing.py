@@ -59,6 +59,11 @@ class ListPopup(Popup):
         return self.listing.cursor
 
     @property
+    def place_of_cursor(self) -> object:
+        """What a motion changes."""
+        return self.cursor
+
+    @property
     def list_room(self) -> int:
         """Rows that fit below the head."""
         return self.room - self.HEAD
@@ -94,7 +99,7 @@ class FilteredPopup(ListPopup):
 
     def __init__(self, look: ScreenLook, title: str, about: Lines, typing: bool = False) -> None:
         super().__init__(look, title, about)
-        self._editor = LineEditor(moves=False)
+        self._editor = LineEditor()
         self.is_typing = self._types_at_once = typing
 
     @property
@@ -113,36 +118,36 @@ class FilteredPopup(ListPopup):
     def leave_key(self) -> KeyRow:
         """Escape ends the filter first."""
         if (self.is_typing or self.filter) and not self._types_at_once:
-            return KeyRow("Esc", "all rows", "End the filter; again: back", {"escape": self._end_filter})
+            return KeyRow("back", "all rows", "End the filter; again: back", {"back": self._end_filter})
         return BACK
 
     @property
     def filter_key(self) -> KeyRow:
         """Begins to type the filter."""
-        return KeyRow("/", "filter", self.FILTERS, {"slash": self._begin_filter})
+        return KeyRow("search", "filter", self.FILTERS, {"search": self._begin_filter})
 
     @property
     def typing_keys(self) -> Sequence[KeyRow]:
         """What moves the cursor while letters are typed."""
-        moves = {"ctrl+n": partial(self.step, 1, 0), "ctrl+p": partial(self.step, -1, 0)}
-        return [KeyRow("ctrl+n ctrl+p", "move", "Next, previous row while you type", moves)]
+        moves = {"typing_down": partial(self.step, 1, 0), "typing_up": partial(self.step, -1, 0)}
+        return [KeyRow("typing_down typing_up", "move", "Next, previous row while you type", moves)]
 
     def _begin_filter(self) -> None:
         self.is_typing = True
 
     def _end_filter(self) -> None:
-        self.is_typing, self._editor = False, LineEditor(moves=False)
+        self.is_typing, self._editor = False, LineEditor()
         self.filter_changed()
 
     def filter_changed(self) -> None:
         """Other rows match."""
 
-    def press(self, key: str, character: str | None) -> None:
+    def press(self, key: str, character: str | None) -> str:
         """Types into the filter where typing is on."""
         if self.is_typing and act_of(self.own_keys, key) is None and self._editor.press(key, character):
             self.filter_changed()
-        else:
-            super().press(key, character)
+            return ""
+        return super().press(key, character)
 
 
 class ChoicePopup(FilteredPopup, Generic[T]):
@@ -185,7 +190,7 @@ class ChoicePopup(FilteredPopup, Generic[T]):
     @property
     def own_keys(self) -> Sequence[KeyRow]:
         """It chooses, and takes a filter."""
-        choose = KeyRow("Enter", "choose", "Choose the row under the cursor", {"enter": self.choose})
+        choose = KeyRow("open", "choose", "Choose the row under the cursor", {"open": self.choose})
         return [choose, *self.typing_keys] if self.is_typing else [choose, self.filter_key]
 
     def rows(self, first: int, count: int, width: int) -> list[AnyLine]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
@@ -11,6 +12,7 @@ from tpuprof.tui.draw.format import size
 from tpuprof.tui.draw.layout import cut_middle, label_span
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, line_width
+from tpuprof.tui.terminal.grammar import shown_keys, verbs_of
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
 
 if TYPE_CHECKING:
@@ -35,28 +37,36 @@ def too_small_lines(pen: Pen, height: int) -> list[AnyLine]:
 
 @dataclass(frozen=True)
 class KeyRow:
-    """A row of a page's table of keys: one key, or a few that belong together. Footer, help and press come from it.
+    """A row of a page's table of keys: verbs of the grammar that belong together. Footer, help and press come from it.
 
     Attributes:
-        shown: the keys as people write them.
+        verbs: their names with blanks between, whose keys it shows; a word that is no verb is shown as it stands.
         short: a word or two for the footer; empty keeps the row out of there.
         title: a sentence for help; empty keeps the row out of there.
-        acts: what each key does, by Textual's name of it; empty where the page does not take the key itself.
+        acts: what each verb does; empty where the page does not take the key itself. That of ``pick`` takes a number.
         foot: the keys as the footer has them, where that is not what `shown` begins with.
         rank: the footer has rows of a lower rank first.
     """
 
-    shown: str
+    verbs: str
     short: str = ""
     title: str = ""
-    acts: Mapping[str, Callable[[], object]] = field(default_factory=dict)
+    acts: Mapping[str, Callable[..., object]] = field(default_factory=dict)
     foot: str = ""
     rank: int = 0
 
+    @property
+    def shown(self) -> str:
+        """The keys as people write them."""
+        return shown_keys(self.verbs.split(" "))
+
+
+TABS_KEY = KeyRow("pick", "tabs", foot="1-5")
+"""What the footer says of tabs."""
 
 ROW_KEYS = (
-    KeyRow("j k, down up", title="Next, previous row"),
-    KeyRow("PgDn PgUp, Home End", title="One screen down, up; first, last"),
+    KeyRow("down up", title="Next, previous row"),
+    KeyRow("page_down page_up first last", title="One screen down, up; first, last"),
 )
 """Keys that move a cursor over rows."""
 
@@ -80,12 +90,12 @@ def motion_keys(
     """
     rows, step, details = short
     return (
-        KeyRow("j k, down up", rows, f"Next, previous {row}"),
-        *([KeyRow("l h, right left", step, across, foot="h l")] if across else []),
-        KeyRow("g G, Home End", title=f"First, last {ends or row}"),
-        KeyRow("PgDn PgUp", title="One screen down, up"),
-        *([KeyRow("ctrl+d ctrl+u", title="Half a screen down, up")] if halves else []),
-        KeyRow("Enter", details, enter),
+        KeyRow("down up", rows, f"Next, previous {row}"),
+        *([KeyRow("right left", step, across, foot="h l")] if across else []),
+        KeyRow("first last", title=f"First, last {ends or row}"),
+        KeyRow("page_down page_up", title="One screen down, up"),
+        *([KeyRow("half_down half_up", title="Half a screen down, up")] if halves else []),
+        KeyRow("open", details, enter),
     )
 
 
@@ -95,9 +105,11 @@ def footer(keys: Iterable[KeyRow]) -> list[tuple[str, str]]:
     return [(key.foot or key.shown.partition(", ")[0], key.short) for key in rows]
 
 
-def act_of(keys: Iterable[KeyRow], name: str) -> Callable[[], object] | None:
+def act_of(keys: Iterable[KeyRow], typed: str) -> Callable[[], object] | None:
     """What a key does, by Textual's name of it; None where it is in no row."""
-    return next((key.acts[name] for key in keys if name in key.acts), None)
+    verbs = [verb.name for verb in verbs_of(typed)]
+    act = next((key.acts[name] for key in keys for name in verbs if name in key.acts), None)
+    return partial(act, int(typed)) if act is not None and "pick" in verbs else act
 
 
 def key_lines(keys: Iterable[KeyRow], pen: Pen, cells: int = 21) -> list[Line]:
@@ -130,11 +142,17 @@ def message_line(text: str, pen: Pen) -> AnyLine:
     return pad([(" " + cut_middle(text, pen.width - 2, pen.glyphs), "bar")], pen.width, "bar")
 
 
-def prompt_line(text: str, found: str, pen: Pen) -> AnyLine:
-    """The footer while a search is typed: the text, a cursor, what it finds so far."""
+def prompt_line(text: str, found: str, pen: Pen, cursor: int | None = None, syntax: str = "") -> AnyLine:
+    """The footer while a search is typed: the text, a cursor, what it finds so far; its syntax before it is typed."""
+    cursor = len(text) if cursor is None else cursor
     room = max(8, pen.width - len(found) - 28)
-    shown = text if len(text) < room else pen.glyphs.ellipsis + text[-(room - 2) :]
-    left: list[AnySpan] = [(" /", "bar.key"), (pen.text(shown), "input"), ("_", "bar.key")]
+    first = max(0, cursor - room + 2)  # the part before the cursor shows, and what fits of the rest
+    before, under, behind = text[first:cursor], text[cursor : cursor + 1], text[cursor + 1 : first + room - 1]
+    mark = pen.glyphs.ellipsis if first else ""
+    left: list[AnySpan] = [(" /", "bar.key"), (mark + pen.text(before), "input")]
+    left += [(pen.text(under), "panel.cursor"), (pen.text(behind), "input")] if under else [("_", "bar.key")]
+    if syntax and not text:
+        left.append((pen.text(f" {syntax}")[: max(0, room - 4)], "bar.dim"))
     right: list[AnySpan] = [(f"{found}  ", "bar"), ("Enter", "bar.key"), (" keep ", "bar.dim"), ("Esc", "bar.key")]
     right.append((" cancel ", "bar.dim"))
     gap = max(1, pen.width - line_width(left) - line_width(right))

@@ -7,11 +7,13 @@ slow connection a cursor step costs some hundred bytes.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from rich.segment import Segment
+from rich.console import Console
+from rich.segment import Segment, Segments
 from rich.style import Style
 from textual import on
 from textual.binding import BindingType
@@ -228,3 +230,20 @@ def _cells(strip: Strip) -> list[tuple[str, Style | None]] | None:
     """Character and style of each cell; None where a character is not one cell wide."""
     cells = [(character, segment.style) for segment in strip for character in segment.text]
     return cells if len(cells) == strip.cell_length else None
+
+
+def picture_of(lines: Sequence[Strip], width: int, form: str, title: str) -> str:
+    """Lines of a screen as a picture (``svg``), a page (``html``) or text (``txt``)."""
+    if form == "txt":
+        return "".join(f"{line.text.rstrip()}\n" for line in lines)
+    console = Console(
+        width=width,
+        file=io.StringIO(),
+        record=True,
+        force_terminal=True,
+        color_system="truecolor",
+        legacy_windows=False,
+    )
+    for line in lines:
+        console.print(Segments([*line, Segment.line()]), end="")
+    return console.export_svg(title=title) if form == "svg" else console.export_html(inline_styles=True)

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from tpuprof.parsers.files.source_lines import SourceExcerpt
 from tpuprof.tui.draw.format import count as counted
 from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.detect import Terminal
+from tpuprof.tui.terminal.grammar import BY_NAME, Verb, verbs_of
+from tpuprof.tui.terminal.pressed import Opened
 from tpuprof.tui.terminal.theme import AnyLine
+from tpuprof.tui.widgets.choosing import Choice, ChoicePopup
 from tpuprof.tui.widgets.chrome import KeyRow, act_of, footer, key_lines, keys_line
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
-from tpuprof.tui.widgets.popup import ABOUT_HELP, MOVES, TextPopup
+from tpuprof.tui.widgets.popup import ABOUT_HELP, MOVES, TextPopup, meanings
 from tpuprof.tui.widgets.screen import AppScreen, ScreenApp
 
+if TYPE_CHECKING:
+    from tpuprof.tui.report.shared.exporting import Shown
+
+_MOTIONS = ("down", "up", "first", "last", "page_down", "page_up", "half_down", "half_up")
+_LISTED_NOT = ("palette", "pick")  # what a list of commands leaves out
+ABOUT_COMMANDS = meanings(
+    ("", "All that a key does here, with its key. Type a part of its name, then Enter."),
+)
 HELPS, LAST = 5, 9  # the rank in the footer of the key of help, and of the one that shows whatever room there is
 _Row = TypeVar("_Row")
 _Made = TypeVar("_Made")
@@ -55,6 +66,7 @@ class PageScreen(AppScreen, Generic[_Row]):
         super().__init__(look, environ, note)
         self.content = content
         self._is_alone = is_alone
+        self._open_order = Opened()
         self.composed: Composed | None = None
         self._kept: tuple[object, Any] | None = None
         self.body = LineCanvas(look, self._draw_body, self.point_at, self._wheel, id="body")
@@ -87,21 +99,30 @@ class PageScreen(AppScreen, Generic[_Row]):
         """The last rows of every table: colours, help, and the ways back; `leave` is what help says of ``q``."""
         way = "quit" if self._is_alone else "back"
         return (
-            KeyRow("T", title="Light or dark background", acts={"T": self.swap_background}),
-            KeyRow("?", "help", acts={"question_mark": self._help}, rank=HELPS),
-            KeyRow("Esc", title="Back one level", acts={"escape": self.back}),
-            KeyRow("q", way, leave or way.capitalize(), {"q": self.leave}, rank=LAST),
+            KeyRow("background", title="Light or dark background", acts={"background": self.swap_background}),
+            KeyRow("palette", title="All commands that work now", acts={"palette": self._open_palette}),
+            KeyRow("export", title="Write the screen to a file", acts={"export": self._ask_export}),
+            KeyRow("help", "help", acts={"help": self._help}, rank=HELPS),
+            KeyRow("back", title="Back one level", acts={"back": self.back}),
+            KeyRow("quit", way, leave or way.capitalize(), {"quit": self.leave}, rank=LAST),
         )
 
     def meaning_lines(self, pen: Pen) -> list[Line]:
         """What the figures mean, and what else help says below the keys."""
         raise NotImplementedError
 
+    @property
+    def opened(self) -> Mapping[str, Callable[[], object]]:
+        """What is open, by its name: how to close it."""
+        return {"filter": partial(self.filter, "")} if self.view.words else {}
+
     def back(self) -> None:
-        """One level back: the filter, then the screen, where one is below."""
-        if self.view.words:
-            self.filter("")
-        elif not self._is_alone:
+        """Closes what was opened last, at last the screen, where one is below."""
+        if self._open_order.close(self.opened):
+            return
+        if self._is_alone:
+            self.flash = BY_NAME["back"].absent
+        else:
             self.leave()
 
     def head_line(self, pen: Pen) -> AnyLine:
@@ -134,7 +155,9 @@ class PageScreen(AppScreen, Generic[_Row]):
 
     def sorting_key(self, title: str, short: str, rank: int) -> KeyRow:
         """The keys that sort."""
-        return KeyRow("s S", short, title, {"s": self._sort, "S": lambda: self._sort(reverse=True)}, "s", rank)
+        return KeyRow(
+            "sort reverse", short, title, {"sort": self._sort, "reverse": lambda: self._sort(reverse=True)}, "s", rank
+        )
 
     def _sort(self, reverse: bool = False) -> None:
         """In the next order, or the other way round."""
@@ -148,12 +171,6 @@ class PageScreen(AppScreen, Generic[_Row]):
     def filter(self, words: str) -> None:
         """Shows the rows that hold all words."""
         self.view = self.view.anew(words=words)
-
-    def edit(self, source: str, excerpt: SourceExcerpt | None) -> str:
-        """Opens the user's editor at a source line, where that file is here; says what went wrong."""
-        if excerpt is None:
-            return f"{source} is not on this machine."
-        return self.open_editor(excerpt.path, excerpt.first_line + excerpt.marked)
 
     # --- drawing
 
@@ -187,16 +204,59 @@ class PageScreen(AppScreen, Generic[_Row]):
 
     def act(self, key: str) -> bool:
         """Does what a key means; no key gets past the page."""
-        act = act_of(self.keys, key)
+        act, verbs = act_of(self.keys, key), verbs_of(key)
         if act is not None:
             act()
         elif key in MOVES:
+            before = self.view
             self.move(*MOVES[key])
+            self.flash = verbs[0].absent if self.view == before else self.flash
+        elif verbs:
+            self.flash = self.why_not(verbs[0])
+        self._open_order.note(self.opened)
         self.redraw()
         return True
 
+    def why_not(self, verb: Verb) -> str:
+        """What the last line says of a key that does nothing here."""
+        return verb.absent
+
     def _help(self) -> None:
         self.open(TextPopup(self.look, "Help", self.help_lines, ABOUT_HELP))
+
+    def _open_palette(self) -> None:
+        """Lists all that a key does here, to be found by words."""
+        acts = [(verb, act, row) for row in self.keys for verb, act in row.acts.items() if verb not in _LISTED_NOT]
+        titles = [row.title if len(row.acts) == 1 and row.title else BY_NAME[verb].meaning for verb, _, row in acts]
+        keys = [self.look.keys.shown(BY_NAME[verb].key) for verb, _, _ in acts]
+        moves = {name: partial(self.move, *MOVES[BY_NAME[name].typed[0]]) for name in _MOTIONS}
+        titles += [BY_NAME[name].meaning for name in moves]
+        keys += [self.look.keys.shown(BY_NAME[name].key) for name in moves]
+        does = [*(act for _, act, _ in acts), *moves.values()]
+        choices = [Choice((title, key), place) for place, (title, key) in enumerate(zip(titles, keys, strict=True))]
+
+        def chosen(place: int) -> None:
+            self.call_later(self._do, does[place])
+
+        columns, about = ("action", "key"), ABOUT_COMMANDS
+        self.open(ChoicePopup(self.look, "Commands", columns, choices, chosen, about, typing=True))
+
+    def _do(self, act: Callable[[], object]) -> None:
+        act()
+        self.redraw()
+
+    def _ask_export(self) -> None:
+        self.ask_export(self.shown_table, self.export_name, None)
+
+    @property
+    def shown_table(self) -> Shown | None:
+        """The rows as they are filtered and sorted; None where they are no table of a report."""
+        return None
+
+    @property
+    def export_name(self) -> str:
+        """What a file is called that the screen is written to."""
+        return type(self).__name__.removesuffix("Screen").lower()
 
     def help_lines(self, pen: Pen) -> list[Line]:
         """The keys that do something here, and what the figures mean."""

@@ -15,14 +15,15 @@ from tpuprof.tui.draw.bars import CLASS_STYLE, ON_CLASS_STYLE
 from tpuprof.tui.draw.layout import cut
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Fill, Ink, Line
+from tpuprof.tui.terminal.grammar import BY_NAME, Verb, verbs_of
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan, PanelPair
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow, act_of, key_lines
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
 
 Lines = Callable[[Pen], list[Line]]  # draws a text for so many cells
-HELP = KeyRow("?", "help")
-CLOSE = KeyRow("Esc", "close", "Close (`q` does too)")
-BACK = KeyRow("Esc", "back", "Back")
+HELP = KeyRow("help", "help")
+CLOSE = KeyRow("back", "close", "Close (`q` does too)")
+BACK = KeyRow("back", "back", "Back")
 
 _ON_COLOURS: tuple[AnyKey, ...] = ("badge", "on.step", "on.module", "on.selected", "on.match", "on.view")
 _ON_PANEL: dict[str, AnyKey] = {
@@ -157,15 +158,36 @@ class Popup:
 
     # --- keys and mouse
 
-    def press(self, key: str, character: str | None) -> None:
-        """One key: what its tables say, else what it does in every popup."""
+    def press(self, key: str, character: str | None) -> str:
+        """One key: what its tables say, else what it does in every popup; says why it does nothing."""
         act, motion = act_of((*self.own_keys, self.leave_key), key), MOVES.get(key)
         if act is not None:
-            act()
-        elif key in ("escape", "q"):
+            said = act()
+            return said if isinstance(said, str) else ""
+        if key in ("escape", "q"):
             self.is_open = False
         elif motion is not None:
+            before = self.place_of_cursor
             self.step(*motion)
+            return verbs_of(key)[0].absent if self.place_of_cursor == before else ""
+        elif verbs := verbs_of(key):
+            return self.why_not(verbs[0], key)
+        return ""
+
+    @property
+    def place_of_cursor(self) -> object:
+        """What a motion changes."""
+        return self.top
+
+    def why_not(self, verb: Verb, typed: str) -> str:
+        """What the last line says of a key that does nothing here."""
+        if verb.name == "open":
+            return "There is nothing to open here; `Esc` closes it."
+        if verb.name in ("help", "palette"):
+            return verb.absent
+        words = "on the page below" if not verb.page else f"on the {verb.page}"
+        key = typed if typed.isdigit() else verb.key
+        return f"Not here: `Esc` closes this, `{key}` works {words}."
 
     def click(self, row: int) -> None:
         """A click on a line of the panel, counted from its upper edge."""
@@ -242,15 +264,16 @@ class PopupLayer(LineCanvas):
             self.styles.width, self.styles.height = place.width, place.height
             self.styles.offset = (place.x, place.y)
 
-    def press(self, key: str, character: str | None) -> None:
-        """Gives a key to the popup; `?` opens its help above it."""
-        popup = self.popup
+    def press(self, key: str, character: str | None) -> str:
+        """Gives a key to the popup; `?` opens its help above it. Says why it does nothing."""
+        popup, said = self.popup, ""
         if popup is not None and key == "question_mark" and popup.about is not None:
             self.below = popup
             self._show(TextPopup(popup.look, f"Help: {popup.title}", popup.help_lines, None), popup.screen_size)
         elif popup is not None:
-            popup.press(key, character)
+            said = popup.press(key, character)
             self._after(popup)
+        return said
 
     def draw(self, width: int, height: int) -> Sequence[AnyLine]:
         """The popup; nothing as long as its panel has not got its size."""
@@ -282,21 +305,18 @@ class PopupLayer(LineCanvas):
             self._turned()  # now that nothing is open: the footer has the page's keys again
 
 
-MOVES: dict[str, tuple[int, float]] = {
-    **dict.fromkeys(("j", "down"), (1, 0)),
-    **dict.fromkeys(("k", "up"), (-1, 0)),
-    **dict.fromkeys(("pagedown", "space"), (0, 1)),
-    **{"pageup": (0, -1), "ctrl+d": (0, 0.5), "ctrl+u": (0, -0.5)},
-    **dict.fromkeys(("g", "home"), (-(10**9), 0)),
-    **dict.fromkeys(("G", "end"), (10**9, 0)),
+_STEPS: dict[str, tuple[int, float]] = {
+    **{"down": (1, 0), "up": (-1, 0), "page_down": (0, 1), "page_up": (0, -1)},
+    **{"half_down": (0, 0.5), "half_up": (0, -0.5), "first": (-(10**9), 0), "last": (10**9, 0)},
 }
-"""Keys and by how many lines and screens they move."""
+MOVES = {typed: step for name, step in _STEPS.items() for typed in BY_NAME[name].typed}
+"""Keys, by Textual's names of them, and by how many lines and screens they move."""
 
 
 class TextPopup(Popup):
     """A text to read, which `lines` draws for a width."""
 
-    moves = ("Scroll by a line", "One screen down, up; begin, end")
+    moves = ("Scroll by a line", "One screen down, up; begin, end; space: one screen on")
 
     def __init__(
         self, look: ScreenLook, title: str, lines: Lines, about: Lines | None, passes: Sequence[KeyRow] = ()
@@ -317,7 +337,11 @@ class TextPopup(Popup):
     @property
     def own_keys(self) -> Sequence[KeyRow]:
         """It scrolls where the text doesn't fit."""
-        return [KeyRow("j k", "scroll")] if self.row_count() > self.room else []
+        return [KeyRow("down up", "scroll")] if self.row_count() > self.room else []
+
+    def press(self, key: str, character: str | None) -> str:
+        """The same as in every popup; the key of marks goes a screen on, as in every pager."""
+        return super().press("pagedown" if key == "space" else key, character)
 
     @property
     def leave_key(self) -> KeyRow:

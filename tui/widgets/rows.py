@@ -11,12 +11,14 @@ import numpy
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.ops.filtering.filter import Filter, FilterError, OpColumns, parse_filter
+from tpuprof.parsers.ops.filtering.nearest import completions, nearest_filter
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, most_shift, row_lines
-from tpuprof.tui.report.choice import op_columns
-from tpuprof.tui.report.fields import Table, help_rows, is_descending, order, screen_columns
+from tpuprof.tui.report.choice import ASCENDING, DESCENDING, op_columns
+from tpuprof.tui.report.fields import Table, columns, help_rows, is_descending, order, screen_columns
+from tpuprof.tui.report.shared.exporting import Shown
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
     from tpuprof.tui.widgets.tab import Jump
 
-LIST_KEYS = (KeyRow("s", "sort"), KeyRow("Enter", "details"), KeyRow("/", "search"))
+LIST_KEYS = (KeyRow("sort", "sort"), KeyRow("open", "details"), KeyRow("search", "search"))
 """What the footer says of keys that the app hands to any list; its table of keys has their sentences."""
 
 
@@ -106,6 +108,15 @@ class Filterable:
         """Shows the rows that a filter keeps; says how many."""
         raise NotImplementedError
 
+    def nothing(self, text: str) -> str:
+        """What is said of a filter that keeps no row: the nearest that would."""
+        near = nearest_filter(text, self.search_columns) if text else ""
+        return f"no row; {near} has some" if near else "no row"
+
+    def words_for(self, begun: str) -> Sequence[str]:
+        """What a word that is begun in a filter may become."""
+        return completions(begun, self.search_columns)
+
     def prepare(self) -> None:
         """Makes what `keep` needs besides, on the thread that finds the rows."""
 
@@ -136,6 +147,7 @@ class RowsView(Filterable):
     MEANINGS: ClassVar[Mapping[str, str]] = {}  # what its figures are called and mean besides its columns, for help
     KEYS: ClassVar[tuple[KeyRow, ...]] = (*motion_keys(), *LIST_KEYS)  # its table of keys, for the footer and help
     FIRST_SORT: ClassVar[str] = "self"
+    page_name: ClassVar[str] = ""  # of its report; that of its table where it is empty
     NO_ROWS: ClassVar[str] = "no ops"
     TIMES: ClassVar[tuple[str, str]] = ("self_time_ps", "self_time_percent")
     """Keys of the fields that a filter by time and share looks at."""
@@ -181,7 +193,7 @@ class RowsView(Filterable):
     _later: Callable[[str], Sequence[str]] | None = None
     """What reads the columns that a filter asks for first, where the table has them not."""
 
-    def columns(self, glyphs: Glyphs) -> list[Column]:
+    def drawn_columns(self, glyphs: Glyphs) -> list[Column]:
         """All columns, made once for a set of characters."""
         if self._columns is None or self._columns[0] != glyphs:
             self._columns = glyphs, screen_columns(*self.table(), glyphs)
@@ -202,7 +214,7 @@ class RowsView(Filterable):
         room = max(1, height - 1)
         first = self.listing.shown_first(room, len(self.rows))
         self.listing = replace(self.listing, first=first)
-        everything = self.columns(pen.glyphs)
+        everything = self.drawn_columns(pen.glyphs)
         self.shift = min(self.shift, most_shift(everything, pen.width))
         columns = chosen_columns(everything, pen.width, self.shift)
         lines = [header_line(columns, pen, self.listing.sort, self.descending)]
@@ -295,7 +307,29 @@ class RowsView(Filterable):
         self._kept, self.asked = kept, None
         self.listing = self.listing.anew(words=text)
         self._arrange()
+        if text and not len(self.rows):
+            return self.nothing(text)
         return counted(len(self.rows), "row") if text else ""
+
+    @property
+    def opened(self) -> dict[str, Callable[[], object]]:
+        """What is open besides a filter, by its name: how to close it."""
+        return {}
+
+    @property
+    def shown_table(self) -> Shown:
+        """The rows as they stand."""
+        table, source = self.table()
+        sort = f"{self.listing.sort}:{DESCENDING if self.descending else ASCENDING}" if self.listing.sort else ""
+        return Shown(self.page_name or table.key, table, source, self.rows.tolist(), (), self.listing.words, sort)
+
+    @property
+    def source_line(self) -> str:
+        """The source line of what is under the cursor; empty where its table has none."""
+        table, source = self.table()
+        if self.row is None or "source" not in table.by_key:
+            return ""
+        return str(columns(table, source, [self.row], ("source",))["source"][0] or "")
 
     def next_match(self, direction: int) -> str:
         """Moves to another row."""

@@ -17,7 +17,8 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import work
 from textual.app import App, ComposeResult, SuspendNotSupported
@@ -26,6 +27,7 @@ from textual.events import Key, Paste, Resize
 from textual.message import Message
 from textual.screen import Screen
 
+from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import masked
@@ -40,14 +42,33 @@ from tpuprof.tui.terminal.ending import (
     ended_by_signals,
     say,
 )
+from tpuprof.tui.terminal.grammar import BY_NAME
+from tpuprof.tui.terminal.pressed import KeysAhead
 from tpuprof.tui.terminal.theme import AnyLine, palette
 from tpuprof.tui.widgets import chrome
-from tpuprof.tui.widgets.asking import LineEditor, PromptPopup
+from tpuprof.tui.widgets.asking import LineEditor, PromptPopup, remembered
 from tpuprof.tui.widgets.chrome import footer
 from tpuprof.tui.widgets.driver import ThriftyDriver
-from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook
-from tpuprof.tui.widgets.popup import Popup, PopupLayer
+from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook, picture_of
+from tpuprof.tui.widgets.popup import Popup, PopupLayer, meanings
 
+if TYPE_CHECKING:
+    from tpuprof.parsers.files.logdir import Logdir, Run
+    from tpuprof.tui.report.shared.exporting import Shown
+
+_SOURCES = "tpuprof.parsers.files.source_lines"  # imported when a line of it is asked for
+_EXPORTING = "tpuprof.tui.report.shared.exporting"  # imported when something is written
+TABLE_WORDS = (
+    "The table as it is filtered and sorted: a name in .csv, .json or .md. The screen: one in .svg, .html or .txt.",
+)
+SCREEN_WORDS = ("Nothing is written over, and nothing among profiles.",)
+ABOUT_EXPORT = meanings(
+    ("", "What is shown goes to a file; the end of its name says in which form."),
+    (".csv .json", "the rows that show, in their order, with the keys and units of `report`."),
+    (".md", "the same as a table of Markdown."),
+    (".svg .html", "the screen with its colours; .txt without."),
+    ("where", "in the working folder, or in a folder of this program where that holds profiles."),
+)
 APP_KEYS = ("ctrl+c", "ctrl+q", "ctrl+z", "ctrl+l")  # keys that mean the same whatever is open
 
 
@@ -159,6 +180,9 @@ class AppScreen(Screen[None]):
         self.flash = flash
         self.prompt: LineEditor | None = None
         self.matches = ""
+        self.ahead = KeysAhead()
+        self.typed: list[str] = []  # into the prompt, the latest last
+        self.answers: dict[str, list[str]] = {}  # to questions, by their titles
         self.head = LineCanvas(look, self.draw_head, self.point_at_head, background="bar", id="head")
         self.foot = LineCanvas(look, self._draw_foot, background="bar", id="foot")
         self.tiny = LineCanvas(look, self._draw_tiny, id="tiny")
@@ -203,6 +227,29 @@ class AppScreen(Screen[None]):
     def end_search(self) -> None:
         """The prompt was given up."""
         raise NotImplementedError
+
+    @property
+    def syntax(self) -> str:
+        """What may be typed into the prompt, in a few examples."""
+        return ""
+
+    def words_for(self, begun: str) -> Sequence[str]:
+        """What a word that is begun in the prompt may become."""
+        return ()
+
+    @property
+    def awaited(self) -> str:
+        """Name of what is still being read before keys can mean anything on it; empty where nothing is."""
+        return ""
+
+    def waits(self, key: str) -> bool:
+        """Whether a key has to wait for what is `awaited`."""
+        return True
+
+    def type_kept(self, page: str) -> None:
+        """Does what was typed ahead of a page, which is read now."""
+        for key, character in self.ahead.take(page):
+            self.press(key, character)
 
     def leave(self) -> None:
         """Ends the app, or goes back to the screen below."""
@@ -263,7 +310,8 @@ class AppScreen(Screen[None]):
     def _draw_foot(self, width: int, height: int) -> list[AnyLine]:
         glyphs = self.look.glyphs
         if self.prompt is not None:
-            return [chrome.prompt_line(self.prompt.text, self.matches, Pen(width, glyphs))]
+            words = "  ".join(self.prompt.offered)[: width // 2] or self.matches
+            return [chrome.prompt_line(self.prompt.text, words, Pen(width, glyphs), self.prompt.cursor, self.syntax)]
         if self.flash:
             return [chrome.message_line(glyphs.keyed(self.flash), Pen(width, glyphs))]
         popup = self.popups.popup
@@ -290,13 +338,22 @@ class AppScreen(Screen[None]):
         if self.flash:
             self.flash = ""
             self.foot.redraw()
+        awaited = self.awaited if popup is None and self.prompt is None else ""
         if key == "Q" and self.prompt is None and (popup is None or not popup.is_typing):
             self.leave()
-        elif popup is not None and key in [passed.shown for passed in popup.passes]:
+        elif awaited and key == "escape" and self.ahead.forget():
+            self.flash = "What was typed ahead is forgotten; `Esc` again cancels."
+            self.foot.redraw()
+        elif awaited and key != "escape" and (self.ahead.is_typing(awaited) or self.waits(key)):
+            self.flash = self.ahead.keep(awaited, key, character)
+            self.foot.redraw()
+        elif popup is not None and any(key in BY_NAME[passed.verbs].typed for passed in popup.passes):
             self.popups.press("escape", None)
             return self.act(key)
         elif popup is not None:
-            self.popups.press(key, character)
+            if said := self.popups.press(key, character):
+                self.flash = said
+                self.foot.redraw()
         elif self.prompt is not None:
             self._press_in_prompt(self.prompt, key, character)
         else:
@@ -308,6 +365,7 @@ class AppScreen(Screen[None]):
             self.end_search()
             self.prompt = None
         elif key == "enter":
+            remembered(self.typed, prompt.text)
             if self.keep_search(prompt.text):
                 self.prompt = None
         elif prompt.press(key, character):
@@ -316,7 +374,7 @@ class AppScreen(Screen[None]):
 
     def open_prompt(self, text: str = "", matches: str = "") -> None:
         """Begins to take keys into the footer."""
-        self.prompt, self.matches, self.flash = LineEditor(text, moves=False), matches, ""
+        self.prompt, self.matches, self.flash = LineEditor(text, self.typed, self.words_for), matches, ""
 
     def on_paste(self, event: Paste) -> None:
         """Puts a text of the clipboard into the line that is open, if one is."""
@@ -324,6 +382,10 @@ class AppScreen(Screen[None]):
         if isinstance(popup, PromptPopup):
             popup.editor.paste(event.text)
             self.popups.redraw()
+        elif popup is None and self.prompt is not None:
+            self.prompt.paste(event.text)
+            self.matches = self.search(self.prompt.text)
+            self.redraw()
 
     # --- popups, clipboard, editor
 
@@ -346,6 +408,43 @@ class AppScreen(Screen[None]):
         except OSError as error:
             return f"{words[0]} can't be run: {error.strerror}."
         return ""
+
+    def edit_source(self, source: str) -> str:
+        """Opens the user's editor at ``path:line``, where that file is on this machine; says what went wrong."""
+        excerpt = import_module(_SOURCES).source_excerpt(source)
+        if excerpt is None:
+            return f"{printable(source)} is not on this machine."
+        wrong = self.open_editor(excerpt.path, excerpt.first_line + excerpt.marked)
+        return wrong or f"Opened {printable(source)} in your editor."
+
+    def ask_export(self, shown: Shown | None, name: str, run: Run | None, logdir: Logdir | None = None) -> None:
+        """Asks which file to write what is shown to; the end of its name says what is written."""
+        writing = import_module(_EXPORTING)
+        path, title = writing.default_path(name, shown is not None, run), "Write what is shown"
+        answered = partial(self._export, writing, shown, run, logdir)
+        words = (*(TABLE_WORDS if shown is not None else ()), *SCREEN_WORDS)
+        history = self.answers.setdefault(title, [])
+        self.open(PromptPopup(self.look, title, words, path, answered, ABOUT_EXPORT, does="write", history=history))
+
+    def _export(self, writing: Any, shown: Shown | None, run: Run | None, logdir: Logdir | None, answer: str) -> str:  # noqa: ANN401
+        """Writes a file; says what is wrong with its name."""
+        path = os.path.expanduser(answer.strip())
+        try:
+            text, how_much = writing.content_of(path, shown, self._picture, run)
+            writing.write(path, text, run, logdir)
+        except ProfileError as error:
+            return f"{error.sentence} Try: {error.hint}." if error.hint else error.sentence
+        except OSError as error:
+            return f"{printable(path)} can't be written: {(error.strerror or str(error)).lower()}."
+        self.flash = f"Wrote {how_much} to {printable(path)}"
+        return ""
+
+    def _picture(self, form: str) -> str:
+        """The page as it stands without what is open above it, as ``svg``, ``html`` or ``txt``."""
+        width = self.app.size.width
+        canvases = (self.head, *self.page_canvases)
+        lines = [canvas.render_line(y) for canvas in canvases if canvas.display for y in range(canvas.size.height)]
+        return picture_of(lines, width, form, chrome.APP_NAME)
 
     def open(self, popup: Popup) -> None:
         """Opens a popup above the page."""

@@ -16,7 +16,7 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.report.describe import Section, metric_lines
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
+from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import TextPopup
 from tpuprof.tui.widgets.states import State, state_lines
@@ -124,7 +124,7 @@ class StepGraphTab(Tab, Generic[P]):
         self._drawn = self._composed(self._page, width, height, cursor)
         lines = self._drawn.lines
         words = self._words_below(Pen(width, self.look.glyphs), height - len(lines) - 1)
-        blank = ((" " * width, "text"),)
+        blank: Line = ((" " * width, "text"),)
         return (*lines, *[blank] * (height - len(lines) - len(words)), *words) if words else lines
 
     def _words_below(self, pen: Pen, room: int) -> list[Line]:
@@ -176,10 +176,10 @@ class StepGraphTab(Tab, Generic[P]):
             rows or "op", "Next, previous step", f"Details of the {rows or 'op'} or step", ends="one", short=short
         )
         if not has_some:
-            return (KeyRow("1-5", "tabs"), *motions)
+            return (TABS_KEY, *motions)
         words = "in ops" if self._panel == "ops" else "go there"
-        jump = [KeyRow("o", words, rank=1)] if "same_op" in self.commands else []
-        return (*motions, *jump, KeyRow("i", "figures", rank=1))
+        jump = [KeyRow("there", words, rank=1)] if "same_op" in self.commands else []
+        return (*motions, *jump, KeyRow("figures", "figures", rank=1))
 
     def detail_line(self, width: int) -> AnyLine:
         """One line on what is under the cursor."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from textual.message import Message
 
@@ -12,10 +12,13 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
+from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import LineCanvas
 from tpuprof.tui.widgets.popup import Popup, meanings
 from tpuprof.tui.widgets.states import Searching, State
+
+if TYPE_CHECKING:
+    from tpuprof.tui.report.shared.exporting import Shown
 
 Payload: TypeAlias = Any  # a part of a page: each tab knows what its own parts are
 
@@ -57,12 +60,64 @@ class Tab(LineCanvas):
     @property
     def keys(self) -> Sequence[KeyRow]:
         """Its table of keys: motions with a title, for help, and what the footer has. The app does what they do."""
-        return (KeyRow("1-5", "tabs"), *motion_keys())
+        return (TABS_KEY, *motion_keys())
 
     @property
     def has_page(self) -> bool:
         """Whether it shows figures, rather than a state."""
         return self._page is not None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether what it shows takes keys; what is typed before that waits for it."""
+        return self.has_page
+
+    @property
+    def view_name(self) -> str:
+        """Name of the view that is shown; what is searched for is of one view."""
+        return ""
+
+    @property
+    def has_matches(self) -> bool:
+        """Whether there is more than what was typed to step through, such as the runs of an op."""
+        return False
+
+    @property
+    def opened(self) -> Mapping[str, Callable[[], object]]:
+        """What is open on it besides a search, such as a group or a mark, by its name: how to close it."""
+        return {}
+
+    @property
+    def source(self) -> str | None:
+        """The source line of what is under the cursor, ``path:line``; None where it knows none."""
+        return None
+
+    def source_of(self, op: str) -> str:
+        """The source line of an op that it lists; empty where it knows none."""
+        return ""
+
+    @property
+    def op_elsewhere(self) -> str | None:
+        """Name of the op under the cursor, whose source line the ops tab knows."""
+        return None
+
+    @property
+    def shown_table(self) -> Shown | None:
+        """The table as it shows it; None where it shows none."""
+        return None
+
+    @property
+    def syntax(self) -> str:
+        """What may be typed into a search, in a few examples."""
+        return ""
+
+    def words_for(self, begun: str) -> Sequence[str]:
+        """What a word that is begun in a search may become."""
+        return ()
+
+    def why_not(self, verb: str) -> str:
+        """Why a verb does nothing here now, where there is more to say than the grammar has."""
+        return ""
 
     @property
     def is_whole(self) -> bool:
@@ -108,7 +163,7 @@ class Tab(LineCanvas):
         self.scroll_lines_to(self.scroll_offset.y + round(screens * self.size.height))
 
     def enter(self) -> str:
-        """One level deeper: empty where that is done, "details" where the tab's `details` are to be opened."""
+        """One level deeper: empty where that is done, "details" where `details` are to be opened; else why not."""
         return "details"
 
     def search(self, text: str) -> str:
@@ -122,10 +177,6 @@ class Tab(LineCanvas):
     def filter(self, text: str) -> str:
         """Shows only what has a text in its name, for tabs with the command; says how much that is."""
         return ""
-
-    def back(self) -> bool:
-        """One level back within the tab; False where there is nothing to go back from."""
-        return False
 
     def next_match(self, direction: int) -> str:
         """Moves to the next (1) or previous (-1) match and says which one it is."""

@@ -77,7 +77,7 @@ _LABELS = {
     "remat": "rematerialized",
     "side": "side",
 }
-_PREFIXES = {
+PREFIXES = {
     "name": "name",
     "cat": "category",
     "op": "framework_op",
@@ -89,14 +89,14 @@ _PREFIXES = {
     "remat": "remat",
     "side": "side",
 }
-_CHOICES = {"remat": ("yes", "no"), "side": ("TensorCore", "SparseCore", "device", "host")}
+CHOICES = {"remat": ("yes", "no"), "side": ("TensorCore", "SparseCore", "device", "host")}
 """What may follow some prefixes; the first letters will do."""
 LATER = ("source", "expression", "shape", "remat", "side")
 """Columns that are read when a filter asks for them first."""
 
 # A quote counts only where a value begins. An open quote is a token of its own kind, to be refused with a reason.
 _TOKEN = re.compile(
-    rf'\s*(?P<nots>!*)(?P<lead>~|(?i:{"|".join(_PREFIXES)}):~?|)(?:"(?P<quoted>[^"]*)"|(?P<open>")|(?P<bare>\S*))'
+    rf'\s*(?P<nots>!*)(?P<lead>~|(?i:{"|".join(PREFIXES)}):~?|)(?:"(?P<quoted>[^"]*)"|(?P<open>")|(?P<bare>\S*))'
 )
 _BOUND = re.compile(r"(>=|<=|>|<)([0-9]*\.?[0-9]*)(.*)", re.DOTALL)
 
@@ -200,7 +200,7 @@ class TextTerm:
     def describe(self, negated: bool) -> str:
         """Such as ``category has copy``; ``has copy`` of any column."""
         text = printable(self.text)
-        if self.columns[0] in _CHOICES:
+        if self.columns[0] in CHOICES:
             return f"{_LABELS[self.columns[0]]} is {'not ' if negated else ''}{text}"
         subject = f"{_LABELS[self.columns[0]]} " if len(self.columns) == 1 else ""
         return f"{subject}has {'no ' if negated else ''}" + (text if text.split() == [text] else f'"{text}"')
@@ -367,7 +367,7 @@ def parse_filter(text: str, keys: Collection[str] = ()) -> Filter:
 
 def _named(found: re.Match[str], keys: Collection[str]) -> FieldTerm | None:
     """The term on a column that is named as JSON does; None where the text is another term."""
-    if found["relation"] == ":" and found["key"] in _PREFIXES:
+    if found["relation"] == ":" and found["key"] in PREFIXES:
         return None
     try:
         return field_term(found, keys)
@@ -395,7 +395,7 @@ def _condition(token: re.Match[str]) -> TextTerm | RegexTerm | TimeTerm | ShareT
 def _in_column(lead: str, value: str) -> TextTerm | RegexTerm:
     """A text or a regex in the column that a prefix names."""
     prefix, _, is_regex = lead.partition(":")
-    choices, column = _CHOICES.get(prefix), _PREFIXES[prefix]
+    choices, column = CHOICES.get(prefix), PREFIXES[prefix]
     if choices is None:
         return RegexTerm(_compiled(value), (column,)) if is_regex else TextTerm((column,), value)
     found = next((choice for choice in choices if choice.casefold().startswith(value.casefold())), None)

@@ -125,5 +125,5 @@ def timeline_keys(view: TimelineView) -> dict[str, Callable[[], object]]:
         "N": lambda: view.next_match(-1),
         "o": lambda: view.show_op("a"),
         "F": lambda: view.filter("XLA"),
-        "esc": view.back,
+        "esc": view.clear_marks,
     }

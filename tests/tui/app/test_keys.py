@@ -50,9 +50,9 @@ async def test_escape_goes_back_one_level_and_never_leaves() -> None:
         await pilot.press("escape")
         assert app.main.popups.popup is None
         assert app.main.tab_name == "op-profile"
-        await pilot.press("escape")
-        assert app.main.tab_name == "overview"
         await pilot.press("escape", "escape")
+        assert app.main.tab_name == "op-profile", "no jump led here"
+        assert "Nothing is open; q quits." in frame(app)
         assert app.is_running
         assert not app._exit
 
@@ -60,10 +60,10 @@ async def test_escape_goes_back_one_level_and_never_leaves() -> None:
 async def test_tabs() -> None:
     async with scene() as (app, pilot):
         seen = []
-        for key in ("1", "4", "tab", "tab", "shift+tab", "right_square_bracket", "left_square_bracket", "2"):
+        for key in ("1", "4", "tab", "tab", "shift+tab", "2"):
             await pilot.press(key)
             seen.append(TAB_NAMES.index(app.main.tab_name))
-        assert seen == [0, 3, 4, 0, 4, 0, 4, 1]
+        assert seen == [0, 3, 4, 0, 4, 1]
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ async def test_notes_lie_below_the_page() -> None:
 
 async def test_resize_keeps_cursor_and_popup() -> None:
     async with scene() as (app, pilot):
-        await pilot.press("G", "w")
+        await pilot.press("G", "W")
         for width, height in ((120, 40), (40, 10), (70, 20)):
             await pilot.resize_terminal(width, height)
             await until(pilot, lambda size=(width, height): app.screen.size == size)  # type: ignore[misc]
@@ -241,13 +241,13 @@ async def test_choosing_a_host_reads_that_one_only() -> None:
         assert isinstance(app.main.popups.popup, HostsPopup)
         assert "STRAGGLER" in frame(app)
         assert app.main.popups.popup.state.cursor == 4, "the cursor is on the host that delays the others"
-        await press(pilot, "s", "S", "l", "escape", "k", "c", "G", "enter")
+        await press(pilot, "s", "S", "l", "escape", "k", "b", "G", "enter")
         assert app.main.current_run.host == "host1"
         assert "host host1" in frame(app)
         await press(pilot, "H")
         await pilot.press("q")
         assert app.main.current_run.host == "host1"
-        await press(pilot, "H", "a")
+        await press(pilot, "H", "0")
         assert app.main.current_run.host is None
     assert pages.asked == [None, "host1", None]
 
@@ -291,12 +291,12 @@ async def test_help_names_only_keys_that_do_something() -> None:
         await press(pilot, "escape", "5")
         assert "Next, previous buffer" in await after(pilot, "?"), "a popup as large as the last one shows its own text"
         assert "Choose a module, or an allocator" in frame(app)
-        assert "The op's longest run on the timeline" in await after(pilot, "j")
+        assert "The op's longest run on the timeline" in await after(pilot, "j", "j", "j", "j")
 
 
 async def test_keys_of_the_page_rest_while_a_popup_is_open() -> None:
     async with scene() as (app, pilot):
-        await pilot.press("w", "2", "j", "/", "y", "R")
+        await pilot.press("W", "2", "j", "/", "y", "R")
         assert app.main.tab_name == "overview"
         assert overview_tab(app).place == PanelItem("findings", 0)
         assert "Verdict and notes" in frame(app)

@@ -170,7 +170,7 @@ async def test_nothing_found() -> None:
         assert "~/lgos does not exist" in text
         assert "try: ls" in text
         assert "R runs" not in text
-        await pilot.press("R", "H", "w", "y", "/", "enter", "n", "j", "l", "G", "ctrl+d")
+        await pilot.press("R", "H", "W", "y", "/", "enter", "n", "j", "l", "G", "ctrl+d")
         assert app.main.popups.popup is None
         assert "~/lgos does not exist" in frame(app)
 

@@ -56,7 +56,7 @@ async def test_every_tab_is_of_the_core() -> None:
         words = frame(app)
         assert "Chip 1: TPU core 0" in words and "Chip 2" not in words and "demo:1" in words
         assert "ONLY CORE demo:1" in await after(pilot, "5", "v")
-        await press(pilot, "w")
+        await press(pilot, "W")
         assert "only demo:1 is shown" in " ".join(frame(app).split())
 
 
@@ -67,9 +67,9 @@ async def test_a_core_that_is_not_there_says_which_are() -> None:
 
 async def test_cores_fold_and_sort() -> None:
     async with scene(make_demo_app(AppOptions(demo=True))) as (app, pilot):
-        await press(pilot, "H", "c")
+        await press(pilot, "H", "b")
         assert "all cores" in frame(app) and "core 2, slowest" not in frame(app)
-        await press(pilot, "c", "s")  # by the next column, the busiest first
+        await press(pilot, "b", "s")  # by the next column, the busiest first
         listed = [
             line.split(" core ")[1] for line in frame(app).splitlines() if " core " in line and line.count("%") > 2
         ]

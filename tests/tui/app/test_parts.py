@@ -128,9 +128,10 @@ def test_a_jump_leads_to_a_tab_and_back(what: str, gone_to: str) -> None:
     assert (context.tab_name, context.flash, context.tabs["memory"].gone_to) == ("memory", gone_to, gone_to)
     jumps.back()
     assert context.tab_name == "timeline"
+    assert not jumps.back() and context.tab_name == "timeline"
+    jumps.command("buffers")
     jumps.forget()
-    jumps.back()
-    assert context.tab_name == "overview"
+    assert not jumps.back() and context.tab_name == "memory"
 
 
 def test_a_capture_warns_once_before_it_is_left() -> None:

@@ -81,7 +81,7 @@ SMALL: dict[str, tuple[str, Sequence[str]]] = {
     "palette-filtered": ("training", ["ctrl+p", *"run"]),
     "runs": ("training", "R"),
     "hosts": ("training", "H"),
-    "notes": ("training", "w"),
+    "notes": ("training", "W"),
     "finding-details": ("training", ["enter"]),
     "op-details": ("training", ["G", *"kkkkkkkkk", "enter"]),
     "owner-details": ("training", ["j", "j", "j", "enter"]),
@@ -106,7 +106,7 @@ def test_frames_in_ascii(name: str, keys: str) -> None:
 
 
 def test_everything_is_ascii_where_that_is_asked_for() -> None:
-    sequences = ("?", ["ctrl+p"], "R", "H", "w", ["j", "enter"], ["l", "enter"], "i", "/x", "3")
+    sequences = ("?", ["ctrl+p"], "R", "H", "W", ["j", "enter"], ["l", "enter"], "i", "/x", "3")
     for keys, text in zip(sequences, all_shown(sequences, options=AppOptions(ascii=True)), strict=True):
         assert text.isascii(), keys
 

@@ -66,14 +66,14 @@ async def test_the_list_fills_in_and_opens_a_run(logdir: Path) -> None:
 
 async def test_two_runs_are_compared_and_left_again(logdir: Path) -> None:
     async with watched(logdir) as (app, pilot):
-        await pilot.press("R", "d", "j", "d")
+        await pilot.press("R", "c", "j", "c")
         await until(pilot, lambda: isinstance(app.screen, DiffScreen))
         await pilot.pause()
         assert "SAME" in frame(app)
         await pilot.press("q")
         await pilot.pause()
         assert not isinstance(app.screen, DiffScreen)
-        await pilot.press("D", "j", "d")
+        await pilot.press("D", "j", "c")
         await until(pilot, lambda: isinstance(app.screen, DiffScreen))
         await pilot.press("q")
         await pilot.pause()
@@ -84,7 +84,7 @@ async def test_two_runs_are_compared_and_left_again(logdir: Path) -> None:
 async def test_a_run_that_cannot_be_compared_is_said(logdir: Path) -> None:
     (logdir / "plugins" / "profile" / OLD / "worker-0.xplane.pb").write_bytes(b"\n\xff\xff")
     async with watched(logdir) as (app, pilot):
-        await pilot.press("R", "d", "j", "d")
+        await pilot.press("R", "c", "j", "c")
         await until(pilot, lambda: "Comparing" not in frame(app) and app.main.popups.popup is None)
         assert not isinstance(app.screen, DiffScreen)
         assert "is not a profile" in frame(app).splitlines()[-1]
@@ -160,7 +160,7 @@ async def test_comparing_is_given_up_with_escape(logdir: Path, monkeypatch: pyte
 
     async with watched(logdir) as (app, pilot):
         monkeypatch.setattr("tpuprof.parsers.session.diff.compare.compare", takes_forever)
-        await pilot.press("D", "j", "d")
+        await pilot.press("D", "j", "c")
         await until(pilot, begun.is_set)
         await pilot.press("j")
         assert f"Comparing {OLD} with {NEW}; Esc cancels" in frame(app)

@@ -6,9 +6,10 @@ import re
 
 from tests.support.imports import ROOT
 from tests.tui.readme.commands import read
-from tpuprof.tui.app.config import FIXED_KEYS, KEY_NAMES, parsed_config
+from tests.tui.readme.keys import table
+from tpuprof.tui.app.config import parsed_config
 from tpuprof.tui.cli.commands.shell.grammar import commands
-from tpuprof.tui.terminal.custom import textual_name
+from tpuprof.tui.terminal.grammar import KEY_NAMES
 
 README = read()
 OF_OTHERS = {
@@ -21,7 +22,6 @@ OF_OTHERS = {
     "--xla_dump_to",
     "--xla_dump_hlo_as_proto",
 }
-AS_WRITTEN = {"Enter": "enter", "Esc": "escape", "PgDn": "pagedown", "PgUp": "pageup", "Tab": "tab"}
 
 
 def test_every_option_that_is_named_is_there() -> None:
@@ -29,11 +29,9 @@ def test_every_option_that_is_named_is_there() -> None:
     assert README.options() - OF_OTHERS <= known
 
 
-def test_the_table_of_keys_has_every_key() -> None:
-    named = {AS_WRITTEN.get(span, span) for span in README.spans_in("Keys")}
-    assert {*KEY_NAMES} <= named, "a key of the app stands in the table"
-    known = {textual_name(key) for key in (*KEY_NAMES, *FIXED_KEYS)}
-    assert {textual_name(key) for key in named} <= known, "a key of the table is one of the app"
+def test_the_table_of_keys_is_that_of_the_grammar() -> None:
+    assert table() in README.text, "python -m tests.tui.readme.keys writes it"
+    assert all(f"`{key}`" in table() for key in KEY_NAMES if len(key) == 1)
 
 
 def test_the_example_of_a_config_file_holds() -> None:

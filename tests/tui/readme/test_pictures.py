@@ -62,10 +62,10 @@ KEYS = {
     "op-table": ["3", "v", "j"],
     "roofline": ["3", *"vvvj"],
     "collectives": ["3", "V", "j"],
-    "graph": ["3", "v", "g", "j"],
+    "graph": ["3", "v", "u", "j"],
     "timeline": ["4", *["right_square_bracket"] * 2, *"jjjjjj", *["full_stop"] * 2, *"wwww", *["full_stop"] * 13],
     "memory": ["5", "j"],
-    "memory-map": ["5", "a", *"jj"],
+    "memory-map": ["5", "v", "v", *"jj"],
     "allocators": ["5", "v"],
     "hosts": ["H", "j"],
 }

@@ -114,6 +114,9 @@ def _with_options(parser: UsageParser) -> UsageParser:
     by += f"page live-arrays: group by {', '.join(GROUPED_BY)} (default: source)"
     by += "; page kernels: blocks, for variants of a kernel by the sizes of their blocks"
     parser.add_argument("--by", choices=(*DIVIDED_BY, *GROUPED_BY, "blocks"), metavar="BY", help=by)
+    dump = "page kernels: a folder that the compiler dumped schedules into (LIBTPU_INIT_ARGS=--xla_jf_dump_to=DIR …), "
+    dump += "which it reads in place of the profile's own"
+    parser.add_argument("--dump", metavar="DIR", help=dump)
     options.add_interval(parser.add_argument_group("timeline", "Its events instead of its tracks:"))
     graph = parser.add_argument_group("op, graph", "Which op, in which module, and how far around it:")
     op = "name of an HLO op, a kernel or a framework op (default: the one with the most time)"

@@ -6,11 +6,11 @@ import argparse
 import os
 
 from tpuprof.parsers.base.errors import EXIT_OK
-from tpuprof.tui.app.config import KEY_NAMES
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.pages import op_columns
 from tpuprof.tui.report.output import write_stdout
 from tpuprof.tui.terminal.custom import THEMES, VARIABLE, config_path
+from tpuprof.tui.terminal.grammar import KEY_NAMES
 
 
 def run_config(_: argparse.Namespace) -> int:

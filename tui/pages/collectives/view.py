@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from tpuprof.parsers.collectives.model import DCN
@@ -23,18 +24,19 @@ class CollectivesView(RowsView):
 
     commands = ("group", "sort", "reverse")
     FIRST_SORT: ClassVar[str] = "exposed"
+    page_name: ClassVar[str] = "collectives"
     NO_ROWS: ClassVar[str] = "no collectives in the steps"
     TIMES: ClassVar[tuple[str, str]] = ("exposed_time_ms", "exposed_percent")
     KEYS = (
-        KeyRow("b", "group by"),
-        KeyRow("Enter", "each one"),
+        KeyRow("group", "group by"),
+        KeyRow("open", "each one"),
         *motion_keys(
             across="The next, previous step; before the first one the mean of all",
             short=("", "step", ""),
             enter="The collectives of a group one by one, till rows are grouped again; of one, its whole card",
         ),
-        KeyRow("s", "sort"),
-        KeyRow("O", "timeline"),
+        KeyRow("sort", "sort"),
+        KeyRow("timeline", "timeline"),
     )
     MEANINGS: ClassVar[dict[str, str]] = {
         "hidden": "transfers are in flight while the core computes or copies.",
@@ -90,6 +92,11 @@ class CollectivesView(RowsView):
         at = (-1 if self._step is None else self._step) + across
         self._step = None if at < 0 else min(at, len(self._page.step_names) - 1)
         self._show()
+
+    @property
+    def opened(self) -> dict[str, Callable[[], object]]:
+        """The group whose collectives are shown one by one."""
+        return {} if self._opened is None else {"group": lambda: self.command("group")}
 
     def enter(self) -> bool:
         """Shows the collectives of a group one by one."""

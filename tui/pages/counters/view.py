@@ -30,10 +30,11 @@ class UnitsView(RowsView):
 
     commands = ("group", "sort", "reverse")
     FIRST_SORT = "use"
+    page_name = "counters"
     NO_ROWS = "no unit is known: `b` shows the counters"
     TIMES: ClassVar[tuple[str, str]] = ("", "use_percent")
     KEYS: ClassVar[tuple[KeyRow, ...]] = (
-        KeyRow("b", "counters"),
+        KeyRow("group", "counters"),
         *motion_keys(across="Next, previous core; among counters, other columns", short=("", "core", "")),
         *LIST_KEYS,
     )

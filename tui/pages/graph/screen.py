@@ -23,6 +23,7 @@ from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.graph import drawing, export, words
 from tpuprof.tui.pages.graph.drawing import DrawnGraph, GraphView
 from tpuprof.tui.report.output import check_output, stream_file
+from tpuprof.tui.terminal.grammar import Verb
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.asking import PromptPopup
 from tpuprof.tui.widgets.choosing import Choice, ChoicePopup
@@ -34,6 +35,7 @@ from tpuprof.tui.widgets.tab import Jump
 
 WRITTEN_STEPS = 3  # steps around the op that are written for Graphviz
 _MOST_NAME = 60
+_GRAPH = "graph"
 _MEANINGS = meanings(*words.MEANINGS)
 _ABOUT_CALLED = meanings(*words.ABOUT_CALLED)
 _ABOUT_WRITING = meanings(*words.ABOUT_WRITING)
@@ -90,10 +92,12 @@ class GraphScreen(PageScreen[int]):
 
     def _opened(self, program: Program, row: int) -> None:
         self._stand_on(program, row)
+        self.type_kept(_GRAPH)
         self.redraw()
 
     def _failed(self, problem: ProfileError) -> None:
         self.problem = problem
+        self.ahead.forget()
         self.redraw()
 
     # --- drawing
@@ -147,51 +151,72 @@ class GraphScreen(PageScreen[int]):
     @property
     def keys(self) -> Sequence[KeyRow]:
         """The keys of what is shown."""
-        colors, about, _, leave = self.last_keys("Back to the tab")
-        table = (*self._moving_keys(), *self._finding_keys(), colors, about, leave)
+        colors, palette, _, about, _, leave = self.last_keys("Back to the tab")
+        table = (*self._moving_keys(), *self._finding_keys(), colors, palette, about, leave)
         silent = [leave, about] if self.view.is_text else [leave]
         if self.here is None:
-            silent = [key for key in table if key is not leave]
+            back = KeyRow("back", title="Back to the tab", acts={"back": self.leave})
+            return [colors, palette, replace(about, short=""), back, leave]
         return [replace(key, short="") if key in silent else key for key in table]
+
+    def why_not(self, verb: Verb) -> str:
+        """What the last line says of a key that does nothing here."""
+        return verb.absent if self.here is not None else "There is no graph here: `q` goes back."
+
+    @property
+    def awaited(self) -> str:
+        """The module, as long as it is read."""
+        return _GRAPH if self.here is None and self.problem is None else ""
+
+    def waits(self, key: str) -> bool:
+        """Every key but those that leave."""
+        return key != "q"
 
     def _moving_keys(self) -> Sequence[KeyRow]:
         is_text, here = self.view.is_text, self.here
         left, right = partial(self._across, -1), partial(self._across, 1)
-        across = {"h": left, "left": left, "l": right, "right": right}
+        across = {"left": left, "right": right}
         calls = bool(here and here.called and not is_text)
         is_called = bool(here and here.path[-1].caller is not None and not is_text)
+        calling = {"follow": self._go_in, "follow_back": self._go_out}
         inward = "Into what the op calls (fusion, loop, call); out to its caller"
         operands = "Operands, users; again: go to the op under the cursor"
         return (
-            KeyRow("h l, left right", "shift" if is_text else "side", operands, across, rank=is_text),
-            KeyRow("j k, down up", "line" if is_text else "op", "Next, previous op of the side, or line of the text"),
+            KeyRow("left right", "shift" if is_text else "side", operands, across, rank=is_text),
+            KeyRow("down up", "line" if is_text else "op", "Next, previous op of the side, or line of the text"),
             ROW_KEYS[1],
-            KeyRow("Enter", "go there" if is_text else "go", "Go to the op under the cursor", {"enter": self.enter}),
-            KeyRow("Esc", "back", "Back along the trail, at last to the tab", {"escape": self.back}, rank=LAST),
-            KeyRow("f F", "into" if calls else "", inward, {"f": self._go_in, "F": self._go_out}, "f"),
-            KeyRow("F", "out" if is_called else ""),
+            KeyRow("open", "go there" if is_text else "go", "Go to the op under the cursor", {"open": self.enter}),
+            KeyRow("back", "back", "Back along the trail, at last to the tab", {"back": self.back}, rank=LAST),
+            KeyRow("follow follow_back", "into" if calls else "", inward, calling, ">"),
+            KeyRow("follow_back", "out" if is_called else ""),
         )
 
     def _finding_keys(self) -> Sequence[KeyRow]:
         view = self.view
         behind = "" if view.is_text else "behind" if view.is_direct else "direct"
         further, backward = partial(self._next_match, 1), partial(self._next_match, -1)
-        find: dict[str, Callable[[], object]] = {"slash": self.begin_filter, "n": further, "N": backward}
+        find: dict[str, Callable[[], object]] = {
+            **{"search": self.begin_filter, "next_match": further, "previous_match": backward}
+        }
         found = "Find by name, opcode or framework op; next, previous"
         written = "Write graph (dot), text (txt, hlo) or proto (pb) to a file"
-        tabs = {"o": "op-profile", "O": "timeline", "B": "memory"}
+        tabs = {"there": "op-profile", "timeline": "timeline", "buffers": "memory"}
         leave = {key: partial(self._leave_for, tab) for key, tab in tabs.items()}
         origins = "Real producers and users past tuples, loops and calls; or direct ones"
         text = "The computation's text with the op's line, and back"
         return (
-            KeyRow("p", behind, origins, {"p": self._look_behind}, rank=HELPS + 1),
-            KeyRow("/ n N", "" if view.is_text else "find", found, find, "/", HELPS + 2),
-            KeyRow("n", "next" if self._matches and not view.is_text else ""),
-            KeyRow("v", "graph" if view.is_text else "text", text, {"v": self._swap_text}, rank=view.is_text),
-            KeyRow("i", title="All that is known of the op", acts={"i": self._tell_all}),
-            KeyRow("o O B", title="The op in the ops tab, on the timeline, its buffers in memory", acts=leave),
-            KeyRow("W", "write", written, {"W": self._ask_where}, rank=HELPS + 3),
-            KeyRow("y", title="Copy the op's name; in the text its line", acts={"y": self._copy}),
+            KeyRow("exclude", behind, origins, {"exclude": self._look_behind}, rank=HELPS + 1),
+            KeyRow("search next_match previous_match", "" if view.is_text else "find", found, find, "/", HELPS + 2),
+            KeyRow("next_match", "next" if self._matches and not view.is_text else ""),
+            KeyRow("view", "graph" if view.is_text else "text", text, {"view": self._swap_text}, rank=view.is_text),
+            KeyRow("figures", title="All that is known of the op", acts={"figures": self._tell_all}),
+            KeyRow(
+                "there timeline buffers",
+                title="The op in the ops tab, on the timeline, its buffers in memory",
+                acts=leave,
+            ),
+            KeyRow("export", "write", written, {"export": self._ask_where}, rank=HELPS + 3),
+            KeyRow("copy", title="Copy the op's name; in the text its line", acts={"copy": self._copy}),
         )
 
     # --- walking

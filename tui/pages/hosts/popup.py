@@ -97,26 +97,29 @@ class HostsPopup(Popup):
     def own_keys(self) -> Sequence[KeyRow]:
         """Opening, sorting, and the step that is taken apart."""
         rows = [
-            KeyRow("Enter", "open", "Narrow every page to the host, or the core", {"enter": self._open_row}),
-            KeyRow("a", "all", "Merge all hosts again", {"a": self._open_all}),
+            KeyRow("open", "open", "Narrow every page to the host, or the core", {"open": self._open_row}),
+            KeyRow("whole", "all", "Merge all hosts again", {"whole": self._open_all}),
         ]
         state, look = self.state, self._look
         if self._page.cores:
-            cores = {"c": partial(look, state.anew(with_cores=not state.with_cores))}
-            rows.append(KeyRow("c", "cores", "The cores of each host below it, or not", cores))
-        sorting = {"s": partial(look, state.sorted_by_next(drawing.SORTS)), "S": partial(look, state.turned_round())}
-        rows.append(KeyRow("s S", "sort", "Sort by the next column; reverse", sorting))
+            cores = {"group": partial(look, state.anew(with_cores=not state.with_cores))}
+            rows.append(KeyRow("group", "cores", "The cores of each host below it, or not", cores))
+        sorting = {
+            "sort": partial(look, state.sorted_by_next(drawing.SORTS)),
+            "reverse": partial(look, state.turned_round()),
+        }
+        rows.append(KeyRow("sort reverse", "sort", "Sort by the next column; reverse", sorting))
         if self._page.steps is not None:
             before, after = partial(self._next_step, -1), partial(self._next_step, 1)
-            steps = {"h": before, "left": before, "l": after, "right": after}
-            rows.append(KeyRow("h l", "step", "Show another step; Esc: all steps", steps))
+            steps = {"left": before, "right": after}
+            rows.append(KeyRow("left right", "step", "Show another step; Esc: all steps", steps))
         return rows
 
     @property
     def leave_key(self) -> KeyRow:
         """From a step, to all of them."""
         leave = partial(self._look, replace(self.state, step=None))
-        all_steps = KeyRow("Esc", "all steps", "All steps again", {"escape": leave})
+        all_steps = KeyRow("back", "all steps", "All steps again", {"back": leave})
         return BACK if self.state.step is None else all_steps
 
     def _open_all(self) -> None:
@@ -142,6 +145,11 @@ class HostsPopup(Popup):
         if place < last < row:
             row = last  # a long way down ends at the last host first
         self.state = self.state.at(row, drawn.positions)
+
+    @property
+    def place_of_cursor(self) -> object:
+        """What a motion changes."""
+        return self.state
 
     def click(self, row: int) -> None:
         """A click puts the cursor on a host; on the cursor's it opens it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -23,9 +24,11 @@ from tpuprof.tui.pages.memory.draw.table import GROUPINGS, NOTHING_LISTED, ORDER
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, readable_metrics
 from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
 from tpuprof.tui.report.fields import help_rows
+from tpuprof.tui.report.shared.buffers import BufferRows
+from tpuprof.tui.report.shared.exporting import Shown
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import Choice
-from tpuprof.tui.widgets.chrome import KeyRow
+from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow
 
 Details = tuple[str, Callable[[Pen], list[Line]]]
 
@@ -194,14 +197,17 @@ class BuffersView:
             return modules
         spaces = ("space",) if len(self._spaces()) > 1 else ()
         of_list = ("memory_sort", "reverse", "memory_group")
-        return (*modules, *spaces, *of_list, "peak", "at_peak", "map", "figures", "triage")
+        return (*modules, *spaces, *of_list, "peak", "at_peak", "figures", "triage")
 
     @property
     def keys(self) -> tuple[KeyRow, ...]:
         """Its own keys, for the footer."""
         if self.space is None:
-            return (KeyRow("v", "allocators"), KeyRow("1-5", "tabs"))
-        return (KeyRow("m", "module"), KeyRow("h l", "point"), KeyRow("s", "sort"), KeyRow("x", "what to do"))
+            return (KeyRow("view", "allocators"), TABS_KEY)
+        return (
+            *(KeyRow("module", "module"), KeyRow("left right", "point")),
+            *(KeyRow("sort", "sort"), KeyRow("advice", "what to do")),
+        )
 
     def metric_lines(self, pen: Pen) -> list[Line]:
         """All figures of the memory space."""
@@ -251,12 +257,44 @@ class BuffersView:
         self._state = self._state.anew(grouping="none")
         return True
 
-    def back(self) -> bool:
-        """Out of a group."""
-        if self._group is None:
-            return False
-        self._state, self._group, self._listed = replace(self._group[0], point=self._state.point), None, None
-        return True
+    @property
+    def opened(self) -> dict[str, Callable[[], object]]:
+        """The group whose buffers are listed, and the map."""
+        group: dict[str, Callable[[], object]] = {} if self._group is None else {"group": self._close_group}
+        return group | ({"map": partial(self.show_map, False)} if self.shows_map else {})
+
+    def _close_group(self) -> None:
+        if self._group is not None:
+            self._state, self._group, self._listed = replace(self._group[0], point=self._state.point), None, None
+
+    @property
+    def shows_map(self) -> bool:
+        """Whether the allocation map stands in the place of the working set."""
+        return self._state.show_map
+
+    def show_map(self, wanted: bool) -> None:
+        """Shows the allocation map, or the working set."""
+        self._state = replace(self._state, show_map=wanted)
+
+    @property
+    def shown_table(self) -> Shown | None:
+        """The buffers that are listed; None where groups are."""
+        space = self.space
+        if space is None or self._state.grouping != "none":
+            return None
+        listed = [space.buffers[row] for row in self.listed.rows.tolist()]
+        rows = BufferRows(listed, max(1, space.peak_bytes))
+        return Shown("memory", BUFFERS, rows, range(len(listed)), (), self._state.words, "")
+
+    def why_not(self, verb: str) -> str:
+        """Why a verb does nothing here."""
+        if self.space is None:
+            return "There is no module with buffers; `v` shows the allocators."
+        words = {
+            "next_step": f"{self.space.name} is the one memory space of this module.",
+            "module": "There is one module.",
+        }
+        return words.get(verb.replace("previous", "next"), "")
 
     def search(self, text: str) -> str:
         """Shows only buffers with a text; says how many."""
@@ -284,9 +322,9 @@ class BuffersView:
             grouping = GROUPINGS[(GROUPINGS.index(state.grouping) + 1) % len(GROUPINGS)]
             self._state = state.anew(grouping=grouping)
             return "" if grouping == "none" else f"by {grouping}"
-        if name == "map":
-            self._state = replace(state, show_map=not state.show_map)
-        elif name == "at_peak":
+        if name == "at_peak":
+            if state.point == space.peak_position:
+                return "this is the highest peak"
             self._to_point(space.peak_position)
         elif name == "peak":
             point = next_peak(space.heap_bytes, state.point, by)
@@ -302,11 +340,12 @@ class BuffersView:
         shown = self._shown_index
         return sorted(self._pages.page.modules[shown].peaks) if shown is not None else []
 
-    def next_space(self, awaited: SpaceRequest | None) -> SpaceRequest:
-        """The shown module's next memory space, after the one that is awaited already."""
+    def next_space(self, awaited: SpaceRequest | None, by: int = 1) -> SpaceRequest:
+        """The shown module's next or previous memory space, from the one on that is awaited already."""
         assert self._shown is not None
         spaces, space = self._spaces(), (awaited or self._shown).space
-        return SpaceRequest(self._shown.module, spaces[bisect_right(spaces, space) % len(spaces)] if spaces else space)
+        at = bisect_right(spaces, space) - 1
+        return SpaceRequest(self._shown.module, spaces[(at + by) % len(spaces)] if spaces else space)
 
     def choices(self) -> tuple[tuple[str, ...], list[Choice[object]], int]:
         """The modules to choose from: headings, rows and the row of the shown one."""

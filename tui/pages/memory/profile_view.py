@@ -17,9 +17,10 @@ from tpuprof.tui.pages.memory.draw.profile_graph import AXIS
 from tpuprof.tui.pages.memory.fields.allocators import AT_PEAK, SEARCHED, fragmentation_words
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.report.shared.buffers import searched
+from tpuprof.tui.report.shared.exporting import Shown
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import Choice
-from tpuprof.tui.widgets.chrome import KeyRow
+from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow
 
 Details = tuple[str, Callable[[Pen], list[Line]]]
 
@@ -95,8 +96,11 @@ class AllocatorsView:
     def keys(self) -> tuple[KeyRow, ...]:
         """Its own keys, for the footer."""
         if not self._page.allocators:
-            return (KeyRow("v", "buffers"), KeyRow("1-5", "tabs"))
-        return (KeyRow("v", "buffers"), KeyRow("m", "allocator"), KeyRow("h l", "time"), KeyRow("j k", "rows"))
+            return (KeyRow("view", "buffers"), TABS_KEY)
+        return (
+            *(KeyRow("view", "buffers"), KeyRow("module", "allocator")),
+            *(KeyRow("left right", "time"), KeyRow("down up", "rows")),
+        )
 
     # --- moving
 
@@ -126,12 +130,35 @@ class AllocatorsView:
         """There is nothing to open but the details."""
         return False
 
-    def back(self) -> bool:
-        """Back to the peak from another instant."""
-        if self._state.cursor_ps is None:
-            return False
+    @property
+    def opened(self) -> dict[str, Callable[[], object]]:
+        """Another instant than the peak."""
+        return {} if self._state.cursor_ps is None else {"instant": self._to_peak}
+
+    def _to_peak(self) -> None:
         self._state = replace(self._state, cursor_ps=None)
-        return True
+
+    @property
+    def shown_table(self) -> Shown | None:
+        """What is in use at the peak."""
+        allocator = self._allocator
+        if allocator is None:
+            return None
+        return Shown("memory-profile", AT_PEAK, allocator, range(len(allocator.at_peak)), (), "", "")
+
+    def why_not(self, verb: str) -> str:
+        """Why a verb does nothing here."""
+        words = {
+            "figures": "The allocators have no more figures than these.",
+            "advice": "Advice is on a module's buffers: `v` shows them.",
+            "sort": "What is in use at the peak is sorted by size.",
+            "group": "What is in use at the peak has no groups.",
+            "next_step": "Each allocator is of one memory space; `m` chooses another.",
+            "next_peak": "Only the highest peak of an allocator is known.",
+            "edit": "No allocation has a source line.",
+            "buffers": "An allocation is of no op.",
+        }
+        return words.get(verb.replace("previous", "next").replace("reverse", "sort"), "")
 
     def search(self, text: str) -> str:
         """Moves to the next row whose op, region or shape has every word; says how many have."""
@@ -149,7 +176,9 @@ class AllocatorsView:
     def command(self, name: str, by: int) -> str:
         """Does one of `commands`."""
         if name == "at_peak":
-            self._state = replace(self._state, cursor_ps=None)
+            if self._state.cursor_ps is None:
+                return "this is the peak"
+            self._to_peak()
         return ""
 
     def choices(self) -> tuple[tuple[str, ...], list[Choice[object]], int]:

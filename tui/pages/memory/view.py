@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
@@ -16,7 +17,7 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages import load_above
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import ChoicePopup
-from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
+from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import TextPopup, meanings
 from tpuprof.tui.widgets.states import State, state_lines
@@ -29,6 +30,7 @@ if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.tui.pages.memory.module_view import BuffersView
     from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
     from tpuprof.tui.pages.memory.profile_view import AllocatorsView
+    from tpuprof.tui.report.shared.exporting import Shown
 
 
 _LISTED = (
@@ -206,7 +208,7 @@ class MemoryTab(Tab):
             "Everything about the buffer; a group's buffers",
         )
         motions = motion_keys(row="buffer", across=across, enter=enter, halves=False)
-        return (*(self.view.keys if self.view is not None else (KeyRow("1-5", "tabs"),)), *motions)
+        return (*(self.view.keys if self.view is not None else (TABS_KEY,)), *motions)
 
     @property
     def note(self) -> str:
@@ -262,11 +264,55 @@ class MemoryTab(Tab):
 
         self.post_message(OpenPopup(TextPopup(self.look, title, lines, self.card_help_lines)))
 
-    def back(self) -> bool:
-        """Out of a group."""
-        if is_done := self.view is not None and self.view.back():
-            self.redraw()
-        return is_done
+    @property
+    def opened(self) -> dict[str, Callable[[], object]]:
+        """What is open in the view: a group, the map, another instant than the peak."""
+        opened = self.view.opened if self.view is not None else {}
+        return {name: partial(self._close, close) for name, close in opened.items()}
+
+    def _close(self, close: Callable[[], object]) -> None:
+        close()
+        self.redraw()
+
+    @property
+    def view_name(self) -> str:
+        """Name of the view that is shown."""
+        return "allocators" if self._is_profile else "buffers"
+
+    @property
+    def source(self) -> str | None:
+        """The source line of the buffer under the cursor."""
+        return (self.view.source or None) if self.view is not None else None
+
+    @property
+    def op_elsewhere(self) -> str | None:
+        """The op that defines the buffer under the cursor."""
+        return self.op_name
+
+    @property
+    def shown_table(self) -> Shown | None:
+        """The buffers, or what the peak is made of."""
+        return self.view.shown_table if self.view is not None else None
+
+    @property
+    def syntax(self) -> str:
+        """What may be typed into a search."""
+        return "words of the name, shape, framework op or source; all have to match"
+
+    def why_not(self, verb: str) -> str:
+        """Why a verb does nothing here."""
+        if self._pages is None:
+            return ""
+        own = self.view.why_not(verb) if self.view is not None else ""
+        return (
+            own
+            or {
+                "live_arrays": "No device memory profile (*.prof) is beside this profile.",
+                "there": "No op makes this buffer: `g` to `G` lists those that ops make.",
+            }.get(verb, "")
+            if verb != "there"
+            else own or "No op makes it, so no other page has more on it."
+        )
 
     def search(self, text: str) -> str:
         """Shows only what has a text in its name, shape, framework op or source; says how much that is."""
@@ -285,11 +331,11 @@ class MemoryTab(Tab):
         if self._pages is None:
             return answer
         if name == "memory_view":
-            self._is_profile = not self._is_profile
+            self._turn(by)
         elif name == "module" and view is not None:
             self._choose(view)
         elif name == "space" and buffers is not None:
-            answer = self._ask(buffers.next_space(self._awaited))
+            answer = self._ask(buffers.next_space(self._awaited, by))
         elif name == "figures" and space is not None and buffers is not None:
             title = f"{space.name} of {space.module}"
             self.post_message(OpenPopup(TextPopup(self.look, title, buffers.metric_lines, self.meaning_lines)))
@@ -301,6 +347,17 @@ class MemoryTab(Tab):
             answer = view.command(name, by)
         self.redraw()
         return answer
+
+    def _turn(self, by: int) -> None:
+        """The next view: buffers, allocators, the map of the buffers."""
+        buffers = self._buffers
+        has_map = buffers is not None and buffers.space is not None
+        views = ("buffers", "allocators", *(("map",) if has_map else ()))
+        at = 1 if self._is_profile else 2 if has_map and buffers is not None and buffers.shows_map else 0
+        to = views[(at + by) % len(views)]
+        self._is_profile = to == "allocators"
+        if buffers is not None and has_map:
+            buffers.show_map(to == "map")
 
     @work(thread=True, exclusive=True, group="triage", description="triage")
     def _work_out(self, space: SpaceMemory) -> None:

@@ -45,13 +45,14 @@ class Views:
         self.cards: CardCache | None = None
         self.at = TREE
         self.marked: int | None = None
+        self._before: str | None = None  # the view that one has left for the same op in another
         self.others: tuple[TabView, ...] = ()
         self._views: dict[str, View] = {}
         self._wanted: dict[str, str] = {}  # what to go to in a view when it is there
 
     def forget(self) -> None:
         """Drops what was shown."""
-        self.cards, self.marked, self._views = None, None, {}
+        self.cards, self.marked, self._before, self._views = None, None, None, {}
 
     @property
     def pages(self) -> OpPages | None:
@@ -97,7 +98,7 @@ class Views:
     def turn(self, by: int) -> None:
         """Shows the view that is `by` further on."""
         names = list(self.titles)
-        self.at = names[(names.index(self.at) + by) % len(names)]
+        self.at, self._before = names[(names.index(self.at) + by) % len(names)], None
 
     @property
     def all(self) -> tuple[View, ...]:
@@ -166,7 +167,29 @@ class Views:
         row = self.op_row
         if row is None:
             return NO_OP
-        return self._show_op(row, TREE if self.at in (HLO, ROOFLINE) else HLO)
+        before = self.at
+        said = self._show_op(row, TREE if self.at in (HLO, ROOFLINE) else HLO)
+        self._before = before
+        return said
+
+    @property
+    def opened(self) -> dict[str, Callable[[], object]]:
+        """What is open in the view that is shown, by its name: how to close it."""
+        shown, found = self.shown, dict[str, Callable[[], object]]()
+        if isinstance(shown, RowsView):
+            found |= shown.opened
+        if self.marked is not None:
+            found["mark"] = self._unmark
+        if self._before is not None:
+            found[f"same op in {self.at}"] = self._go_back
+        return found
+
+    def _unmark(self) -> None:
+        self.marked = None
+
+    def _go_back(self) -> None:
+        if self._before is not None:
+            self.at, self._before = self._before, None
 
     def _show_op(self, row: int, at: str) -> str:
         self.at, view = at, self._views[at]

@@ -19,7 +19,7 @@ from tpuprof.tui.report.fields import Table
 from tpuprof.tui.widgets.rows import RowsView
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage
     from tpuprof.parsers.pages.ops.roofline import RooflinePage
@@ -93,6 +93,17 @@ class GroupedView(TableView, Generic[Groups]):
             return f"{super().status()}, grouped"
         return super().status() + (", one group" if self._opened >= 0 else "")
 
+    @property
+    def opened(self) -> dict[str, Callable[[], object]]:
+        """The group whose ops alone are shown."""
+        return {"group": self._close_group} if self._opened >= 0 else {}
+
+    def _close_group(self) -> None:
+        """Shows the groups again, the cursor on the one that was open."""
+        group = self._opened
+        self._show(is_grouped=True)
+        self._go_to(group)
+
     def enter(self) -> bool:
         """Opens a group of several ops: shows these alone."""
         row, groups = self.row, self.shown_groups
@@ -143,6 +154,7 @@ class HloView(GroupedView["OpGroups"]):
     """The table of HLO ops: one a row, each with its clones, or the ops of one such group."""
 
     grouped_words = "an op and its clones are one row; Enter shows them"
+    page_name = "ops"
 
     def __init__(self, cards: CardCache, chosen: tuple[str, ...] = ()) -> None:
         ops, listed = cards.pages.ops, cards.pages.listed
@@ -169,6 +181,7 @@ class FrameworkView(GroupedView["FrameworkTypes"]):
     """The table of framework ops: one a row, all of a type, or the ops of one type."""
 
     grouped_words = "all framework ops of a type are one row; Enter shows them"
+    page_name = "framework-ops"
 
     def __init__(self, cards: CardCache, page: FrameworkOpsPage) -> None:
         self._page = page
@@ -214,6 +227,7 @@ class KernelView(TableView):
     """The table of GPU kernels: by framework op and size of the launch, or one kernel a row."""
 
     commands: tuple[str, ...] = ("group", "sort", "reverse")
+    page_name = "kernels"
 
     def __init__(self, cards: CardCache) -> None:
         self._is_grouped = False
@@ -265,6 +279,7 @@ class RooflineView(TableView):
     """The ops under the device's roof: a plot, and the table of the ops below it."""
 
     commands: tuple[str, ...] = ("sort", "reverse", "idle")
+    page_name = "roofline"
     has_low_card = False
 
     def __init__(self, cards: CardCache) -> None:

@@ -21,9 +21,10 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.details.card import group_card, instruction_card, line_card
 from tpuprof.tui.pages.ops.details.card_cache import CardCache, hlo_card
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
-from tpuprof.tui.pages.ops.fields.op_profile import NODES
+from tpuprof.tui.pages.ops.fields.op_profile import NODES, WALKED, Nodes, WalkedNodes
 from tpuprof.tui.pages.ops.tree import NodePath, TreeRow, depth_first, tree_lines
 from tpuprof.tui.report.choice import op_columns
+from tpuprof.tui.report.shared.exporting import Shown
 from tpuprof.tui.widgets.rows import Filterable
 
 TOP = 10  # children of a node that are shown at first; the others are counted
@@ -49,7 +50,7 @@ class TreeView(Filterable):
         cursor: index into `rows`.
     """
 
-    commands: tuple[str, ...] = ("group", "sort", "idle", "top", "most")
+    commands: tuple[str, ...] = ("group", "sort", "idle", "top")
     has_low_card = True
 
     def __init__(self, cards: CardCache) -> None:
@@ -302,13 +303,13 @@ class TreeView(Filterable):
             self.tree = self._tree(self.tree.by)
         elif name == "sort":
             self.sort = "wasted" if self.sort == "time" else "time"
-        elif name == "top":
-            self.top = not self.top
-        else:
-            self.most = not self.most
+        else:  # ten of each, then those that make up most, then all
+            self.top, self.most = (False, True) if self.top else (not self.most, False)
         self.refresh()
+        if name == "top":
+            return f"{TOP} of each" if self.top else "those that make up 90 %" if self.most else "all of them"
         if name != "idle":
-            return ""
+            return f"sorted by {self.sort}"
         return "idle time counts" if self._with_idle else "idle time left out: shares are of the ops' time"
 
     def _tree(self, by: Grouping) -> OpTree:
@@ -359,7 +360,7 @@ class TreeView(Filterable):
         """Moves to the first of some nodes; says how many."""
         self._matches, self._match = tuple(nodes), -1
         if not nodes:
-            return text and "no match"
+            return text and self.nothing(text)
         self.next_match(1)
         return counted(len(nodes), "node")
 
@@ -386,6 +387,27 @@ class TreeView(Filterable):
             return self._pages.listed.table.name[row.offloaded]
         named = sources is not None and self.tree.name[row.node] in sources.row
         return self.tree.name[row.node] if named and self.tree.kind[row.node] == "line" else self.op_name
+
+    @property
+    def source_line(self) -> str:
+        """The source line of a row of the tree by source, else of the op under the cursor."""
+        row, sources = self.row, self._cards.sources
+        if row is None:
+            return ""
+        if sources is not None and self.tree.kind[row.node] == "line" and self.tree.name[row.node] in sources.row:
+            return self.tree.name[row.node]
+        return (
+            "" if self.op_row is None else str(HLO_OPS.by_key["source"].read(self._pages.ops, [self.op_row])[0] or "")
+        )
+
+    @property
+    def shown_table(self) -> Shown:
+        """The rows of the tree that show."""
+        shown = [row for row in self.rows if row.instruction is None and row.offloaded is None and not row.hidden]
+        names = [" > ".join(self.tree.name[node] for node in self.tree.path(row.node)[1:]) for row in shown]
+        nodes, depths = [row.node for row in shown], [row.depth for row in shown]
+        walked = WalkedNodes(Nodes(self._pages.ops, self.tree), nodes, depths, names, [0] * len(shown))
+        return Shown("op-profile", WALKED, walked, range(len(shown)), (), "", "")
 
     @property
     def op_name(self) -> str | None:

@@ -13,6 +13,7 @@ from textual.timer import Timer
 
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.ops.filtering.filter import HELP, Filter, FilterError, Mask
+from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.tui.draw.layout import filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
@@ -21,7 +22,9 @@ from tpuprof.tui.pages.ops.details.card import CARD
 from tpuprof.tui.pages.ops.details.card_cache import CardCache, Key, fetch
 from tpuprof.tui.pages.ops.details.compare import ABOUT, comparison_lines
 from tpuprof.tui.pages.ops.fields.device import machine_line
+from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, KERNELS, TREE, View, Views
+from tpuprof.tui.report.shared.exporting import Shown
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import ScreenLook
@@ -219,6 +222,78 @@ class OpsTab(Tab):
         return self.views.pages is not None
 
     @property
+    def is_ready(self) -> bool:
+        """Whether the view that is shown is there, or can't be."""
+        return self.has_page and (self.view is not None or self.views.other in self._failures)
+
+    @property
+    def view_name(self) -> str:
+        """Name of the view that is shown."""
+        return self.views.at
+
+    @property
+    def opened(self) -> dict[str, Callable[[], object]]:
+        """What is open in the view: a group, a mark, the same op in another view."""
+        return {name: partial(self._close, close) for name, close in self.views.opened.items()}
+
+    def _close(self, close: Callable[[], object]) -> None:
+        close()
+        self.redraw()
+
+    @property
+    def source(self) -> str | None:
+        """The source line of the op under the cursor."""
+        view, row = self.view, self.views.op_row
+        line = view.source_line if view is not None else ""
+        return line or (self._source_of(row) if row is not None else None) or None
+
+    def source_of(self, op: str) -> str:
+        """The source line of an op; of a framework op that of its longest HLO op."""
+        pages = self.views.pages
+        table = None if pages is None else pages.ops.table
+        if table is None:
+            return ""
+        if op in table.name:
+            return self._source_of(table.name.index(op))
+        of_framework = (
+            row for row, text in enumerate(table.framework_op) if text and parse_framework_op(text).name == op
+        )
+        row = next(of_framework, None)  # ops come by self time
+        return "" if row is None else self._source_of(row)
+
+    def _source_of(self, row: int) -> str:
+        pages = self.views.pages
+        read = None if pages is None else HLO_OPS.by_key["source"].read(pages.ops, [row])
+        return "" if read is None else str(read[0] or "")
+
+    @property
+    def shown_table(self) -> Shown | None:
+        """The rows of the view as they stand."""
+        return None if self.view is None else self.view.shown_table
+
+    @property
+    def syntax(self) -> str:
+        """What may be typed into a filter."""
+        return "fusion  !copy  cat:conv  >1ms  >5%  occurrences>=10  ~a.*b   Tab completes"
+
+    def words_for(self, begun: str) -> Sequence[str]:
+        """What a word that is begun in a filter may become."""
+        return () if self.view is None else self.view.words_for(begun)
+
+    def why_not(self, verb: str) -> str:
+        """Why a verb does nothing in the view that is shown."""
+        title = self.views.titles.get(self.views.at, "")
+        words = {
+            "exclude": f"{title} leaves nothing out: the profile's tree and the roofline do.",
+            "top": "Only the profile's tree is cut to ten of each.",
+            "group": f"The rows of {title} have no groups.",
+            "reverse": "The tree has its largest first; `s` sorts by waste.",
+            "figures": "All figures of a row are on its card: Enter.",
+            "mark": "Nothing is marked here; `c` marks an op to compare.",
+        }
+        return words.get(verb, "") if self.has_page else ""
+
+    @property
     def commands(self) -> tuple[str, ...]:
         """What keys do here besides moving."""
         if not self.has_page:
@@ -251,7 +326,7 @@ class OpsTab(Tab):
     @property
     def keys(self) -> Sequence[KeyRow]:
         """The view's, after the key that changes views."""
-        views, view = self.views, KeyRow("v", "view")
+        views, view = self.views, KeyRow("view", "view")
         if not self.has_page:
             return super().keys
         if views.other_view is not None:
@@ -259,14 +334,14 @@ class OpsTab(Tab):
         enter = "The whole card; of hidden nodes and groups, all of them"
         if views.at == TREE:
             motions = motion_keys("row", "Open, close a node; into it, out of it", enter, short=("", "close, open", ""))
-            return (view, KeyRow("b", "group by"), KeyRow("s", "sort"), *motions)
+            return (view, KeyRow("group", "group by"), KeyRow("sort", "sort"), *motions)
         motions = motion_keys(enter=enter)
         if views.other:
             return (view, *motions)
-        where = KeyRow("o", "in HLO ops" if views.at in (FRAMEWORK, KERNELS) else "in tree")
+        where = KeyRow("there", "in HLO ops" if views.at in (FRAMEWORK, KERNELS) else "in tree")
         sort, details, search = LIST_KEYS
         if views.at in (HLO, FRAMEWORK, KERNELS):
-            return (view, KeyRow("b", "group"), sort, where, details, search, *motions)
+            return (view, KeyRow("group", "group"), sort, where, details, search, *motions)
         return (view, sort, where, details, *motions)
 
     @property
@@ -436,9 +511,9 @@ class OpsTab(Tab):
             self.post_message(CursorMoved(said))
 
     def end_search(self) -> None:
-        """Forgets the text searched for in every view: the key that ends it may come after one that changes views."""
-        for view in self.views.all:
-            view.search("")
+        """Forgets the text searched for in the view."""
+        if self.view is not None:
+            self.view.search("")
         self.redraw()
 
     def next_match(self, direction: int) -> str:

@@ -94,7 +94,7 @@ MEANINGS: Mapping[str, str] = {
     "EFFICIENCY": "the larger of FLOPS and HBM BW: how close the program is to its roof. On wide screens, and in `i`.",
     "OPS PLACED": "where framework ops ran; EAGER: their time that ran eagerly; MATRIX OPS: operands' width. Also in "
     "`i`.",
-    "n/a": "unknown: the notes (`w`) say why. Unknown is never shown as 0.",
+    "n/a": "unknown: the notes (`W`) say why. Unknown is never shown as 0.",
 }
 
 
@@ -207,20 +207,20 @@ class OverviewTab(StepGraphTab[Overview]):
             what = "module" if self._shown == "latencies" else "block"
             short = what, "", "details"
             first, *others = motion_keys(what, "", f"Details of the {what}", ends="one", short=short)
-            offers = [KeyRow("b", "requests")] * ("group" in self.commands)
-            jump = [KeyRow("o", "in ops", rank=1)] * ("same_op" in self.commands)
-            return (first, KeyRow("v", self._next_view), *offers, *others, *jump, KeyRow("i", "figures"))
+            offers = [KeyRow("group", "requests")] * ("group" in self.commands)
+            jump = [KeyRow("there", "in ops", rank=1)] * ("same_op" in self.commands)
+            return (first, KeyRow("view", self._next_view), *offers, *others, *jump, KeyRow("figures", "figures"))
         if "what_if" in self.commands:
             owners, taken = self._owners_here, self._what_if
             words = "put back" if owners and taken.takes(owners) else "what if"
-            keys = (*keys[:-1], KeyRow("space", words, rank=0 if taken.owners else 1), keys[-1])
+            keys = (*keys[:-1], KeyRow("mark", words, rank=0 if taken.owners else 1), keys[-1])
         if self._what_if.owners:
-            keys = (*keys[:-1], KeyRow("Esc", "as it is"), keys[-1])
+            keys = (*keys[:-1], KeyRow("back", "as it is"), keys[-1])
         if "latencies" not in self.commands:
             return keys
         if self._page is not None and self._page.serves:
-            return (keys[0], KeyRow("v", self._next_view), *keys[1:])
-        return (*keys, KeyRow("v", self._next_view, rank=1))
+            return (keys[0], KeyRow("view", self._next_view), *keys[1:])
+        return (*keys, KeyRow("view", self._next_view, rank=1))
 
     def _module(self, page: Overview, index: int) -> LatencyRow | None:
         """The module on that row, where modules are what is listed."""
@@ -366,15 +366,33 @@ class OverviewTab(StepGraphTab[Overview]):
         self.scroll_lines_to(0)
         self.redraw()
 
-    def back(self) -> bool:
-        """From the latencies back to the overview; from the step without some owners to the step as it is."""
-        if self._shown != "overview":
-            self._show_view("overview")
-            return True
-        if not self._what_if.owners:
-            return False
-        self._show_left(AS_IT_IS)
-        return True
+    @property
+    def opened(self) -> Mapping[str, Callable[[], object]]:
+        """Another view, and the step without some owners."""
+        view = {self._shown: lambda: self._show_view("overview")} if self._shown != "overview" else {}
+        return view | ({"what if": lambda: self._show_left(AS_IT_IS)} if self._what_if.owners else {})
+
+    @property
+    def view_name(self) -> str:
+        """Name of the view that is shown."""
+        return self._shown
+
+    @property
+    def op_elsewhere(self) -> str | None:
+        """The op under the cursor, or that a finding or bar is about."""
+        there = self.jump("graph") if "graph" in self.commands else None
+        return None if there is None else there.name or None
+
+    def why_not(self, verb: str) -> str:
+        """Why a verb does nothing here."""
+        words = {
+            "view": "No latencies: this program serves no requests that the profile shows.",
+            "sort": "Reasons come by worth, ops by self time.",
+            "reverse": "Reasons come by worth, ops by self time.",
+            "mark": "Only a reason or a bar of a step can be taken away from it.",
+            "timeline": "Only an op has a longest run; `o` goes to where more is known.",
+        }
+        return words.get(verb, "") if self._page is not None else ""
 
     # --- the step without some owners
 

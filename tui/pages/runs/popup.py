@@ -51,7 +51,7 @@ class Series(Protocol):
 class RunsPopup(FilteredPopup):
     """A list of runs to open one of, or to compare two.
 
-    Keys: j, k and the like move, Enter opens, ``/`` filters, ``s`` changes the order, ``d`` marks a run and, on another
+    Keys: j, k and the like move, Enter opens, ``/`` filters, ``s`` changes the order, ``c`` marks a run and, on another
     one, compares both; Escape ends the filter, takes the mark back, then closes.
 
     Args:
@@ -137,31 +137,35 @@ class RunsPopup(FilteredPopup):
     @property
     def own_keys(self) -> Sequence[KeyRow]:
         """Opening, comparing, order and filter."""
-        keys = [KeyRow("Enter", "open", "Open the run", {"enter": self.choose})]
+        keys = [KeyRow("open", "open", "Open the run", {"open": self.choose})]
         if self.is_typing:
             return [*keys, *self.typing_keys]
         words = "compare" if self._marked is None else f"compare with {self._letter()}"
         sentence = "Mark a run; on another one: compare both, A the older"
         if self._compare is not None and len(self._runs) > 1:
-            keys.append(KeyRow("d", words, sentence, {"d": self._mark}))
+            keys.append(KeyRow("compare_ops", words, sentence, {"compare_ops": self._mark}))
         if self._is_trend:
-            along = {"h": partial(self._along, -1), "left": partial(self._along, -1)}
-            along |= {"l": partial(self._along, 1), "right": partial(self._along, 1)}
-            keys.append(KeyRow("h l", "run", "The run before, the next one", along))
-            return [*keys, KeyRow("v", "list", "The list of runs again", {"v": self._turn})]
+            along = {"left": partial(self._along, -1), "right": partial(self._along, 1)}
+            keys.append(KeyRow("left right", "run", "The run before, the next one", along))
+            return [*keys, KeyRow("view", "list", "The list of runs again", {"view": self._turn})]
         by_next, turned = self.listing.sorted_by_next(ORDERS), self.listing.turned_round()
-        orders = {"s": partial(self._sort, by_next), "S": partial(self._sort, turned)}
+        orders = {"sort": partial(self._sort, by_next), "reverse": partial(self._sort, turned)}
         if self._series is not None:
-            keys.append(KeyRow("v", "trend", "The runs as a series: step time, MFU, memory, idle", {"v": self._turn}))
-        return [*keys, KeyRow("s S", "order", "By age, size, step time; reverse", orders, "s"), self.filter_key]
+            series = "The runs as a series: step time, MFU, memory, idle"
+            keys.append(KeyRow("view", "trend", series, {"view": self._turn}))
+        return [
+            *keys,
+            KeyRow("sort reverse", "order", "By age, size, step time; reverse", orders, "s"),
+            self.filter_key,
+        ]
 
     @property
     def leave_key(self) -> KeyRow:
         """It takes the mark back first."""
         if self._marked is not None and not (self.is_typing or self.filter):
-            return KeyRow("Esc", "unmark", "Take the mark back", {"escape": self._unmark})
+            return KeyRow("back", "unmark", "Take the mark back", {"back": self._unmark})
         if self._is_trend:
-            return KeyRow("Esc", "list", "The list of runs again", {"escape": self._turn})
+            return KeyRow("back", "list", "The list of runs again", {"back": self._turn})
         return super().leave_key
 
     def rows(self, first: int, count: int, width: int) -> list[AnyLine]:
@@ -204,7 +208,8 @@ class RunsPopup(FilteredPopup):
         cursor = next((place for place, row in enumerate(rows) if row.run.path == self._cursor_path), 0)
         lines: list[AnyLine] = [pad([(trend_drawing.head_words(rows), "panel.dim")], width, "panel")]
         lines += map(on_panel, trend_drawing.trend_lines(rows, cursor, count - 1, pen))
-        return [*lines, *[((" " * width, "panel"),)] * (count - len(lines))][:count]
+        lines += [((" " * width, "panel"),)] * (count - len(lines))
+        return lines[:count]
 
     @staticmethod
     def _room(count: int) -> int:
@@ -219,16 +224,17 @@ class RunsPopup(FilteredPopup):
             words = f"{counted(count, 'run')}, by {by}; * is the newest"
             if self._marked is not None:
                 name = Pen(width, self.look.glyphs).text(self._marked.name)
-                words = f"{name}: {self.look.glyphs.keyed('`d`')} on another run compares, with A the older"
+                words = f"{name}: {self.look.glyphs.keyed('`c`')} on another run compares, with A the older"
                 return pad([(f"{self._letter()} ", "panel.key"), (words, "panel")], width, "panel")
             return pad([(words, "panel.dim")], width, "panel")
         return self.filter_line(f"{shown:,} of {count:,}", width)
 
-    def press(self, key: str, character: str | None) -> None:
+    def press(self, key: str, character: str | None) -> str:
         """One key; says where the popup is closed by it."""
-        super().press(key, character)
+        said = super().press(key, character)
         if not self.is_open:
             self._closed()
+        return said
 
     def click(self, row: int) -> None:
         """Opens a run."""

@@ -20,6 +20,7 @@ LEAST_ROWS = 5  # lines of the table below which the strip is left out
 class SparseCoreView(RowsView):
     """The ops of the SparseCores, below the step with the index `step` over time: what each kind of core does in it."""
 
+    page_name = "sparse-core"
     NO_ROWS = "no SparseCore ran an op"
     TIMES = ("self_time_ps", "self_percent")
     KEYS = (*motion_keys(across="Next, previous step", short=("", "step", "")), *LIST_KEYS)

@@ -152,19 +152,26 @@ class MeasurementPopup(ListPopup):
     def own_keys(self) -> Sequence[KeyRow]:
         """Sorting, and what a row is of."""
         view, show = self.listing, self._show
-        orders = {"s": lambda: show(view.sorted_by_next(tuple(_ORDER))), "S": lambda: show(view.turned_round())}
+        orders = {
+            "sort": lambda: show(view.sorted_by_next(tuple(_ORDER))),
+            "reverse": lambda: show(view.turned_round()),
+        }
         sorting = "Sort by self time, total, count, name, track; reverse the order"
-        other = {"t": lambda: show(view.anew(by_track=not view.by_track))}
-        rows = [
-            KeyRow("Enter", "go there", "Go to the longest event of the row", {"enter": self.choose}),
-            KeyRow("s S", "sort", sorting, orders),
-            KeyRow("t", "by name" if view.by_track else "by track", "List names, or tracks", other),
+        words = "by name" if view.by_track else "by track" if view.is_apart else "cores apart"
+        grouped = "By name, the cores together or apart; by track"
+        return [
+            KeyRow("open", "go there", "Go to the longest event of the row", {"open": self.choose}),
+            KeyRow("sort reverse", "sort", sorting, orders),
+            KeyRow("group", words, grouped, {"group": self._group}),
         ]
-        if self._can_merge and not view.by_track:
-            words, sentence = "together" if view.is_apart else "apart", "The cores' rows of one name together, or apart"
-            cores = {"c": lambda: show(view.anew(is_apart=not view.is_apart))}
-            rows.append(KeyRow("c", f"cores {words}", sentence, cores))
-        return rows
+
+    def _group(self) -> None:
+        """By name with the cores together, where they can be; by name with the cores apart; by track."""
+        view = self.listing
+        if view.by_track:
+            self._show(view.anew(by_track=False, is_apart=not self._can_merge))
+        else:
+            self._show(view.anew(by_track=view.is_apart, is_apart=True))
 
     def rows(self, first: int, count_: int, width: int) -> list[AnyLine]:
         """The headings, and the rows around the cursor."""

@@ -12,7 +12,7 @@ from tpuprof.parsers.timeline.gaps import next_gap
 from tpuprof.parsers.timeline.hosts.joined import clock_words
 from tpuprof.parsers.timeline.model import EventId, StepSpan, Timeline, Track, TrackId
 from tpuprof.parsers.timeline.read.flows import Flow, Flows
-from tpuprof.parsers.timeline.search import Matches, find
+from tpuprof.parsers.timeline.search import Matches, find, runs_of
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.pages.timeline import rows
 from tpuprof.tui.pages.timeline.hosts import Hosts, section_numbers
@@ -346,17 +346,10 @@ class TimelineView(Marks):
         self.select(event)
         begin, end = self.event_span() or (0, 0)
         self.window = self.window.moved(begin - 2 * (end - begin), end + 2 * (end - begin))
-        return ""
-
-    def back(self) -> bool:
-        """Gives up the marks, then the filter; whether there was any."""
-        if self.marks:
-            self.clear_marks()
-        elif self.rows.folding.wanted:
-            self.filter("")
-        else:
-            return False
-        return True
+        self.matches = runs_of(self.timeline, event, name)
+        runs = self.matches.total
+        number = f"{self.matches.label(event)} by start; `n` `N` go to the others" if runs > 1 else "its only one"
+        return f"longest run of {printable(name)[:60]}: {number}"
 
     # --- rows
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -55,18 +55,18 @@ _COMMANDS: dict[str, Callable[[TimelineView, int, Glyphs], str | None]] = {
 _LEAST_DRAG = 2  # columns that the mouse moves with its button down to mark an interval
 
 _KEYS = (
-    KeyRow("h l, left right", title="Select: the cursor, a cell to the left or right"),
-    KeyRow("j k, down up", title="Next, previous row"),
-    KeyRow("g G, Home End", title="First, last event of the row"),
-    KeyRow("PgDn PgUp", title="One screen of rows down, up"),
-    KeyRow("Enter", title="Everything about the event; a section opens or closes"),
+    KeyRow("left right", title="Select: the cursor, a cell to the left or right"),
+    KeyRow("down up", title="Next, previous row"),
+    KeyRow("first last", title="First, last event of the row"),
+    KeyRow("page_down page_up", title="One screen of rows down, up"),
+    KeyRow("open", title="Everything about the event; a section opens or closes"),
     KeyRow("mouse", title="Click to point, drag to mark or to move an end, scroll with the wheel, zoom with Ctrl"),
-    KeyRow("wasd", "zoom pan"),
-    KeyRow("[ ]", "step"),
-    KeyRow("{ }", "gap"),
-    KeyRow(". ,", "event"),
-    KeyRow("m", "mark"),
-    KeyRow("J K", "host"),
+    KeyRow("zoom_in pan_left zoom_out pan_right", "zoom pan", foot="wasd"),
+    KeyRow("previous_step next_step", "step"),
+    KeyRow("previous_peak next_peak", "gap"),
+    KeyRow("next_event previous_event", "event"),
+    KeyRow("mark", "mark"),
+    KeyRow("next_host previous_host", "host"),
 )
 _MEANINGS = {
     "Time": "the trace's clock, to which the profiler maps the devices' clocks; durations use that clock too.",
@@ -234,9 +234,9 @@ class TimelineTab(Tab):
         """The four tools of the browser's viewer, select, zoom, pan and timing, and the other motions."""
         if self._view is None:
             return super().keys
-        left_out = {"[ ]"} if not self._view.timeline.steps else set()
-        left_out |= set() if self._view.timeline.hosts else {"J K"}
-        return [key for key in _KEYS if key.shown not in left_out]
+        left_out = {"previous_step next_step"} if not self._view.timeline.steps else set()
+        left_out |= set() if self._view.timeline.hosts else {"next_host previous_host"}
+        return [key for key in _KEYS if key.verbs not in left_out]
 
     @property
     def selection(self) -> str | None:
@@ -316,6 +316,8 @@ class TimelineTab(Tab):
             self._act(lambda view: view.fold())
         elif view.event is not None:
             self._fetch_stats(view.timeline, view.event, view.flows_here())
+        else:
+            return "No event is under the cursor."
         return ""
 
     def command(self, name: str, by: int = 1) -> str:
@@ -330,12 +332,42 @@ class TimelineTab(Tab):
             message = view.so_far
         return message
 
-    def back(self) -> bool:
-        """Gives up marks or the filter."""
-        went = self._view is not None and self._view.back()
-        if went:
-            self.redraw()
-        return went
+    @property
+    def opened(self) -> Mapping[str, Callable[[], object]]:
+        """The marks, and the filter of tracks."""
+        view = self._view
+        if view is None:
+            return {}
+        marks = {"mark": partial(self._act, lambda view: view.clear_marks())} if view.marks else {}
+        return marks | ({"filter": partial(self.filter, "")} if view.rows.folding.wanted else {})
+
+    @property
+    def has_matches(self) -> bool:
+        """Whether there are runs of an op to step through."""
+        return self._view is not None and self._view.matches is not None
+
+    @property
+    def op_elsewhere(self) -> str | None:
+        """The op of the event under the cursor."""
+        return self.op_name
+
+    @property
+    def syntax(self) -> str:
+        """What may be typed into a search."""
+        return "words of an event's name, HLO text or framework op; all have to match"
+
+    def why_not(self, verb: str) -> str:
+        """Why a verb does nothing here."""
+        words = {
+            "there": "The event under the cursor is of no op.",
+            "view": "The timeline has one view: `z` folds, `F` filters its tracks.",
+            "group": "Tracks stand by section; `S` puts them by busy time.",
+            "exclude": "Nothing is left out here; `F` filters tracks.",
+            "timeline": "This is the timeline.",
+            "compare_ops": "Ops are compared on tab 3: `o` goes there.",
+            "edit": "The event under the cursor is of no op.",
+        }
+        return words.get(verb.replace("previous_", ""), "") if self._view is not None else ""
 
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
         """Goes to a step, an op's longest run or a counter, by name; as soon as the timeline is there."""

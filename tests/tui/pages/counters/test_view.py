@@ -77,7 +77,7 @@ async def test_the_card_of_a_custom_call_has_its_scopes(tmp_path: Path) -> None:
 
 async def test_help_and_notes_say_what_was_never_seen(tmp_path: Path) -> None:
     async with on_units(tmp_path, with_readings("TPU v6 Lite")) as (app, pilot):
-        await press(pilot, "w")
+        await press(pilot, "W")
         assert "untested on" in " ".join(frame(app).split())
         await press(pilot, "escape", "?")
         for _ in range(3):

@@ -94,8 +94,8 @@ async def test_golden_frames(size: tuple[int, int], look: str) -> None:
         await press(pilot, "l", "j", "enter")
         if look == "truecolor":
             check_golden(f"graph-walked-{suffix}", frame(pilot))
-        await press(pilot, "p")
-        assert "operands " in await after(pilot, "x")
+        await press(pilot, "x")
+        assert "operands " in await after(pilot, "X")
         if look == "truecolor":
             check_golden(f"graph-direct-{suffix}", frame(pilot))
         await press(pilot, "v")
@@ -137,7 +137,7 @@ async def test_walking_and_the_way_back() -> None:
         assert scene.at == "copy.7" and scene.screen.view.side == "operands"
         await press(pilot, "escape")
         assert scene.at == "fusion.3" and scene.screen.view.operands.cursor == 1, "the cursor is where it was"
-        await press(pilot, "p", "end", "enter")
+        await press(pilot, "x", "end", "enter")
         assert scene.at == "next", "an operand that only has to run before"
         await press(pilot, "home", "G", "g", "pagedown", "pageup", "escape", "escape")
         assert not scene.screen.is_current, "at last to the tab"
@@ -146,22 +146,22 @@ async def test_walking_and_the_way_back() -> None:
 async def test_an_end_says_so() -> None:
     async with Graphs("arg").played() as (scene, pilot):
         assert "It has no operands." in await after(pilot, "enter")
-        assert "It calls no computation" in await after(pilot, "f")
-        assert "entry computation" in await after(pilot, "F")
+        assert "It calls no computation" in await after(pilot, ">")
+        assert "entry computation" in await after(pilot, "<")
         assert "No tab has its time" in await after(pilot, "o") and scene.screen.is_current
 
 
 async def test_into_computations_and_out() -> None:
     async with Graphs("while.1").played() as (scene, pilot):
-        await press(pilot, "f")
+        await press(pilot, ">")
         assert isinstance(scene.screen.popup, ChoicePopup)
         await press(pilot, "j", "enter")
         assert scene.at == "less" and "path  main ▸ while.1/condition ▸ less" in frame(pilot)
-        await press(pilot, "F")
+        await press(pilot, "<")
         assert scene.at == "while.1"
-        await press(pilot, "/", *"fusion.3", "enter", "f")
+        await press(pilot, "/", *"fusion.3", "enter", ">")
         assert scene.at == "add.1" and "while.1/body ▸ fusion.3/calls ▸ add.1" in frame(pilot)
-        await press(pilot, "F")
+        await press(pilot, "<")
         assert scene.at == "fusion.3"
 
 
@@ -214,7 +214,7 @@ async def test_mouse() -> None:
 async def test_written_files(ending: str, begin: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     async with Graphs("copy.7").played() as (scene, pilot):
-        await press(pilot, "W")
+        await press(pilot, "E")
         asker = scene.screen.popup
         assert isinstance(asker, PromptPopup) and asker.editor.text == str(
             tmp_path / "state/tpuprof-tui/graph/copy.7.dot"
@@ -233,7 +233,7 @@ async def test_what_may_not_be_written(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (tmp_path / "there.dot").write_text("mine")
     async with Graphs("copy.7", run=Run("run", str(folder), (), ())).played() as (scene, pilot):
-        await press(pilot, "W")
+        await press(pilot, "E")
         asker = scene.screen.popup
         assert isinstance(asker, PromptPopup)
         for text, why in (
@@ -268,7 +268,7 @@ async def test_why_there_is_no_graph(programs: Programs, name: str, words: str) 
     async with Graphs(name, programs).played() as (scene, pilot):
         assert words in " ".join(frame(pilot).split()) and "try:" in frame(pilot)
         await press(
-            pilot, "j", "enter", "h", "p", "v", "f", "F", "i", "W", "y", "n", "o", "pagedown", "?", "escape", "escape"
+            pilot, "j", "enter", "h", "x", "v", ">", "<", "i", "E", "y", "n", "o", "pagedown", "?", "escape", "escape"
         )
         assert not scene.screen.is_current
 
@@ -291,12 +291,12 @@ async def graph_of(app: TpuprofApp, pilot: Pilot[None]) -> GraphScreen:
 @pytest.mark.parametrize(
     "keys",
     [
-        ("j", "g"),
-        ("3", "v", "g"),
-        ("3", "l", "j", "l", "j", "g"),
-        ("3", "v", "v", "g"),
-        ("3", "v", "v", "v", "g"),
-        ("5", "g"),
+        ("j", "u"),
+        ("3", "v", "u"),
+        ("3", "l", "j", "l", "j", "u"),
+        ("3", "v", "v", "u"),
+        ("3", "v", "v", "v", "u"),
+        ("5", "u"),
     ],
     ids=["overview", "hlo ops", "tree", "framework ops", "roofline", "memory"],
 )
@@ -310,13 +310,13 @@ async def test_g_opens_the_graph_of_the_op_under_the_cursor(keys: Sequence[str])
 
 
 async def test_from_the_timeline_and_to_other_tabs() -> None:
-    async with on_app(["4", "/", *"fusion.397", "enter", "g"]) as (app, pilot):
+    async with on_app(["4", "/", *"fusion.397", "enter", "u"]) as (app, pilot):
         screen = await graph_of(app, pilot)
         assert screen.here is not None and screen.here.op.name == "fusion.397"
         for key, tab in (("o", "op-profile"), ("O", "timeline"), ("B", "memory")):
             await press(pilot, key)
             assert app.screen is app.main and app.main.tab_name == tab
-            await pilot.press("g")
+            await pilot.press("u")
             await graph_of(app, pilot)
         await pilot.press("q")
 
@@ -324,15 +324,14 @@ async def test_from_the_timeline_and_to_other_tabs() -> None:
 async def test_g_is_first_where_no_op_can_be() -> None:
     async with on_app(["2"]) as (app, pilot):
         assert "graph" not in app.main.situation.commands
-        await press(pilot, "g")
+        await press(pilot, "u")
         assert app.screen is app.main
 
 
 async def test_help_names_the_key() -> None:
     async with on_app(["3", "v", "?"]) as (app, pilot):
-        text = app_frame(app)
-        assert "Home G, End" in text and "g G, Home End" not in text
-        await press(pilot, "G")
+        await press(pilot, *"jjjjjjjjj")
+        assert " u " in app_frame(app) and "The op's graph: operands, users, text of the HLO" in app_frame(app)
 
 
 async def test_compiled_modules_alone_have_graphs(tmp_path: Path) -> None:
@@ -342,7 +341,7 @@ async def test_compiled_modules_alone_have_graphs(tmp_path: Path) -> None:
         str(folder), options, detect(ENVIRONMENT), find=find_hlo, open_session=open_hlo_session, environ=ENVIRONMENT
     )
     async with on_stage(app) as pilot:
-        await pilot.press("g")
+        await pilot.press("u")
         screen = await graph_of(app, pilot)
         assert screen.here is not None and "n/a: compiled" in app_frame(app)
         check_golden("graph-dump-80x24", app_frame(app))

@@ -36,5 +36,5 @@ async def test_without_idle_time_lines_are_shares_of_the_ops_time() -> None:
     async with play(height=40) as (app, pilot):
         await press(pilot, "b", "b", "b", "j")
         before = frame(app)
-        await press(pilot, "i")
+        await press(pilot, "x")
         assert "IDLE" in before and "IDLE" not in frame(app) and " 34.0%" in frame(app)

@@ -129,7 +129,7 @@ def test_a_click_opens_a_run(row: int) -> None:
 
 
 def test_without_runs_nothing_opens() -> None:
-    desk = Desk([]).press("j", "d", "s", "enter")
+    desk = Desk([]).press("j", "c", "s", "enter")
     assert desk.opened == [] and desk.popup.is_open and "no run" in desk.frame()
 
 
@@ -163,7 +163,7 @@ def test_the_filter() -> None:
     desk = Desk().press("/", "v", "6")
     assert desk.popup.is_typing and desk.under_cursor() == "serving" and "1 of 4" in desk.frame()
     assert desk.press("backspace", "backspace").under_cursor() == RUNS[0].name
-    desk.press("o", "l", "d", "escape")
+    desk.press("o", "l", "c", "escape")
     assert not desk.popup.is_typing and desk.popup.filter == "" and desk.popup.is_open
     assert desk.press("/", "d", "s", "q", "x", "enter").opened == []
     assert desk.press("escape", "/", "_", "g", "p", "u", "enter").opened == ["2020_old_gpu"]
@@ -181,39 +181,39 @@ def test_keys_move_within_the_filter() -> None:
 
 
 def test_d_on_two_runs_compares_them() -> None:
-    desk = Desk().press("j", "d")
-    assert "A serving: d on another run compares" in desk.frame() and desk.compared == []
-    desk.press("k", "d")
+    desk = Desk().press("j", "c")
+    assert "A serving: c on another run compares" in desk.frame() and desk.compared == []
+    desk.press("k", "c")
     assert desk.compared == [("serving", RUNS[0].name)] and desk.closed == 1 and desk.opened == []
 
 
 def test_the_older_run_is_the_baseline_whichever_was_marked() -> None:
-    desk = Desk().press("d")
-    assert f"B {RUNS[0].name}: d on another run compares" in desk.frame()
-    assert ("d", "compare with B") in desk.press("j").foot()
-    assert desk.press("d").compared == [("serving", RUNS[0].name)]
-    desk = Desk().press("j", "d", "j")
-    assert "B serving: d" in desk.frame() and "A serving: d" in desk.press("k", "k").frame()
+    desk = Desk().press("c")
+    assert f"B {RUNS[0].name}: c on another run compares" in desk.frame()
+    assert ("c", "compare with B") in desk.press("j").foot()
+    assert desk.press("c").compared == [("serving", RUNS[0].name)]
+    desk = Desk().press("j", "c", "j")
+    assert "B serving: c" in desk.frame() and "A serving: c" in desk.press("k", "k").frame()
 
 
 def test_a_mark_is_taken_back() -> None:
-    desk = Desk().press("d", "d", "j", "d", "escape")
+    desk = Desk().press("c", "c", "j", "c", "escape")
     assert desk.popup.is_open and desk.compared == [] and "A serving" not in desk.frame()
     assert not desk.press("escape").popup.is_open
 
 
 def test_only_readable_runs_are_compared() -> None:
-    desk = Desk().press("j", "j", "d", "k", "d", "j", "d")
+    desk = Desk().press("j", "j", "c", "k", "c", "j", "c")
     assert desk.compared == [] and desk.popup.is_open
-    assert Desk(compares=False).press("d", "j", "d").compared == []
-    assert ("d", "compare") in Desk().foot() and "d" not in dict(Desk(compares=False).foot())
+    assert Desk(compares=False).press("c", "j", "c").compared == []
+    assert ("c", "compare") in Desk().foot() and "c" not in dict(Desk(compares=False).foot())
 
 
 # --- runs that come and go
 
 
 def test_other_runs_leave_the_cursor_where_it_is() -> None:
-    desk = Desk(shown=RUNS[1]).press("d")
+    desk = Desk(shown=RUNS[1]).press("c")
     newer = replace(RUNS[0], name="newer", path="/newer", hosts=tuple(replace(h, modified=NOW) for h in RUNS[0].hosts))
     desk.popup._facts = lambda _: None
     desk.popup.set_runs((newer, *RUNS))

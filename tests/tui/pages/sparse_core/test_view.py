@@ -76,7 +76,7 @@ async def test_the_op_profile_has_what_sparse_cores_ran_below_the_op_that_began_
 
 
 async def test_notes_and_help_say_what_was_never_seen(tmp_path: Path) -> None:
-    async with scene(app_of(tmp_path, (BOUND,), AppOptions()), "3Vw", 120, 110) as (app, pilot):
+    async with scene(app_of(tmp_path, (BOUND,), AppOptions()), "3VW", 120, 110) as (app, pilot):
         assert "Untested on hardware" in frame(app)
         await press(pilot, "escape", "?")
         shown = frame(app)

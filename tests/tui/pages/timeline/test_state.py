@@ -135,7 +135,7 @@ def test_the_ends_of_an_interval_move_to_the_cursor(view: TimelineView) -> None:
     view.next_event(1)
     view.mark()
     view.next_event(1)
-    assert view.move_end(1) == "27.0000 ms; `M` lists what ran in it"
+    assert view.move_end(1) == "27.0000 ms; `i` lists what ran in it"
     assert view.interval == (0, 27 * MS), "up to the end of the event that the cursor is at the start of"
     view.next_event(-1)
     view.move_end(-1)
@@ -145,7 +145,8 @@ def test_the_ends_of_an_interval_move_to_the_cursor(view: TimelineView) -> None:
     assert view.interval == (27 * MS, 190 * MS), "beyond the other end, begin and end change places"
     view.base = "mark"
     assert view.base_ps == 27 * MS
-    assert view.back() and view.interval is None and view.base_ps == 0
+    view.clear_marks()
+    assert view.interval is None and view.base_ps == 0
 
 
 def test_a_part_of_an_event_can_be_marked(view: TimelineView) -> None:
@@ -230,12 +231,12 @@ def test_gaps_are_found_on_the_row(view: TimelineView) -> None:
 
 
 def test_marks_span_an_interval_and_are_given_up(view: TimelineView) -> None:
-    assert view.mark() == "marked; `m` again ends the interval"
+    assert view.mark() == "marked; `space` again ends the interval"
     view.move_cells(50)
     view.mark()
     assert view.interval is not None and view.interval[1] > view.interval[0]
-    assert view.back() and view.interval is None
-    assert not view.back()
+    view.clear_marks()
+    assert view.interval is None
 
 
 def test_a_filter_leaves_what_it_names_and_search_lifts_it(view: TimelineView) -> None:
@@ -258,7 +259,9 @@ def test_pinned_tracks_stand_on_top(view: TimelineView) -> None:
 
 
 def test_an_op_is_shown_with_its_longest_run(view: TimelineView) -> None:
-    assert view.show_op("gamma") == ""
+    assert view.show_op("gamma") == "longest run of gamma: 1 of 5 by start; `n` `N` go to the others"
+    assert view.next_match(1) == "match 2 of 5" and _label(view) == "gamma"
+    assert view.next_match(-1) == "match 1 of 5"
     assert _label(view) == "gamma"
     assert view.window.span_ps < 50 * MS
     assert "no event of omega" in view.show_op("omega")

@@ -177,15 +177,15 @@ def test_in_sixteen_colours_classes_stay_apart() -> None:
 
 async def test_what_ran_between_two_marks_is_listed_and_gone_to() -> None:
     async with scene(keys="4") as (app, pilot):
-        await press(pilot, *STEP, "home", "m", ".", ".", ".", "m")
+        await press(pilot, *STEP, "home", "space", ".", ".", ".", "space")
         assert isinstance(app.main.popups.popup, MeasurementPopup)
         check_golden("timeline-measured-80x24", frame(app))
         assert "2 tracks, XLA Ops" in frame(app)
-        await press(pilot, "c")
+        await press(pilot, "b")
         assert "2 tracks, XLA Ops" not in frame(app) and "fusion.1" in frame(app)
-        await press(pilot, "c", "t")
+        await press(pilot, "b")
         assert "sorted by busy" in frame(app) and "Chip 1: TPU core 0, XLA Ops" in frame(app)
-        await press(pilot, "t", "s", "j", "enter")
+        await press(pilot, "b", "s", "j", "enter")
         assert app.main.popups.popup is None
         assert timeline_tab(app).selection is not None
         assert "m…m" in frame(app)
@@ -194,9 +194,9 @@ async def test_what_ran_between_two_marks_is_listed_and_gone_to() -> None:
 
 async def test_the_ends_of_a_measured_interval_move_with_keys() -> None:
     async with scene(keys="4") as (app, pilot):
-        await press(pilot, *STEP, "home", "m", ".", "m", "escape", ".", ")")
+        await press(pilot, *STEP, "home", "space", ".", "space", "escape", ".", ")")
         check_golden("timeline-interval-80x24", frame(app))
-        await press(pilot, "M")
+        await press(pilot, "i")
         assert isinstance(app.main.popups.popup, MeasurementPopup) and "What ran in 148 ms" in frame(app)
 
 
@@ -218,7 +218,7 @@ async def test_the_mouse_moves_an_end_of_an_interval_and_a_click_elsewhere_clear
         await press(pilot, "escape")
         begin, end = interval(app)
         await drag(50, 60)
-        assert app.main.popups.popup is None and "M lists what ran in it" in frame(app)
+        assert app.main.popups.popup is None and "i lists what ran in it" in frame(app)
         assert interval(app)[0] == begin and interval(app)[1] > end
         await drag(30, 40)
         assert interval(app)[0] > begin
@@ -291,7 +291,7 @@ async def test_escape_goes_back_to_where_a_jump_came_from() -> None:
         await press(pilot, "escape")
         assert app.main.tab_name == "timeline" and timeline_tab(app).selection == "fusion.1"
         await press(pilot, "3", "escape")
-        assert app.main.tab_name == "overview", "a tab that was chosen by its key came from nowhere"
+        assert app.main.tab_name == "op-profile", "a tab that was chosen by its key came from nowhere"
 
 
 async def test_a_filter_leaves_the_search_in_force() -> None:

@@ -11,6 +11,7 @@ from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.shell.grammar import Argument, Command, commands
 from tpuprof.tui.cli.common import version_of
 from tpuprof.tui.report.output import write_stdout
+from tpuprof.tui.terminal.grammar import GROUPS, written
 
 EXIT_CODES = {
     errors.EXIT_OK: "success; also for a salvaged file, with a warning",
@@ -52,6 +53,12 @@ def _lines(known: list[Command], version: str) -> Iterator[str]:
         yield from _options(command)
         if command.more:
             yield from (".PP", ".nf", *map(_text, command.more.strip("\n").splitlines()), ".fi")
+    yield ".SH KEYS"
+    yield _text("What keys do on the screen. ? shows those that do something on a page, ctrl+p finds them by words.")
+    for title, verbs in GROUPS:
+        yield f".SS {title}"
+        for verb in verbs:
+            yield from (".TP", f".B {_escaped(' '.join(written(verb)))}", _text(f"{verb.meaning.replace('`', '')}."))
     yield ".SH EXIT STATUS"
     for code, meaning in EXIT_CODES.items():
         yield from (".TP", f".B {code}", _text(meaning))

@@ -167,7 +167,7 @@ def _table_rule(diff: Diff, view: DiffView, count: int, total: int, pen: Pen) ->
     if view.words:
         words += f" with {view.words}"
     if view.hides_same and count < total:
-        words += pen.glyphs.keyed(", same hidden (`i`)")
+        words += pen.glyphs.keyed(", same hidden (`x`)")
     if view.name == "ops" and changes.has_clones(changes.part_of(diff, view.name, view.phase)):
         words += pen.glyphs.keyed(", clones apart (`b`)" if view.apart else ", clones together (`b`)")
     if view.name in changes.HIDING and view.name != "setup" and pen.width >= 100:
@@ -195,7 +195,7 @@ def _nothing(diff: Diff, view: DiffView, total: int) -> str:
         return diff.unknown.get(key) or "The profiles have none of it."
     if view.words:
         return "No row has these words; Esc clears the filter."
-    return f"All {total:,} are the same within the noise; `i` shows them."
+    return f"All {total:,} are the same within the noise; `x` shows them."
 
 
 # --- tables

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
@@ -21,6 +21,7 @@ from tpuprof.tui.widgets.page_screen import HELPS, PageApp, PageScreen
 from tpuprof.tui.widgets.popup import TextPopup, meanings
 
 _ALL_OF_IT = "All about the row: sources, HLO of both; of a phase: its ops"
+_VIEWS = "Ops, categories, time, steps, memory, figures, phases, setup"
 _BY_ITSELF = "The next, previous program alone: ops, categories, time per run"
 
 
@@ -76,30 +77,45 @@ class DiffScreen(PageScreen[ChangeRow]):
         has_groups = view.name == "ops" and changes.has_clones(self._part)
         clones = ("clones together" if view.apart else "clones apart") if has_groups else ""
         sort, late = "sort" if hides and view.name != "setup" else "", HELPS + 1
-        views = {f"{number}": partial(self._show, name) for number, name in enumerate(changes.VIEWS, 1)}
-        views |= {"tab": partial(self._next_view, 1), "shift+tab": partial(self._next_view, -1)}
-        phases = {"p": partial(self._phase, 1), "P": partial(self._phase, -1)}
+        views: dict[str, Callable[..., object]] = {
+            "pick": self._pick,
+            "next_tab": partial(self._next_view, 1),
+            "previous_tab": partial(self._next_view, -1),
+        }
+        phases = {"next_step": partial(self._phase, 1), "previous_step": partial(self._phase, -1)}
         return (
-            KeyRow("1-8, tab", "view", "Ops, categories, time, steps, memory, figures, phases, setup", views),
+            KeyRow("pick next_tab", "view", _VIEWS, views, f"1-{len(changes.VIEWS)}"),
             *ROW_KEYS,
-            KeyRow("Enter", details, _ALL_OF_IT, {"enter": self.enter}),
-            KeyRow("i", same, "Show or hide what is the same within the noise", {"i": self._hide}, rank=2),
-            KeyRow("p P", program, _BY_ITSELF, phases, "p", 1),
-            KeyRow("b", clones, "An op and its clones as one row, or apart", {"b": self._group}, rank=3),
+            KeyRow("open", details, _ALL_OF_IT, {"open": self.enter}),
+            KeyRow("exclude", same, "Show or hide what is the same within the noise", {"exclude": self._hide}, rank=2),
+            KeyRow("next_step previous_step", program, _BY_ITSELF, phases, "]", 1),
+            KeyRow("group", clones, "An op and its clones as one row, or apart", {"group": self._group}, rank=3),
             self.sorting_key("Sort by the next order; reverse", sort, late + 1),
             KeyRow(
-                "/", "filter" if hides else "", "Only rows with these words", {"slash": self._begin_filter}, rank=late
+                "search",
+                "filter" if hides else "",
+                "Only rows with these words",
+                {"search": self._begin_filter},
+                rank=late,
             ),
-            KeyRow("y", "copy", "Copy a summary", {"y": lambda: self.copy(summary(self.content))}, rank=4),
+            KeyRow("copy", "copy", "Copy a summary", {"copy": lambda: self.copy(summary(self.content))}, rank=4),
             *self.last_keys(),
         )
+
+    def _pick(self, number: int) -> None:
+        if number <= len(changes.VIEWS):
+            self._show(changes.VIEWS[number - 1])
+        else:
+            self.flash = f"The views are 1 to {len(changes.VIEWS)}."
 
     def _next_view(self, by: int) -> None:
         self._show(changes.VIEWS[(changes.VIEWS.index(self.view.name) + by) % len(changes.VIEWS)])
 
     def _show(self, name: ViewName) -> None:
         """Another view; filter and order stay."""
-        if name != self.view.name:
+        if name == self.view.name:
+            self.flash = "It is shown already."
+        else:
             self.view = self.view.anew(name=name)
 
     def move(self, rows: int, screens: float) -> None:
@@ -158,12 +174,13 @@ class DiffScreen(PageScreen[ChangeRow]):
             return [self._part.ops[number] for number in row.group.members]
         return [row.op] if row.op is not None else []
 
-    def back(self) -> None:
-        """One level back: the filter, the phase, then the screen, where one is below."""
-        if self.view.phase and not self.view.words:
-            self.view = self.view.anew(phase="")
-        else:
-            super().back()
+    @property
+    def opened(self) -> Mapping[str, Callable[[], object]]:
+        """The filter, and one program by itself."""
+        return {**super().opened, **({"phase": self._all_phases} if self.view.phase else {})}
+
+    def _all_phases(self) -> None:
+        self.view = self.view.anew(phase="")
 
     def _begin_filter(self) -> None:
         if self.all_rows:

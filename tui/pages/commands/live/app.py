@@ -56,13 +56,13 @@ class LiveScreen(PageScreen[Device]):
     @property
     def keys(self) -> Sequence[KeyRow]:
         """The keys of this screen."""
-        colors, about, _, leave = self.last_keys()
+        *colors, about, _, leave = self.last_keys()
         return (
             replace(ROW_KEYS[0], short="device", title="Next, previous device"),
-            KeyRow("C", "capture", _CAPTURES, {"C": self._capture}),
-            KeyRow("p", "pause", "Freeze the figures; readings continue", {"p": self._pause}),
-            KeyRow("y", "copy", "Copy the sentence at the top", {"y": self._copy}),
-            *(colors, about, leave),
+            KeyRow("capture", "capture", _CAPTURES, {"capture": self._capture}),
+            KeyRow("hold", "pause", "Freeze the figures; readings continue", {"hold": self._pause}),
+            KeyRow("copy", "copy", "Copy the sentence at the top", {"copy": self._copy}),
+            *(*colors, about, leave),
         )
 
     def take(self, reading: Reading | None, problem: str) -> None:

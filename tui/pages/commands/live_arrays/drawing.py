@@ -231,7 +231,7 @@ def _listed(items: Sequence[object], most: int | None, line: Callable[..., Line]
     """A line each; the last one says how many more there are."""
     if most is None or len(items) <= most:
         return [line(item) for item in items]
-    key = pen.glyphs.keyed("`d`")
+    key = pen.glyphs.keyed("`]`")
     words = f" {pen.glyphs.ellipsis} and {len(items) - most + 1} more devices: {key} shows one at a time"
     rest = pen.fit([(words, "dim")])
     return [*(line(item) for item in items[: most - 1]), rest]

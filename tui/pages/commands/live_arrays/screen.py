@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Literal
 
@@ -12,7 +12,7 @@ from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.live_arrays import drawing
-from tpuprof.tui.pages.commands.live_arrays.card import excerpt_of, group_card, meaning_lines, summary
+from tpuprof.tui.pages.commands.live_arrays.card import group_card, meaning_lines, summary
 from tpuprof.tui.pages.commands.live_arrays.changes import Content, Row, group_of, sorts
 from tpuprof.tui.pages.commands.live_arrays.drawing import ListedArrays, LiveArraysView
 from tpuprof.tui.pages.commands.live_arrays.fields import BY_WORDS
@@ -66,28 +66,32 @@ class LiveArraysScreen(PageScreen[Row]):
         of_kinds, of_devices = drawing.kinds(self.content), drawing.devices(self.content)
         has_kinds, has_devices = len(of_kinds) > 1, len(of_devices) > 1
         next_kind, next_device = partial(self._next, "kind", of_kinds), partial(self._next, "device", of_devices)
-        by = {"b": partial(self._group, 1), "B": partial(self._group, -1)}
+        by = {"group": partial(self._group, 1)}
         same = ("show same" if view.hides_same else "hide same") if is_diff else ""
         hiding = "Show or hide what is the same" if is_diff else ""
         kind = (f"{view.kind}s" if view.kind else "kinds") if has_kinds else ""
         early, late = 2, HELPS + 1  # the footer has one of three before help
         of_kind, of_device = late if is_diff else early, late if is_diff or has_kinds else early
-        by_words = "By source line, function, stack, device, kind; back"
+        by_words = "By source line, function, stack, device, kind"
         stacks = "The whole stack, with the lines of code"
         device, devices_words = "device" if has_devices else "", "All devices, or one at a time"
         words = "Only rows with these words anywhere on their stacks"
         return (
             *ROW_KEYS,
-            KeyRow("Enter", "stack", stacks, {"enter": self.enter}, rank=1),
-            KeyRow("b B", f"by {BY_WORDS[view.by]}", by_words, by, "b"),
-            KeyRow("v", kind, "Buffers and executables, or one kind only", {"v": next_kind}, rank=of_kind),
-            KeyRow("d", device, devices_words, {"d": next_device}, rank=of_device),
-            KeyRow("i", same, hiding, {"i": self._hide}, rank=early),
+            KeyRow("open", "stack", stacks, {"open": self.enter}, rank=1),
+            KeyRow("group", f"by {BY_WORDS[view.by]}", by_words, by),
+            KeyRow("view", kind, "Buffers and executables, or one kind only", {"view": next_kind}, rank=of_kind),
+            KeyRow("next_step", device, devices_words, {"next_step": next_device}, rank=of_device),
+            KeyRow("exclude", same, hiding, {"exclude": self._hide}, rank=early),
             self.sorting_key("Sort by the next column; reverse", "sort", late),
-            KeyRow("/", "filter", words, {"slash": self.begin_filter}, rank=late),
-            KeyRow("e", title="Open the source line in $EDITOR", acts={"e": self._edit}),
+            KeyRow("search", "filter", words, {"search": self.begin_filter}, rank=late),
+            KeyRow("edit", title="Open the source line in $EDITOR", acts={"edit": self._edit}),
             KeyRow(
-                "y", "copy", "Copy a summary", {"y": lambda: self.copy(summary(self.content, self.rows))}, rank=late
+                "copy",
+                "copy",
+                "Copy a summary",
+                {"copy": lambda: self.copy(summary(self.content, self.rows))},
+                rank=late,
             ),
             *self.last_keys(),
         )
@@ -127,17 +131,20 @@ class LiveArraysScreen(PageScreen[Row]):
         """The columns."""
         return {name: name for name in sorts(self.content)}
 
-    def back(self) -> None:
-        """One level back: the filter, the device and the kind, then the screen, where one is below."""
-        if not self.view.words and (self.view.device, self.view.kind) != (None, None):
-            self._show("", device=None, kind=None)
-        else:
-            super().back()
+    @property
+    def opened(self) -> Mapping[str, Callable[[], object]]:
+        """The filter, one device, one kind."""
+        opened = dict(super().opened)
+        if self.view.device is not None:
+            opened["device"] = partial(self._show, "All devices.", device=None)
+        if self.view.kind is not None:
+            opened["kind"] = partial(self._show, "All kinds.", kind=None)
+        return opened
 
     def _edit(self) -> None:
         """Opens the user's editor at the source line, where that file is here."""
         source = group_of(self.row).source if self.row is not None else None
-        self.flash = self.edit(source, excerpt_of(source, 2, 2)) if source else "It has no single known source line."
+        self.flash = self.edit_source(source) if source else "It has no single known source line."
 
 
 APP = partial(PageApp, LiveArraysScreen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.files.source_lines import SourceExcerpt, source_excerpt
 from tpuprof.parsers.memory.live_arrays import holders_of
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Try = Callable[[Triage, frozenset[str]], Trial]
 
 
-_WHAT_IF = "What if: try changes (space or digits)"
+_WHAT_IF = "What if: try changes (space, or their numbers); back to the advice"
 _SUMMARY = "Copy a summary of twelve lines"
 
 ABOUT_ADVICE = meanings(
@@ -131,27 +131,29 @@ class TriageScreen(PageScreen[BufferRow]):
         table = (*self._advice_keys(), *moves, *self._table_keys(), *self._log_keys(), *self.last_keys())
         if not self.view.is_trying:
             return table
-        shown = {"w": "advice", "?": "help", "q": self.last_keys()[-1].short, rows.shown: "move"}
-        tick = KeyRow("space", "try", acts={"space": self._tick})
-        return (tick, *(replace(key, short=shown.get(key.shown, "")) for key in table))
+        shown = {"view": "advice", "help": "help", "quit": self.last_keys()[-1].short, rows.verbs: "move"}
+        tick = KeyRow("mark", "try", acts={"mark": self._tick})
+        return (tick, *(replace(key, short=shown.get(key.verbs, "")) for key in table))
 
     def _advice_keys(self) -> Sequence[KeyRow]:
         count = min(9, len(self.triage.advice))
-        digits = {f"{number}": partial(self._number, number) for number in range(1, 10)}
         sentence = "Choose advice: its arithmetic, its buffer; again: all of it"
-        return [KeyRow("1-9", "advice" if count else "", sentence, digits, f"1-{count}" if count > 1 else "1")]
+        return [
+            KeyRow(
+                "pick", "advice" if count else "", sentence, {"pick": self._number}, f"1-{count}" if count > 1 else "1"
+            )
+        ]
 
     def _table_keys(self) -> Sequence[KeyRow]:
         has_buffers = bool(self.triage.need.buffers)
         after = HELPS + 1
-        sources = {"b": self._group, "g": self._group}
-        filters = {"slash": self.begin_filter} if has_buffers else {}
+        filters = {"search": self.begin_filter} if has_buffers else {}
         rows = (
-            KeyRow("Enter", "details", "All about the buffer, and its source lines", {"enter": self.enter}, rank=1),
-            KeyRow("e", "edit source", "Open the source line in $EDITOR", {"e": self._edit}, rank=after + 2),
+            KeyRow("open", "details", "All about the buffer, and its source lines", {"open": self.enter}, rank=1),
+            KeyRow("edit", "edit source", "Open the source line in $EDITOR", {"edit": self._edit}, rank=after + 2),
             self.sorting_key("Sort by the next column; reverse", "sort", after + 1),
-            KeyRow("b, g", "by source", "Group by source line", sources, "b", after),
-            KeyRow("/", "filter", "Only buffers with these words", filters, rank=after + 1),
+            KeyRow("group", "by source", "Group by source line", {"group": self._group}, rank=after),
+            KeyRow("search", "filter", "Only buffers with these words", filters, rank=after + 1),
         )
         return rows if has_buffers else [replace(key, short="") for key in rows]
 
@@ -160,12 +162,14 @@ class TriageScreen(PageScreen[BufferRow]):
         words = "Who holds the memory: the device memory profile" if has_arrays else ""
         steps = "next error", "Next, previous error of the log"
         after, before = partial(self._show, 1), partial(self._show, -1)
-        errors = {"n": after, "right_square_bracket": after, "N": before, "left_square_bracket": before}
+        errors = {"next_step": after, "previous_step": before}
         return (
-            KeyRow("w", "what if" if self.triage.toggles else "", _WHAT_IF, {"w": self._what_if}, rank=2),
-            KeyRow("a", "who holds it" if has_arrays else "", words, {"a": self._open_arrays}, rank=2),
-            KeyRow("n N, ] [", *(steps if has_more else ("", "")), errors, "n", 3),
-            KeyRow("y", "copy", _SUMMARY, {"y": lambda: self.copy(summary(self.triage))}, rank=4),
+            KeyRow("view", "what if" if self.triage.toggles else "", _WHAT_IF, {"view": self._what_if}, rank=2),
+            KeyRow(
+                "live_arrays", "who holds it" if has_arrays else "", words, {"live_arrays": self._open_arrays}, rank=2
+            ),
+            KeyRow("next_step previous_step", *(steps if has_more else ("", "")), errors, "]", 3),
+            KeyRow("copy", "copy", _SUMMARY, {"copy": lambda: self.copy(summary(self.triage))}, rank=4),
         )
 
     def move(self, rows: int, screens: float) -> None:
@@ -248,23 +252,30 @@ class TriageScreen(PageScreen[BufferRow]):
         self.view = OomView(cursor=0, sort=self.view.sort, grouped=self.view.grouped)
         self.trial = None
 
-    def back(self) -> None:
-        """One level back: from trying, the ticks, the advice, the filter; at last the screen, where one is below."""
+    @property
+    def opened(self) -> Mapping[str, Callable[[], object]]:
+        """The filter, chosen advice, what is ticked, and trying itself."""
+        opened = dict(super().opened)
+        if self.view.advice is not None:
+            opened["advice"] = lambda: self._look(advice=None)
+        if self.trial is not None and self.trial.chosen and not self.view.is_trying:
+            opened["ticks"] = self._untick
         if self.view.is_trying:
-            self.view = replace(self.view, is_trying=False)
-        elif self.trial is not None and self.trial.chosen:
-            self.trial = None
-        elif self.view.advice is not None:
-            self.view = replace(self.view, advice=None)
-        else:
-            super().back()
+            opened["trying"] = lambda: self._look(is_trying=False)
+        return opened
+
+    def _look(self, **changes: Any) -> None:  # noqa: ANN401 - attributes of the view
+        self.view = replace(self.view, **changes)
+
+    def _untick(self) -> None:
+        self.trial = None
 
     def _holders(self, pen: Pen) -> list[Line]:
         """Who holds the memory, in a line and as a section; nothing without a device memory profile."""
         if self._arrays is None:
             return []
         held = holders_of(self._arrays, self.triage.device)
-        words = f" {pen.glyphs.keyed('Who holds it (`a`)')}: {holders.in_a_line(held, pen.glyphs.is_ascii)}"
+        words = f" {pen.glyphs.keyed('Who holds it (`L`)')}: {holders.in_a_line(held, pen.glyphs.is_ascii)}"
         line = pen.fit([(cut(words, pen.width - 1, pen.glyphs), "key")])
         return [line, *holders.lines(held, "", pen)]
 
@@ -277,5 +288,4 @@ class TriageScreen(PageScreen[BufferRow]):
 
     def _edit(self) -> None:
         """Opens the user's editor at the source line, where that file is here."""
-        source, excerpt = self.source, self._excerpt()
-        self.flash = self.edit(source, excerpt) if source else "It has no known source line."
+        self.flash = self.edit_source(self.source) if self.source else "It has no known source line."

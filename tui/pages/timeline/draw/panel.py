@@ -216,7 +216,7 @@ def _mark_line(marks: Sequence[int], base: str, pen: Pen) -> Line:
     of: Span = (f" of {_seen(base, pen, 40)}", "dim")
     begin, end = min(marks), max(marks)
     if len(marks) == 1:
-        again = pen.glyphs.keyed("   press `m` again for the other end")
+        again = pen.glyphs.keyed("   press `space` again for the other end")
         return pen.fit([(" m ", "mark"), (duration(begin, ascii_only, _DIGITS), "text"), of, (again, "dim")])
     first, last = (instant(ps, end - begin, ascii_only) for ps in (begin, end))
     lasting: Entry = [(f" m{pen.glyphs.ellipsis}m ", "mark"), (duration(end - begin, ascii_only, _DIGITS), "strong")]

@@ -35,7 +35,7 @@ def profile(steps_ms: Sequence[int], cores: int = 2, late: int | None = None, le
             at += step
         if not steps_ms:
             ops.append(("fusion.1", "loop fusion", 0, length_ms * MS))
-        tpu_plane(space, core, ops, steps=steps or None)
+        tpu_plane(space, core, ops, steps=steps)
     return space.SerializeToString()
 
 

@@ -49,7 +49,7 @@ async def test_golden_of_the_whole_screen(diff: Diff) -> None:
 
 def test_the_footer_has_the_keys_of_the_view(diff: Diff, tmp_path: Path) -> None:
     screen = screen_of(diff)
-    assert [key for key, _ in footer(screen.keys)] == ["1-8", "Enter", "i", "y", "?", "/", "s", "q"]
+    assert [key for key, _ in footer(screen.keys)] == ["1-8", "Enter", "x", "y", "?", "/", "s", "q"]
     screen.view = DiffView(name="steps")
     assert [key for key, _ in footer(screen.keys)] == ["1-8", "y", "?", "q"]
     screen.view = DiffView(name="time")
@@ -94,8 +94,8 @@ async def test_the_card_shows_both_texts(diff: Diff) -> None:
 
 async def test_hiding_sorting_and_filtering(diff: Diff) -> None:
     async with on_stand(screen_of(diff)) as (screen, pilot):
-        assert "3 of 5, same hidden (i)" in frame(pilot)
-        await pilot.press("j", "i")
+        assert "3 of 5, same hidden (x)" in frame(pilot)
+        await pilot.press("j", "x")
         assert len(screen.rows) == 5 and screen.row is not None and screen.row.name == "copy.812"
         assert "Sorted by slower first." in await after(pilot, "s")
         before = screen.rows
@@ -107,14 +107,14 @@ async def test_hiding_sorting_and_filtering(diff: Diff) -> None:
         assert screen.view.words == "nor" and len(screen.rows) == 1
         await pilot.press("escape")
         assert screen.view.words == "" and len(screen.rows) == 5
-        assert "This view shows all rows." in await after(pilot, "/", "q", "escape", "3", "i")
+        assert "This view shows all rows." in await after(pilot, "/", "q", "escape", "3", "x")
         assert "a fixed order" in await after(pilot, "s")
 
 
 async def test_clones_together_and_apart(diff: Diff, tmp_path: Path) -> None:
     async with on_stand(screen_of(diff_of(tmp_path, layers(4, MS), layers(4, 2 * MS)))) as (screen, pilot):
         assert [row.name for row in screen.rows] == ["fusion.10 (4 ops)"]
-        assert "clones apart" in await after(pilot, "i", "b") and len(screen.rows) == 5
+        assert "clones apart" in await after(pilot, "x", "b") and len(screen.rows) == 5
         await pilot.press("home", "j", "j", "b")
         assert screen.row is not None and screen.row.name == "fusion.10 (4 ops)"
         await pilot.press("j", "b")
@@ -182,11 +182,11 @@ async def test_programs_apart(tmp_path: Path, size: tuple[int, int]) -> None:
         await pilot.press("j", "enter")
         assert screen.view.phase == "jit_decode"
         check_golden(f"diff-phase-{size[0]}x{size[1]}", frame(pilot))
-        assert "All programs, together." in await after(pilot, "p")
-        await pilot.press("P", "escape")
+        assert "All programs, together." in await after(pilot, "]")
+        await pilot.press("[", "escape")
         assert screen.view.phase == "" and screen.view.name == "ops"
-        assert "Programs are shown separately in" in await after(pilot, "6", "p")
+        assert "Programs are shown separately in" in await after(pilot, "6", "]")
         await pilot.press("8")
         check_golden(f"diff-setup-{size[0]}x{size[1]}", frame(pilot))
-        await pilot.press("i", "enter")
+        await pilot.press("x", "enter")
         assert "not told" not in frame(pilot) and "0.0.25" in frame(pilot)

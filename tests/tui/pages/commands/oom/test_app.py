@@ -42,7 +42,7 @@ def screen_of(triages: Sequence[Triage] = TRIAGES, environ: Mapping[str, str] | 
 async def test_every_cell_is_painted(size: tuple[int, int], color: str) -> None:
     async with on_stand(screen_of(environ=COLOURS[color]), *size) as (_, pilot):
         assert "OVER BY 16.06 GiB" in frame(pilot)
-        assert "estimate" in await after(pilot, "1", "w", "space", "T")
+        assert "estimate" in await after(pilot, "1", "v", "space", "T")
 
 
 async def test_golden_of_the_whole_screen() -> None:
@@ -54,10 +54,10 @@ async def test_golden_of_the_whole_screen() -> None:
 
 def test_the_footer_has_the_keys_of_what_is_shown() -> None:
     screen = screen_of()
-    every = ["1-3", "Enter", "w", "n", "y", "?", "b", "s", "/", "e", "q"]
+    every = ["1-3", "Enter", "v", "]", "y", "?", "b", "s", "/", "e", "q"]
     assert [key for key, _ in footer(screen.keys)] == every
     screen.view = replace(screen.view, is_trying=True)
-    assert [key for key, _ in footer(screen.keys)] == ["space", "j k", "w", "?", "q"]
+    assert [key for key, _ in footer(screen.keys)] == ["space", "j k", "v", "?", "q"]
     bare = screen_of((replace(TRIAGES[0], need=replace(TRIAGES[0].need, buffers=()), advice=(), toggles=()),))
     assert [key for key, _ in footer(bare.keys)] == ["y", "?", "q"]
 
@@ -101,7 +101,7 @@ async def test_sorting_grouping_and_filtering() -> None:
         assert "Sorted by padding, reversed." in await after(pilot, "S")
         assert screen.row is not None and screen.row.buffers != (5,) and screen.rows[-1].buffers == (5,)
         assert "Source lines (6 of 11 buffers)" in await after(pilot, "b")
-        assert "3 found" in await after(pilot, "g", "/", *"attn", "backspace", "backspace", "backspace", *"ttention")
+        assert "3 found" in await after(pilot, "b", "/", *"attn", "backspace", "backspace", "backspace", *"ttention")
         assert "(3 of 11)" in await after(pilot, "enter")
         await pilot.press("escape")
         assert len(screen.rows) == len(BUFFERS)
@@ -112,7 +112,7 @@ async def test_sorting_grouping_and_filtering() -> None:
 
 async def test_what_if_adds_up_and_is_an_estimate() -> None:
     async with on_stand(screen_of()) as (screen, pilot):
-        await pilot.press("w")
+        await pilot.press("v")
         assert "estimates from the listed buffers" in frame(pilot) and "[ ]" in frame(pilot)
         await pilot.press("space")
         assert "[x]" in frame(pilot) and "estimate 21.90 GiB   STILL OVER BY" in frame(pilot)
@@ -123,7 +123,7 @@ async def test_what_if_adds_up_and_is_an_estimate() -> None:
         assert "There is no change 9." in await after(pilot, "9")
         await pilot.press("k", "enter")
         assert screen.trial.chosen == {"batch", "bf16"}
-        await pilot.press("w")
+        await pilot.press("v")
         assert "What to do first" in frame(pilot) and "estimate" in frame(pilot)
         await pilot.press("escape")
         assert screen.trial is None and "needs 31.81 GiB" in frame(pilot)
@@ -136,18 +136,18 @@ async def test_a_module_with_nothing_to_try_says_why() -> None:
         _,
         pilot,
     ):
-        await pilot.press("w")
+        await pilot.press("v")
         assert "There is nothing to try: the compiler chooses what a module keeps in SFlag." in frame(pilot)
 
 
 async def test_other_errors_of_the_log() -> None:
     async with on_stand(screen_of()) as (_, pilot):
         assert "error 1 of 2" in frame(pilot)
-        await pilot.press("n")
+        await pilot.press("]")
         assert "error 2 of 2" in frame(pilot) and "SHORT BY 6.02 GiB" in frame(pilot)
-        assert "SHORT BY 6.02 GiB" in await after(pilot, "j", "enter", "w", "/", "e", "1", "s", "g")
+        assert "SHORT BY 6.02 GiB" in await after(pilot, "j", "enter", "v", "/", "e", "1", "s", "b")
         assert "error 1 of 2" in await after(pilot, "]")
-        assert "error 1 of 2" in await after(pilot, "[", "N")
+        assert "error 1 of 2" in await after(pilot, "[", "[")
 
 
 async def test_copying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,7 +287,7 @@ async def test_who_holds_the_memory_is_said_and_opened(tmp_path: Path) -> None:
     ) as (_, pilot):
         check_golden("oom-arrays-80x24", frame(pilot))
         assert "Who holds the memory" in await after(pilot, "?")
-        await pilot.press("escape", "a")
+        await pilot.press("escape", "L")
         assert isinstance(pilot.app.screen, LiveArraysScreen) and "LIVE ARRAYS" in frame(pilot)
         await pilot.press("q")
         assert "LIVE ARRAYS" not in frame(pilot) and "SHORT BY" in frame(pilot)
@@ -295,5 +295,5 @@ async def test_who_holds_the_memory_is_said_and_opened(tmp_path: Path) -> None:
 
 async def test_without_a_device_memory_profile_the_key_says_how_to_bring_one() -> None:
     async with on_stand(screen_of()) as (screen, pilot):
-        await pilot.press("a")
+        await pilot.press("L")
         assert screen.flash == "There is no device memory profile: tpuprof-tui oom LOG memory.prof"

@@ -20,6 +20,7 @@ from tpuprof.tui.pages.overview.ledger.use.fields import (
     MEMORY,
     PAGE_METRICS,
     RATE,
+    TOKENS,
     lost_rows,
 )
 from tpuprof.tui.report.declared import Declared, Metrics, Section, declared, drawn_by
@@ -93,7 +94,7 @@ METRICS: tuple[Metric[Content], ...] = (
     _of("step_flops", FLOPS, "step_flops", "FLOPs that ran in a step, over all cores", "FLOPs a step"),
     Metric("uncounted_percent", PERCENT, _uncounted, _AT_LEAST, heading="not counted"),
     _of("tokens_per_second", RATE, "tokens_per_second", _TOKENS, "tokens a second", _NO_TOKENS),
-    _of("tokens", FLOPS, "tokens", "tokens, or samples, of a step, over all cores", "tokens a step", _NO_TOKENS),
+    _of("tokens", TOKENS, "tokens", "tokens, or samples, of a step, over all cores", "tokens a step", _NO_TOKENS),
     Metric("tokens_from", VERBATIM, _tokens_by, _TOKENS_BY, _NO_TOKENS, "tokens from"),
     Metric("tokens_are", VERBATIM, _kind, _KIND, _KIND_GIVEN, "tokens are"),
     _of(

@@ -1,0 +1,106 @@
+"""Words for a filter that is being typed: what a word may become, and what is nearest to one that keeps no row."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.ops.filtering.field_term import FieldTerm
+from tpuprof.parsers.ops.filtering.filter import (
+    CHOICES,
+    PREFIXES,
+    Filter,
+    FilterError,
+    OpColumns,
+    ShareTerm,
+    Term,
+    TextTerm,
+    TimeTerm,
+    parse_filter,
+)
+
+_WORD = re.compile(r"[A-Za-z_][\w.]{2,}")
+_MOST_WORDS = 4_000
+_MOST_OFFERED = 12
+_OF_TEXTS = ("name", "category", "framework_op", "program", "bound_by")
+
+
+def completions(begun: str, columns: OpColumns) -> Sequence[str]:
+    """What a word that is begun may become: a prefix or the key of a column, else a word of the rows."""
+    prefix, colon, rest = begun.partition(":")
+    if colon and prefix in CHOICES:
+        return _beginning(rest, CHOICES[prefix], f"{prefix}:")
+    if colon and PREFIXES.get(prefix) in _OF_TEXTS:
+        return _beginning(rest, _words(columns, (PREFIXES[prefix],)), f"{prefix}:")
+    named = [f"{prefix}:" for prefix in PREFIXES]
+    found = _beginning(begun, [*named, *columns.keys])
+    return found if found or not begun else _beginning(begun, _words(columns, _OF_TEXTS))
+
+
+def _beginning(begun: str, words: Iterable[str], before: str = "") -> list[str]:
+    wanted = begun.casefold()
+    found = (word for word in dict.fromkeys(words) if word.casefold().startswith(wanted))
+    return [f"{before}{word}" for word, _ in zip(found, range(_MOST_OFFERED), strict=False)]
+
+
+def _words(columns: OpColumns, names: Sequence[str]) -> list[str]:
+    """The words of some columns, those of most texts first."""
+    texts = [text for column in columns.texts(names) for text in column.distinct[:_MOST_WORDS]]
+    return [word for word, _ in Counter(word for text in texts for word in {*_WORD.findall(text)}).most_common()]
+
+
+def nearest_filter(text: str, columns: OpColumns) -> str:
+    """The filter nearest to one that keeps no row: its first term that keeps none by itself made one that keeps some.
+
+    Where each term keeps some rows by itself, the text without the last of those that together keep none. Empty where
+    nothing is near, and for what would take long.
+    """
+    try:
+        asked = parse_filter(text, columns.keys)
+        if asked.takes_time and any(not isinstance(term.condition, FieldTerm) for term in asked.terms):
+            return ""
+        for term in asked.terms:
+            if not Filter((term,)).mask(columns).any():
+                return _near(term, columns)
+        for place in range(len(asked.terms) - 1, 0, -1):
+            if Filter(asked.terms[:place]).mask(columns).any():
+                return printable(" ".join(text.split()[:place])) if len(text.split()) == len(asked.terms) else ""
+    except FilterError:
+        pass
+    return ""
+
+
+def _near(term: Term, columns: OpColumns) -> str:
+    """A term like one that holds nowhere, which holds somewhere; empty where there is none like it."""
+    condition = term.condition
+    if term.negated:
+        return ""
+    if isinstance(condition, TextTerm):
+        names = [name for name in condition.columns if name in _OF_TEXTS]
+        by_fold = {word.casefold(): word for word in (_words(columns, names) if names else ())}
+        near = get_close_matches(condition.text.casefold(), list(by_fold), 1, 0.6)
+        lead = next((f"{lead}:" for lead, name in PREFIXES.items() if condition.columns == (name,)), "")
+        return printable(lead + by_fold[near[0]]) if near else ""
+    if isinstance(condition, TimeTerm) and len(columns):
+        extreme = columns.self_ps.max() if ">" in condition.relation else columns.self_ps.min()
+        return f"{condition.relation[0]}={int(extreme)}ps"
+    if isinstance(condition, ShareTerm):
+        known = columns.self_share[columns.self_share == columns.self_share]  # those that are no NaN
+        if len(known):
+            return f"{condition.relation[0]}={100 * (known.max() if '>' in condition.relation else known.min()):.3g}%"
+    return _near_value(condition, columns) if isinstance(condition, FieldTerm) else ""
+
+
+def _near_value(condition: FieldTerm, columns: OpColumns) -> str:
+    """A bound that the largest or smallest value of a column reaches, or the text of it that is most alike."""
+    values = [value for value in columns.values(condition.key) if value is not None]
+    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    if condition.relation in (">", ">=", "<", "<=") and numbers:
+        extreme = max(numbers) if ">" in condition.relation else min(numbers)
+        return f"{condition.key}{condition.relation[0]}={extreme:g}"
+    texts = sorted({value for value in values if isinstance(value, str)})
+    near = get_close_matches(str(condition.text), texts, 1, 0.4)
+    return printable(f"{condition.key}={near[0]}") if near else ""

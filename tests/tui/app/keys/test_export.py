@@ -1,0 +1,126 @@
+"""What is shown goes to a file, and a source line to the user's editor."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.app.scene import after, press, scene
+from tests.support.app.stage import frame, make_demo_app, ops_tab
+from tests.tui.app.test_popups import arrays_app, quiet
+from tests.tui.cli.calls import Call
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.files.logdir import HostFile, Run
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.report.shared.exporting import default_path, write
+from tpuprof.tui.widgets.rows import RowsView
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder, and an empty folder for what this program keeps."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path / "work"
+
+
+async def test_two_keys_write_the_table_as_it_is_filtered_and_sorted(here: Path) -> None:
+    async with scene(keys=["3", "v", "slash", *"fusion", "enter", "s"]) as (app, pilot):
+        view = ops_tab(app).view
+        assert isinstance(view, RowsView)
+        text = await after(pilot, "E", "enter")
+        assert f"Wrote {len(view.rows)} rows to ops.csv" in text
+        rows = list(csv.DictReader((here / "ops.csv").read_text().splitlines()))
+        names = view.table()[1].table.name
+        assert [row["name"] for row in rows] == [names[row] for row in view.rows.tolist()]
+        assert all("fusion" in row["name"] + row["category"] + row["framework_op"] for row in rows)
+        assert "Wrote " in await after(pilot, "E", "enter") and (here / "ops-2.csv").exists(), "another name by itself"
+
+
+@pytest.mark.parametrize(("end", "begin"), [("json", "{"), ("md", "# ops"), ("svg", "<svg"), ("html", "<!DOCTYPE")])
+async def test_the_end_of_the_name_says_what_is_written(here: Path, end: str, begin: str) -> None:
+    async with scene(keys=["3", "v", "slash", *"fusion", "enter"]) as (app, pilot):
+        await press(pilot, "E", "ctrl+u", *f"out.{end}", "enter")
+        assert f"to out.{end}" in frame(app)
+        text = (here / f"out.{end}").read_text()
+        assert text.startswith(begin) and "fusion" in text
+        if end == "json":
+            document = json.loads(text)
+            assert document["filter"] == "fusion" and document["matching_rows"] == len(document["rows"]) > 1
+
+
+async def test_the_tree_and_a_tab_without_a_table(here: Path) -> None:
+    async with scene(keys=["3", "E", "enter", "1", "E", "enter"]) as (_, pilot):
+        assert "Wrote the screen to overview.svg" in await after(pilot)
+        assert (here / "op-profile.csv").read_text().startswith("path,")
+        assert "STEP TIME" in (here / "overview.svg").read_text().replace("&#160;", " ")
+
+
+async def test_what_may_not_be_written_is_said_and_nothing_is_lost(here: Path) -> None:
+    (here / "there.csv").write_text("mine")
+    async with scene(keys=["3", "v", "E"]) as (_, pilot):
+        assert "there.csv is there already" in await after(pilot, "ctrl+u", *"there.csv", "enter")
+        assert "has to end in one of .csv" in await after(pilot, "ctrl+u", *"there", "enter")
+        assert "does not exist" in await after(pilot, "ctrl+u", *"no/x.csv", "enter")
+        assert "to x.csv" in await after(pilot, "ctrl+u", *"x.csv", "enter")
+    assert (here / "there.csv").read_text() == "mine"
+
+
+async def test_a_screen_without_a_run_writes_itself(here: Path) -> None:
+    app = arrays_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await quiet(pilot)
+        for key in ("E", "enter"):
+            await pilot.press(key)
+            await quiet(pilot)
+        assert (here / "livearrays.svg").exists()
+
+
+def test_never_among_profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A working folder that holds the profiles takes no file that nobody has named."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    folder = tmp_path / "logs" / "plugins" / "profile" / "run"
+    folder.mkdir(parents=True)
+    file = folder / "host.xplane.pb"
+    file.write_bytes(b"")
+    run = Run("run", str(folder), (HostFile("host", str(file), 0, 0.0, False),), ())
+    for where in (tmp_path / "logs", folder, folder.parent):
+        monkeypatch.chdir(where)
+        path = default_path("ops", True, run)
+        assert path == str(tmp_path / "state" / "tpuprof-tui" / "export" / "ops.csv")
+    with pytest.raises(ProfileError, match="folder of profiles"):
+        write(str(folder / "x.csv"), "", run)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert default_path("HLO ops!", False, run) == "hlo-ops-.svg"
+
+
+async def test_the_same_rows_as_the_report(here: Path, call: Call) -> None:
+    async with scene(make_demo_app(AppOptions(demo=True)), ["3", "v", "slash", *"fusion", "enter", "E", "enter"]):
+        pass
+    call("report", "ops", "demo", "--filter", "fusion", "--format", "csv", "--limit", "0", "--output", "report.csv")
+    assert (here / "ops.csv").read_text() == (here / "report.csv").read_text()
+
+
+async def test_one_key_opens_the_source_line_of_any_op(here: Path) -> None:
+    (here / "model.py").write_text("\n" * 200)
+    async with scene(make_demo_app(AppOptions(demo=True))) as (app, pilot):
+        opened: list[tuple[str, int]] = []
+        app.main.open_editor = lambda path, line: opened.append((os.path.basename(path), line)) or ""  # type: ignore[method-assign, func-returns-value]
+        assert "Opened model.py:" in await after(pilot, "e"), "of what the first reason is about"
+        for keys in (
+            ("3", "v", "e"),
+            ("j", "e"),
+            ("V", "j", "l", "j", "e"),
+            ("O", "e"),
+            ("5", "j", "j", "e"),
+            ("1", "G", "e"),
+        ):
+            assert "Opened model.py:" in await after(pilot, *keys), keys
+        assert len(opened) == 7 and {name for name, _ in opened} == {"model.py"}

@@ -1,0 +1,181 @@
+"""Esc closes one thing at a time, the last first; what was set stays; keys wait for a page that is still being read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.support.app.scene import after, press, scene
+from tests.support.app.stage import (
+    ReadyPages,
+    frame,
+    make_app,
+    memory_tab,
+    ops_tab,
+    settled,
+    timeline_tab,
+    until,
+)
+from tests.support.made.pages import serving_overview, training_overview
+from tpuprof.tui.app.app import TpuprofApp
+from tpuprof.tui.pages.ops.switcher import HLO, TREE
+from tpuprof.tui.widgets.rows import RowsView
+
+AT_THE_BOTTOM = "Nothing is open; q quits."
+
+OPENED: dict[str, list[str]] = {
+    "latencies": ["v"],
+    "search": ["slash", *"dot", "enter"],
+    "filter of ops": ["3", "v", "slash", *"fusion", "enter"],
+    "mark of an op": ["3", "v", "c"],
+    "group of ops": ["3", "v", "b", "enter"],
+    "search of the tree": ["3", "slash", *"fusion", "enter"],
+    "filter of tracks": ["4", "F", *"xla", "enter"],
+    "mark of time": ["4", "j", "j", "space"],
+    "search of events": ["4", "slash", *"fusion", "enter"],
+    "filter of buffers": ["5", "slash", *"adam", "enter"],
+    "group of buffers": ["5", "b", "enter"],
+    "map": ["5", "v", "v"],
+}
+"""What one thing opens on each tab."""
+
+
+@pytest.mark.parametrize("name", OPENED)
+async def test_esc_closes_what_is_open_and_stays_on_the_tab(name: str) -> None:
+    keys, page = OPENED[name], serving_overview() if name == "latencies" else training_overview()
+    async with scene(make_app(ReadyPages(page))) as (app, pilot):
+        await press(pilot, *keys)
+        tab = app.main.tab_name
+        assert app.main.tab.opened or app.main.searches.is_searched, "it is open"
+        shown = await after(pilot, "escape")
+        assert app.main.tab_name == tab and AT_THE_BOTTOM not in shown
+        assert not app.main.searches.is_searched and not set(app.main.tab.opened) - {"group"}
+        for _ in range(3):  # of a group that was opened only the rows by group are left
+            shown = await after(pilot, "escape")
+        assert app.main.tab_name == tab and AT_THE_BOTTOM in shown
+
+
+async def test_what_was_opened_last_is_closed_first() -> None:
+    async with scene(keys=["3", "v", "c", "slash", *"fusion", "enter", "j", "enter"]) as (app, pilot):
+        view = ops_tab(app).view
+        assert isinstance(view, RowsView) and app.main.popup is not None
+        await press(pilot, "escape")
+        assert app.main.popup is None and view.listing.words == "fusion"
+        await press(pilot, "escape")
+        assert view.listing.words == "" and ops_tab(app).views.marked is not None
+        await press(pilot, "slash", *"dot", "enter", "escape", "escape")
+        assert ops_tab(app).views.marked is None and ops_tab(app).views.at == HLO
+
+
+async def test_the_same_op_in_another_view_and_back() -> None:
+    async with scene(keys=["3", "v", "j", "j", "o"]) as (app, pilot):
+        assert ops_tab(app).views.at == TREE
+        await press(pilot, "escape")
+        view = ops_tab(app).view
+        assert ops_tab(app).views.at == HLO and isinstance(view, RowsView) and view.listing.cursor == 2
+
+
+async def test_giving_up_what_is_typed_leaves_what_was_searched_for_before() -> None:
+    async with scene(keys=["3", "v", "slash", *"fusion", "enter"]) as (app, pilot):
+        view = ops_tab(app).view
+        assert isinstance(view, RowsView)
+        rows = len(view.rows)
+        await press(pilot, "slash", *"zzz")
+        assert not len(view.rows)
+        await press(pilot, "escape")
+        assert len(view.rows) == rows and view.listing.words == "fusion"
+
+
+@pytest.mark.parametrize("away", [["O", "escape"], ["4", "3"], ["tab", "shift+tab"], ["enter", "escape"]])
+async def test_filter_order_group_and_cursor_stay(away: Sequence[str]) -> None:
+    async with scene(keys=["3", "v", "s", "S", "slash", *"fusion", "enter", "j", "j", "j"]) as (app, pilot):
+        view = ops_tab(app).view
+        assert isinstance(view, RowsView)
+        before = view.listing, view.rows.tolist()
+        assert before[0].words == "fusion" and before[0].is_reversed and before[0].cursor == 3
+        await press(pilot, *away)
+        assert app.main.tab_name == "op-profile" and ops_tab(app).view is view
+        assert (view.listing, view.rows.tolist()) == before
+
+
+async def test_the_longest_run_and_the_others() -> None:
+    async with scene(keys=["3", "v", "O"]) as (app, pilot):
+        assert app.main.tab_name == "timeline" and "longest run of fusion" in frame(app)
+        name = timeline_tab(app).selection
+        first = await after(pilot, "n")
+        assert timeline_tab(app).selection == name and "match " in first
+        assert await after(pilot, "n") != first and timeline_tab(app).selection == name
+        await press(pilot, "escape")
+        assert app.main.tab_name == "op-profile"
+
+
+async def test_jumps_are_gone_back_one_by_one() -> None:
+    async with scene(keys=["3", "v", "B"]) as (app, pilot):
+        assert app.main.tab_name == "memory" and memory_tab(app).has_page
+        await press(pilot, "j", "O")
+        names = [app.main.tab_name]
+        for _ in range(2):
+            await press(pilot, "escape")
+            names.append(app.main.tab_name)
+        assert names == (["timeline", "memory", "op-profile"] if names[0] == "timeline" else [names[0]] * 3)
+
+
+# --- typed ahead
+
+
+class SlowPages(ReadyPages):
+    """Pages that are read when that is allowed."""
+
+    def __init__(self) -> None:
+        super().__init__(training_overview())
+        self.allowed = threading.Event()
+
+    def page(self, key: object, host: str | None = None) -> object:  # type: ignore[override]
+        assert self.allowed.wait(20)
+        return super().page(key, host)  # type: ignore[arg-type]
+
+
+async def typed_ahead(pilot: Pilot[None], pages: SlowPages, app: TpuprofApp, keys: Sequence[str], tab: str) -> None:
+    await until(pilot, lambda: app.main.tabs["memory"] is not app.main.tabs["overview"])
+    for key in keys:
+        await pilot.press(key)
+        await pilot.pause()
+    assert "Kept until the page is read: " in frame(app)
+    pages.allowed.set()
+    await until(pilot, lambda: app.main.tabs[tab].is_ready)
+    await settled(pilot)
+
+
+async def test_keys_typed_ahead_of_a_page_are_done_when_it_is_there() -> None:
+    pages = SlowPages()
+    app = make_app(pages)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await typed_ahead(pilot, pages, app, ["3", "v", "slash", *"fusion4", "backspace", "enter", "j"], "op-profile")
+        view = ops_tab(app).view
+        assert app.main.tab_name == "op-profile" and isinstance(view, RowsView)
+        assert view.listing.words == "fusion" and view.listing.cursor == 1, "digits were typed, too"
+
+
+async def test_keys_of_another_tab_wait_for_that_tab_alone() -> None:
+    pages = SlowPages()
+    app = make_app(pages)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await typed_ahead(pilot, pages, app, ["3", "v", "1", "j"], "overview")
+        assert app.main.tab_name == "overview" and ops_tab(app).views.at == TREE
+        await press(pilot, "3")
+        assert ops_tab(app).views.at == HLO
+
+
+async def test_esc_forgets_what_was_typed_ahead() -> None:
+    pages = SlowPages()
+    app = make_app(pages)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.main.tabs["memory"] is not app.main.tabs["overview"])
+        await pilot.press("3", "v", "escape")
+        assert "forgotten" in frame(app) and app.main.current_run.is_loading
+        pages.allowed.set()
+        await until(pilot, lambda: app.main.tabs["op-profile"].is_ready)
+        assert ops_tab(app).views.at == TREE

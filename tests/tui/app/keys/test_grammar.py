@@ -1,0 +1,114 @@
+"""The grammar: one key a verb, one verb a key, and all tables of keys are made of its verbs."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from textual.keys import _character_to_key
+
+from tests.support.app.scene import after, scene
+from tests.support.app.stage import ReadyPages, make_app
+from tests.support.made.pages import serving_overview, training_overview
+from tpuprof.tui.app.keys.actions import ACTIONS, MOTIONS, possible
+from tpuprof.tui.terminal.grammar import BY_NAME, FIXED_KEYS, KEY_NAMES, OLD_NAMES, VERBS, shown_keys, typed_name
+
+PROGRAM = Path(__file__).parents[4] / "tui"
+AS_THEY_STAND = {"mouse", "1-5,", "Tab", "ctrl+a", "ctrl+e", "ctrl+w", "ctrl+u", "ctrl+k", "Up", "Down"}
+"""Words of tables that are no verbs: the mouse, and the keys of any line that is typed."""
+OWN_KEYS = {"escape", "q", "Q", "space", "tab", "question_mark", "enter", "backspace", "slash"}
+"""Keys that widgets compare with, all for what the grammar says of them or for a line that is typed."""
+
+
+def test_a_verb_has_one_key_unless_there_is_a_reason() -> None:
+    assert [verb.name for verb in VERBS if len(verb.keys) > 1 and not verb.why_keys] == []
+    assert [verb.name for verb in VERBS if len(verb.keys) == 1 and verb.why_keys] == []
+    assert len(BY_NAME) == len(VERBS)
+
+
+def test_a_key_has_one_verb_unless_there_is_a_reason() -> None:
+    verbs = defaultdict(list)
+    for verb in VERBS:
+        for key in verb.keys:
+            verbs[key].append(verb)
+    shared = {key: of for key, of in verbs.items() if len(of) > 1}
+    for key, of in shared.items():
+        assert sum(not verb.why_shared for verb in of) == 1, f"{key}: all its verbs but one say why they share it"
+        assert all(verb.page for verb in of if verb.why_shared), f"{key}: they are of one page"
+    assert set(shared) == {"s", "a", "space", "ctrl+p"}, "each new one needs a reason"
+
+
+def test_every_verb_has_a_sentence_for_where_it_does_nothing() -> None:
+    silent = {verb.name for verb in VERBS if not verb.absent}
+    assert silent == {"leave", "suspend", "repaint", "pan_left"}, "these work everywhere, or share a key that says it"
+    assert all(verb.absent.endswith(".") for verb in VERBS if verb.absent)
+
+
+def _rows(tree: ast.AST) -> list[ast.Call]:
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "KeyRow"]
+
+
+def test_tables_of_keys_are_made_of_verbs() -> None:
+    """Of every page, screen and popup, as their source has them: what they show and what they do."""
+    known, found = {*BY_NAME, *AS_THEY_STAND}, set()
+    for path in PROGRAM.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        for call in _rows(tree):
+            if isinstance(call.args[0], ast.Constant):
+                words = set(call.args[0].value.split(" "))
+                assert words <= known, f"{path}, line {call.lineno}: {words - known} is no verb"
+                found |= words
+        for function in ast.walk(tree):
+            if isinstance(function, ast.FunctionDef) and function.name.endswith(("keys", "_key")) and _rows(function):
+                dicts = [each for each in ast.walk(function) if isinstance(each, ast.Dict)]
+                keys = {key.value for each in dicts for key in each.keys if isinstance(key, ast.Constant)}
+                assert keys <= known, f"{path}, {function.name}: {keys - known} is no verb"
+                found |= keys
+    assert len(found) > 40
+
+
+def test_nothing_but_the_grammar_names_a_letter() -> None:
+    for path in PROGRAM.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Compare) and isinstance(node.left, ast.Name) and node.left.id == "key":
+                named = {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
+                letters = {name for name in named if isinstance(name, str) and len(name) == 1}
+                assert letters <= OWN_KEYS, f"{path}, line {node.lineno}: {letters}"
+
+
+@pytest.mark.parametrize("page", [training_overview(), serving_overview()])
+async def test_on_a_tab_a_key_does_one_thing_and_the_palette_has_it(page: object) -> None:
+    async with scene(make_app(ReadyPages(page))) as (app, pilot):  # type: ignore[arg-type]
+        for number in "12345":
+            await after(pilot, number)
+            for _ in range(4 if number in "35" else 1):
+                can = possible(app.main.situation)
+                by_key = defaultdict(set)
+                for action in can:
+                    by_key[action.keys[0]].add(action.verb)
+                assert {key: verbs for key, verbs in by_key.items() if len(verbs) > 1} == {}
+                moves = {verb for verb, _ in MOTIONS}
+                rows = {word for row in app.main.tab.keys for word in row.verbs.split(" ")}
+                named = rows & BY_NAME.keys() - {"pick"}
+                assert named <= {action.verb for action in can} | moves, "ctrl+p has what footer and help name"
+                await after(pilot, "v")
+
+
+def test_the_names_of_the_users_file() -> None:
+    assert {name for names in KEY_NAMES.values() for name in names.split()}.isdisjoint(OLD_NAMES)
+    assert {*OLD_NAMES.values()} <= {*BY_NAME}
+    assert not {typed_name(key) for key in KEY_NAMES} & {typed_name(key) for key in FIXED_KEYS}
+    for key in KEY_NAMES:
+        if len(key) == 1:
+            assert typed_name(key) == _character_to_key(key)
+    bound = {key for action in ACTIONS for key in action.keys}
+    assert bound <= {typed_name(key) for key in (*KEY_NAMES, *FIXED_KEYS)}
+
+
+def test_keys_are_shown_as_people_write_them() -> None:
+    assert shown_keys(["down", "up"]) == "j k, down up" and shown_keys(["sort", "reverse"]) == "s S"
+    assert shown_keys(["pick"]) == "1-9" and shown_keys(["zoom_in", "zoom_out"]) == "w s"
+    assert shown_keys(["mouse"]) == "mouse"

@@ -1,0 +1,108 @@
+"""Every key of the grammar on every page, popup and screen: something changes, or the last line says why not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.app import App
+
+from tests.parsers.session.diff.phased import served
+from tests.support.app.stage import ENVIRONMENT, ReadyPages, make_app
+from tests.support.app.stand import frame
+from tests.support.made.pages import training_overview
+from tests.tui.app.test_popups import arrays_app, oom_app, quiet
+from tpuprof.tui.pages.commands.diff.screen import APP as DIFF_APP
+from tpuprof.tui.terminal.detect import detect
+from tpuprof.tui.terminal.grammar import READING, VERBS
+
+KEYS = [
+    key
+    for verb in VERBS
+    if verb not in READING and verb.name not in ("leave", "suspend", "quit", "background", "edit", "capture")
+    for key in verb.typed
+]
+"""Every key but those that leave, lend the terminal away, or change its colours."""
+LEADING_AWAY = ("back", "quit")
+
+PAGES: dict[str, list[str]] = {
+    "overview": ["1"],
+    "steps": ["1", "l"],
+    "input": ["2"],
+    "tree": ["3"],
+    "ops": ["3", "v"],
+    "framework ops": ["3", "v", "v"],
+    "roofline": ["3", "v", "v", "v"],
+    "timeline": ["4"],
+    "event": ["4", "j", "j", "full_stop"],
+    "memory": ["5"],
+    "allocators": ["5", "v"],
+    "map": ["5", "v", "v"],
+    "runs": ["R"],
+    "hosts": ["H"],
+    "card": ["1", "enter"],
+    "help": ["question_mark"],
+    "notes": ["W"],
+    "measured": ["4", "i"],
+    "modules": ["5", "m"],
+    "graph": ["3", "v", "u"],
+}
+
+
+def main_app() -> App[Any]:
+    return make_app(ReadyPages(training_overview()))
+
+
+def looks(app: App[Any]) -> str:
+    return f"{frame(app)}\n{app.screen}"
+
+
+async def silent_keys(app: App[Any], opening: Sequence[str], width: int = 80, height: int = 24) -> list[str]:
+    """The keys after which everything looks as before."""
+    silent = []
+    async with app.run_test(size=(width, height)) as pilot:
+
+        async def press(*keys: str) -> None:
+            for key in keys:
+                await pilot.press(key)
+                await quiet(pilot)
+
+        async def home() -> None:
+            for _ in range(9):
+                before = looks(app)
+                await press("escape")
+                if looks(app) == before:
+                    break
+            await press(*opening)
+
+        await quiet(pilot)
+        await press(*opening)
+        start = looks(app)
+        for key in KEYS:
+            app.screen.flash = ""  # type: ignore[attr-defined]
+            app.screen.redraw()  # type: ignore[attr-defined]
+            before = looks(app)
+            await press(key)
+            if looks(app) == before:
+                silent.append(key)
+            if looks(app).splitlines()[:-2] != start.splitlines()[:-2]:
+                await home()
+    return silent
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_key_is_silent_on_a_tab_or_popup(page: str) -> None:
+    assert asyncio.run(silent_keys(main_app(), PAGES[page])) == []
+
+
+@pytest.mark.parametrize("make", [oom_app, arrays_app])
+def test_no_key_is_silent_on_a_screen(make: Callable[[], App[Any]]) -> None:
+    assert asyncio.run(silent_keys(make(), [])) == []
+
+
+def test_no_key_is_silent_in_a_comparison(tmp_path: Path) -> None:
+    diff = served(tmp_path)
+    assert asyncio.run(silent_keys(DIFF_APP(diff, detect(ENVIRONMENT), environ=ENVIRONMENT), [])) == []

@@ -1,0 +1,1 @@
+"""What keys do on the tabs: actions, searches, and what Escape closes."""

@@ -1,0 +1,107 @@
+"""Writing what a screen shows to a file: its table in the formats of a report, or the screen as a picture or text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.folders import state_folder
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.files.logdir import Logdir
+from tpuprof.tui.report.choice import report_of_rows
+from tpuprof.tui.report.output import check_output, stream_file, text_pieces
+from tpuprof.tui.report.page import Choice, Head, TextLook
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.files.logdir import Run
+    from tpuprof.tui.report.fields import Table
+
+OF_TABLES = {".csv": "csv", ".json": "json", ".md": "md"}
+"""Ends of names of files that hold the table, and the formats of reports that they are in."""
+OF_SCREENS = (".svg", ".html", ".txt")
+"""Ends of names of files that hold the screen as it is."""
+FOLDER = "export"
+_MOST_NAME = 60
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A table as it is shown: a `Listed` of a report.
+
+    Attributes:
+        page: the name of its page or view, for the file and the report in it.
+        table, source: the fields of its rows, and what they read.
+        rows: those that show, in their order.
+        keys: of the columns of CSV and Markdown; none for those of the report.
+        filter, sort: what keeps and sorts the rows, in the words of ``report --filter --sort``; empty without.
+    """
+
+    page: str
+    table: Table[Any]
+    source: Any
+    rows: Sequence[int]
+    keys: tuple[str, ...] = ()
+    filter: str = ""
+    sort: str = ""
+
+
+def default_path(name: str, has_table: bool, run: Run | None) -> str:
+    """A file that is not there yet, in the working folder; in a folder of this program where profiles lie there."""
+    words = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name.lower())[:_MOST_NAME]
+    folder = "" if _takes_files(run) else os.path.join(state_folder(), FOLDER)
+    end, number = ".csv" if has_table else ".svg", 1
+    while os.path.lexists(path := os.path.join(folder, f"{words}{f'-{number}' if number > 1 else ''}{end}")):
+        number += 1
+    return path
+
+
+def _takes_files(run: Run | None) -> bool:
+    """Whether the working folder can be written to, and neither holds the shown profiles nor lies among them."""
+    here = os.path.realpath(os.curdir)
+    paths = [] if run is None else [run.path, *(host.path for host in run.hosts)]
+    is_among = any(os.path.commonpath((here, os.path.realpath(path))) == here for path in paths if os.path.exists(path))
+    names = ("plugins", "profile")
+    return os.access(here, os.W_OK) and not is_among and not any(name in here.split(os.sep) for name in names)
+
+
+def content_of(path: str, shown: Shown | None, screen: Callable[[str], str], run: Run | None) -> tuple[str, str]:
+    """What goes into a file, by the end of its name, and how much that is in words.
+
+    Args:
+        screen: draws the screen as ``svg``, ``html`` or ``txt``.
+
+    Raises:
+        ProfileError: the name says no format, or there is no table.
+    """
+    end = os.path.splitext(path)[1].lower()
+    if end in OF_SCREENS:
+        return screen(end[1:]), "the screen"
+    if end not in OF_TABLES:
+        known = ", ".join((*OF_TABLES, *OF_SCREENS))
+        raise ProfileError("usage", f"The name has to end in one of {known}: that says what is written.", "")
+    if shown is None:
+        raise ProfileError("usage", f"There is no table here: end the name in {', '.join(OF_SCREENS)}.", "")
+    if run is None:
+        raise ProfileError("usage", "There is no run that these rows are of.", "")
+    head = Head(f"{shown.page} of {printable(run.name)}", run, [host.host for host in run.hosts])
+    choice = Choice(shown.filter, shown.sort)
+    text = report_of_rows(shown.page, head, shown, choice, OF_TABLES[end], TextLook(120, False, False))
+    return text, counted(len(shown.rows), "row")
+
+
+def write(path: str, text: str, run: Run | None = None, logdir: Logdir | None = None) -> None:
+    """Writes a new file, and none among the profiles of a run, or of all runs that are known.
+
+    Raises:
+        ProfileError: it is there already, or can't be written there.
+    """
+    if os.path.lexists(path):
+        raise ProfileError("output", f"{printable(path)} is there already: give another name.", "")
+    folder = os.path.dirname(path)
+    if folder == os.path.join(state_folder(), FOLDER):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    check_output(path, logdir or Logdir("", () if run is None else (run,), (), ()))
+    stream_file(path, text_pieces((text,)))

@@ -1,0 +1,301 @@
+"""The grammar of keys: each verb has one key on every page, and each key one verb. Every table of keys is made from it.
+
+A key is written as people write it: a sign, or such as ``ctrl+d``, ``PgDn``, ``space``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.tui.terminal.custom import textual_name
+
+_WRITTEN = {"PgDn": "pagedown", "PgUp": "pageup", "Esc": "escape", "Enter": "enter", "Home": "home", "End": "end"}
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """Something that a key does, wherever it does something.
+
+    Attributes:
+        name: what the user's file calls it.
+        keys: its key; more than one only for a reason (`why_keys`).
+        meaning: what it does, as a sentence without its full stop.
+        absent: what the last line says where there is nothing for it to do.
+        why_keys: why it has more than one key.
+        page: the one page that has it; empty for a verb of all pages.
+        why_shared: why its key is another verb's elsewhere.
+        is_fixed: the user's file can't move it.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    meaning: str
+    absent: str
+    why_keys: str = ""
+    page: str = ""
+    why_shared: str = ""
+    is_fixed: bool = False
+
+    @property
+    def key(self) -> str:
+        """The key that is shown."""
+        return self.keys[0]
+
+    @property
+    def typed(self) -> tuple[str, ...]:
+        """Textual's names of its keys."""
+        return tuple(map(typed_name, self.keys))
+
+
+def typed_name(key: str) -> str:
+    """What Textual calls a key that people write: ``pagedown`` for ``PgDn``."""
+    return _WRITTEN.get(key) or textual_name(key if len(key) == 1 else key.lower())
+
+
+_ARROWS = "Letters for hands that stay on the keyboard, arrows for all others."
+_WASD = "The zoom and pan keys of XProf's trace viewer and of Perfetto, which hands know."
+_NO_OP = "No op is under the cursor."
+_END = "The cursor is at the end."
+_TYPED = "While letters are typed into a list's filter, letters can't move the cursor."
+
+MOTIONS: tuple[Verb, ...] = (
+    Verb("down", ("j", "down"), "Next row", "This is the last row.", _ARROWS),
+    Verb("up", ("k", "up"), "Previous row", "This is the first row.", _ARROWS),
+    Verb(
+        "left", ("h", "left"), "To the left, close; the previous step, core or point", "Nothing is left of it.", _ARROWS
+    ),
+    Verb(
+        "right", ("l", "right"), "To the right, open; the next step, core or point", "Nothing is right of it.", _ARROWS
+    ),
+    Verb("first", ("g", "Home"), "First row", "This is the first.", _ARROWS),
+    Verb("last", ("G", "End"), "Last row", "This is the last.", _ARROWS),
+    Verb("page_down", ("PgDn",), "One screen down", _END, is_fixed=True),
+    Verb("page_up", ("PgUp",), "One screen up", _END, is_fixed=True),
+    Verb("half_down", ("ctrl+d",), "Half a screen down", _END),
+    Verb("half_up", ("ctrl+u",), "Half a screen up", _END),
+)
+
+GOING: tuple[Verb, ...] = (
+    Verb("open", ("Enter",), "Open what is under the cursor", "There is nothing to open here.", is_fixed=True),
+    Verb("back", ("Esc",), "Close what was opened last", "Nothing is open; `q` quits.", is_fixed=True),
+    Verb(
+        "pick",
+        tuple("123456789"),
+        "The tab, view or advice of that number",
+        "Nothing here has that number.",
+        "One verb for each number.",
+        is_fixed=True,
+    ),
+    Verb("next_tab", ("Tab",), "Next tab", "There are no tabs here."),
+    Verb("previous_tab", ("shift+Tab",), "Previous tab", "There are no tabs here."),
+    Verb("view", ("v",), "Next view of the page", "This page has one view."),
+    Verb("previous_view", ("V",), "Previous view", "This page has one view."),
+    Verb("there", ("o",), "Go to where more is known of it", "No other page has more on it."),
+    Verb(
+        "timeline", ("O",), "Its longest run on the timeline; `n` `N` its other runs", "It has no run on the timeline."
+    ),
+    Verb("graph", ("u",), "Its graph: operands and users", _NO_OP),
+    Verb("buffers", ("B",), "Its buffers in memory", _NO_OP),
+    Verb("edit", ("e",), "Its source line in your editor", "No source line is known for it."),
+)
+
+ROWS: tuple[Verb, ...] = (
+    Verb("sort", ("s",), "Sort by the next column", "These rows have an order of their own."),
+    Verb("reverse", ("S",), "Reverse the order", "These rows have an order of their own."),
+    Verb("group", ("b",), "Group rows another way", "These rows have no groups."),
+    Verb("search", ("/",), "Search; in a table, filter", "There is nothing to search here."),
+    Verb("next_match", ("n",), "Next match, or next run of the op", "Nothing is searched for: `/` begins."),
+    Verb("previous_match", ("N",), "Previous match or run", "Nothing is searched for: `/` begins."),
+    Verb("exclude", ("x",), "Leave out, or show again, what is less of interest", "Nothing here can be left out."),
+    Verb(
+        "top", ("t",), "Ten children of each row, those that make up 90 %, or all", "Nothing is cut to a top ten here."
+    ),
+    Verb("compare_ops", ("c",), "Mark it; on another one: compare both", "Nothing here can be compared."),
+    Verb("mark", ("space",), "Mark it: take it away, try it, begin or end an interval", "Nothing here can be marked."),
+)
+
+PLACES: tuple[Verb, ...] = (
+    Verb("previous_step", ("[",), "Previous step, program, error or space", "There is no other one."),
+    Verb("next_step", ("]",), "Next step, program, error or space", "There is no other one."),
+    Verb("previous_peak", ("{",), "Previous gap or peak", "There are no gaps or peaks here."),
+    Verb("next_peak", ("}",), "Next gap or peak", "There are no gaps or peaks here."),
+    Verb("whole", ("0",), "All of it again: the whole trace, the highest peak, all hosts", "All of it is shown."),
+    Verb("follow", (">",), "Follow an arrow or a call", "No arrow leads on from here."),
+    Verb("follow_back", ("<",), "Follow it back", "No arrow leads here."),
+    Verb("hold", ("p",), "Hold in place: a track on top, the figures while readings go on", "Nothing here moves on."),
+)
+
+GENERAL: tuple[Verb, ...] = (
+    Verb("figures", ("i",), "Every figure, with what it means", "All figures of this page are shown."),
+    Verb("copy", ("y",), "Copy the name or summary", "Nothing to copy is under the cursor."),
+    Verb("export", ("E",), "Write what is shown to a file", "There is nothing to write yet."),
+    Verb("notes", ("W",), "Verdict in full, notes and problems", "There are no notes here."),
+    Verb("runs", ("R",), "Choose a run", "No runs were found."),
+    Verb("compare", ("D",), "Compare with another run", "There is one run here: nothing to compare it with."),
+    Verb("hosts", ("H",), "Hosts and cores: compare, choose one", "No hosts were read."),
+    Verb("live_arrays", ("L",), "Live arrays: who holds the memory", "No device memory profile (*.prof) is beside it."),
+    Verb("capture", ("C",), "Capture a profile of a running program", "A capture can't begin here."),
+    Verb("reload", ("r",), "Look for runs again and reload", "There is nothing to read again."),
+    Verb("background", ("T",), "Light or dark background", "There are no colours to change."),
+    Verb("help", ("?",), "Keys, and what the numbers mean", "This is the help: `Esc` closes it."),
+    Verb("palette", ("ctrl+p",), "All commands that work now", "Close this first: `Esc`."),
+    Verb("quit", ("q",), "Quit", "Close this first: `Esc`."),
+    Verb(
+        "leave",
+        ("Q", "ctrl+c", "ctrl+q"),
+        "Quit from anywhere",
+        "",
+        "The way out stays, whatever is open and whatever terminals keep for themselves.",
+        is_fixed=True,
+    ),
+    Verb("suspend", ("ctrl+z",), "Suspend (fg brings it back)", "", is_fixed=True),
+    Verb("repaint", ("ctrl+l",), "Paint the whole screen again", "", is_fixed=True),
+)
+
+OWN: tuple[Verb, ...] = (
+    Verb("module", ("m",), "Choose a module or an allocator", "Modules are chosen on the memory tab.", page="memory"),
+    Verb("advice", ("a",), "What to do first", "Advice on memory is on the memory tab.", page="memory"),
+    Verb(
+        "zoom_in",
+        ("w", "+", "="),
+        "Zoom in at the cursor",
+        "It zooms the timeline; notes are `W`.",
+        _WASD,
+        "timeline",
+        _WASD,
+    ),
+    Verb("zoom_out", ("s", "-"), "Zoom out", "It zooms the timeline.", _WASD, "timeline", _WASD),
+    Verb("pan_left", ("a",), "Pan to the left", "", "", "timeline", _WASD),
+    Verb("pan_right", ("d",), "Pan to the right", "It pans the timeline.", "", "timeline", _WASD),
+    Verb(
+        "fit", ("f",), "Fit the interval; again: the event, the step", "Only the timeline is fitted.", page="timeline"
+    ),
+    Verb("next_event", (".",), "Next event of the row", "Events are on the timeline.", page="timeline"),
+    Verb("previous_event", (",",), "Previous event", "Events are on the timeline.", page="timeline"),
+    Verb(
+        "interval_begin",
+        ("(",),
+        "Begin of the interval to the cursor",
+        "Intervals are marked on the timeline.",
+        page="timeline",
+    ),
+    Verb(
+        "interval_end",
+        (")",),
+        "End of the interval to the cursor",
+        "Intervals are marked on the timeline.",
+        page="timeline",
+    ),
+    Verb("fold", ("z",), "Open or close the track or section", "Tracks are on the timeline.", page="timeline"),
+    Verb("fold_all", ("Z",), "Open or close all of them", "Tracks are on the timeline.", page="timeline"),
+    Verb(
+        "next_host",
+        ("J",),
+        "Next host",
+        "Hosts stand below each other on the timeline; `H` lists them.",
+        page="timeline",
+    ),
+    Verb(
+        "previous_host",
+        ("K",),
+        "Previous host",
+        "Hosts stand below each other on the timeline; `H` lists them.",
+        page="timeline",
+    ),
+    Verb(
+        "filter_tracks",
+        ("F",),
+        "Only tracks with these words in their names",
+        "Tracks are on the timeline.",
+        page="timeline",
+    ),
+    Verb(
+        "base",
+        ("A",),
+        "Times relative to the trace, the step or the mark",
+        "Times are relative on the timeline.",
+        page="timeline",
+    ),
+)
+
+READING: tuple[Verb, ...] = (
+    Verb("read_on", ("space",), "One screen on", _END, page="texts", why_shared="Every pager has it."),
+    Verb("typing_down", ("ctrl+n",), "Next row while you type", _END, page="lists", why_shared=_TYPED),
+    Verb("typing_up", ("ctrl+p",), "Previous row while you type", _END, page="lists", why_shared=_TYPED),
+)
+"""Verbs of texts and of lists that are typed into."""
+
+VERBS: tuple[Verb, ...] = (*MOTIONS, *GOING, *ROWS, *PLACES, *GENERAL, *OWN, *READING)
+BY_NAME = {verb.name: verb for verb in VERBS}
+
+KEY_NAMES: dict[str, str] = {}
+"""The keys that can be moved, as people write them, and what they do; all of it moves along."""
+
+for _verb in VERBS:
+    if not _verb.is_fixed and _verb not in READING:
+        _key = _verb.key if len(_verb.key) == 1 else _verb.key.lower()
+        KEY_NAMES[_key] = f"{KEY_NAMES.get(_key, '')} {_verb.name}".strip()
+
+FIXED_KEYS = frozenset(
+    key if len(key) == 1 else typed_name(key)
+    for verb in VERBS
+    if verb not in READING
+    for key in (verb.keys if verb.is_fixed else verb.keys[1:])
+)
+"""Keys that always mean the same: whatever a file says, the way out is where it was."""
+
+GROUPS: tuple[tuple[str, tuple[Verb, ...]], ...] = (
+    ("Moving", MOTIONS),
+    ("Going", GOING),
+    ("Rows", ROWS),
+    ("Places in time or in a program", PLACES),
+    ("Everywhere", GENERAL),
+    ("Memory", tuple(verb for verb in OWN if verb.page == "memory")),
+    ("Timeline", tuple(verb for verb in OWN if verb.page == "timeline")),
+    ("Reading, typing", READING),
+)
+"""All verbs as people look for them, for the README and the manual page."""
+
+
+def written(verb: Verb) -> tuple[str, ...]:
+    """The keys of a verb as a table has them: of the number keys the first and the last."""
+    return ("1-9",) if verb.name == "pick" else verb.keys
+
+
+OLD_NAMES = {
+    **dict.fromkeys(("tick", "what_if", "mark_run"), "mark"),
+    **dict.fromkeys(("idle",), "exclude"),
+    **dict.fromkeys(("most",), "top"),
+    **dict.fromkeys(("same_op",), "there"),
+    **dict.fromkeys(("on_timeline",), "timeline"),
+    **dict.fromkeys(("previous_gap",), "previous_peak"),
+    **dict.fromkeys(("next_gap",), "next_peak"),
+    **dict.fromkeys(("at_peak", "all_hosts"), "whole"),
+    **dict.fromkeys(("space", "next_phase", "next_device"), "next_step"),
+    **dict.fromkeys(("previous_phase",), "previous_step"),
+    **dict.fromkeys(("pin", "pause"), "hold"),
+    **dict.fromkeys(("measure",), "figures"),
+    **dict.fromkeys(("what_to_do",), "advice"),
+    **dict.fromkeys(("map",), "view"),
+    **dict.fromkeys(("arrays",), "live_arrays"),
+    **dict.fromkeys(("by_busy",), "reverse"),
+}
+"""Names of verbs before each had one key, and what they are now."""
+
+
+def verbs_of(typed: str) -> list[Verb]:
+    """What a key means, by Textual's name of it: on some page each."""
+    return [verb for verb in VERBS if typed in verb.typed]
+
+
+def shown_keys(names: Iterable[str]) -> str:
+    """The keys of some verbs as people write them: ``j k, down up``; a word that is no verb stands as it is."""
+    rows: list[list[str]] = []
+    for name in names:
+        verb = BY_NAME.get(name)
+        keys = (name,) if verb is None else ("1-9",) if name == "pick" else verb.keys
+        for place, key in enumerate(keys[:2] if verb is None or verb.why_keys == _ARROWS else keys[:1]):
+            rows += [[]] * (place == len(rows))
+            rows[place] = [*rows[place], key]
+    return ", ".join(map(" ".join, rows))
