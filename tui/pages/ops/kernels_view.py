@@ -23,7 +23,13 @@ class KernelsView(RowsView):
 
     NO_ROWS = "no kernel ran"
     commands = ("group", "sort", "reverse")
-    KEYS = (KeyRow("group", "block sizes"), *motion_keys(), *LIST_KEYS[:2], KeyRow("timeline", "timeline"), *LIST_KEYS[2:])
+    KEYS = (
+        KeyRow("group", "block sizes"),
+        *motion_keys(),
+        *LIST_KEYS[:2],
+        KeyRow("timeline", "timeline"),
+        *LIST_KEYS[2:],
+    )
     MEANINGS: ClassVar[Mapping[str, str]] = {f"by {name}": f"{words}." for name, words in WITNESSES.items()}
 
     def __init__(self, page: TpuKernelsPage) -> None:
