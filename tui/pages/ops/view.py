@@ -285,10 +285,10 @@ class OpsTab(SearchingTab):
         """Why a verb does nothing in the view that is shown."""
         title = self.views.titles.get(self.views.at, "")
         words = {
-            "exclude": f"{title} leaves nothing out: the profile's tree and the roofline do.",
+            "exclude": f"{title} has nothing to leave out; the profile's tree and the roofline have.",
             "top": "Only the profile's tree is cut to ten of each.",
-            "group": f"The rows of {title} have no groups.",
-            "reverse": "The tree has its largest first; `s` sorts by waste.",
+            "group": f"Rows of {title} have no groups.",
+            "reverse": "The tree always has the largest first; `s` sorts by waste.",
             "figures": "All figures of a row are on its card: Enter.",
             "mark": "Nothing is marked here; `c` marks an op to compare.",
         }
