@@ -22,7 +22,7 @@ from tpuprof.tui.terminal.grammar import READING, VERBS
 KEYS = [
     key
     for verb in VERBS
-    if verb not in READING and verb.name not in ("leave", "suspend", "quit", "background", "edit", "capture")
+    if verb not in READING and verb.name not in ("leave", "suspend", "repaint", "quit", "background", "edit", "capture")
     for key in verb.typed
 ]
 """Every key but those that leave, lend the terminal away, or change its colours."""
