@@ -78,7 +78,7 @@ class Action:
     @property
     def absent(self) -> str:
         """What the last line says where it would do nothing."""
-        return "It is shown already." if self.verb.isdigit() else BY_NAME[self.verb].absent
+        return "It is already shown." if self.verb.isdigit() else BY_NAME[self.verb].absent
 
 
 def _tab(key: str, tab: TabEntry) -> Action:
