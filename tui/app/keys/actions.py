@@ -187,6 +187,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("palette", "palette", "All commands that work now"),
     Action("go_back", "back", "Close what was opened last"),
     Action("suspend_process", "suspend", "Suspend (fg brings it back)"),
+    Action("draw_anew", "repaint", "Paint the whole screen again"),
     Action("quit", "quit", "Quit (Q does from anywhere)", "quit"),
 )
 
@@ -206,7 +207,7 @@ MOTIONS: tuple[tuple[str, str], ...] = (
 """Verbs and their actions, which each tab understands in its own way."""
 
 
-OF_THE_APP = ("suspend_process",)  # actions that are Textual's own
+OF_THE_APP = ("suspend_process", "draw_anew")  # actions that the app does, whatever is open
 
 
 def parsed(action: str) -> tuple[str, tuple[object, ...]]:

@@ -72,6 +72,8 @@ def _peak_line(page: SpaceMemory, account: MemoryAccount | None, pen: Pen) -> Li
         share = percent(100 * page.peak_bytes / capacity.size_bytes, 0)
         of = f"{binary_size(page.peak_bytes)} of {limit_size(capacity.size_bytes)} ({share})"
         spans = [(words, key), ("  peak ", "dim"), (of, "strong")]
+        if page.inside_bytes:
+            spans.append((f", and {binary_size(page.inside_bytes)} inside {page.scoped_instruction}", "text"))
     room = min(_MOST_BAR, pen.width - line_width(tuple(spans)) - 4)
     if room >= _LEAST_BAR and account is not None:
         spans += [("  ", "text"), *composition_bar(account, page.capacity, pen.at(room))]

@@ -11,7 +11,7 @@ from tests.parsers.formats.mosaic.compiled import archive
 from tests.parsers.pages.ops.kernels.test_compiled import profile
 from tests.support.build import write_run
 from tests.support.files.wire import field
-from tests.tui.conftest import Call
+from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, EXIT_USAGE
 from tpuprof.tui.demo import demo_path
 
