@@ -20,9 +20,9 @@ from tpuprof.tui.pages import views_of
 from tpuprof.tui.pages.ops.details.card import CARD
 from tpuprof.tui.pages.ops.details.card_cache import CardCache, Key, fetch
 from tpuprof.tui.pages.ops.details.compare import ABOUT, comparison_lines
-from tpuprof.tui.pages.ops.details.searching import SearchingTab
 from tpuprof.tui.pages.ops.fields.device import machine_line
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
+from tpuprof.tui.pages.ops.searching_view import SearchingTab
 from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, KERNELS, TREE, View, Views
 from tpuprof.tui.report.shared.exporting import Shown
 from tpuprof.tui.terminal.theme import AnyLine

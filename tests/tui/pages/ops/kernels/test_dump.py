@@ -55,7 +55,7 @@ def test_the_latest_schedule_of_a_name_counts_and_texts_have_no_program(call: Ca
 @pytest.mark.parametrize(
     ("name", "data", "sentence"),
     [
-        ("20-other.1-70-llo_module.pb", b"", "has no schedule of a kernel of this run, but of other.1."),
+        ("20-other.1-70-llo_module.pb", b"", "has no schedule of this run's kernels, only of other.1."),
         ("20-mm.1-70-llo_module.pb", b"\xff", "20-mm.1-70-llo_module.pb cannot be read as a schedule: a message in"),
         ("notes.txt", b"", "holds no dump of a TPU compiler."),
     ],
