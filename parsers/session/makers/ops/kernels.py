@@ -10,9 +10,8 @@ from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.formats.llo.dump import DumpedSchedule, dumped_schedules
 from tpuprof.parsers.formats.llo.stored import StoredSchedule, stored_schedules
-from tpuprof.parsers.ops.core.calls import CallRuns, is_kernel, merged_calls
-from tpuprof.parsers.ops.core.kernel_work import spec_of
-from tpuprof.parsers.ops.device import CUSTOM_CALL
+from tpuprof.parsers.ops.core.calls import CallRuns, merged_calls
+from tpuprof.parsers.ops.core.kernel_work import kernel_rows, spec_of
 from tpuprof.parsers.pages.ops.kernels.host import CALLS_OF_HOST
 from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernelsPage, tpu_kernels_page
 from tpuprof.parsers.session.files import opened
@@ -94,7 +93,7 @@ _MOST_TRIED = 20
 
 def _of_others(dump: str, dumped: list[DumpedSchedule]) -> ProfileError:
     names = list(dict.fromkeys(printable(each.instruction) for each in dumped))
-    sentence = f"{printable(dump)} has no schedule of a kernel of this run, but of {examples(names)}."
+    sentence = f"{printable(dump)} has no schedule of this run's kernels, only of {examples(names)}."
     return ProfileError("no_schedules", sentence, "name the dump of the same program")
 
 
@@ -107,5 +106,4 @@ def any_kernel(ops: OpsPage) -> bool:
     """Whether a custom call among some ops is a kernel of a TPU."""
     if ops.runs_on != "core":
         return False
-    calls = (row for row, category in enumerate(ops.table.category) if category == CUSTOM_CALL)
-    return any(is_kernel(ops.table.expression(row).encode()) for row in calls)
+    return bool(kernel_rows(ops.table))
