@@ -22,6 +22,7 @@ OF_OTHERS = {
     "--coverage",
     "--dist",
     "--minutes",
+    "--sent",
     "--xla_dump_to",
     "--xla_dump_hlo_as_proto",
 }
