@@ -68,7 +68,7 @@ PAGES: tuple[Page, ...] = (
     Page("overview", "overview.report", {}),
     Page("findings", "overview.findings_report", {"without": "--without"}),
     Page("ledger", "overview.ledger.report", {"without": "--without", "by": "--by"}),
-    Page("model", "overview.ledger.use.report", {"model_flops": "--model-flops", "tokens": "--tokens"}),
+    Page("model", "overview.ledger.use.report", {"model_flops": "--model-flops", "tokens": "--tokens", "by": "--by"}),
     Page("input", "input.report", {}),
     Page("inference", "overview.inference.report", {"requests": "--requests"}),
     Page("timeline", "timeline.report.report", _OF_TIMELINE, ("perfetto",)),

@@ -79,7 +79,7 @@ def test_regions(asked: tuple[Schedule, dict[str, Any]]) -> None:
         pending += region["children"][::-1]
         if region["kind"] in ("region", "sub_region"):  # the others stand for a loop or a condition
             keys = ("ordinal", "start_bundleno", "limit_bundleno", "num_instructions")
-            told.append(tuple(region[key] for key in keys))  # type: ignore[arg-type]
+            told.append(tuple(region[key] for key in keys))
     regions, counts = schedule.regions, Counter(schedule.instructions.region.tolist())
     ours = [
         (int(regions.number[row]), int(regions.begin[row]), int(regions.end[row]), counts[row])

@@ -13,12 +13,16 @@ from tpuprof.tui.terminal.grammar import KEY_NAMES
 
 README = read()
 OF_OTHERS = {
+    "--xla_jf_dump_to",
+    "--xla_jf_dump_llo_proto",
+    "--xla_jf_dump_llo_pass_label_regex",
     "--xla_xprof_register_llo_debug_info",
     "--xla_xprof_enable_custom_call_tracing",
     "--asan",
     "--coverage",
     "--dist",
     "--minutes",
+    "--sent",
     "--xla_dump_to",
     "--xla_dump_hlo_as_proto",
 }

@@ -387,10 +387,10 @@ class OverviewTab(StepGraphTab[Overview]):
         """Why a verb does nothing here."""
         words = {
             "view": "No latencies: this program serves no requests that the profile shows.",
-            "sort": "Reasons come by worth, ops by self time.",
-            "reverse": "Reasons come by worth, ops by self time.",
-            "mark": "Only a reason or a bar of a step can be taken away from it.",
-            "timeline": "Only an op has a longest run; `o` goes to where more is known.",
+            "sort": "Reasons are sorted by saving, ops by self time.",
+            "reverse": "Reasons are sorted by saving, ops by self time.",
+            "mark": "Only a reason or a bar can be taken out of the step.",
+            "timeline": "Only an op has a longest run; `o` goes to the page with more on it.",
         }
         return words.get(verb, "") if self._page is not None else ""
 

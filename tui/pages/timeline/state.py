@@ -155,23 +155,28 @@ class TimelineView(Marks):
         self.cursor_ps = begin + (end - begin) // 2
         self.event = self._under_cursor()
 
-    def pan(self, quarters: int) -> None:
-        """Moves the window by quarters of itself, and the cursor with it."""
+    def pan(self, quarters: int) -> str:
+        """Moves the window by quarters of itself, and the cursor with it; says where there is no more."""
         before = self.window.start_ps
         self.window = self.window.shifted(self.window.span_ps * quarters // 4)
         self.cursor_ps += self.window.start_ps - before
         self.event = self._under_cursor()
+        return "" if self.window.start_ps != before else f"no more of the trace {_side(quarters)} this"
 
-    def zoom(self, factor: int) -> None:
-        """Twice as close (2) or half as close (-2), with the cursor where it is."""
+    def zoom(self, factor: int) -> str:
+        """Twice as close (2) or half as close (-2), with the cursor where it is; says where that is not possible."""
+        before = self.window
         self.window = self.window.zoomed(factor, self.cursor_ps)
         if self.event is None:
             self.event = self._under_cursor()
+        is_same = self.window == before
+        return "" if not is_same else "this is as close as it goes" if factor > 0 else "the whole trace is shown"
 
-    def show_all(self) -> None:
-        """The whole trace."""
-        self.window = self.window.whole()
+    def show_all(self) -> str:
+        """The whole trace; says where that is shown already."""
+        before, self.window = self.window, self.window.whole()
         self._wants_all = True
+        return "the whole trace is shown" if self.window == before else ""
 
     def fit(self) -> str:
         """What lies between the marks fills the window; again: the selected event; and again: the step around it."""

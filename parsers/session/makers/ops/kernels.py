@@ -93,7 +93,7 @@ _MOST_TRIED = 20
 
 def _of_others(dump: str, dumped: list[DumpedSchedule]) -> ProfileError:
     names = list(dict.fromkeys(printable(each.instruction) for each in dumped))
-    sentence = f"{printable(dump)} has no schedule of a kernel of this run, but of {examples(names)}."
+    sentence = f"{printable(dump)} has no schedule of this run's kernels, only of {examples(names)}."
     return ProfileError("no_schedules", sentence, "name the dump of the same program")
 
 

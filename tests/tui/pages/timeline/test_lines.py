@@ -240,7 +240,7 @@ def test_a_marked_interval_always_has_its_line() -> None:
     for height in (1, 2, 3, 6):
         last = plain(panel_lines(FACTS, Pen(120, BLOCK), height, (5_000_000, 2_000_000), "step 7")[-1])
         assert last.startswith(" m…m 3.00000 µs   from 2.00 µs to 5.00 µs of step 7")
-    assert "m again" in plain(panel_lines(FACTS, Pen(120, BLOCK), 4, (5,))[-1])
+    assert "space again" in plain(panel_lines(FACTS, Pen(120, BLOCK), 4, (5,))[-1])
 
 
 def test_a_rate_above_the_peak_is_a_warning() -> None:

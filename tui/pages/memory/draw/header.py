@@ -143,7 +143,7 @@ def _plan_line(page: SpaceMemory, summary: SpaceSummary | None, pen: Pen) -> Lin
     if summary.plan is not None:
         spans: list[Span] = [(" plan: ", "strong"), (summary.plan.sentence, "good" if summary.plan.fits else "warn")]
     elif headroom is not None and headroom < 0:
-        spans = [(keyed(" `a` says what to do"), "bad")]
+        spans = [(keyed(" `a` shows what to do"), "bad")]
     else:
         long = fit_words(summary.fit)
         words = long if len(long) + 2 <= pen.width else fit_words(summary.fit, is_short=True)

@@ -230,6 +230,16 @@ def test_a_later_watch_counts_and_removes_what_an_earlier_one_kept(tmp_path: Pat
     assert later.left == ["run_012"]
 
 
+def test_a_look_that_nobody_could_judge_any_more_is_known_to_the_next_watch(tmp_path: Path) -> None:
+    program = Program(tmp_path, SLOW)
+    look = program.look(None)
+    KeptRuns(str(tmp_path), BIG).add(look.run_path, look.files)  # and killed
+    later = Program(tmp_path, STEADY, SLOW)
+    later.made = 10
+    Watched(later, space=2 * len(SLOW) + 100).run()
+    assert later.left == ["run_012"]
+
+
 @pytest.mark.parametrize("how", ["changed", "elsewhere", "damaged", "gone"])
 def test_what_is_not_what_it_wrote_stays(how: str, tmp_path: Path) -> None:
     Watched(Program(tmp_path / "own", STEADY, SLOW)).run()

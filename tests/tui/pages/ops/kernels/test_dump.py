@@ -11,7 +11,7 @@ from tests.parsers.formats.mosaic.compiled import archive
 from tests.parsers.pages.ops.kernels.test_compiled import profile
 from tests.support.build import write_run
 from tests.support.files.wire import field
-from tests.tui.conftest import Call
+from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, EXIT_USAGE
 from tpuprof.tui.demo import demo_path
 
@@ -55,7 +55,7 @@ def test_the_latest_schedule_of_a_name_counts_and_texts_have_no_program(call: Ca
 @pytest.mark.parametrize(
     ("name", "data", "sentence"),
     [
-        ("20-other.1-70-llo_module.pb", b"", "has no schedule of a kernel of this run, but of other.1."),
+        ("20-other.1-70-llo_module.pb", b"", "has no schedule of this run's kernels, only of other.1."),
         ("20-mm.1-70-llo_module.pb", b"\xff", "20-mm.1-70-llo_module.pb cannot be read as a schedule: a message in"),
         ("notes.txt", b"", "holds no dump of a TPU compiler."),
     ],
