@@ -11,7 +11,7 @@ from tpuprof.parsers.ops.core.calls import CallPart
 from tpuprof.parsers.ops.core.kernel_blocks import BlockRow
 from tpuprof.parsers.pages.ops.kernels.static import RegionUse
 from tpuprof.parsers.pages.ops.kernels.tpu import NO_COUNT, NO_KERNEL, NOT_TRACED, TpuKernel, TpuKernelsPage
-from tpuprof.parsers.pages.ops.kernels.variants import Variant
+from tpuprof.parsers.pages.ops.kernels.variants import KernelOfRun, Variant
 from tpuprof.parsers.pages.ops.kernels.witnesses import Figure
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import UNKNOWN, share
@@ -343,7 +343,7 @@ def _of_kernel(key: str) -> Field[Any]:
     """A field of the kernels' table, of the kernel of a variant."""
     known: Field[Any] = CALLS.by_key[key]
 
-    def read(items: Sequence[Variant], rows: Rows) -> Any:  # noqa: ANN401 - as of the table of kernels
+    def read(items: Sequence[Variant[Any]], rows: Rows) -> Any:  # noqa: ANN401 - as of the table of kernels
         return known.read(_Kernels([items[row].kernel for row in rows]), range(len(rows)))
 
     look = known.screen
@@ -353,7 +353,7 @@ def _of_kernel(key: str) -> Field[Any]:
 class _Kernels:
     """Kernels as the fields of their table read them."""
 
-    def __init__(self, kernels: Sequence[TpuKernel]) -> None:
+    def __init__(self, kernels: Sequence[TpuKernel | KernelOfRun]) -> None:
         self.kernels = kernels
 
 
@@ -371,7 +371,7 @@ _VARIANTS: tuple[Field[Any], ...] = (
     *map(_of_kernel, _OF_KERNEL),
 )  # fmt: skip
 
-VARIANTS: Table[Sequence[Variant]] = Table(
+VARIANTS: Table[Sequence[Variant[Any]]] = Table(
     "variants",
     _VARIANTS,
     len,
