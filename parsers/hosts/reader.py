@@ -173,7 +173,7 @@ class HostReader(Generic[Given, Result]):
 
     def _shared(self, table: OpTable) -> OpTable:
         texts: dict[str, Any] = {name: getattr(table, name) for name in TEXTS}
-        known = {name: self._texts.setdefault(of, of) for name, of in texts.items()}
+        known: dict[str, Any] = {name: self._texts.setdefault(of, of) for name, of in texts.items()}
         return replace(table, sources=tuple(map(self._known, table.sources)), **known)
 
     def _known(self, source: OpSource) -> OpSource:

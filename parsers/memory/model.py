@@ -225,8 +225,13 @@ class SpaceMemory:
 
     @property
     def headroom_bytes(self) -> int | None:
-        """Capacity less peak, negative where it does not fit; None where the capacity is unknown."""
-        return None if self.capacity is None else self.capacity.size_bytes - self.peak_bytes
+        """Capacity less peak and what kernels take inside, negative where it does not fit; None without a capacity."""
+        return None if self.capacity is None else self.capacity.size_bytes - self.peak_bytes - self.inside_bytes
+
+    @property
+    def inside_bytes(self) -> int:
+        """What a kernel takes beside the buffers of the program: its scoped memory, on the chip; 0 for none."""
+        return 0 if self.space == HBM else self.scoped_bytes or 0
 
     @property
     def points(self) -> int:

@@ -46,6 +46,9 @@ HOLDS_OPS = frozenset({"while", "conditional", "call", "megacore fusion"})
 CUSTOM_CALL = "custom-call"
 """HLO category of kernels, such as Pallas ones, and other calls out of the compiler's own code."""
 
+_KERNEL_TARGET = "tpu_custom_call"
+_TARGET = re.compile(r'custom_call_target="([^"]*)"')
+
 _COLLECTIVE = re.compile(r"all-reduce|all-gather|all-to-all|reduce-scatter|collective|^send|^recv|partition-id|^nccl")
 _HOST = re.compile(r"^infeed|^outfeed|^host (send|recv)|host-|^memcpy .*host")
 _COPY = re.compile(
@@ -68,6 +71,12 @@ _PRODUCT = re.compile(
     r"|XlaDot\w*|CudnnRNN\w*)\Z"
 )
 """Types of framework ops that multiply matrices."""
+
+
+def is_kernel(text: str) -> bool:
+    """Whether a custom call's HLO is that of a kernel: what the compiler calls by itself has another target."""
+    target = _TARGET.search(text)
+    return target is None or target.group(1) == _KERNEL_TARGET
 
 
 def is_tensor_core(plane: Plane) -> bool:

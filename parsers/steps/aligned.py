@@ -272,8 +272,8 @@ def _lost(op_count: Int64s) -> NDArray[np.bool_]:
     beside[:, :-1] |= none[:, 1:]
     beside[:, 1:] |= none[:, :-1]
     some = beside & ~none & ~is_usual
-    cut: NDArray[np.bool_] = some & (some | is_usual | none).all(axis=0)
-    return none | cut
+    lost: NDArray[np.bool_] = none | (some & (some | is_usual | none).all(axis=0))
+    return lost
 
 
 def _of_lost(names: Sequence[str], lost: NDArray[np.bool_], cores: Sequence[LostOps]) -> str:

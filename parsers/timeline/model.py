@@ -58,7 +58,7 @@ TrackKeys = NDArray[np.uint16] | NDArray[np.int32]
 
 def as_keys(keys: NDArray[np.integer]) -> TrackKeys:
     """Keys in the smallest type; none is negative."""
-    return keys.astype(np.uint16 if int(keys.max(initial=0)) < 1 << 16 else np.int32)
+    return keys.astype(np.uint16) if int(keys.max(initial=0)) < 1 << 16 else keys.astype(np.int32)
 
 
 @dataclass(eq=False)

@@ -31,6 +31,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.bench.processes import said_load
+from tests.tui.terminal.pty.pty_app import PtyApp
 
 _ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b\][^\x07]*\x07")
 
@@ -97,8 +98,6 @@ SENT = ("start", *"jjj", *"3jjjvjjj", *"4wdwdjjll", *"5jjj", "?", "\x1b", "1")
 
 def sent(profile: str) -> list[tuple[str, int]]:
     """The bytes that the app sends for each of some keys, when it rests again."""
-    from tests.tui.terminal.pty.pty_app import PtyApp
-
     with PtyApp(profile, width=80, height=24) as app:
         app.wait_for(lambda at: "Where a step goes" in at.text)
         out = [(SENT[0], app.settle())]

@@ -330,7 +330,7 @@ class Jumps:
             self.tell_source()
         elif self._current_run.is_loading:
             self._wanted_source = None
-            self._context.flash = "The profile is still being read: ask again when it is"
+            self._context.flash = "The profile is still being read: try again when it is done"
         else:
             self._context.flash = "Reading the ops' source lines"
             self._current_run.load_page("op-profile")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.session.pages import maker
 from tpuprof.tui.app.context import AppContext
 from tpuprof.tui.app.current_run import CurrentRun
 from tpuprof.tui.app.listings import host_choices
@@ -77,12 +78,9 @@ class KeptPoints:
 
     def read(self, run: Run, is_cancelled: Callable[[], bool]) -> TrendPoint | str:
         """The figures of a run, or why it can't be read; the modules for it are imported when this is called."""
-        from tpuprof.parsers.session.makers.trend import KnownPoints  # noqa: PLC0415 - numpy
-        from tpuprof.parsers.session.opening import host_cache  # noqa: PLC0415 - numpy
-
         options = self._options
         if self._known is None:
-            self._known = KnownPoints(host_cache(options.cache, options.cache_bytes), self.place)
+            self._known = maker("trend:known_points")(self.place, options.cache, options.cache_bytes)
         try:
             return self._known.point(run, lambda run: opener(options)(run, lambda _: None, is_cancelled))
         except ProfileError as error:
@@ -90,9 +88,8 @@ class KeptPoints:
 
     def judge(self, points: Sequence[TrendPoint | str | None]) -> Sequence[Judged]:
         """Each run of a series against the level before it."""
-        from tpuprof.parsers.session.makers.trend import judged  # noqa: PLC0415 - numpy
-
-        return judged([None if isinstance(point, str) else point for point in points])
+        found: Sequence[Judged] = maker("trend:judged")([None if isinstance(of, str) else of for of in points])
+        return found
 
     def keep(self) -> None:
         """Puts what is new into the cache."""

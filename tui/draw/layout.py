@@ -82,8 +82,13 @@ def cut_words(text: str, cells: int, glyphs: Glyphs) -> str:
     text = clean(text, glyphs.is_ascii)
     if len(text) <= cells:
         return text
-    end = text.rfind(" ", 0, max(0, cells - len(glyphs.ellipsis)))
-    return cut(text, cells, glyphs) if end <= 0 or cells - end > _LONG_WORD else f"{text[:end]} {glyphs.ellipsis}"
+    room = max(0, cells - len(glyphs.ellipsis))
+    is_whole = text[:room][-1:].isalpha() and text[room] in ":;,."  # a word, but for what parts it from the next
+    end = room if is_whole else text.rfind(" ", 0, room + 1)
+    if text[end - 1 : end].isdigit():  # with the ellipsis at it, a number would look like the beginning of another
+        end = text.rfind(" ", 0, room)
+        return cut(text, cells, glyphs) if end <= 0 else f"{text[:end]} {glyphs.ellipsis}"
+    return cut(text, cells, glyphs) if end <= 0 or cells - end > _LONG_WORD else f"{text[:end]}{glyphs.ellipsis}"
 
 
 def cut_middle(text: str, cells: int, glyphs: Glyphs) -> str:

@@ -55,7 +55,7 @@ def typed_name(key: str) -> str:
 
 _ARROWS = "Letters for hands that stay on the keyboard, arrows for all others."
 _WASD = "The zoom and pan keys of XProf's trace viewer and of Perfetto, which hands know."
-_NO_OP = "No op is under the cursor."
+_NO_OP = "There is no op under the cursor."
 _END = "The cursor is at the end."
 _TYPED = "While letters are typed into a list's filter, letters can't move the cursor."
 
@@ -63,10 +63,18 @@ MOTIONS: tuple[Verb, ...] = (
     Verb("down", ("j", "down"), "Next row", "This is the last row.", _ARROWS),
     Verb("up", ("k", "up"), "Previous row", "This is the first row.", _ARROWS),
     Verb(
-        "left", ("h", "left"), "To the left, close; the previous step, core or point", "Nothing is left of it.", _ARROWS
+        "left",
+        ("h", "left"),
+        "To the left, close; the previous step, core or point",
+        "There is nothing to the left.",
+        _ARROWS,
     ),
     Verb(
-        "right", ("l", "right"), "To the right, open; the next step, core or point", "Nothing is right of it.", _ARROWS
+        "right",
+        ("l", "right"),
+        "To the right, open; the next step, core or point",
+        "There is nothing to the right.",
+        _ARROWS,
     ),
     Verb("first", ("g", "Home"), "First row", "This is the first.", _ARROWS),
     Verb("last", ("G", "End"), "Last row", "This is the last.", _ARROWS),
@@ -89,25 +97,25 @@ GOING: tuple[Verb, ...] = (
     ),
     Verb("next_tab", ("Tab",), "Next tab", "There are no tabs here."),
     Verb("previous_tab", ("shift+Tab",), "Previous tab", "There are no tabs here."),
-    Verb("view", ("v",), "Next view of the page", "This page has one view."),
-    Verb("previous_view", ("V",), "Previous view", "This page has one view."),
-    Verb("there", ("o",), "Go to where more is known of it", "No other page has more on it."),
+    Verb("view", ("v",), "Next view of the page", "This page has only one view."),
+    Verb("previous_view", ("V",), "Previous view", "This page has only one view."),
+    Verb("there", ("o",), "Go to the page with more on it", "No other page has more on it."),
     Verb(
         "timeline", ("O",), "Its longest run on the timeline; `n` `N` its other runs", "It has no run on the timeline."
     ),
     Verb("graph", ("u",), "Its graph: operands and users", _NO_OP),
     Verb("buffers", ("B",), "Its buffers in memory", _NO_OP),
-    Verb("edit", ("e",), "Its source line in your editor", "No source line is known for it."),
+    Verb("edit", ("e",), "Its source line in your editor", "It has no known source line."),
 )
 
 ROWS: tuple[Verb, ...] = (
-    Verb("sort", ("s",), "Sort by the next column", "These rows have an order of their own."),
-    Verb("reverse", ("S",), "Reverse the order", "These rows have an order of their own."),
+    Verb("sort", ("s",), "Sort by the next column", "These rows have a fixed order."),
+    Verb("reverse", ("S",), "Reverse the order", "These rows have a fixed order."),
     Verb("group", ("b",), "Group rows another way", "These rows have no groups."),
     Verb("search", ("/",), "Search; in a table, filter", "There is nothing to search here."),
-    Verb("next_match", ("n",), "Next match, or next run of the op", "Nothing is searched for: `/` begins."),
-    Verb("previous_match", ("N",), "Previous match or run", "Nothing is searched for: `/` begins."),
-    Verb("exclude", ("x",), "Leave out, or show again, what is less of interest", "Nothing here can be left out."),
+    Verb("next_match", ("n",), "Next match, or next run of the op", "There is no search yet: `/` starts one."),
+    Verb("previous_match", ("N",), "Previous match or run", "There is no search yet: `/` starts one."),
+    Verb("exclude", ("x",), "Hide or show rows of less interest", "There is nothing to hide here."),
     Verb(
         "top", ("t",), "Ten children of each row, those that make up 90 %, or all", "Nothing is cut to a top ten here."
     ),
@@ -116,25 +124,35 @@ ROWS: tuple[Verb, ...] = (
 )
 
 PLACES: tuple[Verb, ...] = (
-    Verb("previous_step", ("[",), "Previous step, program, error or space", "There is no other one."),
-    Verb("next_step", ("]",), "Next step, program, error or space", "There is no other one."),
+    Verb("previous_step", ("[",), "Previous step, program, error or space", "There is only one."),
+    Verb("next_step", ("]",), "Next step, program, error or space", "There is only one."),
     Verb("previous_peak", ("{",), "Previous gap or peak", "There are no gaps or peaks here."),
     Verb("next_peak", ("}",), "Next gap or peak", "There are no gaps or peaks here."),
-    Verb("whole", ("0",), "All of it again: the whole trace, the highest peak, all hosts", "All of it is shown."),
+    Verb("whole", ("0",), "Everything again: the whole trace, the highest peak, all hosts", "Everything is shown."),
     Verb("follow", (">",), "Follow an arrow or a call", "No arrow leads on from here."),
     Verb("follow_back", ("<",), "Follow it back", "No arrow leads here."),
-    Verb("hold", ("p",), "Hold in place: a track on top, the figures while readings go on", "Nothing here moves on."),
+    Verb(
+        "hold",
+        ("p",),
+        "Hold in place: a track at the top, the figures while readings continue",
+        "Nothing here can be held.",
+    ),
 )
 
 GENERAL: tuple[Verb, ...] = (
     Verb("figures", ("i",), "Every figure, with what it means", "All figures of this page are shown."),
-    Verb("copy", ("y",), "Copy the name or summary", "Nothing to copy is under the cursor."),
+    Verb("copy", ("y",), "Copy the name or summary", "There is nothing to copy under the cursor."),
     Verb("export", ("E",), "Write what is shown to a file", "There is nothing to write yet."),
     Verb("notes", ("W",), "Verdict in full, notes and problems", "There are no notes here."),
     Verb("runs", ("R",), "Choose a run", "No runs were found."),
-    Verb("compare", ("D",), "Compare with another run", "There is one run here: nothing to compare it with."),
+    Verb("compare", ("D",), "Compare with another run", "There is only one run: nothing to compare it with."),
     Verb("hosts", ("H",), "Hosts and cores: compare, choose one", "No hosts were read."),
-    Verb("live_arrays", ("L",), "Live arrays: who holds the memory", "No device memory profile (*.prof) is beside it."),
+    Verb(
+        "live_arrays",
+        ("L",),
+        "Live arrays: who holds the memory",
+        "There is no device memory profile (*.prof) beside it.",
+    ),
     Verb("capture", ("C",), "Capture a profile of a running program", "A capture can't begin here."),
     Verb("reload", ("r",), "Look for runs again and reload", "There is nothing to read again."),
     Verb("background", ("T",), "Light or dark background", "There are no colours to change."),
@@ -150,7 +168,7 @@ GENERAL: tuple[Verb, ...] = (
         is_fixed=True,
     ),
     Verb("suspend", ("ctrl+z",), "Suspend (fg brings it back)", "", is_fixed=True),
-    Verb("repaint", ("ctrl+l",), "Paint the whole screen again", "", is_fixed=True),
+    Verb("repaint", ("ctrl+l",), "Repaint the whole screen", "", is_fixed=True),
 )
 
 OWN: tuple[Verb, ...] = (

@@ -317,11 +317,12 @@ class Wire:
             if start < end:
                 continue
             end, ink = start + 1, (looks[start], characters[start] == " ")
-            now: tuple[int, bool] | None = ink
+            now = ink
             for x in range(start + 1, self._width):
-                now = self._joined(*now, characters[x], looks[x])
-                if now is None:
+                joined = self._joined(*now, characters[x], looks[x])
+                if joined is None:
                     break
+                now = joined
                 if x in are_changed:
                     end, ink = x + 1, now
                 elif x - end >= _GAP:

@@ -22,8 +22,8 @@ from tpuprof.tui.widgets.popup import BACK, Lines, Popup, on_panel
 LONGEST = 4000  # most characters of a line
 MOST_HISTORY = 100  # lines that are kept
 LINE_KEYS = (
-    KeyRow("ctrl+a ctrl+e", title="To the begin, the end of the line"),
-    KeyRow("ctrl+w ctrl+u ctrl+k", title="Delete the word before, all before, all behind the cursor"),
+    KeyRow("ctrl+a ctrl+e", title="To the start, the end of the line"),
+    KeyRow("ctrl+w ctrl+u ctrl+k", title="Delete the word before, everything before, everything after the cursor"),
     KeyRow("Up Down", title="An earlier line, a later one"),
 )
 """What help says of any line; a prompt has completion on the key of tabs besides."""

@@ -38,7 +38,7 @@ class ThriftyDriver(LinuxDriver):
     def start_application_mode(self) -> None:
         """Takes the terminal, whose other screen may show anything."""
         self.forget(*self._get_terminal_size())
-        super().start_application_mode()
+        super().start_application_mode()  # type: ignore[no-untyped-call]
 
 
 def _erases() -> bool:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MOTIONS = ("down", "up", "first", "last", "page_down", "page_up", "half_down", "half_up")
 _LISTED_NOT = ("palette", "pick")  # what a list of commands leaves out
 ABOUT_COMMANDS = meanings(
-    ("", "All that a key does here, with its key. Type a part of its name, then Enter."),
+    ("", "All commands of this screen, with their keys. Type a part of a name, then Enter."),
 )
 HELPS, LAST = 5, 9  # the rank in the footer of the key of help, and of the one that shows whatever room there is
 _Row = TypeVar("_Row")

@@ -61,13 +61,13 @@ _EXPORTING = "tpuprof.tui.report.shared.exporting"  # imported when something is
 TABLE_WORDS = (
     "The table as it is filtered and sorted: a name in .csv, .json or .md. The screen: one in .svg, .html or .txt.",
 )
-SCREEN_WORDS = ("Nothing is written over, and nothing among profiles.",)
+SCREEN_WORDS = ("It never overwrites a file, and writes nothing among profiles.",)
 ABOUT_EXPORT = meanings(
-    ("", "What is shown goes to a file; the end of its name says in which form."),
+    ("", "Writes what is shown to a file; the end of its name chooses the format."),
     (".csv .json", "the rows that show, in their order, with the keys and units of `report`."),
-    (".md", "the same as a table of Markdown."),
+    (".md", "the same as a Markdown table."),
     (".svg .html", "the screen with its colours; .txt without."),
-    ("where", "in the working folder, or in a folder of this program where that holds profiles."),
+    ("where", "in the working folder, or in a folder of this program if the working folder has profiles."),
 )
 APP_KEYS = ("ctrl+c", "ctrl+q", "ctrl+z", "ctrl+l")  # keys that mean the same whatever is open
 

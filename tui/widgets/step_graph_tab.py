@@ -124,7 +124,7 @@ class StepGraphTab(Tab, Generic[P]):
         self._drawn = self._composed(self._page, width, height, cursor)
         lines = self._drawn.lines
         words = self._words_below(Pen(width, self.look.glyphs), height - len(lines) - 1)
-        blank = ((" " * width, "text"),)
+        blank: Line = ((" " * width, "text"),)
         return (*lines, *[blank] * (height - len(lines) - len(words)), *words) if words else lines
 
     def _words_below(self, pen: Pen, room: int) -> list[Line]:

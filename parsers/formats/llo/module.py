@@ -10,11 +10,12 @@ prints of them (`get_llo_static_analysis`) and with the compiler's own ``…-hlo
     module        1 instruction  2 program's region  6 use of the units  8 constants  9 texts  10 module  11 its number
                   12 origins
     region        1 members  5 begin  6 end  7 number        member: 1 instruction  2 loop  3 predicated  4 region
-    loop          1 pre-header  2 header  3 branch  4 body  5 to 7 end, its branch, exit  8 bounds: 1 from  2 to  3 step
+    loop          1 pre-header  2 header  3 branch  4 body  5 footer  6 its branch  7 exit  8 bounds: 1 from  2 to
+                  3 step
     predicated    1 check  2 branch  3 body  4 fallthrough
     instruction   1 id  2 opcode  4 bundle, signed  7 register, signed  8 kind of register
     use           1 to 7 MXU XLU VALU EUP VLOAD VSTORE SALU: 1 slots used by bundle  2 slots;  8 spills  9 fills
-    constant      1 opcode  5 a place in an allocation: 1 space  4 bytes  5 number, signed  10 is a spill
+    constant      1 opcode  5 a place in an allocation: 1 space  4 bytes  5 number  10 is a spill
     origins       1 origin: 1 frame (1 file  2 line)  2 primitive  3 scopes  4 ids of instructions;  2 texts
 """
 
@@ -28,7 +29,7 @@ from tpuprof.parsers.formats.llo.schedule import SPACES, UNITS, Instructions, Ll
 from tpuprof.parsers.formats.llo.wire import Columns, Damaged, columns, packed, signed
 from tpuprof.parsers.formats.xspace.walk import LEN, text
 
-_LOOP = ("loop pre-header", "loop header", "loop branch", "loop body", "loop end", "loop end branch", "loop exit")
+_LOOP = ("loop pre-header", "loop header", "loop branch", "loop body", "loop footer", "loop footer branch", "loop exit")
 _PREDICATED = ("check", "branch", "predicated", "fallthrough")
 _ONCE = ("loop pre-header", "loop exit")
 _INSTRUCTION, _LOOP_FIELD, _PREDICATED_FIELD, _REGION = 1, 2, 3, 4
@@ -229,8 +230,6 @@ def _allocations(constants: list[bytes]) -> tuple[LloAllocation, ...]:
     inside = columns(columns(constants).parts(5))
     count = len(columns(constants).spans(5)[1])
     space, size, number, is_spill = (inside.numbers(field, count) for field in (1, 4, 5, 10))
-    for place, length, which, spilled in zip(
-        *(each.tolist() for each in (space, size, signed(number), is_spill)), strict=True
-    ):
+    for place, length, which, spilled in zip(*(each.tolist() for each in (space, size, number, is_spill)), strict=True):
         found[LloAllocation(SPACES.get(place, f"space {place}"), length, which, bool(spilled))] = None
     return tuple(found)

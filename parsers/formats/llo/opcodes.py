@@ -19,6 +19,7 @@ _NAMES = {
     146: "vector_sync_flag_add",
     154: "vector_sync_flag_public_access_set",
     158: "scalar_address_calculation",
+    159: "scalar_branch_rel",
     161: "scalar_select",
     162: "vector_select",
     164: "vector_set_permute_pattern",

@@ -26,7 +26,8 @@ class Regions:
 
     Attributes:
         kind: ``program``, ``region``, ``loop pre-header``, ``loop header``, ``loop branch``, ``loop body``,
-            ``loop end``, ``loop end branch``, ``loop exit``, ``check``, ``branch``, ``predicated``, ``fallthrough``.
+            ``loop footer``, ``loop footer branch``, ``loop exit``, ``check``, ``branch``, ``predicated``,
+            ``fallthrough``.
         number: as the compiler counts them.
         begin, end: from which bundle to which the compiler says that it reaches, the end being the first one behind it.
             Regions side by side may overlap: see `Schedule.owner` for whose a bundle is.

@@ -85,7 +85,7 @@ def read_kernel(data: bytes) -> Kernel:
         attributes = entries.dictionary(op.attributes)
         if "scalar_prefetch" in attributes or "dimension_semantics" in attributes:
             blocks = {name: body for name, each in functions.items() if each is not op and (body := _body(each))}
-            return _kernel(entries, op, attributes, blocks)
+            return _kernel(entries, op, attributes, blocks, _module_name(entries, module))
     raise Damaged("it has no function that is a kernel")
 
 
@@ -96,20 +96,27 @@ def _functions(module: Module) -> list[Op]:
     return [op for op in (*tops, *inner) if op.name.removeprefix(PREFIX) == "func.func"]
 
 
+def _module_name(entries: Entries, module: Module) -> str:
+    """What the module is called; older versions of JAX put the kernel's name here and call its function ``main``."""
+    names = (entries.text(entries.dictionary(op.attributes).get("sym_name")) for op in module.block.ops)
+    return next((name for name in names if name), "")
+
+
 def _body(op: Op) -> Block | None:
     return op.regions[0][0] if op.regions and op.regions[0] else None
 
 
-def _kernel(entries: Entries, op: Op, attributes: dict[str, int], functions: dict[str, Block]) -> Kernel:
+def _kernel(entries: Entries, op: Op, attributes: dict[str, int], functions: dict[str, Block], module: str) -> Kernel:
     body = _body(op)
     if body is None:
         raise Damaged("its kernel has no body")
     bounds = entries.numbers(attributes.get("iteration_bounds")) or ()
     semantics = tuple(entries.word(each) for each in entries.items(attributes.get("dimension_semantics")))
     arguments = body.arguments[len(bounds) :]
+    name = entries.text(attributes.get("sym_name")) or ""
     return Kernel(
         entries=entries,
-        name=entries.text(attributes.get("sym_name")) or "",
+        name=module if module and name == "main" else name,
         core=entries.word(attributes.get("tpu.core_type")),
         grid=tuple(bound if bound >= 0 else None for bound in bounds),
         semantics=semantics,

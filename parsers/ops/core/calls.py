@@ -20,7 +20,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.events import Events
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane
 from tpuprof.parsers.ops.core.ops import CATEGORY, DEVICE_SPAN, OPS_LINE, device_spans, event_spans, op_name
-from tpuprof.parsers.ops.device import CUSTOM_CALL
+from tpuprof.parsers.ops.device import CUSTOM_CALL, is_kernel
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
 
 SCOPES_LINE = "XLA TraceMe"
@@ -30,8 +30,6 @@ SpanKind = Literal["wait in", "wait out", "body", "copies", "scope"]
 step; it starts copies; or it is a scope that the author named."""
 
 _COUNTS = ("flops", "bytes_accessed")
-_KERNEL = b"tpu_custom_call"
-_TARGET = re.compile(rb'custom_call_target="([^"]*)"')
 _BODY = "ep_run_kernel"
 _DRAINS = "ep_finalize"
 _WAIT = re.compile(r"(?:^|_)wait(?:_|$)|^dma_wait")
@@ -118,12 +116,6 @@ class CallRuns:
         return tuple(ps / self.wait_in_ps for ps in self.waits_in_ps) if self.wait_in_ps else ()
 
 
-def is_kernel(text: bytes) -> bool:
-    """Whether a custom call's HLO is that of a kernel: what the compiler calls by itself has another target."""
-    target = _TARGET.search(text)
-    return target is None or target.group(1) == _KERNEL
-
-
 def has_waits(plane: Plane) -> bool:
     """Whether spans of kernels lie on a core's line, by the names of its events."""
     return plane.line(SCOPES_LINE) is not None and _NAMES.search(plane.event_metadata.body) is not None
@@ -152,7 +144,7 @@ def _kernel_ids(plane: Plane) -> Mapping[int, tuple[int, str]]:
     stats = MetadataStats(OpSource(metadata, plane.stat_metadata), every, (CATEGORY, "program_id"))
     chosen = np.flatnonzero(stats.is_one_of(CATEGORY, (CUSTOM_CALL,))).tolist()
     programs, ids = stats.unsigned("program_id")[0], metadata.ids.tolist()
-    rows = [row for row in chosen if is_kernel(metadata.name(row).encode())]
+    rows = [row for row in chosen if is_kernel(metadata.name(row))]
     return {ids[row]: (int(programs[row]), op_name(metadata, row, ids[row])) for row in rows}
 
 
@@ -344,13 +336,19 @@ def joined_calls(calls: Sequence[CallRuns]) -> CallRuns:
     places = {len(call.waits_in_ps) for call in traced}
     steps = {call.grid_steps for call in traced}
     return CallRuns(
-        calls[0].program_id,
-        calls[0].name,
-        np.concatenate([call.duration_ps for call in calls]),
-        *(_mean(np.array([getattr(call, name) for call in calls])) for name in ("flops", "hbm_bytes")),
-        *(sum(getattr(call, name) for call in calls) for name in ("traced_ps", "wait_in_ps", "wait_out_ps", "body_ps")),
-        tuple(map(sum, zip(*(call.waits_in_ps for call in traced), strict=True))) if len(places) == 1 else (),
-        steps.pop() if len(steps) == 1 else 0,
-        tuple(sorted(parts.values(), key=lambda part: (-part.total_ps, part.name))[:_MOST_PARTS]),
-        next((call.step for call in calls if call.step), ()),
+        program_id=calls[0].program_id,
+        name=calls[0].name,
+        duration_ps=np.concatenate([call.duration_ps for call in calls]),
+        flops=_mean(np.array([call.flops for call in calls])),
+        hbm_bytes=_mean(np.array([call.hbm_bytes for call in calls])),
+        traced_ps=sum(call.traced_ps for call in calls),
+        wait_in_ps=sum(call.wait_in_ps for call in calls),
+        wait_out_ps=sum(call.wait_out_ps for call in calls),
+        body_ps=sum(call.body_ps for call in calls),
+        waits_in_ps=tuple(map(sum, zip(*(call.waits_in_ps for call in traced), strict=True)))
+        if len(places) == 1
+        else (),
+        grid_steps=steps.pop() if len(steps) == 1 else 0,
+        parts=tuple(sorted(parts.values(), key=lambda part: (-part.total_ps, part.name))[:_MOST_PARTS]),
+        step=next((call.step for call in calls if call.step), ()),
     )

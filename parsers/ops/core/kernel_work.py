@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.ops.device import CUSTOM_CALL
+from tpuprof.parsers.ops.device import CUSTOM_CALL, is_kernel
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.table import OpTable
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 LEAST = 0.95
 """A count contradicts the shapes from this part of what they need on downwards: cost estimates are rounded."""
 
-_SEEN = 1e-3
-"""A kernel is looked at from this share of the ops' time on: a module takes a while to read."""
+_MOST = 64
+"""So many kernels are read, those that take most time: a module takes some 50 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,11 @@ def work_of_spec(spec: KernelSpec) -> KernelWork:
     return KernelWork(spec.work.matrix_flops.value or None, together or None)
 
 
-def kernel_rows(table: OpTable) -> Iterator[int]:
-    """Rows of the custom calls that take noticeable time."""
-    least = _SEEN * float(table.self_ps.sum())
-    calls = (row for row, category in enumerate(table.category) if category == CUSTOM_CALL)
-    return (row for row in calls if float(table.self_ps[row]) > least)
+def kernel_rows(table: OpTable) -> list[int]:
+    """Rows of the custom calls that are kernels, those with most time first."""
+    calls = [row for row, category in enumerate(table.category) if category == CUSTOM_CALL]
+    kernels = (row for row in calls if is_kernel(table.expression(row)))
+    return sorted(kernels, key=lambda row: -int(table.self_ps[row]))
 
 
 class KernelWorks:
@@ -78,7 +78,7 @@ class KernelWorks:
 
     def applied(self, table: OpTable) -> OpTable:
         """A table whose kernels have the work that their shapes need, where nobody counted it, or too little of it."""
-        rows = list(kernel_rows(table))
+        rows = kernel_rows(table)
         found = dict(self._works(table, rows)) if rows else {}
         return with_works(table, found) if found else table
 
@@ -93,6 +93,8 @@ class KernelWorks:
                 continue
             alike = module.backend_config(proto), proto.shape.SerializeToString()
             if alike not in self._known:
+                if len(self._known) >= _MOST:
+                    continue
                 spec = spec_of(module, table.name[row])
                 self._known[alike] = KernelWork(None, None) if spec is None else work_of_spec(spec)
             yield row, self._known[alike]

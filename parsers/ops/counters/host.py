@@ -9,7 +9,8 @@ from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.ops.counters.chips import chip_of, register_names
-from tpuprof.parsers.ops.counters.kernels import ScopeUse, placed_tracks, scope_uses
+from tpuprof.parsers.ops.counters.kernels import ScopeUse, scope_uses
+from tpuprof.parsers.ops.counters.placed import placed_tracks
 from tpuprof.parsers.ops.counters.raw import Counter, read_counters, sampled_counters
 from tpuprof.parsers.ops.counters.samples import has_counters, readings, sampled
 from tpuprof.parsers.ops.counters.units import UnitUse, of_readings, of_samples

@@ -17,13 +17,12 @@ from tpuprof.parsers.base.intervals import Floats, Int64s, intersect, union, uni
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Line, Plane
 from tpuprof.parsers.ops.core.ops import CATEGORY, OPS_LINE, event_spans
-from tpuprof.parsers.ops.counters.placed import NO_SPANS, placed
+from tpuprof.parsers.ops.counters.placed import SCOPES_LINE
 from tpuprof.parsers.ops.counters.samples import UNIT_LINE, UTILIZATION, Sampled, by_id, event_name
 from tpuprof.parsers.ops.counters.units import SEEN
 from tpuprof.parsers.ops.device import CUSTOM_CALL
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
 
-_SCOPES_LINE = "XLA TraceMe"
 _SCOPES = "llo_scopes"
 _MOST_SCOPES = 100
 """How many scopes of a kernel are kept apart, those that take longest."""
@@ -84,22 +83,11 @@ def busy_of(start: Int64s, end: Int64s, value: Floats) -> _Busy:
     return _Busy(time, busy, watched)
 
 
-def placed_tracks(plane: Plane, tracks: Sequence[Sampled]) -> list[Sampled]:
-    """The counters of a core, with the compiler's counts where they belong in time (see `placed`)."""
-    if not any(track.stat == UTILIZATION and track.lasts for track in tracks):
-        return list(tracks)
-    parts = [call.spans for call in _custom_calls(plane)]
-    calls = union(*(np.concatenate(column) for column in zip(*parts, strict=True))) if parts else NO_SPANS
-    line = plane.line(_SCOPES_LINE)
-    scopes = NO_SPANS if line is None else event_spans(line, line.events(places=False))
-    return [placed(track, calls, scopes) for track in tracks]
-
-
 def scope_uses(plane: Plane, tracks: Sequence[Sampled]) -> Iterator[ScopeUse]:
     """What each custom call of a core used of its units; nothing where the profile does not record it.
 
     Args:
-        tracks: of `placed_tracks`.
+        tracks: of `placed.placed_tracks`.
     """
     lanes = {
         track.event: busy_of(track.start_ps, track.end_ps, track.value)
@@ -170,7 +158,7 @@ def _length(spans: Spans) -> int:
 
 def _traced_scopes(plane: Plane) -> dict[str, Spans]:
     """The scopes of kernels by name: what the core's runtime recorded."""
-    line = plane.line(_SCOPES_LINE)
+    line = plane.line(SCOPES_LINE)
     if line is None:
         return {}
     events = line.events(places=False)

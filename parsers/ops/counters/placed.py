@@ -9,17 +9,46 @@ whatever the core did meanwhile.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, Intervals, union
+from tpuprof.parsers.formats.xspace.trace import Plane
+from tpuprof.parsers.ops.core.ops import CATEGORY, OPS_LINE, event_spans
 from tpuprof.parsers.ops.counters.samples import UTILIZATION, Sampled
+from tpuprof.parsers.ops.device import CUSTOM_CALL
+from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
 
 MARKER_PS = 2_000
 """A sample that is no longer lies between two trace points, and holds no body; a cycle takes about 1 ns."""
 
+SCOPES_LINE = "XLA TraceMe"
 NO_SPANS: Intervals = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+def placed_tracks(plane: Plane, tracks: Sequence[Sampled]) -> list[Sampled]:
+    """The counters of a core, with the compiler's counts where they belong in time (see `placed`)."""
+    if not any(track.stat == UTILIZATION and track.lasts for track in tracks):
+        return list(tracks)
+    calls, line = _calls(plane), plane.line(SCOPES_LINE)
+    scopes = NO_SPANS if line is None else event_spans(line, line.events(places=False))
+    return [placed(track, calls, scopes) for track in tracks]
+
+
+def _calls(plane: Plane) -> Intervals:
+    """When a core ran custom calls."""
+    line = plane.line(OPS_LINE)
+    if line is None:
+        return NO_SPANS
+    source = OpSource(plane.event_metadata, plane.stat_metadata)
+    every = np.arange(len(source.events), dtype=np.int64)
+    ids = source.events.ids[MetadataStats(source, every, (CATEGORY,)).is_one_of(CATEGORY, (CUSTOM_CALL,))]
+    events = line.events(places=False)
+    start, end = event_spans(line, events)
+    chosen = np.isin(events.metadata_id, ids)
+    return union(start[chosen], end[chosen])
 
 
 def placed(track: Sampled, calls: Intervals, scopes: Intervals) -> Sampled:

@@ -17,7 +17,9 @@ MS, FRACTION, COUNT, BYTES, STEP = "ms", "fraction", "count", "bytes", "step"
 UNITS = (MS, FRACTION, COUNT, BYTES, STEP)
 """Units of figures; `step` is the name of a step."""
 
-_NAME_SEEN = 120
+_NAME_SEEN = 60
+"""Characters of a name, those next to the number."""
+
 _LEAST_WORDS = 4
 
 _BEGIN, _END = f"\x02{os.urandom(6).hex()}:", "\x03"
@@ -62,7 +64,7 @@ def without_figures(sentence: str) -> tuple[str, tuple[Figure, ...]]:
     found: list[Figure] = []
     begin = 0
     for match in _FIGURES.finditer(sentence):
-        name = _AMOUNT.sub("", sentence[begin : match.start()]).strip(" ,;:.")[-_NAME_SEEN:]
+        name = _AMOUNT.sub("", sentence[begin : match.start()]).strip(" ,;:.")[-2 * _NAME_SEEN :]
         begin = match.end()
         for part in match[1].split(";"):
             value, _, unit = part.partition(" ")
@@ -70,18 +72,22 @@ def without_figures(sentence: str) -> tuple[str, tuple[Figure, ...]]:
     return _FIGURES.sub("", sentence), tuple(found)
 
 
-def other_figures(sentences: Iterable[str], known: Iterable[Figure]) -> tuple[Figure, ...]:
+def other_figures(evidence: Iterable[str], others: Iterable[str], known: Iterable[Figure]) -> tuple[Figure, ...]:
     """The numbers of sentences that no known figure is, as exact as the words have them.
 
-    Counts and steps are all of them: two that are the same number seldom count the same thing.
+    Args:
+        evidence: sentences whose counts are all figures: two that are the same number seldom count the same thing.
+        others: sentences that may repeat the evidence, such as a title.
+        known: the exact figures.
     """
     found = list(known)
     count = len(found)
-    for sentence in sentences:
-        for figure in figures_of_words(sentence):
-            alike = (each for each in found if is_same(figure, each))
-            if not any(each.name == figure.name or figure.unit not in (COUNT, STEP) for each in alike):
-                found.append(figure)
+    numbers = [(figure, figure.unit == COUNT) for sentence in evidence for figure in figures_of_words(sentence)]
+    numbers += [(figure, False) for sentence in others for figure in figures_of_words(sentence)]
+    for figure, is_count in numbers:
+        alike = (each for each in found if is_same(figure, each))
+        if not any(each.name == figure.name or not is_count for each in alike):
+            found.append(figure)
     return tuple(found[count:])
 
 
@@ -111,7 +117,8 @@ def _name(clause: str, match: re.Match[str], before: str) -> str:
     marked = f"{clause[: match.start('number')]}#{clause[match.end() :]}"
     words = f"{before}, {marked}" if before and not _is_whole(clause) else marked
     at = words.index("#", len(words) - len(marked))
-    return words[max(at - _NAME_SEEN + 1, 0) :][:_NAME_SEEN]
+    begin = max(min(at - _NAME_SEEN // 2, len(words) - _NAME_SEEN), 0)
+    return words[begin : begin + _NAME_SEEN].strip()
 
 
 def _is_whole(clause: str) -> bool:

@@ -196,7 +196,7 @@ def told(finding: Finding) -> Finding:
     figures = dict.fromkeys((*(figure for _, found in evidence for figure in found), *of_basis))
     words = tuple(sentence for sentence, _ in evidence)
     exact = (*figures, *finding.subject.figures)
-    subject = replace(finding.subject, figures=(*exact, *other_figures((title, *words, basis), exact)))
+    subject = replace(finding.subject, figures=(*exact, *other_figures(words, (title, basis), exact)))
     return replace(finding, title=title, basis=basis, evidence=words, advice=advice, subject=subject)
 
 

@@ -177,11 +177,12 @@ def measure_steps(page: OpsPage, summaries: Sequence[StepsSummary], bounds: Boun
         units += len(grid.core_names) * np.bincount(batch, minlength=wide)
         whole += np.bincount(batch, grid.duration_ps.sum(axis=0).astype(np.float64), minlength=wide)
         _add_runs(runs, summary, partial(_batch_of, grid, batch), wide)
-        of_ops = np.array([known[key] for key in _keys(summary.table)], np.int64) * wide
+        of_ops = np.array([known[key] for key in _keys(summary.table)], np.int32) * wide
+        of_steps = batch.astype(np.int32)
         for core in summary.op_steps:
-            key = of_ops[core.row] + batch[core.step]
-            time += np.bincount(key, core.self_ps, time.size).reshape(time.shape)
-            count += np.bincount(key, core.count, count.size).reshape(count.shape)
+            key = of_ops[core.row] + of_steps[core.step]
+            time += sum_by_key(key, core.self_ps.astype(np.int64), time.size).reshape(time.shape)
+            count += sum_by_key(key, core.count.astype(np.int64), count.size).reshape(count.shape)
 
     def measured(batches: slice, every: BatchedTimes | None) -> BatchedTimes:
         each = count[:, batches].sum(axis=1) / max(1.0, float(units[batches].sum()))

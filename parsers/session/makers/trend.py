@@ -36,6 +36,7 @@ from tpuprof.parsers.session.diff.noise import (
 )
 from tpuprof.parsers.session.known_runs import Entry, FileStates, KeptByRun
 from tpuprof.parsers.session.makers.summaries import read
+from tpuprof.parsers.session.opening import host_cache
 from tpuprof.parsers.session.pages import MODEL_USE, OPS, OVERVIEW, PageKey
 from tpuprof.parsers.steps.accounts.owners import Owner
 
@@ -139,6 +140,11 @@ class KnownPoints:
     def keep(self) -> None:
         """Puts into the cache what is new since it was read; silent where that can't be done."""
         self._known.keep()
+
+
+def known_points(place: str, cache: bool, cache_bytes: int | None) -> KnownPoints:
+    """The figures of the runs of a folder; arguments as of `KnownPoints` and `parsers.session.opening.open_run`."""
+    return KnownPoints(host_cache(cache, cache_bytes), place)
 
 
 def _unpacked(found: object) -> Iterable[Entry[TrendPoint]]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.formats.xspace.trace import Plane
-from tpuprof.parsers.ops.counters.kernels import placed_tracks
+from tpuprof.parsers.ops.counters.placed import placed_tracks
 from tpuprof.parsers.ops.counters.samples import Sampled, by_id, event_name, readings, sampled, unit_of
 from tpuprof.parsers.timeline.model import CounterTrack
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import Lock, local
-from typing import Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,9 @@ from tpuprof.parsers.timeline.read.classes import PlaneKeys, event_names
 from tpuprof.parsers.timeline.read.columns import line_columns
 from tpuprof.parsers.timeline.read.counters import counter_tracks
 from tpuprof.parsers.timeline.read.derived import derived_tracks
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 _BATCH = 1 << 18
 """How many bytes of short lines a thread decodes in one go."""
@@ -148,9 +151,16 @@ def read_timeline(
             key=lambda read: _SECTIONS.index(read.kind),
         )
         planes = planes[:1] if only_first else planes
-        work = [[crew.submit(read.take, batch) for batch in read.batches] for read in planes]
-        for number, (read, batches) in enumerate(zip(planes, work, strict=True), 1):
-            for batch in batches:
+        work: list[list[Future[None]]] = []
+
+        def begin(reads: Sequence[_PlaneRead]) -> None:
+            work.extend([crew.submit(read.take, batch) for batch in read.batches] for read in reads)
+
+        for read in planes[:1]:  # all threads read its lines, so that it is there early
+            read.when_read = partial(begin, planes[1:])
+            begin([read])
+        for number, read in enumerate(planes, 1):
+            for batch in work[number - 1]:
                 batch.result()
             if read.section is not None:
                 sections.append(read.section)
@@ -171,6 +181,7 @@ class _PlaneRead:
         batches: its lines' indices, short lines together.
         section: what its lines make; None where that is nothing, and until all of them are read.
         malformed, aggregated: events with damaged bytes, and those that have no place in time.
+        when_read: called once all lines are read, before they make the section.
     """
 
     def __init__(self, plane: Plane, rooms: local, on_chunk: ChunkDone | None, crew: Crew) -> None:
@@ -178,6 +189,7 @@ class _PlaneRead:
         self.batches = _batches(plane) or [[]]
         self.section: Section | None = None
         self.malformed = self.aggregated = 0
+        self.when_read: Callable[[], None] = lambda: None
         self._plane = plane
         self._rooms = rooms
         self._on_chunk = on_chunk
@@ -197,6 +209,7 @@ class _PlaneRead:
             self._batches_left -= 1
             if self._batches_left:
                 return
+        self.when_read()
         self.malformed = sum(line.track.malformed for line in self._lines.values())
         self.aggregated = sum(line.aggregated for line in self._lines.values())
         with_events = [line for _, line in sorted(self._lines.items()) if len(line.track)]

@@ -57,7 +57,11 @@ def test_a_helper_that_never_began_keeps_nothing_that_it_was_to_work_on() -> Non
 
     def shared(crew: Crew) -> weakref.ref[Columns]:
         columns = Columns()
-        crew.share(lambda: str(columns) and None)
+
+        def work() -> None:
+            str(columns)
+
+        crew.share(work)
         return weakref.ref(columns)
 
     with Crew(2) as crew:

@@ -10,8 +10,9 @@ import pytest
 from tests.support.build import PlaneBuilder, tpu_plane, trace_of
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.formats.proto.xplane_pb2 import CoreDetails, XLine, XSpace
-from tpuprof.parsers.formats.xspace.trace import HEAD, Line, Trace
+from tpuprof.parsers.formats.xspace.trace import HEAD, Line, Plane, Trace
 from tpuprof.parsers.timeline.model import Section, StepSpan, Timeline, Track
+from tpuprof.parsers.timeline.read import timeline as read_module
 from tpuprof.parsers.timeline.read.timeline import needed_bytes, read_timeline
 
 HBM_READ = b"\n\x07\x08\x01\x10\x01\x18\xf4\x03"
@@ -484,3 +485,21 @@ def _owner(
     """The array that a view keeps in memory."""
     base = column.base
     return column if not isinstance(base, np.ndarray) else base
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_first_section_is_read_before_any_other_begins(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    space = XSpace()
+    for number in range(3):
+        plane(space, f"/device:TPU:{number}", "XLA Ops", "Steps", "XLA Modules")
+    began: list[int] = []
+    original = read_module._read_line
+
+    def noted(of: Plane, *given: object) -> object:
+        began.append(of.index)
+        return original(of, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(read_module, "_read_line", noted)
+    found = read(space, threads)
+    assert began[:3] == [0, 0, 0] and sorted(began) == sorted([0, 1, 2] * 3)
+    assert [each.plane for each in found.sections] == [f"/device:TPU:{number}" for number in range(3)]

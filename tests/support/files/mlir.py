@@ -131,9 +131,10 @@ class Writer:
         named = {"sym_name": self.word(name)} | (attributes or {})
         return Made("func.func", attributes=named, regions=[(list(arguments), ops)], is_isolated=True)
 
-    def module(self, functions: list[Made], producer: str = "MLIR23.0.0git", version: int = 0) -> bytes:
+    def module(self, functions: list[Made], name: str = "", producer: str = "MLIR23.0.0git") -> bytes:
         """The bytes of a module of these functions."""
-        top = Made("builtin.module", regions=[([], functions)], is_isolated=True)
+        named = {"sym_name": self.word(name)} if name else {}
+        top = Made("builtin.module", attributes=named, regions=[([], functions)], is_isolated=True)
         body = self._block([], [top], {})
         dialects = ["builtin", "stable_mosaic"]
         names = listed([number(self.text(each)) for each in dialects])
@@ -153,7 +154,7 @@ class Writer:
             (4, body),
         ]
         packed = b"".join(bytes([kind]) + number(len(data)) + data for kind, data in sections)
-        return b"ML\xefR" + number(version) + producer.encode() + b"\0" + packed
+        return b"ML\xefR" + number(0) + producer.encode() + b"\0" + packed
 
     def _block(self, arguments: list[Ref], ops: list[Made], values: dict[Ref, int], begin: int = 0) -> bytes:
         """A block whose values are numbered from `begin` on; those of regions inside follow all of its own."""

@@ -23,7 +23,7 @@ MOST = {
         "hosts": 164,
         "cores": 164,
         "inference": 225,
-        "timeline": 132,
+        "timeline": 133,
         "counters": 115,
         "memory": 175,
         "memory-profile": 171,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof.tui.draw.layout import label_span
+from tpuprof.tui.draw.layout import cut_words, label_span
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, BLOCK, Glyphs, line_width, plain
 
@@ -35,3 +35,17 @@ def test_a_long_label_makes_room_for_itself_and_the_others() -> None:
         "idle                   5 ms",
         "waiting for SparseCore 0",
     ]
+
+
+@given(st.lists(st.text("ab1,.%", min_size=1, max_size=9), min_size=1, max_size=9), st.integers(24, 60))
+def test_a_text_is_cut_after_a_word(words: list[str], cells: int) -> None:
+    shown = cut_words(" ".join(words), cells, BLOCK)
+    assert len(shown) <= cells
+    kept = shown.removesuffix("…").split()
+    assert kept == words[: len(kept)] and (len(kept) == len(words) or shown.endswith("…"))
+    assert len(kept) == len(words) or not shown[-2].isdigit(), "no number looks cut"
+    assert len(kept) == len(words) or len(shown) + len(words[len(kept)]) >= cells - 1, "what fits is kept"
+
+
+def test_a_word_that_is_too_long_is_cut() -> None:
+    assert cut_words("see transpose(jvp(layers))/while/body", 30, BLOCK) == "see transpose(jvp(layers))/wh…"

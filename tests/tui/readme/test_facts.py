@@ -12,7 +12,20 @@ from tpuprof.tui.cli.commands.shell.grammar import commands
 from tpuprof.tui.terminal.grammar import KEY_NAMES
 
 README = read()
-OF_OTHERS = {"--asan", "--coverage", "--dist", "--minutes", "--xla_dump_to", "--xla_dump_hlo_as_proto"}
+OF_OTHERS = {
+    "--xla_jf_dump_to",
+    "--xla_jf_dump_llo_proto",
+    "--xla_jf_dump_llo_pass_label_regex",
+    "--xla_xprof_register_llo_debug_info",
+    "--xla_xprof_enable_custom_call_tracing",
+    "--asan",
+    "--coverage",
+    "--dist",
+    "--minutes",
+    "--sent",
+    "--xla_dump_to",
+    "--xla_dump_hlo_as_proto",
+}
 
 
 def test_every_option_that_is_named_is_there() -> None:

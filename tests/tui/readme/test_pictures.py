@@ -21,6 +21,7 @@ from tests.support.app.stage import ENVIRONMENT, NOW, demo_session, make_demo_ap
 from tests.support.app.stand import Stand
 from tests.support.composed.sparse_cores import BOUND, sparse_profile
 from tests.support.files.counters import with_readings
+from tests.support.files.kernels import traced_kernels
 from tests.support.files.pprof import pprof, training
 from tests.support.gpus import gpu_profile
 from tests.support.made.oom import REPORT
@@ -180,6 +181,8 @@ def chip(number: int, second: int) -> Device:
 OTHERS: dict[str, tuple[Make, list[str], str]] = {
     "runs": (runs_app, ["R"], "jit_train_step"),
     "kernels": (made_app(gpu_profile().SerializeToString()), ["3", "V", "V"], "cutlass"),
+    "kernels-tpu": (made_app(traced_kernels()), ["3", "V", "V"], "[Kernels]"),
+    "kernel": (made_app(traced_kernels()), ["3", "V", "V", "enter"], "One grid step"),
     "sparse-core": (made_app(sparse_profile((BOUND,), 2).SerializeToString()), ["3", "V"], "[SparseCore]"),
     "counters": (made_app(with_readings("TPU v7x")), ["3", "V", "j"], "[Units]"),
     "oom": (oom_app, ["2"], "OVER BY"),
@@ -190,11 +193,15 @@ OTHERS: dict[str, tuple[Make, list[str], str]] = {
 """Pages over something else: what makes the app, keys, and what is to be seen."""
 
 
+TALL = ("oom", "kernels-tpu", "kernel")
+"""Those that have more to show than 24 lines."""
+
+
 @pytest.mark.parametrize("name", OTHERS)
 def test_pictures_of_what_the_demo_does_not_have(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     make, keys, seen = OTHERS[name]
-    lines = 40 if name == "oom" else 24
+    lines = 40 if name in TALL else 24
     svg = picture(asyncio.run(shot(make(tmp_path), keys, 120, lines)), 120, lines)
     assert seen in said(svg)
     check_picture(name, svg)

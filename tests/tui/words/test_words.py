@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.support.imports import Source
@@ -43,6 +45,11 @@ def test_a_planted_word_is_found_where_users_read_it() -> None:
         (6, "readme", "tells of"),
     ]
     assert len(BANNED) >= 20
+
+
+def test_help_lists_every_command() -> None:
+    listed = COMMANDS[""].parser().format_help().partition("commands:")[2]
+    assert all(re.search(rf"\b{command}\b", listed) for command in COMMANDS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

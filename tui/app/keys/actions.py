@@ -78,7 +78,7 @@ class Action:
     @property
     def absent(self) -> str:
         """What the last line says where it would do nothing."""
-        return "It is shown already." if self.verb.isdigit() else BY_NAME[self.verb].absent
+        return "It is already shown." if self.verb.isdigit() else BY_NAME[self.verb].absent
 
 
 def _tab(key: str, tab: TabEntry) -> Action:
@@ -187,6 +187,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("palette", "palette", "All commands that work now"),
     Action("go_back", "back", "Close what was opened last"),
     Action("suspend_process", "suspend", "Suspend (fg brings it back)"),
+    Action("draw_anew", "repaint", "Paint the whole screen again"),
     Action("quit", "quit", "Quit (Q does from anywhere)", "quit"),
 )
 
@@ -206,7 +207,7 @@ MOTIONS: tuple[tuple[str, str], ...] = (
 """Verbs and their actions, which each tab understands in its own way."""
 
 
-OF_THE_APP = ("suspend_process",)  # actions that are Textual's own
+OF_THE_APP = ("suspend_process", "draw_anew")  # actions that the app does, whatever is open
 
 
 def parsed(action: str) -> tuple[str, tuple[object, ...]]:

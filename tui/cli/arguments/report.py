@@ -20,6 +20,9 @@ GROUPED_BY = ("source", "function", "stack", "device", "kind")
 DIVIDED_BY = ("step", "core", "host", "module", "scope", "op")
 """What the account of a step can be divided by, `tui.pages.overview.ledger.report.DIVIDED_BY`."""
 
+MODEL_BY = ("block", "layer", "memory")
+"""Tables of the page on the model, `tui.pages.overview.ledger.use.report.TABLES`."""
+
 OWNER_GROUPS = ("input", "host", "collective", "transfer", "copy", "loss", "waiting", "idle")
 """Groups of owners, `parsers.steps.accounts.owners.OWNER_GROUPS`."""
 
@@ -112,8 +115,12 @@ def _with_options(parser: UsageParser) -> UsageParser:
     _add_of_pages(parser)
     by = f"page ledger: a row for each {', '.join(DIVIDED_BY)} (scope: of framework ops, such as a layer); "
     by += f"page live-arrays: group by {', '.join(GROUPED_BY)} (default: source)"
+    by += f"; page model: the table of CSV, of rows and columns: {', '.join(MODEL_BY)}"
     by += "; page kernels: blocks, for variants of a kernel by the sizes of their blocks"
-    parser.add_argument("--by", choices=(*DIVIDED_BY, *GROUPED_BY, "blocks"), metavar="BY", help=by)
+    parser.add_argument("--by", choices=(*DIVIDED_BY, *GROUPED_BY, *MODEL_BY, "blocks"), metavar="BY", help=by)
+    dump = "page kernels: a folder that the compiler dumped schedules into (LIBTPU_INIT_ARGS=--xla_jf_dump_to=DIR …), "
+    dump += "which it reads in place of the profile's own"
+    parser.add_argument("--dump", metavar="DIR", help=dump)
     options.add_interval(parser.add_argument_group("timeline", "Its events instead of its tracks:"))
     graph = parser.add_argument_group("op, graph", "Which op, in which module, and how far around it:")
     op = "name of an HLO op, a kernel or a framework op (default: the one with the most time)"

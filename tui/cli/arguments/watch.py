@@ -17,42 +17,42 @@ _BYTES = {"kb": 10**3, "mb": 10**6, "gb": 10**9}
 _RATIO = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,6})?")
 _LEAST_SPACE = 10**6
 _MOST_SLOWER = 100.0
-_EPILOG = f"""a line of JSON on standard output for each step that is slow, and the profile that shows why:
+_EPILOG = f"""Prints a line of JSON for each slow step, with the profile that shows why:
 
   {PROGRAM} watch @workers:9012 >> slow.jsonl
   {PROGRAM} watch localhost:9012 --slower 1.5 --space 1GB --for 12h
   {PROGRAM} watch localhost:9012 --once
 
-It asks the addresses given and nothing else, and removes no file but those that it wrote itself.
+It contacts only the addresses given, and removes only files that it wrote itself.
 """
 
 
 def watch_parser() -> UsageParser:
     """The command's options."""
-    what = "Watches a running program for days: when a step is slow or none comes to an end, it keeps the profile of "
-    what += "that moment, reads it, and prints a line of JSON: which step, how much, which host, why, worth."
+    what = "Watches a running program for days: if a step is slow or no step ends, it keeps the profile of "
+    what += "that moment, and prints a line of JSON: which step, how much slower, which host, why, and the saving."
     parser = options.new_parser("watch", what, _EPILOG)
     defaults = CaptureOptions()
     parser.add_argument("addresses", nargs="+", metavar="HOST:PORT", help="profiler servers, such as @workers:9012")
-    slower = "a step is slow from so many times the running median on (default: 1.2)"
+    slower = "a step is slow at this multiple of the running median (default: 1.2)"
     parser.add_argument("--slower", type=ratio_of, default=1.2, metavar="TIMES", help=slower)
-    every = "between one look and the next, such as 30s or 5m (default: 30s)"
+    every = "time between two looks, such as 30s or 5m (default: 30s)"
     parser.add_argument("--every", type=seconds_of, default=30, metavar="TIME", help=every)
-    length = f"how long a look is where the server keeps nothing, in milliseconds (default: {defaults.duration_ms}); "
-    length += "longer where four steps take longer"
+    length = f"length of a look if the server keeps nothing, in milliseconds (default: {defaults.duration_ms}); "
+    length += "longer if four steps take longer"
     to_trace = partial(whole_number, least=1, most=model.LONGEST_MS)
     parser.add_argument("--ms", type=to_trace, default=defaults.duration_ms, metavar="MS", help=length)
-    short = "do not have the servers keep their last seconds: short captures, with a pause between them"
+    short = "take short captures with pauses, instead of making the servers keep their last seconds"
     parser.add_argument("--captures", action="store_true", help=short)
     until = "end after this time, such as 12h; without it until SIGTERM or ctrl+C"
     parser.add_argument("--for", dest="length", type=seconds_of, metavar="TIME", help=until)
-    once = "one look, for CI: exit code 6 where a step is slow among the others, 7 where no server answers"
+    once = "one look, for CI: exit code 6 if a step is slower than the others, 7 if no server answers"
     parser.add_argument("--once", action="store_true", help=once)
-    space = "the most that kept profiles take; the oldest of its own go first (default: 100MB)"
+    space = "size limit of kept profiles; it removes its own oldest ones first (default: 100MB)"
     parser.add_argument("--space", type=size_of, default=100 * 10**6, metavar="SIZE", help=space)
     out = "where profiles are kept (default: a folder of its own in $XDG_STATE_HOME/tpuprof-tui/watch)"
     parser.add_argument("--out", metavar="DIR", help=out)
-    patience = f"how long the data may take after the tracing (default: {defaults.grace_seconds:g} s)"
+    patience = f"time limit for the data after the tracing (default: {defaults.grace_seconds:g} s)"
     in_a_day = partial(whole_number, least=1, most=86_400)
     parser.add_argument("--wait", type=in_a_day, default=int(defaults.grace_seconds), metavar="SECONDS", help=patience)
     options.add_debug(parser)
@@ -63,7 +63,7 @@ def ratio_of(text: str) -> float:
     """A ratio above 1, such as ``1.2`` or ``1.2x``."""
     number = text.strip().removesuffix("x")
     if not _RATIO.fullmatch(number) or not 1 < float(number) <= _MOST_SLOWER:
-        raise argparse.ArgumentTypeError(f"{text!r} is no ratio above 1, such as 1.2")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a ratio above 1, such as 1.2")
     return float(number)
 
 
@@ -72,5 +72,5 @@ def size_of(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     size = round(float(match[1]) * _BYTES[match[2].lower()]) if match else 0
     if size < _LEAST_SPACE:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size of 1 MB or more, such as 100MB or 2GB")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size of 1 MB or more, such as 100MB or 2GB")
     return size

@@ -291,8 +291,8 @@ class BuffersView:
         if self.space is None:
             return "There is no module with buffers; `v` shows the allocators."
         words = {
-            "next_step": f"{self.space.name} is the one memory space of this module.",
-            "module": "There is one module.",
+            "next_step": f"This module has only the memory space {self.space.name}.",
+            "module": "There is only one module.",
         }
         return words.get(verb.replace("previous", "next"), "")
 

@@ -149,14 +149,14 @@ class AllocatorsView:
     def why_not(self, verb: str) -> str:
         """Why a verb does nothing here."""
         words = {
-            "figures": "The allocators have no more figures than these.",
-            "advice": "Advice is on a module's buffers: `v` shows them.",
-            "sort": "What is in use at the peak is sorted by size.",
-            "group": "What is in use at the peak has no groups.",
-            "next_step": "Each allocator is of one memory space; `m` chooses another.",
+            "figures": "All figures of the allocators are shown.",
+            "advice": "Advice needs a module's buffers: `v` shows them.",
+            "sort": "Allocations at the peak are always sorted by size.",
+            "group": "Allocations at the peak have no groups.",
+            "next_step": "Each allocator has one memory space; `m` chooses another allocator.",
             "next_peak": "Only the highest peak of an allocator is known.",
             "edit": "No allocation has a source line.",
-            "buffers": "An allocation is of no op.",
+            "buffers": "An allocation has no op.",
         }
         return words.get(verb.replace("previous", "next").replace("reverse", "sort"), "")
 

@@ -307,11 +307,11 @@ class MemoryTab(Tab):
         return (
             own
             or {
-                "live_arrays": "No device memory profile (*.prof) is beside this profile.",
-                "there": "No op makes this buffer: `g` to `G` lists those that ops make.",
+                "live_arrays": "There is no device memory profile (*.prof) beside this profile.",
+                "there": "No op creates this buffer: `g` to `G` lists those that ops create.",
             }.get(verb, "")
             if verb != "there"
-            else own or "No op makes it, so no other page has more on it."
+            else own or "No op creates it, so no other page has more on it."
         )
 
     def search(self, text: str) -> str:

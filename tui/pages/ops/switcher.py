@@ -209,10 +209,10 @@ class Views:
     def why_not(self, verb: str) -> str:
         """Why a verb does nothing in the view that is shown; empty where the grammar says it."""
         words = {
-            "exclude": "{} leaves nothing out: the profile's tree and the roofline do.",
+            "exclude": "{} has nothing to leave out; the profile's tree and the roofline have.",
             "top": "Only the profile's tree is cut to ten of each.",
-            "group": "The rows of {} have no groups.",
-            "reverse": "The tree has its largest first; `s` sorts by waste.",
+            "group": "Rows of {} have no groups.",
+            "reverse": "The tree always has the largest first; `s` sorts by waste.",
             "figures": "All figures of a row are on its card: Enter.",
             "mark": "Nothing is marked here; `c` marks an op to compare.",
         }

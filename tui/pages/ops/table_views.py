@@ -11,10 +11,10 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.details.card import framework_card, kernel_card
 from tpuprof.tui.pages.ops.details.card_cache import CardCache, framework_texts, hlo_card
+from tpuprof.tui.pages.ops.details.roofline import roofline_chart
 from tpuprof.tui.pages.ops.fields import SIDE_FIRST, framework_ops
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS, ROOFLINE_OPS, grouped_ops, listed_ops
 from tpuprof.tui.pages.ops.fields.kernels import KERNELS
-from tpuprof.tui.pages.ops.roofline import roofline_chart
 from tpuprof.tui.report.fields import Table
 from tpuprof.tui.widgets.rows import RowsView
 

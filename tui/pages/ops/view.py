@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import work
 from textual.timer import Timer
 
-from tpuprof.parsers.base.errors import Cancelled, ProfileError
-from tpuprof.parsers.ops.filtering.filter import HELP, Filter, FilterError, Mask
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.ops.filtering.filter import HELP
 from tpuprof.tui.draw.layout import filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
@@ -21,19 +20,16 @@ from tpuprof.tui.pages.ops.details.card import CARD
 from tpuprof.tui.pages.ops.details.card_cache import CardCache, Key, fetch
 from tpuprof.tui.pages.ops.details.compare import ABOUT, comparison_lines
 from tpuprof.tui.pages.ops.fields.device import machine_line
+from tpuprof.tui.pages.ops.searching_view import SearchingTab
 from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, KERNELS, TREE, View, Views
 from tpuprof.tui.report.shared.exporting import Shown
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import TextPopup, meanings
-from tpuprof.tui.widgets.rows import LIST_KEYS, Filterable, Sorting
+from tpuprof.tui.widgets.rows import LIST_KEYS, Filterable
 from tpuprof.tui.widgets.states import Failed, State, state_lines
-from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, PageWanted, Payload, Tab
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, PageWanted, Payload
 
 _READ_LATER = "Framework ops are read from the host threads' lines, which takes longer. After Esc, `r` reads them."
 WIDE = 112  # cells from which on the card stands beside the list
@@ -49,7 +45,7 @@ def _card_width(width: int) -> int:
     return min(60, width * 2 // 5)
 
 
-class OpsTab(Tab):
+class OpsTab(SearchingTab):
     """Shows the ops of a run, or the state of loading them.
 
     While `card_is_late` the card still shows what the cursor has left.
@@ -213,6 +209,11 @@ class OpsTab(Tab):
     def view(self) -> View | None:
         """The view that is shown; None where it is not there yet."""
         return self.views.shown
+
+    @property
+    def every_view(self) -> Sequence[Filterable]:
+        """All views that are there."""
+        return self.views.all
 
     @property
     def has_page(self) -> bool:
@@ -384,7 +385,7 @@ class OpsTab(Tab):
         """Opens or closes a node of the tree; "details" where the card is to be opened."""
         if self.view is not None and not self.view.enter():
             return "details"
-        self._find_asked()
+        self.find_asked()
         self.redraw()
         return ""
 
@@ -403,7 +404,7 @@ class OpsTab(Tab):
             message = self._compare()
         elif self.view is not None and name in self.view.commands:
             message = self.view.command(name)
-            self._find_asked()  # an order of many rows, or what a filter keeps of other rows
+            self.find_asked()  # an order of many rows, or what a filter keeps of other rows
         self.redraw()
         return message
 
@@ -438,49 +439,9 @@ class OpsTab(Tab):
     def search(self, text: str) -> str:
         """Filters a table; in the tree, moves to the first node with that name."""
         message = self.view.search(text) if self.view is not None else ""
-        self._find_asked()
+        self.find_asked()
         self.redraw()
         return message
-
-    def _find_asked(self) -> None:
-        """Begins to look for what a filter of the view keeps, and to sort its rows, where that takes a while."""
-        view = self.view
-        if view is not None and view.asked is not None:
-            self._find(view, view.asked)
-        if view is not None and view.sorting is not None:
-            self._sort(view, view.sorting)
-
-    @work(thread=True, exclusive=True, group="filter", description="filter")
-    def _find(self, view: Filterable, asked: tuple[str, Filter]) -> None:
-        def poll() -> None:
-            if view.asked is not asked or not self.is_running:
-                raise Cancelled
-
-        with contextlib.suppress(Cancelled):
-            try:
-                found: Mask | FilterError = asked[1].mask(view.search_columns, poll)
-                view.prepare()
-            except FilterError as error:
-                found = error
-            self.call_later(self._filtered, view, asked, found)
-
-    @work(thread=True, exclusive=True, group="sort", description="sort")
-    def _sort(self, view: Filterable, sorting: Sorting) -> None:
-        self.call_later(self._sorted, view, sorting, sorting.rows())
-
-    def _sorted(self, view: Filterable, sorting: Sorting, rows: NDArray[np.int64]) -> None:
-        """Shows the rows in their order, unless another one was asked for since."""
-        if view.sorting is sorting and view in self.views.all:
-            said = view.show_sorted(sorting, rows)
-            self.redraw()
-            self.post_message(CursorMoved(said))
-
-    def _filtered(self, view: Filterable, asked: tuple[str, Filter], found: Mask | FilterError) -> None:
-        """Shows what a filter has kept, unless another one was asked for since."""
-        if view.asked is asked and view in self.views.all:
-            said = view.refuse(found) if isinstance(found, FilterError) else view.keep(asked[0], found)
-            self.redraw()
-            self.post_message(CursorMoved(said))
 
     def end_search(self) -> None:
         """Forgets the text searched for in the view."""

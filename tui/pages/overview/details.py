@@ -19,9 +19,9 @@ from tpuprof.tui.pages.overview.steps import median_ps
 
 WHY_NOT = {
     "view": "No latencies: this program serves no requests that the profile shows.",
-    **dict.fromkeys(("sort", "reverse"), "Reasons come by worth, ops by self time."),
-    "mark": "Only a reason or a bar of a step can be taken away from it.",
-    "timeline": "Only an op has a longest run; `o` goes to where more is known.",
+    **dict.fromkeys(("sort", "reverse"), "Reasons are sorted by saving, ops by self time."),
+    "mark": "Only a reason or a bar can be taken out of the step.",
+    "timeline": "Only an op has a longest run; `o` goes to the page with more on it.",
 }
 """Why verbs of the grammar do nothing on the overview."""
 

@@ -208,7 +208,8 @@ class RunsPopup(FilteredPopup):
         cursor = next((place for place, row in enumerate(rows) if row.run.path == self._cursor_path), 0)
         lines: list[AnyLine] = [pad([(trend_drawing.head_words(rows), "panel.dim")], width, "panel")]
         lines += map(on_panel, trend_drawing.trend_lines(rows, cursor, count - 1, pen))
-        return [*lines, *[((" " * width, "panel"),)] * (count - len(lines))][:count]
+        lines += [((" " * width, "panel"),)] * (count - len(lines))
+        return lines[:count]
 
     @staticmethod
     def _room(count: int) -> int:

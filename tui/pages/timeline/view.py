@@ -317,7 +317,7 @@ class TimelineTab(Tab):
         elif view.event is not None:
             self._fetch_stats(view.timeline, view.event, view.flows_here())
         else:
-            return "No event is under the cursor."
+            return "There is no event under the cursor."
         return ""
 
     def command(self, name: str, by: int = 1) -> str:
@@ -359,13 +359,13 @@ class TimelineTab(Tab):
     def why_not(self, verb: str) -> str:
         """Why a verb does nothing here."""
         words = {
-            "there": "The event under the cursor is of no op.",
+            "there": "The event under the cursor belongs to no op.",
             "view": "The timeline has one view: `z` folds, `F` filters its tracks.",
-            "group": "Tracks stand by section; `S` puts them by busy time.",
+            "group": "Tracks are in their own order; `S` sorts them by busy time.",
             "exclude": "Nothing is left out here; `F` filters tracks.",
             "timeline": "This is the timeline.",
             "compare_ops": "Ops are compared on tab 3: `o` goes there.",
-            "edit": "The event under the cursor is of no op.",
+            "edit": "The event under the cursor belongs to no op.",
         }
         return words.get(verb.replace("previous_", ""), "") if self._view is not None else ""
 

@@ -81,11 +81,11 @@ def content_of(path: str, shown: Shown | None, screen: Callable[[str], str], run
         return screen(end[1:]), "the screen"
     if end not in OF_TABLES:
         known = ", ".join((*OF_TABLES, *OF_SCREENS))
-        raise ProfileError("usage", f"The name has to end in one of {known}: that says what is written.", "")
+        raise ProfileError("usage", f"The name must end in one of {known}, which chooses the format.", "")
     if shown is None:
         raise ProfileError("usage", f"There is no table here: end the name in {', '.join(OF_SCREENS)}.", "")
     if run is None:
-        raise ProfileError("usage", "There is no run that these rows are of.", "")
+        raise ProfileError("usage", "These rows belong to no run.", "")
     head = Head(f"{shown.page} of {printable(run.name)}", run, [host.host for host in run.hosts])
     choice = Choice(shown.filter, shown.sort)
     text = report_of_rows(shown.page, head, shown, choice, OF_TABLES[end], TextLook(120, False, False))
@@ -99,7 +99,7 @@ def write(path: str, text: str, run: Run | None = None, logdir: Logdir | None = 
         ProfileError: it is there already, or can't be written there.
     """
     if os.path.lexists(path):
-        raise ProfileError("output", f"{printable(path)} is there already: give another name.", "")
+        raise ProfileError("output", f"{printable(path)} exists: give another name.", "")
     folder = os.path.dirname(path)
     if folder == os.path.join(state_folder(), FOLDER):
         os.makedirs(folder, mode=0o700, exist_ok=True)

@@ -19,7 +19,7 @@ from tpuprof.parsers.formats.llo.schedule import Schedule
 from tpuprof.parsers.formats.mosaic.spec import KernelSpec
 from tpuprof.parsers.ops.core.calls import CallPart, CallRuns, StepSpan, joined_calls
 from tpuprof.parsers.ops.core.kernel_blocks import BlockRow, block_rows, block_sizes, wait_words, waited_for
-from tpuprof.parsers.ops.core.kernel_work import work_of_spec
+from tpuprof.parsers.ops.core.kernel_work import KernelWork, work_of_spec
 from tpuprof.parsers.ops.core.operands import CHOSEN, NO_TEXT, call_arrays
 from tpuprof.parsers.ops.counters.chips import chip_of
 from tpuprof.parsers.ops.device import CUSTOM_CALL, Peaks
@@ -310,8 +310,8 @@ def tpu_kernels_page(
     """
     by_op = {(call.program_id, call.name): call for call in calls}
     uses: dict[tuple[int, str], list[KernelRow]] = {}
-    for row in units:
-        uses.setdefault((row.use.program_id, row.use.name), []).append(row)
+    for each in units:
+        uses.setdefault((each.use.program_id, each.use.name), []).append(each)
     groups: dict[tuple[str, ...], list[int]] = {}
     for row in kernel_rows(ops, by_op):
         arrays = call_arrays(ops.table.expression(row))
@@ -351,24 +351,24 @@ def _kernel(
     arrays = call_arrays(text)
     once = None if arrays is None else arrays.bytes_once
     seconds = float(call.duration_ps.mean()) / 1e12 if len(call.duration_ps) else 0.0
-    shapes = None if spec is None else work_of_spec(spec)
+    shapes = KernelWork(None, None) if spec is None else work_of_spec(spec)
     steps = call.grid_steps or (spec.steps if spec is not None and spec.grid else None)
     flops = work(
-        [("shapes", shapes and shapes.flops), ("count", _known(call.flops))],
+        [("shapes", shapes.flops), ("count", _known(call.flops))],
         _times(peaks.flops_per_second, seconds),
         _why_no_flops(spec),
-        shapes and shapes.flops,
+        shapes.flops,
         steps,
     )
     moved = work(
         [
-            ("shapes", shapes and shapes.hbm_bytes),
+            ("shapes", shapes.hbm_bytes),
             ("count", _known(call.hbm_bytes)),
-            ("operands", None if shapes and shapes.hbm_bytes else once),
+            ("operands", None if shapes.hbm_bytes else once),
         ],
         _times(peaks.hbm, seconds),
         NO_TEXT if arrays is None else CHOSEN if arrays.is_indexed else NO_COUNT,
-        shapes and shapes.hbm_bytes,
+        shapes.hbm_bytes,
         steps,
     )
     source = table.texts("source", np.array([row]))[0]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -14,7 +15,7 @@ from tpuprof.parsers.ops.roofline import holds_ops
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.overview.accounts_of_ops import OpAccounts
 from tpuprof.parsers.pages.overview.use.hlo_flow import HloFlow, Placed, placed_by_names
-from tpuprof.parsers.pages.overview.use.names import BLOCKS, Block
+from tpuprof.parsers.pages.overview.use.names import BLOCK_WORDS, BLOCKS, Block
 from tpuprof.parsers.steps.accounts.owners import owner_index
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ Row = Block | Literal["no op"]
 """What a row is of: a block, or the time of a step in which no op ran."""
 
 NO_OP: Row = "no op"
+ROW_WORDS: Mapping[Row, str] = dict(chain(BLOCK_WORDS.items(), ((NO_OP, "no op ran"),)))
+"""What each row is of."""
+
 NO_LAYER = "no layer"
 MOST_OPS = 8
 """How many of the ops of a block are named."""

@@ -97,7 +97,7 @@ _STRONG: tuple[tuple[Block, re.Pattern[str]], ...] = (
                 "log_softmax",
                 "logsumexp",
                 "output_layer",
-                "kl_div",
+                r"kl_?div\w*",
                 "vocab",
             ),
         ),

@@ -7,10 +7,11 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.text import examples, printable
+from tpuprof.parsers.formats.llo.dump import DumpedSchedule, dumped_schedules
 from tpuprof.parsers.formats.llo.stored import StoredSchedule, stored_schedules
-from tpuprof.parsers.ops.core.calls import CallRuns, is_kernel, merged_calls
-from tpuprof.parsers.ops.core.kernel_work import spec_of
-from tpuprof.parsers.ops.device import CUSTOM_CALL
+from tpuprof.parsers.ops.core.calls import CallRuns, merged_calls
+from tpuprof.parsers.ops.core.kernel_work import kernel_rows, spec_of
 from tpuprof.parsers.pages.ops.kernels.host import CALLS_OF_HOST
 from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernelsPage, tpu_kernels_page
 from tpuprof.parsers.session.files import opened
@@ -23,8 +24,16 @@ if TYPE_CHECKING:
     from tpuprof.parsers.session.session import Session
 
 
-def tpu_kernels(session: Session, host: str | None) -> TpuKernelsPage:
-    """The kernels that TPU cores ran."""
+def tpu_kernels(session: Session, host: str | None, dump: str | None = None) -> TpuKernelsPage:
+    """The kernels that TPU cores ran.
+
+    Args:
+        dump: a folder that the compiler dumped schedules into: they are read from there, and not from the profile.
+
+    Raises:
+        ProfileError: the dump cannot be read, holds no schedule, or none of these kernels.
+    """
+    dumped = None if dump is None else dumped_schedules(dump)
     ops = session.page(OPS, host)
     if not any_kernel(ops):
         return tpu_kernels_page(ops, ())
@@ -36,7 +45,10 @@ def tpu_kernels(session: Session, host: str | None) -> TpuKernelsPage:
     def of_program(program: int, name: str) -> KernelSpec | None:
         return spec_of(next((found for each in modules if (found := each.module(program)) is not None), None), name)
 
-    schedules = _schedules(session, host, {(call.name, _program(ops, call)) for call in calls[:_MOST_SCHEDULES]})
+    wanted = {(call.name, _program(ops, call)) for call in calls[:_MOST_SCHEDULES]}
+    schedules = _schedules(session, host, wanted) if dumped is None else _of_dump(dumped, wanted)
+    if dump is not None and not schedules:
+        raise _of_others(dump, dumped or [])
     return tpu_kernels_page(ops, calls, units, of_program, lambda name, program: schedules.get((name, program)))
 
 
@@ -63,6 +75,28 @@ def _schedules(session: Session, host: str | None, wanted: set[tuple[str, str]])
     return {key: schedule for key, schedule in read.items() if not isinstance(schedule, str)}
 
 
+def _of_dump(dumped: list[DumpedSchedule], wanted: set[tuple[str, str]]) -> dict[tuple[str, str], Schedule]:
+    """The latest schedule of each kernel in a dump, by op and program; a text does not say its program."""
+    found: dict[tuple[str, str], Schedule] = {}
+    for name, program in wanted:
+        latest = [each for each in dumped if each.instruction == name][: -_MOST_TRIED - 1 : -1]
+        read = (each.read() for each in latest)
+        schedule = next((each for each in read if each.program in ("", program)), None)
+        if schedule is not None:
+            found[name, program] = schedule
+    return found
+
+
+_MOST_TRIED = 20
+"""Schedules of one name that are read to find the one of a program."""
+
+
+def _of_others(dump: str, dumped: list[DumpedSchedule]) -> ProfileError:
+    names = list(dict.fromkeys(printable(each.instruction) for each in dumped))
+    sentence = f"{printable(dump)} has no schedule of this run's kernels, only of {examples(names)}."
+    return ProfileError("no_schedules", sentence, "name the dump of the same program")
+
+
 def has_tpu_kernels(session: Session, host: str | None) -> bool:
     """Whether TPU cores ran any; reads what the pages of ops need."""
     return any_kernel(session.page(OPS, host))
@@ -72,5 +106,4 @@ def any_kernel(ops: OpsPage) -> bool:
     """Whether a custom call among some ops is a kernel of a TPU."""
     if ops.runs_on != "core":
         return False
-    calls = (row for row, category in enumerate(ops.table.category) if category == CUSTOM_CALL)
-    return any(is_kernel(ops.table.expression(row).encode()) for row in calls)
+    return bool(kernel_rows(ops.table))

@@ -161,7 +161,7 @@ def test_origins_and_allocations_are_read() -> None:
     frame = field(1, 0) + field(2, 12)
     origin = field(1, field(1, frame) + field(2, 2) + field(3, bytes((1, 9))) + field(4, bytes((1, 5))))
     texts = b"".join(field(2, text) for text in (b"k.py", b"scope", b"add"))
-    held = field(8, field(1, 45) + field(5, field(1, 2) + field(4, 4096) + field(5, signed(3)) + field(10, 1)))
+    held = field(8, field(1, 45) + field(5, field(1, 2) + field(4, 4096) + field(5, 3) + field(10, 1)))
     other = field(8, field(1, 45) + field(5, field(1, 77) + field(4, 8)))
     top = region(instruction(1, 50, 0) + instruction(2, 50, 1), 0, 4)
     schedule = read_schedule(module(top, more=field(12, origin + texts) + held + held + other))

@@ -72,7 +72,7 @@ class Kernel:
         turn = index or Ref(self.writer.integer_type(32))
         self.ops.append(Made("scf.for", [lower, upper, step], regions=[([turn], [*body.ops, Made("scf.yield")])]))
 
-    def module(self, name: str = "made", **more: int) -> bytes:
+    def module(self, name: str = "made", module: str = "") -> bytes:
         writer = self.writer
         attributes = {
             "scalar_prefetch": writer.integer(self.prefetched),
@@ -87,5 +87,5 @@ class Kernel:
         if self.windows:
             attributes["window_params"] = writer.items(self.windows)
         ops = [*self.ops, Made("func.return")]
-        main = writer.function(name, [*self.indices, *self.arguments], ops, attributes | more)
-        return writer.module([main, *self.functions])
+        main = writer.function(name, [*self.indices, *self.arguments], ops, attributes)
+        return writer.module([main, *self.functions], module)

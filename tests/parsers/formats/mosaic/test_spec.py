@@ -167,6 +167,14 @@ def test_another_call_is_no_kernel() -> None:
     assert kernel_spec(hlo, proto) is None and not list(kernel_specs(hlo))
 
 
+@pytest.mark.parametrize(
+    ("function", "module", "name"),
+    [("mm", "", "mm"), ("main", "mm", "mm"), ("mm", "other", "mm"), ("main", "", "main")],
+)
+def test_the_name_is_that_of_the_function_or_of_the_module(function: str, module: str, name: str) -> None:
+    assert only(program(copy().module(function, module), ["f32[32,128]"], "f32[32,128]")).name == name
+
+
 def test_one_block_in_all_steps_has_one_buffer_and_is_copied_once() -> None:
     moving, fixed = spec_of(copy()).buffers[0], spec_of(copy(moves=False)).buffers[0]
     assert (moving.buffers, moving.fetches, moving.copied_bytes) == (2, 4, 4 * 8 * 128 * 4)

@@ -7,8 +7,8 @@ import pytest
 
 from tests.parsers.ops.counters.test_samples import plane_of
 from tests.support.files.kernels import KernelRun, with_kernels
-from tpuprof.parsers.ops.counters.kernels import ScopeUse, placed_tracks, scope_uses
-from tpuprof.parsers.ops.counters.placed import NO_SPANS, placed
+from tpuprof.parsers.ops.counters.kernels import ScopeUse, scope_uses
+from tpuprof.parsers.ops.counters.placed import NO_SPANS, placed, placed_tracks
 from tpuprof.parsers.ops.counters.samples import UTILIZATION, Sampled, sampled
 from tpuprof.parsers.ops.counters.units import lane_use
 

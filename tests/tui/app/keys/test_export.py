@@ -64,7 +64,7 @@ async def test_the_tree_and_a_tab_without_a_table(here: Path) -> None:
 async def test_what_may_not_be_written_is_said_and_nothing_is_lost(here: Path) -> None:
     (here / "there.csv").write_text("mine")
     async with scene(keys=["3", "v", "E"]) as (_, pilot):
-        assert "there.csv is there already" in await after(pilot, "ctrl+u", *"there.csv", "enter")
+        assert "there.csv exists" in await after(pilot, "ctrl+u", *"there.csv", "enter")
         assert "has to end in one of .csv" in await after(pilot, "ctrl+u", *"there", "enter")
         assert "does not exist" in await after(pilot, "ctrl+u", *"no/x.csv", "enter")
         assert "to x.csv" in await after(pilot, "ctrl+u", *"x.csv", "enter")

@@ -17,8 +17,8 @@ from tpuprof.parsers.pages.ops.ops import ops_page
 from tpuprof.parsers.pages.ops.roofline import roofline_page
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import BLOCK, StyleKey, plain
+from tpuprof.tui.pages.ops.details.roofline import metrics
 from tpuprof.tui.pages.ops.fields.common import roof_style
-from tpuprof.tui.pages.ops.roofline import metrics
 
 COPY: dict[str, StatInput] = {"hlo_category": "copy", "bytes_accessed": 500}
 BROKEN_DOWN: dict[str, StatInput] = {

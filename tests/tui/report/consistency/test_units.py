@@ -28,9 +28,9 @@ def contradictions(shown: Documents) -> Iterator[str]:
     need = {row["name"]: (row["flops_utilization"] or 0.0) * 100 for row in shown.get("ops", {}).get("ops", ())}
     for row in shown.get("counters", {}).get("kernels") or ():
         used, at_least = row["use_percent"], need.get(row["op"]) or 0.0
-        if row["unit"].startswith("MXU") and not row["scope"] and used is not None:
-            if not at_least * LEAST / 100 <= used <= 100 + 1e-6:
-                yield f"{row['op']}: {used} % of {row['unit']}, and its FLOPs need {at_least} %"
+        is_whole = row["unit"].startswith("MXU") and not row["scope"] and used is not None
+        if is_whole and not at_least * LEAST / 100 <= used <= 100 + 1e-6:
+            yield f"{row['op']}: {used} % of {row['unit']}, and its FLOPs need {at_least} %"
     for row in shown.get("kernels", {}).get("calls", ()):
         for key in ("matrix_percent", "flops_utilization_percent", "hbm_utilization_percent", "roof_percent"):
             if row[key] is not None and not 0 < row[key] <= 105:

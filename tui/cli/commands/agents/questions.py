@@ -101,7 +101,7 @@ OF_PAGES: Mapping[str, str] = {
     "framework-ops": "Which framework ops (JAX, TensorFlow) take the time, on device and host?",
     "collectives": "How much of collectives does compute hide, who is late, how fast do they move data?",
     "sparse-core": "Is the SparseCore the bottleneck, and who waits for it?",
-    "kernels": "Which kernels of GPUs take the time?",
+    "kernels": "What do Pallas kernels wait for, and which block size is best? Which kernels of GPUs take the time?",
     "roofline": "What bounds the program, its steps and its ops?",
     "counters": "How much of the machine's units does the program use?",
     "graph": "Who makes an op's operands, and who uses its result?",

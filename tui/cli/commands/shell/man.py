@@ -54,7 +54,7 @@ def _lines(known: list[Command], version: str) -> Iterator[str]:
         if command.more:
             yield from (".PP", ".nf", *map(_text, command.more.strip("\n").splitlines()), ".fi")
     yield ".SH KEYS"
-    yield _text("What keys do on the screen. ? shows those that do something on a page, ctrl+p finds them by words.")
+    yield _text("Keys on the screen. ? shows the keys of a page, ctrl+p finds commands by words.")
     for title, verbs in GROUPS:
         yield f".SS {_escaped(title)}"
         for verb in verbs:

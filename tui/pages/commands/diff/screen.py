@@ -114,7 +114,7 @@ class DiffScreen(PageScreen[ChangeRow]):
     def _show(self, name: ViewName) -> None:
         """Another view; filter and order stay."""
         if name == self.view.name:
-            self.flash = "It is shown already."
+            self.flash = "It is already shown."
         else:
             self.view = self.view.anew(name=name)
 

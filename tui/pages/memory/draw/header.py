@@ -72,6 +72,8 @@ def _peak_line(page: SpaceMemory, account: MemoryAccount | None, pen: Pen) -> Li
         share = percent(100 * page.peak_bytes / capacity.size_bytes, 0)
         of = f"{binary_size(page.peak_bytes)} of {limit_size(capacity.size_bytes)} ({share})"
         spans = [(words, key), ("  peak ", "dim"), (of, "strong")]
+        if page.inside_bytes:
+            spans.append((f", and {binary_size(page.inside_bytes)} inside {page.scoped_instruction}", "text"))
     room = min(_MOST_BAR, pen.width - line_width(tuple(spans)) - 4)
     if room >= _LEAST_BAR and account is not None:
         spans += [("  ", "text"), *composition_bar(account, page.capacity, pen.at(room))]
@@ -141,7 +143,7 @@ def _plan_line(page: SpaceMemory, summary: SpaceSummary | None, pen: Pen) -> Lin
     if summary.plan is not None:
         spans: list[Span] = [(" plan: ", "strong"), (summary.plan.sentence, "good" if summary.plan.fits else "warn")]
     elif headroom is not None and headroom < 0:
-        spans = [(keyed(" `a` says what to do"), "bad")]
+        spans = [(keyed(" `a` shows what to do"), "bad")]
     else:
         long = fit_words(summary.fit)
         words = long if len(long) + 2 <= pen.width else fit_words(summary.fit, is_short=True)

@@ -111,7 +111,7 @@ _FIELDS: tuple[Field[TpuKernelsPage], ...] = (
     named("self_time_percent", SHARE_PERCENT, _of("fraction"), "its time, of the cores' whole time", "time", 6,
           name="self", fixed=True),
     named("time_bar", SHARE, _of("fraction"), "the same as a bar; red: it waits for copies", "", BAR,
-          cells=by_row(_bar)),
+          cells=by_row(_bar), is_left=True),
     named("kernel", TEXT, _of("kernel"), "the function that calls it, else its name without a number", "kernel", 24,
           style=lambda _: "strong", fixed=True, grows=True, filter=("kernel",)),
     named("op", TEXT, _of("op"), "the op's name; of several calls that of the one with most time", "op", 20,
@@ -341,12 +341,13 @@ REGIONS: Table[Sequence[Region]] = Table(
 
 def _of_kernel(key: str) -> Field[Any]:
     """A field of the kernels' table, of the kernel of a variant."""
-    known = CALLS.by_key[key]
+    known: Field[Any] = CALLS.by_key[key]
+
+    def read(items: Sequence[Variant], rows: Rows) -> Any:  # noqa: ANN401 - as of the table of kernels
+        return known.read(_Kernels([items[row].kernel for row in rows]), range(len(rows)))
+
     look = known.screen
-    read = replace(
-        known, read=lambda items, rows: known.read(_Kernels([items[row].kernel for row in rows]), range(len(rows)))
-    )
-    return replace(read, screen=None if look is None else replace(look, cells=None), sort=None)
+    return replace(known, read=read, screen=None if look is None else replace(look, cells=None), sort=None)
 
 
 class _Kernels:

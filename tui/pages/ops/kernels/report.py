@@ -12,6 +12,7 @@ from tpuprof.parsers.pages.ops.kernels.gpu import KernelsPage, kernels_page
 from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernel, TpuKernelsPage
 from tpuprof.parsers.pages.ops.kernels.variants import variants
 from tpuprof.parsers.session import pages
+from tpuprof.parsers.session.makers.ops.kernels import tpu_kernels
 from tpuprof.tui.pages.ops.fields.device import DEVICE, SIMULATED
 from tpuprof.tui.pages.ops.fields.kernels import KERNELS
 from tpuprof.tui.pages.ops.kernels import gpu_report
@@ -51,16 +52,20 @@ def read(request: ReportRequest) -> Page:
 
     Raises:
         ProfileError: `unknown_op`, exit code 3, with the nearest names, where `--op` names no kernel; `usage`, 2, where
-            the run is of GPUs.
+            the run is of GPUs; where `--dump` names no dump of these kernels.
     """
-    wanted = request.options.get("op")
+    wanted, dump = request.options.get("op"), request.options.get("dump")
     ops = page_of(pages.OPS)(request)
     if ops.runs_on != "core":
         if wanted is not None:
             sentence = "--op chooses among the kernels of TPUs, and no TPU is in this profile."
             raise ProfileError("usage", sentence, "--filter chooses among those of GPUs", EXIT_USAGE)
+        if dump is not None:
+            sentence = "--dump names schedules of the kernels of TPUs, and no TPU is in this profile."
+            raise ProfileError("usage", sentence, "leave out --dump", EXIT_USAGE)
         return kernels_page(ops)
-    page = page_of(pages.TPU_KERNELS)(request)
+    read_page = page_of(pages.TPU_KERNELS)
+    page = read_page(request) if dump is None else tpu_kernels(request.session(request.run), request.host, dump)
     if wanted is not None and page.kernels:
         place_of(page, wanted)
     return page

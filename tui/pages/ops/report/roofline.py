@@ -11,10 +11,10 @@ from tpuprof.parsers.pages.ops.roofline import RooflinePage, RooflinePoints
 from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.pages.ops.details.roofline import metrics, plot
 from tpuprof.tui.pages.ops.fields.device import DEVICE, SIMULATED
 from tpuprof.tui.pages.ops.fields.hlo_ops import ROOFLINE_OPS, ROOFLINE_POINTS
 from tpuprof.tui.pages.ops.report import common
-from tpuprof.tui.pages.ops.roofline import metrics, plot
 from tpuprof.tui.report import fields, markdown
 from tpuprof.tui.report.csv import parts_csv
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, covered, ranges
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.timeline.model import CLASSES, Track, TrackKind
+from tpuprof.parsers.timeline.model import CLASSES, Track, TrackKeys, TrackKind
 from tpuprof.parsers.timeline.windows import LaneWindow
 from tpuprof.tui.draw.spans import CLASS_LETTER, FILLS, Fill, Glyphs
 
@@ -158,7 +158,7 @@ def lane_cells(
     return LaneCells(count, first, last, crowd_kind, crowd, second, share)
 
 
-def _kinds(track: Track, key: NDArray[np.int32]) -> Codes:
+def _kinds(track: Track, key: TrackKeys) -> Codes:
     """The class of each event; a neutral tone for one that only holds others, which have classes of their own."""
     classes: Codes = track.names.classes[key]
     return classes if track.names.holds is None else np.where(track.names.holds[key], np.uint8(HOLDER), classes)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.parsers.formats.mosaic.compiled import archive
-from tests.support.build import PlaneBuilder, session_at, write_run
+from tests.support.build import PlaneBuilder, StatInput, session_at, write_run
 from tests.support.files.kernels import TARGET, US, KernelRun, with_kernels
 from tpuprof.parsers.formats.hlo.programs import METADATA_PLANE
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
@@ -28,7 +28,8 @@ def profile(*, with_schedule: bool = True) -> bytes:
     """A profile that holds the kernel's program, and the compiler's schedule of it."""
     space = XSpace.FromString(with_kernels([RUN], is_traced=False))
     plane = PlaneBuilder(space, METADATA_PLANE, 90)
-    plane.event_id("jit_step(1)", **{"Hlo Proto": archive.program("matmul").proto.SerializeToString()}, program_id=1)
+    stats: dict[str, StatInput] = {"Hlo Proto": archive.program("matmul").proto.SerializeToString(), "program_id": 1}
+    plane.event_id("jit_step(1)", "", **stats)
     if with_schedule:
         plane.event_id("jit_step(0)::mm.1", llo_proto=archive.stored("v6e-matmul.llo_module.pb"))
     return space.SerializeToString()

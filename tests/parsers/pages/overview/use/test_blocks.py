@@ -16,9 +16,10 @@ from tests import EXAMPLES
 from tests.support.build import present, session_at, tpu_plane
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.ops.table import merge_tables
-from tpuprof.parsers.pages.overview.use.blocks import BLOCKS, NO_LAYER, NO_OP, model_blocks, places_of
+from tpuprof.parsers.pages.overview.use.blocks import NO_LAYER, NO_OP, model_blocks, places_of
 from tpuprof.parsers.pages.overview.use.goodput import NO_TRAINING, UNKNOWN_TRAINING, goodput
 from tpuprof.parsers.pages.overview.use.hlo_flow import Placed
+from tpuprof.parsers.pages.overview.use.names import BLOCKS
 from tpuprof.parsers.pages.overview.use.samples import Samples
 from tpuprof.parsers.session.pages import MODEL, OP_ACCOUNTS, OVERVIEW, SUMMARIES
 from tpuprof.parsers.session.session import Session

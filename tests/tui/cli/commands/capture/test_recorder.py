@@ -35,7 +35,7 @@ def profile(steps_ms: Sequence[int], cores: int = 2, late: int | None = None, le
             at += step
         if not steps_ms:
             ops.append(("fusion.1", "loop fusion", 0, length_ms * MS))
-        tpu_plane(space, core, ops, steps=steps or None)
+        tpu_plane(space, core, ops, steps=steps)
     return space.SerializeToString()
 
 
@@ -224,6 +224,16 @@ def test_the_oldest_of_its_own_go_first(tmp_path: Path) -> None:
 
 def test_a_later_watch_counts_and_removes_what_an_earlier_one_kept(tmp_path: Path) -> None:
     Watched(Program(tmp_path, STEADY, SLOW)).run()
+    later = Program(tmp_path, STEADY, SLOW)
+    later.made = 10
+    Watched(later, space=2 * len(SLOW) + 100).run()
+    assert later.left == ["run_012"]
+
+
+def test_a_look_that_nobody_could_judge_any_more_is_known_to_the_next_watch(tmp_path: Path) -> None:
+    program = Program(tmp_path, SLOW)
+    look = program.look(None)
+    KeptRuns(str(tmp_path), BIG).add(look.run_path, look.files)  # and killed
     later = Program(tmp_path, STEADY, SLOW)
     later.made = 10
     Watched(later, space=2 * len(SLOW) + 100).run()

@@ -16,7 +16,7 @@ from tests.support.build import session_at, write_run
 from tests.support.documents import EVIL
 from tests.support.files.kernels import TARGET, US, KernelRun, with_kernels
 from tests.support.reports import check_harmless, check_report
-from tests.tui.conftest import Call
+from tests.tui.cli.calls import Call
 from tests.tui.report.test_reports import LOOK, run_of
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE
 from tpuprof.parsers.pages.ops.kernels.host import CALLS_OF_HOST

@@ -149,7 +149,7 @@ def _stall(look: Look, usual_ps: float | None, times: float) -> Event | None:
     if usual_ps is None or length is None or length < times * usual_ps:
         return None
     reason = _reason(look.page.findings, None, None)
-    none = "no step came to an end"
+    none = "no step ended"
     unknown = dict.fromkeys(("step", "host", "core", "owner"), none)
     if reason is None:
         unknown |= dict.fromkeys(("why", "worth_ms"), "no finding explains it")
@@ -195,7 +195,7 @@ def _place(
             None,
             None,
             None,
-            "the other steps of the look are slow too, or too few, so that nothing shows in it alone",
+            "the other steps of the look are slow too, or too few to compare with",
         )
     index = of.names.index(name)
     excess = of.owner_ps[:, index, :] - np.median(of.owner_ps, axis=1)
@@ -205,15 +205,15 @@ def _place(
     core = int(by_core.argmax())
     owner = OWNERS[int(own[core].argmax())]
     hosts = set(of.hosts.tolist())
-    several = "all hosts take longer alike"
+    several = "all hosts take longer by the same amount"
     if by_core[core] < _OWN_PART * more_ps:
-        return None, None, None, "most of it is no core's own time"
+        return None, None, None, "most of it is not the own time of a core"
     if len(hosts) > 1 and by_core[core] < _APART * float(np.median(by_core)):
         return None, None, owner, several
     label = of.core_names[core]
     host = label.rpartition(":")[0]
     alone = len(by_core) == 1 or by_core[core] >= _APART * float(np.median(by_core))
-    return host, label if alone else None, owner, "all cores of the host take longer alike"
+    return host, label if alone else None, owner, "all cores of the host take longer by the same amount"
 
 
 def _reason(findings: Sequence[Finding], step: str | None, owner: Owner | None) -> Finding | None:

@@ -46,36 +46,37 @@ class KeptRuns:
         self._runs = self._noted()
         self._largest = 0
 
-    @property
-    def size_bytes(self) -> int:
-        """What the runs take."""
-        return sum(run.size_bytes for run in self._runs)
+    def add(self, path: str, files: Sequence[WrittenFile]) -> None:
+        """Notes a look that was written, until `keep` or `drop`: should the program be killed meanwhile, the next one
+        knows it.
+        """
+        look = Kept(path, tuple(files))
+        self._largest = max(self._largest, look.size_bytes)
+        self._trim(self._runs)
+        self._runs.append(look)
+        self._write()
 
-    def note_size(self, files: Sequence[WrittenFile]) -> None:
-        """Takes note of how large a look is, kept or not: so much stays free for the next one."""
-        self._largest = max(self._largest, sum(file.size_bytes for file in files))
-        self._trim()
+    def drop(self) -> None:
+        """Removes the last look again."""
+        remove_written(self._runs.pop().files)
+        self._write()
 
-    def keep(self, path: str, files: Sequence[WrittenFile]) -> bool:
-        """Keeps a run, and removes the oldest beyond the space; False where the run alone is larger, and is gone."""
-        run = Kept(path, tuple(files))
-        if run.size_bytes > self._space:
-            remove_written(run.files)
+    def keep(self) -> bool:
+        """Keeps the last look, and removes the oldest beyond the space; False where it alone is larger, and is gone."""
+        if self._runs[-1].size_bytes > self._space:
+            self.drop()
             return False
-        self._runs.append(run)
-        self._trim(run)
+        last = self._runs.pop()
+        self._trim(self._runs, last.size_bytes)
+        self._runs.append(last)
         self._write()
         return True
 
-    def _trim(self, newest: Kept | None = None) -> None:
-        """Removes the oldest until the rest and one more look fit; the newest stays."""
-        removed = False
-        room = self._space - min(self._largest, self._space)
-        while self._runs and self.size_bytes > room and self._runs[0] is not newest:
-            remove_written(self._runs.pop(0).files)
-            removed = True
-        if removed:
-            self._write()
+    def _trim(self, runs: list[Kept], more: int = 0) -> None:
+        """Removes the oldest until the rest, and one more look as large as the largest, fit."""
+        room = self._space - min(self._largest, self._space) - more
+        while runs and sum(run.size_bytes for run in runs) > room:
+            remove_written(runs.pop(0).files)
 
     def _noted(self) -> list[Kept]:
         """The runs that an earlier watch kept here; none where the note is missing or damaged."""

@@ -13,7 +13,6 @@ from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.capture import continuous
 from tpuprof.parsers.capture.model import LONGEST_MS, CaptureOptions, CaptureResult, CaptureStop
 from tpuprof.parsers.capture.session import capture
-from tpuprof.parsers.capture.written import remove_written
 from tpuprof.tui.cli.commands.capture.repeated import PASSING
 from tpuprof.tui.cli.commands.capture.watch.judged import Event, Usual, judge, nothing_ran, read
 from tpuprof.tui.cli.commands.capture.watch.kept import KeptRuns
@@ -240,19 +239,19 @@ class Recorder:
     def _take(self, result: CaptureResult) -> None:
         """Judges a look, and keeps it where there is something to see in it."""
         self._name_missing(result)
-        self._kept.note_size(result.files)
+        self._kept.add(result.run_path, result.files)
         try:
             look = read(result.run_path)
         except ProfileError as error:
             self._note(f"a look could not be read: {error.sentence}")
-            remove_written(result.files)
+            self._kept.drop()
             return
         event = judge(look, self._usual, self._plan.slower)
         is_stall = event is not None and event.kind == "stall"
         if event is None or (is_stall and self._stalls):
-            remove_written(result.files)
+            self._kept.drop()
         else:
-            kept = self._kept.keep(result.run_path, result.files)
+            kept = self._kept.keep()
             self._told(event, result.run_path if kept else None)
         self._stalls = is_stall
 

@@ -116,7 +116,9 @@ def memory_lines(page: ModelPage, pen: Pen) -> list[Line]:
 
 def block_rows(rows: Sequence[BlockRow], pen: Pen, cursor: int | None = None) -> list[Line]:
     """A heading, and a line a block and pass."""
-    names = [[(f"{row.block:<{_BLOCK_NAME}}", "text"), (f"{row.phase or '':<{_PASS}}", "dim")] for row in rows]
+    names: list[list[Span]] = [
+        [(f"{row.block:<{_BLOCK_NAME}}", "text"), (f"{row.phase or '':<{_PASS}}", "dim")] for row in rows
+    ]
     return _rows(f"{'block':<{_BLOCK_NAME}}{'pass':<{_PASS}}", rows, names, pen, cursor)
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.parsers.pages.overview.use.blocks import NO_LAYER, NO_OP, BlockRow
+from tpuprof.parsers.pages.overview.use.blocks import NO_LAYER, ROW_WORDS, BlockRow
 from tpuprof.parsers.pages.overview.use.goodput import IDLE
 from tpuprof.parsers.pages.overview.use.memory_blocks import MemoryRow
-from tpuprof.parsers.pages.overview.use.names import BLOCK_WORDS
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES
 from tpuprof.tui.report.fields import NO_REASON, Metric, Table, attribute, object_table
 from tpuprof.tui.report.units import BYTES, COUNT, SHARE_PERCENT, TEXT, TIME_MS, VERBATIM, Unit, plain
@@ -23,7 +22,16 @@ def _big(value: float | None, _: bool = False) -> str:
 
 
 FLOPS = Unit("count", plain, _big)
-RATE = Unit("count a second", plain, _big)
+
+
+def _amount(value: float | None, _: bool = False) -> str:
+    """An amount of tokens or samples, in whole ones where there are many: ``63,371``."""
+    return "n/a" if value is None else f"{value:,.0f}" if value >= _MANY else f"{value:.4g}"
+
+
+_MANY = 1_000
+RATE = Unit("count a second", plain, _amount)
+TOKENS = Unit("count", plain, _amount)
 
 
 def largest_op(row: BlockRow) -> str | None:
@@ -34,7 +42,7 @@ def largest_op(row: BlockRow) -> str | None:
 _NOT_COUNTED = "the FLOPs of these ops are not counted, or no op ran"
 _NO_BYTES = "the bytes of these ops are not counted, or no op ran"
 _NO_PHASE = "the optimizer has none, and names of other ops may not say it"
-_BLOCKS = "; ".join(f"{block}: {words}" for block, words in {**BLOCK_WORDS, NO_OP: "no op ran"}.items())
+_BLOCKS = "; ".join(f"{block}: {words}" for block, words in ROW_WORDS.items())
 _BLOCK = attribute("block", VERBATIM, _BLOCKS)
 _FIGURES: tuple[Metric[BlockRow], ...] = (
     attribute("time_ms", TIME_MS, "of the mean step; over all rows they add up to it", "of a step"),

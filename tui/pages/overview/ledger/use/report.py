@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.overview.use.model_use import PART_TITLES, PART_WORDS, PARTS, ModelUse, Part, with_given
@@ -20,11 +21,12 @@ from tpuprof.tui.pages.overview.ledger.use.fields import (
     MEMORY,
     PAGE_METRICS,
     RATE,
+    TOKENS,
     lost_rows,
 )
 from tpuprof.tui.report.declared import Declared, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import Metric, Table, attribute, metric_rows, object_table
-from tpuprof.tui.report.page import Head, ReportRequest, page_of
+from tpuprof.tui.report.page import Format, Head, ReportRequest, page_of
 from tpuprof.tui.report.units import COUNT, GFLOPS, PERCENT, SHARE_PERCENT, TIME_MS, VERBATIM, Unit
 
 if TYPE_CHECKING:
@@ -93,7 +95,7 @@ METRICS: tuple[Metric[Content], ...] = (
     _of("step_flops", FLOPS, "step_flops", "FLOPs that ran in a step, over all cores", "FLOPs a step"),
     Metric("uncounted_percent", PERCENT, _uncounted, _AT_LEAST, heading="not counted"),
     _of("tokens_per_second", RATE, "tokens_per_second", _TOKENS, "tokens a second", _NO_TOKENS),
-    _of("tokens", FLOPS, "tokens", "tokens, or samples, of a step, over all cores", "tokens a step", _NO_TOKENS),
+    _of("tokens", TOKENS, "tokens", "tokens, or samples, of a step, over all cores", "tokens a step", _NO_TOKENS),
     Metric("tokens_from", VERBATIM, _tokens_by, _TOKENS_BY, _NO_TOKENS, "tokens from"),
     Metric("tokens_are", VERBATIM, _kind, _KIND, _KIND_GIVEN, "tokens are"),
     _of(
@@ -151,10 +153,31 @@ def declare(content: Content, request: ReportRequest) -> Declared:
             Section(MEMORY, page.memory, "Memory by block" if page.memory else ""),
             Section(LOST, lost_rows(page), "Lost to training" if page.goodput.lost_ps else ""),
         ),
-        csv=parts,
+        csv=_csv(content, request) or parts,
         text=lambda pen: _text(content, request, pen),
         unknown=reasons(content),
     )
+
+
+TABLES: Mapping[str, Table[Any]] = {"block": BLOCKS, "layer": LAYERS, "memory": MEMORY}
+"""What CSV has with ``--by``, and what rows and columns are chosen of."""
+
+
+def _csv(content: Content, request: ReportRequest) -> Section[Any] | None:
+    """The table that is asked for; None for the waterfall."""
+    by = request.options.get("by")
+    if by is None:
+        return None
+    rows = {"block": content.model.blocks, "layer": content.model.layers, "memory": content.model.memory}[by]
+    return Section(TABLES[by], rows, limit=request.most_rows)
+
+
+def check(options: Mapping[str, Any], _: Format, __: int | None) -> None:
+    """Sees that the table that is asked for is one of this page."""
+    by = options.get("by")
+    if by is not None and by not in TABLES:
+        sentence = f"The page model has no table by {by}: there are {', '.join(TABLES)}."
+        raise ProfileError("usage", sentence, "--by block", EXIT_USAGE)
 
 
 def statement(use: ModelUse) -> str:
@@ -225,5 +248,6 @@ REPORT = declared(
     (WATERFALL, BLOCKS, LAYERS, MEMORY, LOST),
     METRICS,
     warnings=lambda content: content.model.warnings,
+    check=check,
     pictures=lambda content: _pictures(content.use),
 )

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tpuprof.parsers.pages.overview.use.blocks import NO_OP, BlockRow
-from tpuprof.parsers.pages.overview.use.names import BLOCK_WORDS
+from tpuprof.parsers.pages.overview.use.blocks import NO_OP, ROW_WORDS, BlockRow
 from tpuprof.parsers.pages.overview.use.page import ModelPage
 from tpuprof.parsers.pages.overview.use.samples import Samples
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor
-from tpuprof.tui.draw.format import UNKNOWN, duration, percent, significant
+from tpuprof.tui.draw.format import UNKNOWN, duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span
 from tpuprof.tui.pages.overview.ledger.use import fields
@@ -32,8 +31,7 @@ MODEL_MEANINGS: Mapping[str, str] = {
     "neighbours. Blocks add up to the mean step.",
     "by name": "the part of the time in ops whose names give the block.",
     "of peak": "FLOPs over what the cores could compute at their peak in the same time.",
-    **{block: f"{words}." for block, words in BLOCK_WORDS.items()},
-    "no op": "no op ran: the core waited, or was idle.",
+    **{block: f"{words}." for block, words in ROW_WORDS.items()},
     "n/a": "unknown: the notes (`w`) say why. Unknown is never shown as 0.",
 }
 
@@ -67,7 +65,7 @@ def _figures(content: Content, pen: Pen) -> Line:
     spans: list[Span] = [(" goodput ", "dim"), (percent(None if good is None else 100 * good), "text")]
     rate = use.tokens_per_second
     kind = page.samples.kind if isinstance(page.samples, Samples) else "tokens"
-    spans += [(f"  {kind} a second ", "dim"), (UNKNOWN if rate is None else significant(rate), "text")]
+    spans += [(f"  {kind} a second ", "dim"), (fields.RATE.words(rate, ascii_only), "text")]
     if (time := page.step_time) is not None:
         least, middle, most = (duration(ps, ascii_only) for ps in (time.minimum_ps, time.median_ps, time.maximum_ps))
         spans += [("  steps ", "dim"), (f"{least} {pen.glyphs.dash} {most}", "text"), (f", median {middle}", "dim")]
@@ -105,8 +103,7 @@ def block_details(page: ModelPage, index: int, pen: Pen) -> list[Line]:
     if index >= len(page.blocks):
         return []
     row, ascii_only = page.blocks[index], pen.glyphs.is_ascii
-    words = "no op ran" if row.block == NO_OP else BLOCK_WORDS[row.block]
-    lines = [pen.fit([(block_names(page)[index], "strong")]), *pen.wrap(f"{words}.", "dim")]
+    lines = [pen.fit([(block_names(page)[index], "strong")]), *pen.wrap(f"{ROW_WORDS[row.block]}.", "dim")]
     for name, text in _facts(row, ascii_only):
         lines.append(pen.fit([(f"  {name:<14}", "dim"), (text, "text")]))
     if row.largest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.pages.ops.details.card_cache import CardCache
 from tpuprof.tui.pages.ops.table_views import TableView
 from tpuprof.tui.pages.ops.view import OpsTab
+from tpuprof.tui.report.fields import Table, order
 from tpuprof.tui.widgets import rows
 from tpuprof.tui.widgets.rows import Sorting
 
@@ -88,8 +90,12 @@ async def test_a_plain_filter_of_many_rows_is_found_beside_the_screen_too(sorts:
 
 def test_an_order_is_made_once_for_a_filter_and_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
-    order = rows.order
-    monkeypatch.setattr(rows, "order", lambda *given: made.append(given[2]) or order(*given))
+
+    def counted(table: Table[Any], source: Any, name: str, descending: bool) -> np.ndarray[Any, np.dtype[np.int64]]:
+        made.append(name)
+        return order(table, source, name, descending)
+
+    monkeypatch.setattr(rows, "order", counted)
     view = TableView(CardCache(pages_of(big_page(20)), lambda _, __: None))
     for number in range(3):
         view.keep(f"{number}", np.arange(20) % 3 == number)

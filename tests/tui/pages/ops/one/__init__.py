@@ -1,0 +1,1 @@
+"""Tests of one op: its card, and the report on it."""
