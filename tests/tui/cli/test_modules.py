@@ -13,7 +13,7 @@ MOST = {
         "ops": 121,
         "op-profile": 134,
         "framework-ops": 162,
-        "roofline": 165,
+        "roofline": 166,
         "overview": 223,
         "findings": 227,
         "ledger": 222,
