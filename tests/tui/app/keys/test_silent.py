@@ -68,6 +68,7 @@ async def silent_keys(app: App[Any], opening: Sequence[str], width: int = 80, he
         async def press(*keys: str) -> None:
             for key in keys:
                 await pilot.press(key)
+                await pilot.pause()
                 if any(worker.is_running for worker in app.workers):
                     await quiet(pilot)
 
@@ -89,7 +90,8 @@ async def silent_keys(app: App[Any], opening: Sequence[str], width: int = 80, he
             await press(key)
             if looks(app) == before:
                 silent.append(key)
-            if looks(app).splitlines()[:-2] != start.splitlines()[:-2]:
+            is_typing = getattr(app.screen, "prompt", None) is not None
+            if is_typing or looks(app).splitlines()[:-2] != start.splitlines()[:-2]:
                 await home()
     return silent
 
