@@ -364,16 +364,8 @@ class MainScreen(AppScreen):
             title, lines = details
             commands = self.tab.commands if self.tab_name == FIRST else ()
             jumps = tuple(key for name, key in _JUMPS.items() if name in commands)
-            self._card = TextPopup(self.look, title, lines, self.tab.card_help_lines, jumps)
-            self.open(self._card)
-
-    def popup_turned(self) -> None:
-        """The card's place on the page is blank while it is open in full."""
-        super().popup_turned()
-        is_open = self._card is not None and self.popup is self._card
-        if self.tab.card_is_open != is_open:
-            self.tab.card_is_open = is_open
-            self.tab.redraw()
+            self.card = TextPopup(self.look, title, lines, self.tab.card_help_lines, jumps)
+            self.open(self.card)
 
     def _go_back(self) -> None:
         """Cancels what is running, closes what was opened last, or goes back where a jump came from; never quits."""

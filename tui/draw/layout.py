@@ -83,7 +83,7 @@ def cut_words(text: str, cells: int, glyphs: Glyphs) -> str:
     if len(text) <= cells:
         return text
     room = max(0, cells - len(glyphs.ellipsis))
-    is_whole = text[:room][-1:].isalpha() and text[room] in ":;,."  # a word, but for what parts it from the next
+    is_whole = text[:room][-1:].isalpha() and text[room : room + 2] in (": ", "; ", ", ", ". ")
     end = room if is_whole else text.rfind(" ", 0, room + 1)
     if text[end - 1 : end].isdigit():  # with the ellipsis at it, a number would look like the beginning of another
         end = text.rfind(" ", 0, room)

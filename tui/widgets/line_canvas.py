@@ -100,6 +100,9 @@ class LineCanvas(ScrollView, inherit_bindings=False):
         """The lines to show on `width` by `height` cells; each should be `width` cells wide."""
         return self._drawing(width, height) if self._drawing else ()
 
+    def cover_card(self, is_open: bool) -> None:
+        """A card that it has on a row is open in full, or no longer."""
+
     def redraw(self) -> None:
         """Draws again and repaints the cells that differ from what is shown."""
         width, height = self.size

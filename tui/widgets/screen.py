@@ -180,6 +180,7 @@ class AppScreen(Screen[None]):
         self.flash = flash
         self.prompt: LineEditor | None = None
         self.matches = ""
+        self.card: Popup | None = None  # what is under the cursor, in full
         self.ahead = KeysAhead()
         self.typed: list[str] = []  # into the prompt, the latest last
         self.answers: dict[str, list[str]] = {}  # to questions, by their titles
@@ -275,8 +276,10 @@ class AppScreen(Screen[None]):
         return self.popups.below or self.popups.popup
 
     def popup_turned(self) -> None:
-        """A popup opens, closes or is on something else."""
+        """A popup opens, closes or is on something else; the card's place on the page is blank while it is open."""
         self.foot.redraw()
+        for canvas in self.page_canvases:
+            canvas.cover_card(self.card is not None and self.popup is self.card)
 
     @property
     def _canvases(self) -> tuple[LineCanvas, ...]:

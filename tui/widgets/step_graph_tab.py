@@ -12,7 +12,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, has_words
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Line
+from tpuprof.tui.draw.spans import Line, plain
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.report.describe import Section, metric_lines
 from tpuprof.tui.terminal.theme import AnyLine
@@ -24,6 +24,7 @@ from tpuprof.tui.widgets.tab import OpenPopup, Tab
 
 Panel = Literal["findings", "owners", "ops", "steps"]
 
+_ANY = 2000  # cells in which every line has room
 _LISTS: tuple[Panel, ...] = ("findings", "owners", "ops")
 """What stands one above the other; the cursor goes from each to the next."""
 
@@ -105,10 +106,6 @@ class StepGraphTab(Tab, Generic[P]):
         """One line on what is at a place."""
         raise NotImplementedError
 
-    def _words_on(self, page: P, place: PanelItem) -> str:
-        """What the line says that is on a place, where it is a sentence."""
-        return ""
-
     def _lines_on(self, page: P, place: PanelItem, pen: Pen) -> list[Line]:
         """All there is to say about what is at a place."""
         raise NotImplementedError
@@ -130,7 +127,7 @@ class StepGraphTab(Tab, Generic[P]):
     def _words_below(self, pen: Pen, room: int) -> list[Line]:
         """What is under the cursor in words, where one line is too short for them and the page leaves as many free."""
         page, place = self._page, self.place
-        words = "" if page is None or place is None else self._words_on(page, place)
+        words = "" if page is None or place is None else plain(self._line_on(page, place, pen.at(_ANY))).strip()
         lines = pen.wrap(words, "dim", [(" ", "text")], indent=1) if words else []
         return lines if 1 < len(lines) <= room else []
 

@@ -52,6 +52,12 @@ class Tab(LineCanvas):
     _page: Any = None
     _state: State = Searching("")  # what it shows, and what is going on while that is not there
 
+    def cover_card(self, is_open: bool) -> None:
+        """Leaves the card's place blank while it is open in full."""
+        if self.card_is_open != is_open and (self.display or not is_open):
+            self.card_is_open = is_open
+            self.redraw()
+
     @property
     def meanings(self) -> Iterable[tuple[str, str]]:
         """The same of what it shows now."""

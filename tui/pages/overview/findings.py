@@ -60,12 +60,8 @@ def _row(place: int, finding: Finding, where: str, selected: bool, pen: Pen) -> 
 
 def finding_line(finding: Finding, pen: Pen) -> Line:
     """The first piece of evidence in one line."""
-    return pen.fit([(" ", "text"), (cut_words(finding_words(finding), pen.width - 1, pen.glyphs), "dim")])
-
-
-def finding_words(finding: Finding) -> str:
-    """The first piece of evidence."""
-    return finding.evidence[0] if finding.evidence else finding.basis
+    text = finding.evidence[0] if finding.evidence else finding.basis
+    return pen.fit([(" ", "text"), (cut_words(text, pen.width - 1, pen.glyphs), "dim")])
 
 
 def finding_details(finding: Finding, page: Overview, pen: Pen, with_key: bool = True) -> list[Line]:

@@ -23,7 +23,7 @@ from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.overview.details import WHY_NOT, op_details, op_line, step_details, step_line
 from tpuprof.tui.pages.overview.drawing import compose, notes
 from tpuprof.tui.pages.overview.fields import sections
-from tpuprof.tui.pages.overview.findings import finding_details, finding_line, finding_words, jump_words
+from tpuprof.tui.pages.overview.findings import finding_details, finding_line, jump_words
 from tpuprof.tui.pages.overview.headline import verdict
 from tpuprof.tui.pages.overview.inference import drawing
 from tpuprof.tui.pages.overview.inference.drawing import module_details
@@ -263,16 +263,12 @@ class OverviewTab(StepGraphTab[Overview]):
             return block_line(self._model, place.index, pen)
         return op_line(page.top_ops[place.index], pen)
 
-    def _words_on(self, page: Overview, place: PanelItem) -> str:
-        return finding_words(page.findings[place.index]) if place.panel == "findings" else ""
-
     def _lines_on(self, page: Overview, place: PanelItem, pen: Pen) -> list[Line]:
         if place.panel == "steps":
             return step_details(place.index, page, pen)
         if place.panel == "owners" and page.account is not None:
             bar = self._bars(page)[place.index]
-            jump = jump_words(place_of(bar, page.account), page)
-            return bar_details(bar, page.account, page.findings, jump, pen)
+            return bar_details(bar, page.account, page.findings, jump_words(place_of(bar, page.account), page), pen)
         if place.panel == "findings":
             return finding_details(page.findings[place.index], page, pen)
         if module := self._module(page, place.index):

@@ -123,21 +123,21 @@ def verdict_words(row: SeriesRow) -> str:
         return f"Its step time is unknown: {row.point.why_no_step}."
     of = row.judged
     if of is None:
-        return "The other runs are being read; then it is compared with those before it."
+        return "It is compared with the runs before it once all are read."
     change, noise = (None if value is None else f"{100 * value:.1f} %" for value in (_absolute(of.change), of.noise))
     if of.verdict == "first":
         return "It is the first run with a step time."
     if of.verdict == "other program":
         return "It runs another program than the run before it: a new level begins."
     if change is None or noise is None:
-        return "Its noise is unknown, so that nothing can be said of a change."
+        return "Its noise is unknown, so a change cannot be told from noise."
     before = f"than the runs before it ({duration(of.before_ps)})"
     if of.verdict == "noise":
-        return f"Its step is as long as before: {change} of difference is noise (up to {noise})."
+        return f"No change: its step differs by {change} from the runs before it, and up to {noise} is noise."
     faster = (of.change or 0.0) < 0
     words = f"Its step is {change} {'shorter' if faster else 'longer'} {before}; noise is {noise}."
     if of.verdict == "odd":
-        return f"{words} It alone: the runs behind it are as those before."
+        return f"{words} Only this run differs: the next ones are like those before it."
     return f"{words} A new level begins."
 
 

@@ -132,13 +132,17 @@ def test_two_thousand_runs_show_those_around_the_cursor() -> None:
         (None, None, "It is being read."),
         ("It is broken.", None, "It is broken."),
         (point(None), None, "Its step time is unknown: the profile has no steps."),
-        (point(100), None, "The other runs are being read"),
+        (point(100), None, "once all are read"),
         (point(100), Judged("first", 0), "the first run"),
         (point(100), Judged("other program", 1), "another program"),
         (point(100), Judged("unknown", None, 1.0, 0.1), "Its noise is unknown"),
-        (point(100), Judged("noise", 0, 1e11, -0.004, 0.01), "0.4 % of difference is noise (up to 1.0 %)"),
+        (
+            point(100),
+            Judged("noise", 0, 1e11, -0.004, 0.01),
+            "differs by 0.4 % from the runs before it, and up to 1.0 % is noise",
+        ),
         (point(100), Judged("faster", 1, 1.1e11, -0.1, 0.01), "10.0 % shorter than the runs before it (110 ms)"),
-        (point(130), Judged("odd", None, 1e11, 0.3, 0.01), "It alone"),
+        (point(130), Judged("odd", None, 1e11, 0.3, 0.01), "Only this run differs"),
     ],
 )
 def test_what_is_said_of_a_run(of: TrendPoint | str | None, found: Judged | None, words: str) -> None:

@@ -103,7 +103,7 @@ ENDS = {
     "its loop is cancelled": (
         "import asyncio\ndef broken(self, key):\n"
         "    [task.cancel() for task in asyncio.all_tasks()]\nMainScreen.act = broken\n",
-        b"nothing says why",
+        b"for an unknown reason",
     ),
 }
 """How an app may end by itself, and what it says then."""

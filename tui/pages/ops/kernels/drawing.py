@@ -96,7 +96,11 @@ def _blocks(card: Card, kernel: TpuKernel) -> None:
     if spec.reason:
         card.entry("grid", f"n/a: {spec.reason}", "dim")
         return
-    steps = f"{kernel.grid.replace(',', card.pen.glyphs.times)} = {count(spec.steps)} steps" if kernel.grid else "none"
+    steps = (
+        f"{kernel.grid.replace(',', card.pen.glyphs.times)} = {count(spec.steps)} steps"
+        if kernel.grid
+        else "none of its own"
+    )
     measured = f"; {count(kernel.grid_steps)} bodies a run, measured" if kernel.grid_steps else ""
     card.entry("grid", f"{steps}{measured}")
     for row in kernel.blocks:
@@ -175,7 +179,7 @@ def _scopes(card: Card, kernel: TpuKernel) -> None:
 
 def step_lines(step: Sequence[StepSpan], pen: Pen) -> list[Line]:
     """One grid step over time: a line a name, with the time that it takes."""
-    whole = max(span.end_ps for span in step)
+    whole = max(1, *(span.end_ps for span in step))
     names = list(dict.fromkeys(span.name for span in step))
     right = duration(whole, pen.glyphs.is_ascii)
     lines = [pen.rule("One grid step", right)]
@@ -215,7 +219,7 @@ def report_lines(
 ) -> list[Line]:
     """The whole page as text: the answer, the table, then the card of the first kernel, or of the one asked for."""
     lines = pen.wrap(page.statement, "strong", [(" ", "text")]) if page.statement else []
-    if card_of is None:
+    if card_of is None and page.kernels:
         columns = screen_columns(CALLS, page, pen.glyphs)
         lines += first_rows(columns, range(len(page.kernels)), most, pen, "self")
     if several:
