@@ -91,7 +91,7 @@ class Variant(Generic[Compared]):
 
 
 def variants(kernels: Iterable[Compared]) -> tuple[Variant[Compared], ...]:
-    """Those of each kernel that has blocks of several sizes, the fastest first; groups in the order of their kernels."""
+    """Those of each kernel that has blocks of several sizes, the fastest first; what comes first among all stays so."""
     groups: dict[tuple[str, str], list[Compared]] = {}
     for kernel in kernels:
         if kernel.runs.median_ps and kernel.block_sizes:

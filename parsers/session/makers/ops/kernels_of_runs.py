@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import ProfileError
@@ -69,7 +70,8 @@ def variants_of_runs(
     Kernels with most time come first; the runs without a kernel among them come last, in the order given.
 
     Args:
-        place: the path of the folder, which distinguishes what is kept of it; cache: where it is kept, None for nowhere.
+        place: the path of the folder, which distinguishes what is kept of it.
+        cache: where it is kept; None for nowhere.
         session: opens a run that isn't kept.
         name: of a kernel or of its op: that kernel alone; None for all.
     """
@@ -80,7 +82,7 @@ def variants_of_runs(
     missing: dict[str, RunVariant] = {}
     for run in runs:
         try:
-            of_run = known.value(run, lambda run=run: kernels_of_run(session(run)))  # type: ignore[misc]
+            of_run = known.value(run, partial(_of_run, run, session))
         except ProfileError as error:
             missing[run.name] = RunVariant(run.name, None, error.sentence, is_unread=True)
             continue
@@ -91,6 +93,10 @@ def variants_of_runs(
     for each in compared:
         missing.pop(each.kernel.run, None)
     return (*(RunVariant(each.kernel.run, each) for each in compared), *missing.values())
+
+
+def _of_run(run: Run, session: Callable[[Run], Session]) -> KernelsOfRun:
+    return kernels_of_run(session(run))
 
 
 def kernels_of_run(session: Session) -> KernelsOfRun:

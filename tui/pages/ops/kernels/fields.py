@@ -15,6 +15,7 @@ from tpuprof.parsers.pages.ops.kernels.variants import KernelOfRun, Variant
 from tpuprof.parsers.pages.ops.kernels.witnesses import Figure
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import UNKNOWN, share
+from tpuprof.tui.draw.layout import cut_words
 from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey
 from tpuprof.tui.draw.table import by_row
 from tpuprof.tui.report.fields import Field, Metric, Rows, Table, attribute, in_order, named, of_each
@@ -357,6 +358,7 @@ class _Kernels:
         self.kernels = kernels
 
 
+FASTEST = "it is the fastest"
 _OF_KERNEL = in_order(
     "kernel block_sizes grid op program runs median_time_ps minimum_time_ps p90_time_ps maximum_time_ps",
     "wait_in_percent wait_out_percent body_percent vmem_bytes hbm_bytes roof_percent bound_by",
@@ -366,8 +368,8 @@ _VARIANTS: tuple[Field[Any], ...] = (
           "its place among the kernels of the same name and arrays, 1 the fastest", "#", 3, fixed=True),
     named("slower_percent", SHARE_PERCENT, of_each("slower"),
           "how much longer its median run takes than that of the fastest", "slower", 7),
-    named("why", TEXT, of_each("why"), "what takes longer than in the fastest", "why", 30, null="it is the fastest",
-          grows=True),
+    named("why", TEXT, of_each("why"), "what takes longer than in the fastest", "why", 30, null=FASTEST,
+          grows=True, cut=cut_words, words=lambda value, _: value or FASTEST),
     *map(_of_kernel, _OF_KERNEL),
 )  # fmt: skip
 

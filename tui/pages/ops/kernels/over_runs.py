@@ -8,14 +8,15 @@ from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREADABLE, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.base.text import counted, examples, printable
 from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.base.words import short, time
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.session.makers.ops.kernels_of_runs import RunVariant, variants_of_runs
+from tpuprof.tui.draw.layout import cut_words
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.ops.kernels.fields import VARIANTS
+from tpuprof.tui.pages.ops.kernels.fields import FASTEST, VARIANTS
 from tpuprof.tui.report.declared import Declared, Metrics, Section
 from tpuprof.tui.report.fields import Field, Metric, Rows, Table, attribute, in_order, named, of_each
 from tpuprof.tui.report.page import Head, ReportRequest
@@ -63,8 +64,8 @@ def read(request: ReportRequest) -> Sweep:
     """Reads the kernels of every run, or what the cache has of them.
 
     Raises:
-        ProfileError: `usage`, exit code 2, where an option is for one run; `unknown_op`, 3, where `--op` names no kernel
-            that is there in blocks of several sizes.
+        ProfileError: `usage`, exit code 2, where an option is for one run; `unknown_op`, 3, where `--op` names no
+            kernel that is there in blocks of several sizes.
     """
     wanted = request.options.get("op")
     of_one = {"host": request.host, "core": request.core, "dump": request.options.get("dump")}
@@ -94,15 +95,22 @@ def _of_variant(field: Field[Any]) -> Field[Any]:
         values = iter(field.read([each for each in there if each is not None], range(len(there) - there.count(None))))
         return [None if each is None else next(values) for each in there]
 
-    return replace(field, read=read, null=f"{field.null}; or {_NONE}" if field.null else _NONE)
+    look = field.screen
+    if look is not None and field.key in _WIDTHS:
+        look = replace(look, width=_WIDTHS[field.key], fixed=False, grows=False)
+    return replace(field, read=read, null=f"{field.null}; or {_NONE}" if field.null else _NONE, screen=look)
+
+
+_WIDTHS = {"kernel": 16, "block_sizes": 16}
+"""Cells of columns that leave room for the run's name."""
 
 
 _FIELDS: tuple[Field[Any], ...] = (
     named("run", TEXT, of_each("run"), "the run's name", "run", 20, fixed=True),
     *(_of_variant(field) for field in VARIANTS.fields if field.key != "why"),
     named("why", TEXT, of_each(lambda row: row.why_not if row.variant is None else row.variant.why),
-          "what takes longer than in the fastest; of a run of which no kernel is compared, why not", "why", 30,
-          null="it is the fastest", grows=True),
+          "what takes longer than in the fastest; of a run of which no kernel is compared, why not", "why", 38,
+          null=FASTEST, grows=True, cut=cut_words, words=lambda value, _: value or FASTEST),
 )  # fmt: skip
 
 OVER_RUNS: Table[Sequence[RunVariant]] = Table(
@@ -115,7 +123,7 @@ OVER_RUNS: Table[Sequence[RunVariant]] = Table(
         "roof_percent why op",
     ),
     screen=in_order(
-        "place run block_sizes median_time_ps slower_percent why kernel wait_in_percent p90_time_ps vmem_bytes",
+        "place run block_sizes median_time_ps slower_percent kernel why wait_in_percent p90_time_ps vmem_bytes",
         "roof_percent runs grid",
     ),
 )
@@ -136,12 +144,21 @@ def declare(page: Sweep, request: ReportRequest) -> Declared:
         statement=page.statement,
         parts=(Metrics(METRICS, page), table),
         csv=table,
-        text=lambda pen: _text(page, table, pen),
+        text=lambda pen: _text(page, request, pen),
     )
 
 
-def _text(page: Sweep, table: Section[Sequence[RunVariant]], pen: Pen) -> list[Line]:
-    return [*pen.wrap(page.statement, "strong", [(" ", "text")]), *table.lines(pen, ""), *pen.notes(page.warnings, ())]
+def _text(page: Sweep, request: ReportRequest, pen: Pen) -> list[Line]:
+    """The answer and the kernels; then the other runs by the reason why none of theirs is compared."""
+    compared = [row for row in page.rows if row.variant is not None]
+    why: dict[str, list[str]] = {}
+    for row in page.rows:
+        if row.variant is None and not row.is_unread:
+            why.setdefault(row.why_not, []).append(row.run)
+    others = [f"{examples(names)}: {printable(words)}" for words, names in why.items()]
+    lines = pen.wrap(page.statement, "strong", [(" ", "text")])
+    lines += Section(OVER_RUNS, compared, "", request.most_rows).lines(pen, "") if compared else []
+    return [*lines, *pen.notes((*page.warnings, *others), ())]
 
 
 def exit_code(page: Sweep) -> int:
