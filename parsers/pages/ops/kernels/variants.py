@@ -36,6 +36,7 @@ class KernelOfRun:
     arrays: str
     block_sizes: str
     grid: str
+    parameters: str
     steps: int | None
     runs: Spread
     mean_ps: float | None
@@ -58,6 +59,7 @@ def kernel_of_run(kernel: TpuKernel, run: str) -> KernelOfRun:
         arrays=kernel.arrays,
         block_sizes=kernel.block_sizes,
         grid=kernel.grid,
+        parameters=kernel.parameters,
         steps=kernel.steps,
         runs=kernel.runs,
         mean_ps=kernel.mean_ps,
@@ -94,13 +96,13 @@ def variants(kernels: Iterable[Compared]) -> tuple[Variant[Compared], ...]:
     """Those of each kernel that has blocks of several sizes, the fastest first; what comes first among all stays so."""
     groups: dict[tuple[str, str], list[Compared]] = {}
     for kernel in kernels:
-        if kernel.runs.median_ps and kernel.block_sizes:
+        if kernel.runs.median_ps and (kernel.block_sizes or kernel.parameters):
             groups.setdefault((kernel.kernel, kernel.arrays), []).append(kernel)
     return tuple(variant for group in groups.values() if _differ(group) for variant in _ordered(group))
 
 
 def _differ(group: Sequence[Compared]) -> bool:
-    return len({(kernel.block_sizes, kernel.grid) for kernel in group}) > 1
+    return len({(kernel.block_sizes, kernel.grid, kernel.parameters) for kernel in group}) > 1
 
 
 def _ordered(group: Sequence[Compared]) -> list[Variant[Compared]]:

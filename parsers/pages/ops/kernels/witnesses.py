@@ -20,7 +20,7 @@ WITNESSES: Mapping[Witness, str] = {
     "shapes": "the kernel's grid, block shapes and matrix products, as its module in the profile has them",
     "schedule": "the compiler's static schedule: cycles in which the unit's slots are used, at the nominal clock",
     "trace points": "the schedule over measured time, from one trace point in the kernel to the next",
-    "count": "the compiler's count in the profile",
+    "count": "the compiler's count in the profile: the author's estimate (pl.CostEstimate) where a kernel has one",
     "operands": "operands and results, each moved once",
 }
 """What each witness goes by."""

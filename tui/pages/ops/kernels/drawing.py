@@ -52,6 +52,7 @@ def kernel_card(kernel: TpuKernel, pen: Pen) -> list[Line]:
     _blocks(card, kernel)
     _schedule(card, kernel)
     _scopes(card, kernel)
+    card.known("metadata", kernel.parameters)
     card.known("op", kernel.framework_op)
     card.known("source", kernel.source)
     return card.lines
@@ -73,7 +74,7 @@ def _times(card: Card, kernel: TpuKernel) -> None:
 
 def _waits(card: Card, kernel: TpuKernel) -> None:
     """What bounds it, and what it waits for: measured."""
-    bound = kernel.bound or "unknown: nobody counted its work, and no span says what it waits for"
+    bound = kernel.bound or _why_unbound(kernel)
     card.entry("bound by", bound, "bad" if kernel.bound == "waiting for copies" else "text")
     if kernel.waits is None:
         return
@@ -87,6 +88,15 @@ def _waits(card: Card, kernel: TpuKernel) -> None:
         card.entry("", f"{kernel.wait_words}", "warn")
 
 
+def _why_unbound(kernel: TpuKernel) -> str:
+    """Why it is unknown what bounds a kernel."""
+    known = (("FLOP/s", kernel.flops_use), ("HBM's peak", kernel.bytes_use))
+    used = " and ".join(f"{share(part)} of {what}" for what, part in known if part is not None)
+    if not used:
+        return "unknown: nobody counted its work, and no span says what it waits for"
+    return f"unknown: it uses {used}, and {'its FLOPs are' if kernel.flops_use is None else 'its bytes are'} unknown"
+
+
 def _blocks(card: Card, kernel: TpuKernel) -> None:
     """Grid, blocks and memory, as the kernel's module has them."""
     spec = kernel.spec
@@ -96,13 +106,7 @@ def _blocks(card: Card, kernel: TpuKernel) -> None:
     if spec.reason:
         card.entry("grid", f"n/a: {spec.reason}", "dim")
         return
-    steps = (
-        f"{kernel.grid.replace(',', card.pen.glyphs.times)} = {count(spec.steps)} steps"
-        if kernel.grid
-        else "none of its own"
-    )
-    measured = f"; {count(kernel.grid_steps)} bodies a run, measured" if kernel.grid_steps else ""
-    card.entry("grid", f"{steps}{measured}")
+    card.entry("grid", _grid(kernel, card.pen.glyphs))
     for row in kernel.blocks:
         moved = f", {count(row.buffer.fetches)} copied" if row.buffer.fetches is not None else ""
         card.entry("", f"{row.role} {row.name}: {row.words}{moved}".replace(" :", ":"))
@@ -111,6 +115,15 @@ def _blocks(card: Card, kernel: TpuKernel) -> None:
     limit = f", of {binary_size(spec.vmem_limit_bytes)} that it may take" if spec.vmem_limit_bytes else ""
     smem = f"; SMEM {binary_size(kernel.smem_bytes)}" if kernel.smem_bytes else ""
     card.entry("VMEM", f"{vmem} {what}{limit}{smem}, static")
+
+
+def _grid(kernel: TpuKernel, glyphs: Glyphs) -> str:
+    """Bounds of its grid and how many steps that makes; what is measured beside it."""
+    words = kernel.grid.replace(",", glyphs.times) or "none of its own"
+    if kernel.grid and kernel.spec is not None:
+        steps = kernel.spec.steps
+        words += ", known at run time" if steps is None else f" = {counted(steps, 'step')}"
+    return words + (f"; {counted(kernel.grid_steps, 'body', 'bodies')} a run, measured" if kernel.grid_steps else "")
 
 
 def _work(card: Card, kernel: TpuKernel) -> None:

@@ -39,9 +39,10 @@ Kernels = Sequence[TpuKernel]
 BAR = 6
 
 WAITING = "waiting for copies"
-NO_PEAK = "nobody counted its work, or the device's peak is unknown"
+NO_PEAK = "its FLOPs, its bytes or a peak is unknown, and it uses less than half of the other peak"
 NO_RUNS = "no event of the profile is of it"
 NO_MODULE = "the profile has no module of this kernel, or it cannot be read"
+NO_PARAMETERS = f"its author says nothing, or {NO_MODULE}"
 NO_SCHEDULE = (
     "the profile has no schedule of this kernel, or several: "
     "LIBTPU_INIT_ARGS='--xla_xprof_register_llo_debug_info=true' puts it there"
@@ -168,6 +169,9 @@ _FIELDS: tuple[Field[TpuKernelsPage], ...] = (
     named("block_sizes", TEXT, _of("block_sizes"),
           "static: sizes of the blocks of its inputs and outputs; of a kernel without module those in its name",
           "blocks", 20, null=NO_MODULE),
+    named("parameters", TEXT, _of("parameters"),
+          "static: what its author says of it in the metadata of pallas_call, such as block sizes", "parameters", 20,
+          null=NO_PARAMETERS),
     named("vmem_bytes", BYTES, _of("vmem_bytes"),
           "static: what the compiler set aside for it in VMEM, else the buffers of its blocks", "VMEM", 8,
           null=NO_MODULE),
@@ -360,7 +364,7 @@ class _Kernels:
 
 FASTEST = "it is the fastest"
 _OF_KERNEL = in_order(
-    "kernel block_sizes grid op program runs median_time_ps minimum_time_ps p90_time_ps maximum_time_ps",
+    "kernel block_sizes grid parameters op program runs median_time_ps minimum_time_ps p90_time_ps maximum_time_ps",
     "wait_in_percent wait_out_percent body_percent vmem_bytes hbm_bytes roof_percent bound_by",
 )
 _VARIANTS: tuple[Field[Any], ...] = (
@@ -384,7 +388,7 @@ VARIANTS: Table[Sequence[Variant[Any]]] = Table(
     ),
     screen=in_order(
         "place kernel block_sizes median_time_ps slower_percent why wait_in_percent p90_time_ps vmem_bytes",
-        "roof_percent runs grid",
+        "roof_percent runs grid parameters",
     ),
 )
 

@@ -124,7 +124,7 @@ OVER_RUNS: Table[Sequence[RunVariant]] = Table(
     ),
     screen=in_order(
         "place run block_sizes median_time_ps slower_percent kernel why wait_in_percent p90_time_ps vmem_bytes",
-        "roof_percent runs grid",
+        "roof_percent runs grid parameters",
     ),
 )
 

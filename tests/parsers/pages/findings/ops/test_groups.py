@@ -80,6 +80,40 @@ def test_a_kernel_is_named_by_the_function_that_calls_it() -> None:
     assert [kernel_name(table, row) for row in range(2)] == ["quant", "tpu_custom_call"]
 
 
+@pytest.mark.parametrize(
+    ("op", "scope", "name"),
+    [
+        ("gmm.1", "jit(f)/jit(gmm)/pallas_call", "gmm"),
+        ("transpose_jvp_jit_tgmm___.2", "jit(f)/transpose(jvp(jit(tgmm)))/pallas_call", "tgmm"),
+        (
+            "splash_mha_dq_no_residuals.1",
+            "jit(f)/transpose(jvp(static_sparsity_splash))/jit(_splash_attention)/splash_mha_dq_no_residuals/"
+            "splash_mha_dq_no_residuals/pallas_call",
+            "splash_mha_dq_no_residuals",
+        ),
+        (
+            "flash_mha_bwd_dq_block_q_128.1",
+            "jit(f)/transpose(jvp(jit(flash_attention)))/flash_mha_bwd_dq_block_q=128/pallas_call",
+            "flash_mha_bwd_dq_block_q=128",
+        ),
+        (
+            "ragged_paged_attention_kernel.1",
+            "jit(f)/jit(ragged_paged_attention)/ragged_paged_attention_kernel/pallas_call",
+            "ragged_paged_attention",
+        ),
+        (
+            "RPA-bq_32-p_64-.3",
+            "jit(f)/jit(ragged_paged_attention)/RPA-bq_32-p_64-/pallas_call",
+            "ragged_paged_attention",
+        ),
+        ("gmm.7", "jit(f)/jit(gmm)/layer_0/pallas_call", "gmm"),
+    ],
+)
+def test_kernels_of_one_function_have_their_own_names(op: str, scope: str, name: str) -> None:
+    """As JAX 0.10.2 compiles `jax.experimental.pallas.ops.tpu` for a v5e, and as vLLM's kernels are in its profiles."""
+    assert kernel_name(evidence(None, [Op(op, "custom-call", 10, scope=scope)]).table, 0) == name
+
+
 def test_clones_of_a_layer_are_one_group() -> None:
     ops = [Op(f"fusion.{n}", "loop fusion", 10, scope=f"layer_{n}/mlp/add") for n in range(60)]
     ops += [Op("fusion.90", "loop fusion", 5, scope="head/add"), Op("copy.1", "copy", 1, scope="x/b")]
