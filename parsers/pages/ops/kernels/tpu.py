@@ -124,8 +124,8 @@ class TpuKernel:
     def nearest(self) -> tuple[Bound, float] | None:
         """The peak that it comes nearest to, and how near (0-1); None where what is unknown may be nearer to its peak.
 
-        Where nobody counted FLOPs, another witness may say how much of the matrix units was used. A kernel without matrix
-        products has none of the FLOPs that the peak is of.
+        Where nobody counted FLOPs, another witness may say how much of the matrix units was used. A kernel without
+        matrix products has none of the FLOPs that the peak is of.
         """
         spec = self.spec
         has_no_product = spec is not None and not spec.reason and spec.work.matrix_flops.value == 0
@@ -140,7 +140,8 @@ class TpuKernel:
     def roof_ps(self) -> float | None:
         """What a run would take at the roof: the longer of its FLOPs and its bytes at their peaks."""
         nearest, mean = self.nearest, self.mean_ps
-        return nearest[1] * mean if nearest is not None and mean else None
+        is_known = nearest is not None and (nearest[0] == "HBM" or self.flops_use is not None)
+        return nearest[1] * mean if nearest is not None and is_known and mean else None
 
     @property
     def roof(self) -> float | None:

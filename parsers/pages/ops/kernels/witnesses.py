@@ -111,5 +111,5 @@ def _refused(value: float, most: float | None, least: float | None, steps: int |
         words = f"{share(value / least)} of what the shapes need"
         counted = value / least * steps if steps is not None else 0.0
         is_whole = round(counted) >= 1 and abs(counted - round(counted)) < _NEAR
-        return f"{words}: it counts {round(counted)} of {steps} grid steps" if is_whole else words
+        return f"{words}: it counts {round(counted)} of {steps:,} grid steps" if is_whole else words
     return ""

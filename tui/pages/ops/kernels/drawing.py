@@ -51,10 +51,10 @@ def kernel_card(kernel: TpuKernel, pen: Pen) -> list[Line]:
         card.entry("", words, "warn")
     _blocks(card, kernel)
     _schedule(card, kernel)
-    _scopes(card, kernel)
     card.known("metadata", kernel.parameters)
     card.known("op", kernel.framework_op)
     card.known("source", kernel.source)
+    _scopes(card, kernel)
     return card.lines
 
 
@@ -155,11 +155,18 @@ def _schedule(card: Card, kernel: TpuKernel) -> None:
         place = region.place.rpartition("/")[2] or region.kind
         scope = f" {region.scope}" if region.scope else ""
         used = sorted(region.shares.items(), key=lambda pair: -pair[1])[:_MOST_UNITS]
-        words = f"{share(region.fraction)}: {count(region.bundles)} bundles {card.pen.glyphs.times} {region.runs:g}"
+        words = (
+            f"{share(region.fraction)}: {count(region.bundles)} bundles {card.pen.glyphs.times} {_often(region.runs)}"
+        )
         words += "".join(f", {unit} {share(part)}" for unit, part in used if part)
         card.entry("", f"{place}{scope} {words}")
 
 
+def _often(runs: float) -> str:
+    return f"{runs:,.0f}" if runs == round(runs) or runs >= _MANY else f"{runs:.3g}"
+
+
+_MANY = 100
 _MOST_REGIONS, _MOST_UNITS = 4, 3
 NO_SCHEDULE = "n/a: LIBTPU_INIT_ARGS='--xla_xprof_register_llo_debug_info=true' puts it into the profile"
 

@@ -352,7 +352,11 @@ def _of_kernel(key: str) -> Field[Any]:
         return known.read(_Kernels([items[row].kernel for row in rows]), range(len(rows)))
 
     look = known.screen
-    return replace(known, read=read, screen=None if look is None else replace(look, cells=None), sort=None)
+    width = 0 if look is None else min(look.width, _NAME) if key == "kernel" else look.width
+    return replace(known, read=read, screen=look and replace(look, cells=None, width=width), sort=None)
+
+
+_NAME = 16  # cells of a kernel's name beside its blocks
 
 
 class _Kernels:
@@ -372,8 +376,8 @@ _VARIANTS: tuple[Field[Any], ...] = (
           "its place among the kernels of the same name and arrays, 1 the fastest", "#", 3, fixed=True),
     named("slower_percent", SHARE_PERCENT, of_each("slower"),
           "how much longer its median run takes than that of the fastest", "slower", 7),
-    named("why", TEXT, of_each("why"), "what takes longer than in the fastest", "why", 30, null=FASTEST,
-          grows=True, cut=cut_words, words=lambda value, _: value or FASTEST),
+    named("why", TEXT, of_each("why"), "what takes longer than in the fastest", "why", 36, null=FASTEST,
+          cut=cut_words, words=lambda value, _: value or FASTEST),
     *map(_of_kernel, _OF_KERNEL),
 )  # fmt: skip
 

@@ -106,11 +106,11 @@ _WIDTHS = {"kernel": 16, "block_sizes": 16}
 
 
 _FIELDS: tuple[Field[Any], ...] = (
-    named("run", TEXT, of_each("run"), "the run's name", "run", 20, fixed=True),
+    named("run", TEXT, of_each("run"), "the run's name", "run", 20, fixed=True, grows=True),
     *(_of_variant(field) for field in VARIANTS.fields if field.key != "why"),
     named("why", TEXT, of_each(lambda row: row.why_not if row.variant is None else row.variant.why),
           "what takes longer than in the fastest; of a run of which no kernel is compared, why not", "why", 38,
-          null=FASTEST, grows=True, cut=cut_words, words=lambda value, _: value or FASTEST),
+          null=FASTEST, cut=cut_words, words=lambda value, _: value or FASTEST),
 )  # fmt: skip
 
 OVER_RUNS: Table[Sequence[RunVariant]] = Table(
