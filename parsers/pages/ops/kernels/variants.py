@@ -135,7 +135,7 @@ def why_slower(kernel: Compared, best: Compared) -> str:
 
 def _static(kernel: Compared, best: Compared) -> list[str]:
     """What the modules of both say: bytes that they copy, and steps."""
-    words = []
+    words: list[str] = []
     moved, of_best = kernel.bytes.value, best.bytes.value
     if moved and of_best and kernel.bytes.witness == best.bytes.witness == "shapes" and moved > of_best * 1.02:
         words.append(f"copies {size(moved)} where the best copies {size(of_best)}")

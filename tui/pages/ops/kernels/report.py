@@ -148,7 +148,7 @@ REPORT = declared(
     (CALLS, VARIANTS, over_runs.OVER_RUNS, BLOCKS, REGIONS, PARTS, KERNELS),
     METRICS_OF_ALL,
     CALLS,
-    warnings=lambda page: page.warnings,
+    warnings=lambda page: page.warnings if isinstance(page, over_runs.Sweep) else page.ops.warnings,
     check=check,
     exit_code=lambda page: over_runs.exit_code(page) if isinstance(page, over_runs.Sweep) else EXIT_OK,
 )
