@@ -123,14 +123,14 @@ def why_slower(kernel: Compared, best: Compared) -> str:
         ("waits for copies out", kernel.wait_out, best.wait_out),
         ("computes", kernel.body, best.body),
     ]
-    longer = []
+    longer: list[tuple[float, str]] = []
     for what, part, of_best in parts:
         if part is not None and of_best is not None and kernel.mean_ps and best.mean_ps:
             more = part * kernel.mean_ps - of_best * best.mean_ps
             if more > least:
                 longer.append((more, f"{what} {time(more)} longer"))
-    words = [text for _, text in sorted(longer, reverse=True)]
-    return "; ".join([*words, *_static(kernel, best)]) or NO_REASON
+    words = [*(text for _, text in sorted(longer, reverse=True)), *_static(kernel, best)]
+    return "; ".join(words) or NO_REASON
 
 
 def _static(kernel: Compared, best: Compared) -> list[str]:
