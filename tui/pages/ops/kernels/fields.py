@@ -39,6 +39,7 @@ Kernels = Sequence[TpuKernel]
 BAR = 6
 
 WAITING = "waiting for copies"
+NO_USE = "nobody counted its work, or the device's peak is unknown"
 NO_PEAK = "its FLOPs, its bytes or a peak is unknown, and it uses less than half of the other peak"
 NO_RUNS = "no event of the profile is of it"
 NO_MODULE = "the profile has no module of this kernel, or it cannot be read"
@@ -149,13 +150,13 @@ _FIELDS: tuple[Field[TpuKernelsPage], ...] = (
     named("gflops_per_second", GFLOPS, _of("flops_per_second"), "these FLOPs over the mean run", "FLOP/s", 7,
           null=_ONE_WITNESS),
     named("flops_utilization_percent", SHARE_PERCENT, _of("flops_use"), "the same, of the peak", "FLOPS", 6,
-          null=NO_PEAK),
+          null=NO_USE),
     named("hbm_bytes", BYTES, _of(_whole("bytes")), "bytes of a run to and from HBM", "HBM bytes", null=_ONE_WITNESS),
     named("hbm_witness", TEXT, _of(_witness("bytes")), "what says how many bytes", "bytes by", 9, null=NO_COUNT),
     named("hbm_gigabytes_per_second", GIGABYTES, _of("bytes_per_second"), "these bytes over the mean run", "HBM B/s",
           7, null=_ONE_WITNESS),
     named("hbm_utilization_percent", SHARE_PERCENT, _of("bytes_use"), "the same, of HBM's peak", "HBM", 6,
-          null=NO_PEAK),
+          null=NO_USE),
     named("roof_time_ps", TIME_PS, _of("roof_ps"),
           "what a run takes at the roof: the longer of its FLOPs and its bytes at their peaks", "at roof", 8,
           null=NO_PEAK),
