@@ -181,7 +181,8 @@ def _asked(
 ) -> ReportRequest:
     core = common.core_of(logdir, args)
     look, options = printing.report_look(args), {name: getattr(args, name) for name in page.options}
-    return ReportRequest(logdir, args.run, args.host, session, args.format, look, args.limit, options, only_hlo, core)
+    whose = (args.run, args.host, session, args.format, look)
+    return ReportRequest(logdir, *whose, args.limit, options, only_hlo, core, args.keys)
 
 
 def _made(
