@@ -49,7 +49,6 @@ from tpuprof.parsers.files.recognise import known
 __all__ = ["HostFile", "Logdir", "Run", "is_remote", "local_path", "newest_first", "open_logdir"]
 
 _RUN_TIME = re.compile(r"(\d{4})_(\d\d)_(\d\d)_(\d\d)_(\d\d)_(\d\d)(?!\d)", re.ASCII)
-_HINT = "give a run's name, or the beginning of one"
 _SAYS_NOTHING = re.compile(r"(te?mp|downloads?|desktop|documents|home|root|data|logs?|profiles?|traces?)?", re.I)
 
 
@@ -176,7 +175,9 @@ class Logdir:
         trouble = "fits more than one run" if fits else "is not the name of a run"
         names = examples([run.name for run in fits or self.runs], 12) or "there is none"
         sentence = f"{printable(wanted) or 'An empty name'} {trouble} in {printable(self.query)}: {names}."
-        hint = nearest_hint(wanted, () if fits else [run.name for run in self.runs], _HINT)
+        hint = nearest_hint(
+            wanted, () if fits else [run.name for run in self.runs], "give a run's name or its beginning"
+        )
         raise ProfileError("unknown_run", sentence, hint, EXIT_NOT_FOUND)
 
 

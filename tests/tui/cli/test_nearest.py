@@ -49,7 +49,7 @@ def test_what_nothing_is_like(words: str, call: Call) -> None:
     ("words", "hint"),
     [
         ("--run dmo", "one of: demo"),
-        ("--run xyz", "give a run's name, or the beginning of one"),
+        ("--run xyz", "give a run's name or its beginning"),
         ("--host dmo", "one of: demo"),
         ("--host xyz", "its hosts: demo"),
         ("--core dmo:2", "one of: demo"),

@@ -20,6 +20,9 @@ GROUPED_BY = ("source", "function", "stack", "device", "kind")
 DIVIDED_BY = ("step", "core", "host", "module", "scope", "op")
 """What the account of a step can be divided by, `tui.pages.overview.ledger.report.DIVIDED_BY`."""
 
+COLLECTIVES_BY = ("all", "kind", "axis", "pass")
+"""What collectives are grouped by, `parsers.pages.collectives.rows.BYS`."""
+
 MODEL_BY = ("block", "layer", "memory")
 """Tables of the page on the model, `tui.pages.overview.ledger.use.report.TABLES`."""
 
@@ -38,6 +41,11 @@ def _add_of_pages(parser: UsageParser) -> None:
     parser.add_argument("--tokens", type=_amount, metavar="N", help=tokens)
     words = "page inference: the host annotation whose spans are the requests"
     parser.add_argument("--requests", metavar="NAME", help=words)
+
+
+def _add_step(parser: UsageParser) -> None:
+    step = "pages ops, collectives: of this step alone, by its name, or of a range, such as 104-108"
+    parser.add_argument("--step", metavar="STEP", help=step)
 
 
 def report_parser() -> UsageParser:
@@ -113,11 +121,18 @@ def _with_options(parser: UsageParser) -> UsageParser:
     without += f"groups: {', '.join(OWNER_GROUPS)}; page findings: without kinds that are owners"
     parser.add_argument("--without", metavar="OWNERS", help=without)
     _add_of_pages(parser)
+    _add_step(parser)
     by = f"page ledger: a row for each {', '.join(DIVIDED_BY)} (scope: of framework ops, such as a layer); "
     by += f"page live-arrays: group by {', '.join(GROUPED_BY)} (default: source)"
     by += f"; page model: the table of CSV, of rows and columns: {', '.join(MODEL_BY)}"
+    by += f"; page collectives: {', '.join(COLLECTIVES_BY)} (default: all that distinguishes them)"
     by += "; page kernels: blocks, for variants of a kernel by the sizes of their blocks"
-    parser.add_argument("--by", choices=(*DIVIDED_BY, *GROUPED_BY, *MODEL_BY, "blocks"), metavar="BY", help=by)
+    parser.add_argument(
+        "--by",
+        choices=tuple(dict.fromkeys((*DIVIDED_BY, *GROUPED_BY, *MODEL_BY, *COLLECTIVES_BY, "blocks"))),
+        metavar="BY",
+        help=by,
+    )
     dump = "page kernels: a folder that the compiler dumped schedules into (LIBTPU_INIT_ARGS=--xla_jf_dump_to=DIR …), "
     dump += "which it reads in place of the profile's own"
     parser.add_argument("--dump", metavar="DIR", help=dump)

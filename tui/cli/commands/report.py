@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
@@ -119,8 +119,7 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
     for owner in PAGES:
         for name, option in owner.options.items():
             if name not in page.options and getattr(args, name) not in (None, False):
-                sentence = f"{option} is for the page {owner.name}, not {args.page}."
-                raise ProfileError("usage", sentence, HELP, EXIT_USAGE)
+                raise _no_such_option(name, option, page.name)
     options = {name: getattr(args, name) for name in page.options}
     report = page.load_report()
     report.check(options, args.format, args.limit)
@@ -136,6 +135,25 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
     for name in ("host", "core"):
         if page.without_host and getattr(args, name) is not None:
             raise ProfileError("usage", page.without_host, f"leave --{name} out", EXIT_USAGE)
+
+
+_INSTEAD: Mapping[str, Mapping[str, str]] = {
+    "step": {
+        "ledger": "report ledger --by step --filter name=STEP",
+        "op": "report op has its runs by step",
+        "timeline": "report timeline --from MS --to MS",
+        "": "report ops --step STEP",
+    }
+}
+"""What a page has in place of an option; under an empty name, where it has nothing."""
+
+
+def _no_such_option(name: str, option: str, page: str) -> ProfileError:
+    """The error of an option that is for other pages."""
+    owners = [each.name for each in PAGES if name in each.options]
+    sentence = f"{option} is for the page{'s' * (len(owners) > 1)} {', '.join(owners)}, not {page}."
+    instead = _INSTEAD.get(name, {})
+    return ProfileError("usage", sentence, instead.get(page) or instead.get("") or HELP, EXIT_USAGE)
 
 
 def _check_choice(args: argparse.Namespace, page: Page, report: Report[Any]) -> None:

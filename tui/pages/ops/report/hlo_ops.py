@@ -8,20 +8,49 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tpuprof.parsers.pages.ops.in_steps import OpsInSteps
 from tpuprof.parsers.pages.ops.ops import OpsPage, with_offloaded
 from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, TIME_SCALE, WHOLE_TIME, time_metrics
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
+from tpuprof.tui.pages.ops.fields.in_steps import IN_STEPS, STEPS
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.report.declared import Declared, Metrics, Section, declared
-from tpuprof.tui.report.fields import metric_reasons
+from tpuprof.tui.report.fields import metric_reasons, metric_rows
 from tpuprof.tui.report.page import ReportRequest
 
 _ALL_OPS = replace(OP_COUNT, meaning="HLO ops before any limit, those of SparseCores too")
 METRICS = (*WHOLE_TIME, TIME_SCALE, SIMULATED, *DEVICE, _ALL_OPS)
 
 
-def declare(page: OpsPage, request: ReportRequest) -> Declared:
+def read(request: ReportRequest) -> OpsPage | OpsInSteps:
+    """All ops, or those of the steps that are asked for."""
+    steps = request.options.get("step")
+    if steps is not None:
+        return request.session(request.run).ops_in_steps(steps, request.host)
+    return _ops(request)
+
+
+_ops = common.of_ops(with_offloaded)
+
+
+def _of_steps(found: OpsInSteps, request: ReportRequest) -> Declared:
+    """The steps, and the ops that ran in them."""
+    ops = Section(IN_STEPS, found, "Ops", request.most_rows)
+    page, names = found.page, found.steps
+    which = f"step {names[0]}" if len(names) == 1 else f"steps {names[0]} to {names[-1]}"
+    return Declared(
+        common.head(f"HLO ops in {which}", page, request),
+        metrics=lambda: metric_rows(STEPS, found),
+        parts=(Metrics(STEPS, found), ops),
+        csv=ops,
+        text=lambda pen: common.text_lines(page, ops.lines(pen, "time"), {}, pen),
+    )
+
+
+def declare(page: OpsPage | OpsInSteps, request: ReportRequest) -> Declared:
     """Figures, and HLO ops by self time."""
+    if isinstance(page, OpsInSteps):
+        return _of_steps(page, request)
     ops = Section(HLO_OPS, page, "Ops", request.most_rows)
     return Declared(
         common.head("HLO ops", page, request),
@@ -34,4 +63,8 @@ def declare(page: OpsPage, request: ReportRequest) -> Declared:
     )
 
 
-REPORT = declared("ops", common.of_ops(with_offloaded), declare, (HLO_OPS,), METRICS)
+def _warnings(page: OpsPage | OpsInSteps) -> tuple[str, ...]:
+    return page.page.warnings if isinstance(page, OpsInSteps) else page.warnings
+
+
+REPORT = declared("ops", read, declare, (HLO_OPS, IN_STEPS), (*METRICS, *STEPS), warnings=_warnings)
