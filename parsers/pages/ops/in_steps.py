@@ -12,7 +12,7 @@ import numpy as np
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import examples, nearest, printable
+from tpuprof.parsers.base.text import nearest, printable
 from tpuprof.parsers.ops.core.sums import CoreSums
 from tpuprof.parsers.ops.table import OpTable, merge_tables
 from tpuprof.parsers.pages.ops.ops import OpsPage
@@ -41,7 +41,7 @@ class OpsInSteps:
         return len(self.table)
 
 
-def chosen_steps(text: str, names: Sequence[str]) -> range:
+def chosen_steps(text: str, names: Sequence[str]) -> slice:
     """Which steps a name means, or a range of names, ``104-108``, with both ends.
 
     Raises:
@@ -56,7 +56,7 @@ def chosen_steps(text: str, names: Sequence[str]) -> range:
         if name not in names:
             raise _unknown_step(name, names)
     begin, end = names.index(first), names.index(last)
-    return range(min(begin, end), max(begin, end) + 1)
+    return slice(min(begin, end), max(begin, end) + 1)
 
 
 def _unknown_step(name: str, names: Sequence[str]) -> ProfileError:
@@ -66,7 +66,9 @@ def _unknown_step(name: str, names: Sequence[str]) -> ProfileError:
     if name.isdecimal() and all(each.isdecimal() for each in names):
         near = sorted(names, key=lambda each: abs(int(each) - int(name)))[:2]
     sentence = f"The profile has no step {printable(name)}: its steps are {printable(there)}."
-    return ProfileError("unknown_step", sentence, f"--step {examples(near or names, 2)}", EXIT_NOT_FOUND)
+    return ProfileError(
+        "unknown_step", sentence, f"--step {' or '.join(map(printable, (near or names)[:2]))}", EXIT_NOT_FOUND
+    )
 
 
 def in_steps(sums: CoreSums) -> OpTable:

@@ -76,7 +76,7 @@ def made_report(args: argparse.Namespace) -> tuple[str | Iterable[str] | Produce
 
         asked = _asked(args, page, logdir, session, modules is not None)
         content = report.read(asked)
-        made = _made(report, content, asked, chosen_of(vars(args)))
+        made = _made(report, content, asked, _choice(args, page))
         if is_html:
             made = _html(made, report.pictures(content), asked, args.mask)
     if args.format in WITHOUT_WARNINGS:
@@ -123,6 +123,7 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
     options = {name: getattr(args, name) for name in page.options}
     report = page.load_report()
     report.check(options, args.format, args.limit)
+    _check_groups(args, page)
     _check_choice(args, page, report)
     if args.format == "perfetto" and printing.output_file(args) is None and sys.stdout.isatty():
         sentence = "A trace for Perfetto can't be printed on a terminal."
@@ -156,9 +157,27 @@ def _no_such_option(name: str, option: str, page: str) -> ProfileError:
     return ProfileError("usage", sentence, instead.get(page) or instead.get("") or HELP, EXIT_USAGE)
 
 
+def _check_groups(args: argparse.Namespace, page: Page) -> None:
+    """Sees that the page's table has the groups that are asked for; pages with other `--by` check it themselves."""
+    known = (*page.groups, *_OTHER_GROUPS.get(page.name, ()))
+    if page.groups and args.by is not None and args.by not in known:
+        sentence = f"The rows of the page {page.name} can't be grouped by {args.by}: there is {', '.join(known)}."
+        raise ProfileError("usage", sentence, f"--by {(nearest(args.by, known) or known)[0]}", EXIT_USAGE)
+
+
+_OTHER_GROUPS: Mapping[str, tuple[str, ...]] = {"kernels": ("blocks",)}
+"""What ``--by`` takes besides, of pages that print everything then."""
+
+
+def _choice(args: argparse.Namespace, page: Page) -> Choice | None:
+    """The rows and columns that are asked for; all of the table where groups make it another one, or steps do."""
+    is_another = args.by in page.groups or (args.step is not None and bool(page.groups))
+    return chosen_of(vars(args)) or (Choice() if is_another and args.format in (*FORMATS, PARQUET) else None)
+
+
 def _check_choice(args: argparse.Namespace, page: Page, report: Report[Any]) -> None:
     """Sees that a choice of rows and columns goes with the page and the format."""
-    if chosen_of(vars(args)) is None:
+    if _choice(args, page) is None:
         return
     if report.choose is None:
         raise no_rows(page.name)

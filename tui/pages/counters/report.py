@@ -27,7 +27,9 @@ def declare(page: CountersPage, request: ReportRequest) -> Declared:
         statement=page.statement,
         metrics=lambda: metric_rows(METRICS, page),
         parts=(Metrics(METRICS, page), _or_null(units), _or_null(counters), _or_null(kernels)),
-        csv=counters if page.counters and not page.units else units,
+        csv={"unit": units, "counter": counters}.get(
+            request.options.get("by") or "", counters if page.counters and not page.units else units
+        ),
         text=lambda pen: _lines(page, pen, most),
         notes=page.notes,
         unknown=page.unknown,

@@ -38,9 +38,8 @@ def ops_in_steps(session: Session, host: str | None, steps: str) -> OpsInSteps:
         why = common.note if page.runs_on == "core" else NO_STEPS_OF_STREAMS
         hint = "tpuprof-tui report ops without --step has the whole capture"
         raise ProfileError("no_steps", f"The ops of a step are unknown: {why}.", hint, EXIT_NOT_FOUND)
-    chosen = chosen_steps(steps, grid.names)
+    inside = chosen_steps(steps, grid.names)
     number, files = {name: row for row, name in enumerate(grid.core_names)}, session.run.files(host)
-    inside = slice(chosen.start, chosen.stop)
 
     def work(file: HostFile, meter: Meter) -> list[OpTable]:
         with closing(opened(file, meter)) as trace:

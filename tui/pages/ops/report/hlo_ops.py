@@ -6,17 +6,22 @@ op pages. `flops` and bytes are over all occurrences, `average_time_ps` is the t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.pages.ops.in_steps import OpsInSteps
+from tpuprof.parsers.pages.ops.op_groups import op_groups
 from tpuprof.parsers.pages.ops.ops import OpsPage, with_offloaded
+from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, TIME_SCALE, WHOLE_TIME, time_metrics
-from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
+from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS, clone_rows
 from tpuprof.tui.pages.ops.fields.in_steps import IN_STEPS, STEPS
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.report.declared import Declared, Metrics, Section, declared
 from tpuprof.tui.report.fields import metric_reasons, metric_rows
-from tpuprof.tui.report.page import ReportRequest
+from tpuprof.tui.report.page import Format, ReportRequest, page_of
 
 _ALL_OPS = replace(OP_COUNT, meaning="HLO ops before any limit, those of SparseCores too")
 METRICS = (*WHOLE_TIME, TIME_SCALE, SIMULATED, *DEVICE, _ALL_OPS)
@@ -25,6 +30,8 @@ METRICS = (*WHOLE_TIME, TIME_SCALE, SIMULATED, *DEVICE, _ALL_OPS)
 def read(request: ReportRequest) -> OpsPage | OpsInSteps:
     """All ops, or those of the steps that are asked for."""
     steps = request.options.get("step")
+    if request.options.get("by") is not None:
+        return page_of(pages.OPS)(request)  # clones are those of the cores' own ops
     if steps is not None:
         return request.session(request.run).ops_in_steps(steps, request.host)
     return _ops(request)
@@ -52,19 +59,30 @@ def declare(page: OpsPage | OpsInSteps, request: ReportRequest) -> Declared:
     if isinstance(page, OpsInSteps):
         return _of_steps(page, request)
     ops = Section(HLO_OPS, page, "Ops", request.most_rows)
+    rows: Section[OpsPage] = ops
+    if request.options.get("by") is not None:
+        groups = op_groups(page)
+        rows = Section(clone_rows(groups.op_count), groups.page, "Ops with their clones", request.most_rows)
     return Declared(
         common.head("HLO ops", page, request),
         metrics=lambda: [*common.time_rows(page), *common.peak_rows(page)],
         parts=(Metrics(METRICS, page), ops),
-        csv=ops,
+        csv=rows,
         text=lambda pen: common.text_lines(page, ops.lines(pen), page.unknown, pen),
         unknown=common.worth_saying(page.unknown),
         reasons={**metric_reasons(time_metrics(page)), **page.unknown},
     )
 
 
+def check(options: Mapping[str, Any], _: Format, __: int | None) -> None:
+    """Sees that clones and steps are not asked for at once."""
+    if options.get("by") is not None and options.get("step") is not None:
+        sentence = "Clones are added up over the whole capture: --by clones does not go with --step."
+        raise ProfileError("usage", sentence, "leave out --by", EXIT_USAGE)
+
+
 def _warnings(page: OpsPage | OpsInSteps) -> tuple[str, ...]:
     return page.page.warnings if isinstance(page, OpsInSteps) else page.warnings
 
 
-REPORT = declared("ops", read, declare, (HLO_OPS, IN_STEPS), (*METRICS, *STEPS), warnings=_warnings)
+REPORT = declared("ops", read, declare, (HLO_OPS, IN_STEPS), (*METRICS, *STEPS), warnings=_warnings, check=check)

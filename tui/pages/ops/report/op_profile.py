@@ -22,6 +22,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.programs import HloModules, module_of
 from tpuprof.parsers.pages.ops.op_profile import GROUPINGS, OpProfilePage, OpTree
+from tpuprof.parsers.pages.ops.sources import source_trees
 from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.format import share
 from tpuprof.tui.draw.pen import Pen
@@ -105,7 +106,8 @@ def declare(profile: OpProfile, request: ReportRequest) -> Declared:
     """The three trees in JSON, the one by program elsewhere; at most `limit` children a node."""
     page, most = profile.page, request.most_rows
     ops, rates = page.ops, page.by_program.rates
-    walked = walk(Nodes(ops, page.by_program), most)
+    walked, by = walk(Nodes(ops, page.by_program), most), request.options.get("by")
+    grouped = walked if by is None else walk(Nodes(ops, _tree_by(page, by)))
     return Declared(
         common.head("Op profile", ops, request),
         statement=page.headline,
@@ -119,11 +121,18 @@ def declare(profile: OpProfile, request: ReportRequest) -> Declared:
             Metrics((HEADLINE,), page),
             Block(lambda: _trees(profile, most), lambda: _indented(page.by_program, walked, most)),
         ),
-        csv=Section(WALKED, walked),
+        csv=Section(WALKED, grouped),
         text=lambda pen: _text(page, most, pen),
         unknown=common.worth_saying(ops.unknown),
         reasons={},
     )
+
+
+def _tree_by(page: OpProfilePage, by: str) -> OpTree:
+    """One of the trees, or that of source lines."""
+    if by == "source":
+        return source_trees(page.ops).tree(with_idle=True)
+    return page.tree(next(each for each in GROUPINGS if each == by))
 
 
 def _indented(tree: OpTree, walked: WalkedNodes, limit: int) -> list[str]:
