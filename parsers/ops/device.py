@@ -310,7 +310,10 @@ def _numbers(trace: Trace, host: str, core: str) -> set[int]:
 
 def _nearest(core: str, known: Set[str]) -> list[str]:
     """The two cores, or chips, whose numbers come nearest to that of one that is not there."""
-    number = lambda name: int(name.removeprefix("chip"))  # noqa: E731
+
+    def number(name: str) -> int:
+        return int(name.removeprefix("chip"))
+
     return sorted(known, key=lambda name: (abs(number(name) - number(core)), number(name)))[:2]
 
 

@@ -74,7 +74,7 @@ def test_groups_are_a_table_in_csv_and_json(page: str, by: str, call: Call) -> N
 def test_groups_add_up_to_all_rows(call: Call) -> None:
     def total(key: str, *words: str) -> float:
         return sum(
-            row[key]
+            float(row[key])
             for row in call.json("report", *words, "--limit", "0", "--columns", key, "--format", "json")["rows"]
         )
 
@@ -129,7 +129,7 @@ def test_collectives_of_steps_are_a_mean_over_them(call: Call) -> None:
             "--limit",
             "0",
         )
-        return sum(row["exposed_time_ms"] for row in call.json(*words, "--format", "json")["rows"])
+        return sum(float(row["exposed_time_ms"]) for row in call.json(*words, "--format", "json")["rows"])
 
     both = exposed("--step", "104-105")
     assert both == pytest.approx((exposed("--step", "104") + exposed("--step", "105")) / 2)

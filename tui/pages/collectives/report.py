@@ -24,7 +24,8 @@ def groups_of(page: CollectivesPage, by: By = "all", steps: slice | None = None)
 
 def _asked_groups(page: CollectivesPage, request: ReportRequest) -> CollectiveRows:
     """The groups by what is asked for, of the steps that are asked for."""
-    by, steps = request.options.get("by") or "all", request.options.get("step")
+    by: By = request.options.get("by") or "all"
+    steps = request.options.get("step")
     if steps is None:
         return groups_of(page, by)
     if not page.has_steps or not page.step_names:

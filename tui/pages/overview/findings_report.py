@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from shlex import join
@@ -313,16 +313,22 @@ def _drawn(page: Overview, most: int, pen: Pen) -> list[Line]:
     return [*lines, *pen.notes(page.warnings, ())]
 
 
-def _fitting(content: Content, request: ReportRequest) -> str | Iterable[str]:
+def _fitting(content: Content, request: ReportRequest) -> str:
     """JSON with as many of the first findings as a pipe is given unasked, at least one; all where keys are chosen."""
-    write, number = _REPORT.writers["json"], len(content.page.findings)
+    number = len(content.page.findings)
+
+    def written(asked: ReportRequest) -> str:
+        text = _REPORT.writers["json"](content, asked)
+        assert isinstance(text, str), "declared pages make JSON whole"
+        return text
+
     if request.limit is not None or request.keys:
-        return write(content, request)
+        return written(request)
     for most in range(number, 1, -1):
-        text = "".join(write(content, replace(request, limit=most)))
+        text = written(replace(request, limit=most))
         if len(text.encode("utf-8", "backslashreplace")) <= PIPE_BYTES:
             return text
-    return write(content, replace(request, limit=min(number, 1)))
+    return written(replace(request, limit=min(number, 1)))
 
 
 _REPORT = declared(
