@@ -154,8 +154,7 @@ class Logdir:
     def find_run(self, name: str | None = None) -> Run:
         """The run of that name, or the newest for `None`, even when its only files have problems.
 
-        Tried in turn: the exact name, the exact folder name, a prefix of the name, a prefix of the folder name. The
-        first that fits anything must fit one run only.
+        Tried in turn: the exact name, the exact folder name, a prefix of either. The first that fits must fit one run.
 
         Raises:
             ProfileError: `unknown_run`, exit code 3, with the nearest of the names that there are.
@@ -175,9 +174,8 @@ class Logdir:
         trouble = "fits more than one run" if fits else "is not the name of a run"
         names = examples([run.name for run in fits or self.runs], 12) or "there is none"
         sentence = f"{printable(wanted) or 'An empty name'} {trouble} in {printable(self.query)}: {names}."
-        hint = nearest_hint(
-            wanted, () if fits else [run.name for run in self.runs], "give a run's name or its beginning"
-        )
+        known = [] if fits else [run.name for run in self.runs]
+        hint = nearest_hint(wanted, known, "give a run's name or its beginning")
         raise ProfileError("unknown_run", sentence, hint, EXIT_NOT_FOUND)
 
 

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.programs import HloModules
     from tpuprof.parsers.hosts.cache import HostCache, Slot
     from tpuprof.parsers.pages.memory import ModuleSource
-    from tpuprof.parsers.pages.ops.in_steps import OpsInSteps
-    from tpuprof.parsers.pages.ops.one_op import FoundRuns, OpPage
+    from tpuprof.parsers.pages.ops.one_op import FoundRuns, OpPage, OpsInSteps
     from tpuprof.parsers.pages.overview.model import Overview
     from tpuprof.parsers.session.partials import OnPartial
     from tpuprof.parsers.timeline.hosts.clocks import HostClocks

@@ -8,7 +8,7 @@ from typing import Any
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.pages.collectives.model import NO_PARTNERS, ONE_STEP, CollectivesPage, Rows
 from tpuprof.parsers.pages.collectives.rows import By, rows_by, single, why_unknown
-from tpuprof.parsers.pages.ops.in_steps import chosen_steps
+from tpuprof.parsers.pages.steps import chosen_steps
 from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.collectives.fields import GROUPS, SINGLE, CollectiveRows
 from tpuprof.tui.pages.collectives.figures import METRICS, SLICES, STEPS, slice_table, steps_of

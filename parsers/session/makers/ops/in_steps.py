@@ -16,9 +16,9 @@ from tpuprof.parsers.ops.core.ops import OPS_LINE
 from tpuprof.parsers.ops.core.sums import core_sums
 from tpuprof.parsers.ops.device import device_ordinal, tensor_cores
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.pages.ops.in_steps import OpsInSteps, chosen_steps, in_steps, together
+from tpuprof.parsers.pages.ops.one_op import OpsInSteps, in_steps, together
 from tpuprof.parsers.pages.ops.ops import programs_of
-from tpuprof.parsers.pages.steps import common_steps
+from tpuprof.parsers.pages.steps import chosen_steps, common_steps
 from tpuprof.parsers.session.files import each_host, opened
 from tpuprof.parsers.session.makers.ops.one_op import NO_STEPS_OF_STREAMS
 from tpuprof.parsers.session.makers.summaries import read

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats
-from tpuprof.parsers.pages.ops.in_steps import OpsInSteps
 from tpuprof.tui.pages.ops.fields import common
 from tpuprof.tui.pages.ops.fields.common import known_program
 from tpuprof.tui.report.fields import Metric, Rows, Table, column, in_order, named
 from tpuprof.tui.report.units import COUNT, SHARE_PERCENT, TEXT, TEXTS, TIME_PS
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.pages.ops.one_op import OpsInSteps
 
 _WITH = "with --step only: "
 _NO_TIME = "no op took any time in these steps"

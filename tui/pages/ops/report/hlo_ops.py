@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
-from tpuprof.parsers.pages.ops.in_steps import OpsInSteps
-from tpuprof.parsers.pages.ops.op_groups import op_groups
 from tpuprof.parsers.pages.ops.ops import OpsPage, with_offloaded
 from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.ops.fields.device import DEVICE, OP_COUNT, SIMULATED, TIME_SCALE, WHOLE_TIME, time_metrics
 from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS, clone_rows
 from tpuprof.tui.pages.ops.fields.in_steps import IN_STEPS, STEPS
 from tpuprof.tui.pages.ops.report import common
-from tpuprof.tui.report.declared import Declared, Metrics, Section, declared
+from tpuprof.tui.report.declared import Declared, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import metric_reasons, metric_rows
 from tpuprof.tui.report.page import Format, ReportRequest, page_of
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.pages.ops.one_op import OpsInSteps
 
 _ALL_OPS = replace(OP_COUNT, meaning="HLO ops before any limit, those of SparseCores too")
 METRICS = (*WHOLE_TIME, TIME_SCALE, SIMULATED, *DEVICE, _ALL_OPS)
@@ -38,6 +39,7 @@ def read(request: ReportRequest) -> OpsPage | OpsInSteps:
 
 
 _ops = common.of_ops(with_offloaded)
+_op_groups = drawn_by("tpuprof.parsers.pages.ops.op_groups:op_groups")
 
 
 def _of_steps(found: OpsInSteps, request: ReportRequest) -> Declared:
@@ -56,12 +58,12 @@ def _of_steps(found: OpsInSteps, request: ReportRequest) -> Declared:
 
 def declare(page: OpsPage | OpsInSteps, request: ReportRequest) -> Declared:
     """Figures, and HLO ops by self time."""
-    if isinstance(page, OpsInSteps):
+    if not isinstance(page, OpsPage):
         return _of_steps(page, request)
     ops = Section(HLO_OPS, page, "Ops", request.most_rows)
     rows: Section[OpsPage] = ops
     if request.options.get("by") is not None:
-        groups = op_groups(page)
+        groups = _op_groups(page)
         rows = Section(clone_rows(groups.op_count), groups.page, "Ops with their clones", request.most_rows)
     return Declared(
         common.head("HLO ops", page, request),
@@ -81,8 +83,4 @@ def check(options: Mapping[str, Any], _: Format, __: int | None) -> None:
         raise ProfileError("usage", sentence, "leave out --by", EXIT_USAGE)
 
 
-def _warnings(page: OpsPage | OpsInSteps) -> tuple[str, ...]:
-    return page.page.warnings if isinstance(page, OpsInSteps) else page.warnings
-
-
-REPORT = declared("ops", read, declare, (HLO_OPS, IN_STEPS), (*METRICS, *STEPS), warnings=_warnings, check=check)
+REPORT = declared("ops", read, declare, (HLO_OPS, IN_STEPS), (*METRICS, *STEPS), check=check)

@@ -22,7 +22,6 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.programs import HloModules, module_of
 from tpuprof.parsers.pages.ops.op_profile import GROUPINGS, OpProfilePage, OpTree
-from tpuprof.parsers.pages.ops.sources import source_trees
 from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.format import share
 from tpuprof.tui.draw.pen import Pen
@@ -32,7 +31,7 @@ from tpuprof.tui.pages.ops.fields.op_profile import NODES, OP_TEXTS, UNTIMED, WA
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.pages.ops.tree import whole_tree
 from tpuprof.tui.report import fields
-from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared
+from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared, drawn_by
 from tpuprof.tui.report.fields import NO_REASON, RowColumns, attribute, columns, records
 from tpuprof.tui.report.json import Written
 from tpuprof.tui.report.markdown import not_shown, rows_table
@@ -58,6 +57,7 @@ _TEXTS = OP_TEXTS.json
 _NOTHING: dict[str, Value] = dict.fromkeys(_TEXTS)
 _NONE = np.zeros(0, np.int64)
 
+_source_trees = drawn_by("tpuprof.parsers.pages.ops.sources:source_trees")
 Fused = Callable[[int], "Sequence[Instruction]"]
 """The instructions inside an op, given its row in the ops page; none for an op that is no fusion."""
 
@@ -131,7 +131,8 @@ def declare(profile: OpProfile, request: ReportRequest) -> Declared:
 def _tree_by(page: OpProfilePage, by: str) -> OpTree:
     """One of the trees, or that of source lines."""
     if by == "source":
-        return source_trees(page.ops).tree(with_idle=True)
+        tree: OpTree = _source_trees(page.ops).with_idle
+        return tree
     return page.tree(next(each for each in GROUPINGS if each == by))
 
 
