@@ -43,7 +43,14 @@ ELSEWHERE = {
     "timeline/view.py": "a sentence on why there are none",
     "ops/view.py": "a sentence, and what its views have",
 }
-HAVING = ("collectives/view.py", "ops/tree_view.py", "memory/", "ops/table_views.py", "ops/kernels_view.py")
+HAVING = (
+    "collectives/view.py",
+    "ops/tree_view.py",
+    "ops/switcher.py",
+    "memory/",
+    "ops/table_views.py",
+    "ops/kernels_view.py",
+)
 GROUPED = [(page.name, by) for page in PAGES for by in page.groups]
 
 
