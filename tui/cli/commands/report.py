@@ -171,7 +171,7 @@ _OTHER_GROUPS: Mapping[str, tuple[str, ...]] = {"kernels": ("blocks",)}
 
 def _choice(args: argparse.Namespace, page: Page) -> Choice | None:
     """The rows and columns that are asked for; all of the table where groups make it another one, or steps do."""
-    is_another = args.by in page.groups or (args.step is not None and bool(page.groups))
+    is_another = args.by in page.groups or (args.step is not None and page.name == "collectives")
     return chosen_of(vars(args)) or (Choice() if is_another and args.format in (*FORMATS, PARQUET) else None)
 
 
