@@ -26,7 +26,11 @@ EXTRA: dict[str, tuple[str, ...]] = {
 """Options that make a page show all that it can."""
 
 
-AGAIN: dict[str, tuple[str, ...]] = {"timeline": ("--from", "600", "--to", "600.7"), "ledger": ("--by", "op")}
+AGAIN: dict[str, tuple[str, ...]] = {
+    "ops": ("--step", "104"),
+    "timeline": ("--from", "600", "--to", "600.7"),
+    "ledger": ("--by", "op"),
+}
 """Options with which a page shows other keys, those of events instead of tracks, or of ops."""
 
 

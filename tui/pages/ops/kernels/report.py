@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import examples, printable
@@ -30,21 +28,16 @@ from tpuprof.tui.pages.ops.kernels.fields import (
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.report.declared import Declared, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import metric_rows
-from tpuprof.tui.report.page import Format, ReportRequest, page_of
+from tpuprof.tui.report.page import ReportRequest, page_of
 
 BY_BLOCKS = "blocks"
 """`--by blocks` makes the main table, that of CSV, the one of kernels by the size of their blocks, over all runs."""
 
+BY_NAME = "name"
+"""`--by name` makes all launches of a GPU's kernel one row, as `b` does in the app; on TPUs that is what rows are."""
+
 Page = KernelsPage | TpuKernelsPage | over_runs.Sweep
 _lines = drawn_by("tpuprof.tui.pages.ops.kernels.drawing:report_lines")
-
-
-def check(options: Mapping[str, Any], _: Format, __: int | None) -> None:
-    """Sees that `--by` asks for what there is."""
-    by = options.get("by")
-    if by is not None and by != BY_BLOCKS:
-        sentence = f"The page kernels has no {by} to put kernels together by: there is {BY_BLOCKS}."
-        raise ProfileError("usage", sentence, f"--by {BY_BLOCKS}", EXIT_USAGE)
 
 
 def read(request: ReportRequest) -> Page:
@@ -65,7 +58,7 @@ def read(request: ReportRequest) -> Page:
         if dump is not None:
             sentence = "--dump names schedules of the kernels of TPUs, and no TPU is in this profile."
             raise ProfileError("usage", sentence, "leave out --dump", EXIT_USAGE)
-        return kernels_page(ops)
+        return kernels_page(ops, by_name=request.options.get("by") == BY_NAME)
     read_page = page_of(pages.TPU_KERNELS)
     page = read_page(request) if dump is None else tpu_kernels(request.session(request.run), request.host, dump)
     if wanted is not None and page.kernels:
@@ -149,6 +142,5 @@ REPORT = declared(
     METRICS_OF_ALL,
     CALLS,
     warnings=lambda page: page.warnings if isinstance(page, over_runs.Sweep) else page.ops.warnings,
-    check=check,
     exit_code=lambda page: over_runs.exit_code(page) if isinstance(page, over_runs.Sweep) else EXIT_OK,
 )
