@@ -56,7 +56,7 @@ def _add_by(parser: UsageParser) -> None:
     by = f"page ledger: a row for each {', '.join(DIVIDED_BY)} (scope: of framework ops, such as a layer); "
     by += f"page live-arrays: group by {', '.join(GROUPED_BY)} (default: source)"
     by += f"; page model: the table of CSV, of rows and columns: {', '.join(MODEL_BY)}"
-    by += "; page kernels: blocks, for variants of a kernel by the sizes of their blocks; groups that make other rows "
+    by += "; page kernels: blocks, for variants of a kernel by the sizes of their blocks, over all runs of a logdir; groups that make other rows "
     by += f"the page's table: {'; '.join(groups)}"
     parser.add_argument(
         "--by",
@@ -141,6 +141,9 @@ def _with_options(parser: UsageParser) -> UsageParser:
     _add_of_pages(parser)
     _add_step(parser)
     _add_by(parser)
+    dump = "page kernels: a folder that the compiler dumped schedules into (LIBTPU_INIT_ARGS=--xla_jf_dump_to=DIR …), "
+    dump += "which it reads in place of the profile's own"
+    parser.add_argument("--dump", metavar="DIR", help=dump)
     options.add_interval(parser.add_argument_group("timeline", "Its events instead of its tracks:"))
     graph = parser.add_argument_group("op, graph", "Which op, in which module, and how far around it:")
     op = "name of an HLO op, a kernel or a framework op (default: the one with the most time)"
