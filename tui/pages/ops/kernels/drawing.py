@@ -96,7 +96,11 @@ def _blocks(card: Card, kernel: TpuKernel) -> None:
     if spec.reason:
         card.entry("grid", f"n/a: {spec.reason}", "dim")
         return
-    steps = f"{kernel.grid.replace(',', card.pen.glyphs.times)} = {count(spec.steps)} steps" if kernel.grid else "none of its own"
+    steps = (
+        f"{kernel.grid.replace(',', card.pen.glyphs.times)} = {count(spec.steps)} steps"
+        if kernel.grid
+        else "none of its own"
+    )
     measured = f"; {count(kernel.grid_steps)} bodies a run, measured" if kernel.grid_steps else ""
     card.entry("grid", f"{steps}{measured}")
     for row in kernel.blocks:
