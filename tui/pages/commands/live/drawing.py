@@ -104,7 +104,7 @@ def _row(device: Device, before: Sequence[Device | None], is_late: bool, several
         (f" {_percent(duty):>4} ", "warn" if is_late else "text"),
     ]
     filled, empty = small_bar(share or 0.0, _BAR, pen.glyphs)
-    key: StyleKey = "bad" if share is not None and share >= _HIGH else "key"
+    key: StyleKey = "bad" if share is not None and share >= _HIGH else "text"
     amounts = UNKNOWN
     if device.hbm_used_bytes is not None:
         total = UNKNOWN if device.hbm_total_bytes is None else f"{device.hbm_total_bytes / _GIB:.1f} GiB"
