@@ -115,10 +115,10 @@ class MainScreen(AppScreen):
         self.watcher = RunWatcher(self, self.current_run, options, self.captures, self.lists, now)
         self.current_run.loaded = self.watcher.begin  # what was asked for is there: time to look for what comes
         self.current_run.above = {"hosts": self.lists.show_hosts, "graph": self.jumps.show_graph}
+        self.searches, self.waiting = Searches(self), Waiting(self, lambda: self.current_run)
         self._actions = self._named_actions()
         self._can_capture = not options.only_hlo
-        self.searches = Searches(self)
-        self.waiting = Waiting(self)
+        self._card: TextPopup | None = None  # that on what is under the cursor, in full
 
     # --- the stage
 
@@ -314,10 +314,10 @@ class MainScreen(AppScreen):
             "next_tab": self._show_next_tab,
             "enter": self._enter,
             "tab_command": self.jumps.command,
-            "search": partial(self._begin_typing, into_filter=False),
-            "filter": partial(self._begin_typing, into_filter=True),
+            "search": partial(self.searches.begin, self.open_prompt, is_filter=False),
+            "filter": partial(self.searches.begin, self.open_prompt, is_filter=True),
             "next_match": self._go_to_match,
-            "yank": self._copy_selection,
+            "yank": lambda: self.copy(self.tab.selection or ""),
             "edit": self._edit,
             "export": self._ask_export,
             "runs": self.lists.open_runs,
@@ -411,10 +411,6 @@ class MainScreen(AppScreen):
     def _run_chosen(self, action: Action) -> None:
         self.call_later(self.app.run_action if action.name in OF_THE_APP else self.do, action.name)
 
-    def _copy_selection(self) -> None:
-        if self.tab.selection is not None:
-            self.copy(self.tab.selection)
-
     def _edit(self) -> None:
         """Opens the user's editor at the source line of what is under the cursor."""
 
@@ -438,10 +434,6 @@ class MainScreen(AppScreen):
         self.call_later(self.app.run_action, "quit")
 
     # --- search
-
-    def _begin_typing(self, into_filter: bool) -> None:
-        self.searches.begin(is_filter=into_filter)
-        self.open_prompt()
 
     @property
     def syntax(self) -> str:

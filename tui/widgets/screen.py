@@ -252,6 +252,15 @@ class AppScreen(Screen[None]):
         for key, character in self.ahead.take(page):
             self.press(key, character)
 
+    def press_above(self, key: str, character: str | None) -> None:
+        """Presses a key on the screen that has opened above this one, or on this, once it stands."""
+
+        def press() -> None:
+            if isinstance(screen := self.app.screen, AppScreen):
+                screen.press(key, character)
+
+        self.call_later(press)
+
     def leave(self) -> None:
         """Ends the app, or goes back to the screen below."""
         raise NotImplementedError

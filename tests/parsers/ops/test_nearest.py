@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tpuprof.parsers.ops.filtering.filter import OpColumns, parse_filter
 from tpuprof.parsers.ops.filtering.nearest import completions, nearest_filter
 
-VALUES = {"occurrences": [4, 60, 2], "kind": ["gather", "scatter", None]}
+VALUES: dict[str, Sequence[Any]] = {"occurrences": [4, 60, 2], "kind": ["gather", "scatter", None]}
 COLUMNS = OpColumns(
     name=["fusion.1", "all-reduce.2", "copy.3"],
     category=["convolution fusion", "all-reduce", "copy"],

@@ -42,9 +42,10 @@ class Searches:
         """Whether something is searched for in the view that is shown."""
         return self._place in self._texts
 
-    def begin(self, *, is_filter: bool) -> None:
-        """Something is going to be typed."""
+    def begin(self, ask: Callable[[], object], *, is_filter: bool) -> None:
+        """Asks for a text."""
         self.is_filter, self._before = is_filter, self._texts.get(self._place, "")
+        ask()
 
     @property
     def syntax(self) -> str:

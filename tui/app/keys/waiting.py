@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from tpuprof.tui.app.keys.actions import ACTIONS_BY_KEY, is_of_tab
-from tpuprof.tui.widgets.screen import AppScreen
-
-if TYPE_CHECKING:
-    from tpuprof.tui.app.app import MainScreen
+from tpuprof.tui.app.keys.actions import ACTIONS_BY_KEY, ScreenState, is_of_tab
+from tpuprof.tui.terminal.pressed import KeysAhead
+from tpuprof.tui.widgets.tab import Tab
 
 _ABOVE = "above"  # what is typed ahead of what opens above the tabs is kept under
+
+
+class Loads(Protocol):
+    """What reads pages."""
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether a load is running."""
+
+    @property
+    def is_loading_above(self) -> bool:
+        """Whether it is of what opens above the tabs."""
+
+
+class HasTabs(Protocol):
+    """A screen with tabs, as far as keys wait for it."""
+
+    tab_name: str
+    ahead: KeysAhead
+
+    @property
+    def tab(self) -> Tab:
+        """The tab that is shown."""
+
+    @property
+    def situation(self) -> ScreenState:
+        """What the screen is at."""
+
+    def type_kept(self, page: str) -> None:
+        """Does what was typed ahead of a page."""
+
+    def press_above(self, key: str, character: str | None) -> None:
+        """Presses a key on what has opened above the tabs, once it stands."""
 
 
 class Waiting:
@@ -21,17 +53,18 @@ class Waiting:
         has_begun: whether the first load has begun.
     """
 
-    def __init__(self, screen: MainScreen) -> None:
+    def __init__(self, screen: HasTabs, loads: Callable[[], Loads]) -> None:
         self.has_begun = False
         self._screen = screen
+        self._loads = loads
 
     @property
     def awaited(self) -> str:
         """What is still being read before keys can mean anything on it: what opens above the tabs, or the shown tab."""
-        screen = self._screen
-        if screen.current_run.is_loading_above:
+        screen, loads = self._screen, self._loads()
+        if loads.is_loading_above:
             return _ABOVE
-        is_coming = screen.current_run.is_loading or not self.has_begun
+        is_coming = loads.is_loading or not self.has_begun
         return screen.tab_name if is_coming and not screen.tab.is_ready else ""
 
     def waits(self, key: str) -> bool:
@@ -53,9 +86,4 @@ class Waiting:
     def opened_above(self) -> None:
         """Does what was typed ahead of what has opened above the tabs."""
         for key, character in self._screen.ahead.take(_ABOVE):
-            self._screen.call_later(self._press_above, key, character)
-
-    def _press_above(self, key: str, character: str | None) -> None:
-        screen = self._screen.app.screen
-        if isinstance(screen, AppScreen):
-            screen.press(key, character)
+            self._screen.press_above(key, character)

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.pages.ops.compare import OpComparison, compare_ops
 from tpuprof.tui.pages.ops.details.card_cache import CardCache, OpPages
+from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.table_views import FrameworkView, HloView, KernelView, RooflineView, TableView
 from tpuprof.tui.pages.ops.tree_view import TreeView
 from tpuprof.tui.widgets.rows import RowsView
@@ -183,6 +185,38 @@ class Views:
         if self._before is not None:
             found[f"same op in {self.at}"] = self._go_back
         return found
+
+    @property
+    def source(self) -> str:
+        """The source line of what is under the cursor, or of its op; empty where none is known."""
+        own = "" if self.shown is None else self.shown.source_line
+        return own or ("" if self.op_row is None else self._source_of(self.op_row))
+
+    def source_of(self, op: str) -> str:
+        """The source line of an op; of a framework op that of its longest HLO op."""
+        if self.pages is None:
+            return ""
+        table = self.pages.ops.table
+        if op in table.name:
+            return self._source_of(table.name.index(op))
+        texts = ((row, text) for row, text in enumerate(table.framework_op) if text)
+        row = next((row for row, text in texts if parse_framework_op(text).name == op), None)  # ops come by self time
+        return "" if row is None else self._source_of(row)
+
+    def _source_of(self, row: int) -> str:
+        return "" if self.pages is None else str(HLO_OPS.by_key["source"].read(self.pages.ops, [row])[0] or "")
+
+    def why_not(self, verb: str) -> str:
+        """Why a verb does nothing in the view that is shown; empty where the grammar says it."""
+        words = {
+            "exclude": "{} has nothing to leave out; the profile's tree and the roofline have.",
+            "top": "Only the profile's tree is cut to ten of each.",
+            "group": "Rows of {} have no groups.",
+            "reverse": "The tree always has the largest first; `s` sorts by waste.",
+            "figures": "All figures of a row are on its card: Enter.",
+            "mark": "Nothing is marked here; `c` marks an op to compare.",
+        }
+        return words.get(verb, "").format(self.titles.get(self.at, ""))
 
     def _unmark(self) -> None:
         self.marked = None

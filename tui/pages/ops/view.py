@@ -11,7 +11,6 @@ from textual.timer import Timer
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.ops.filtering.filter import HELP
-from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.tui.draw.layout import cut_words, filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width, plain
@@ -20,7 +19,6 @@ from tpuprof.tui.pages.ops.details.card import CARD
 from tpuprof.tui.pages.ops.details.card_cache import CardCache, Key, fetch
 from tpuprof.tui.pages.ops.details.compare import ABOUT, comparison_lines
 from tpuprof.tui.pages.ops.fields.device import machine_line
-from tpuprof.tui.pages.ops.fields.hlo_ops import HLO_OPS
 from tpuprof.tui.pages.ops.searching_view import SearchingTab
 from tpuprof.tui.pages.ops.switcher import FRAMEWORK, HLO, KERNELS, TREE, View, Views
 from tpuprof.tui.report.shared.exporting import Shown
@@ -245,28 +243,11 @@ class OpsTab(SearchingTab):
     @property
     def source(self) -> str | None:
         """The source line of the op under the cursor."""
-        view, row = self.view, self.views.op_row
-        line = view.source_line if view is not None else ""
-        return line or (self._source_of(row) if row is not None else None) or None
+        return self.views.source or None
 
     def source_of(self, op: str) -> str:
         """The source line of an op; of a framework op that of its longest HLO op."""
-        pages = self.views.pages
-        table = None if pages is None else pages.ops.table
-        if table is None:
-            return ""
-        if op in table.name:
-            return self._source_of(table.name.index(op))
-        of_framework = (
-            row for row, text in enumerate(table.framework_op) if text and parse_framework_op(text).name == op
-        )
-        row = next(of_framework, None)  # ops come by self time
-        return "" if row is None else self._source_of(row)
-
-    def _source_of(self, row: int) -> str:
-        pages = self.views.pages
-        read = None if pages is None else HLO_OPS.by_key["source"].read(pages.ops, [row])
-        return "" if read is None else str(read[0] or "")
+        return self.views.source_of(op)
 
     @property
     def shown_table(self) -> Shown | None:
@@ -284,16 +265,7 @@ class OpsTab(SearchingTab):
 
     def why_not(self, verb: str) -> str:
         """Why a verb does nothing in the view that is shown."""
-        title = self.views.titles.get(self.views.at, "")
-        words = {
-            "exclude": f"{title} has nothing to leave out; the profile's tree and the roofline have.",
-            "top": "Only the profile's tree is cut to ten of each.",
-            "group": f"Rows of {title} have no groups.",
-            "reverse": "The tree always has the largest first; `s` sorts by waste.",
-            "figures": "All figures of a row are on its card: Enter.",
-            "mark": "Nothing is marked here; `c` marks an op to compare.",
-        }
-        return words.get(verb, "") if self.has_page else ""
+        return self.views.why_not(verb) if self.has_page else ""
 
     @property
     def commands(self) -> tuple[str, ...]:

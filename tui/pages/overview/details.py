@@ -17,6 +17,14 @@ from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span, line_width
 from tpuprof.tui.pages.overview.ledger.bars import OWNER_CLASS, OWNER_LETTER
 from tpuprof.tui.pages.overview.steps import median_ps
 
+WHY_NOT = {
+    "view": "No latencies: this program serves no requests that the profile shows.",
+    **dict.fromkeys(("sort", "reverse"), "Reasons are sorted by saving, ops by self time."),
+    "mark": "Only a reason or a bar can be taken out of the step.",
+    "timeline": "Only an op has a longest run; `o` goes to the page with more on it.",
+}
+"""Why verbs of the grammar do nothing on the overview."""
+
 
 def op_line(op: TopOp, pen: Pen) -> Line:
     """An op's full name in one line, as far as it fits, and what kind of op it is."""

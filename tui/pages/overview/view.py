@@ -20,7 +20,7 @@ from tpuprof.tui.draw.columns import ComposedGraph, Cursor
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
-from tpuprof.tui.pages.overview.details import op_details, op_line, step_details, step_line
+from tpuprof.tui.pages.overview.details import WHY_NOT, op_details, op_line, step_details, step_line
 from tpuprof.tui.pages.overview.drawing import compose, notes
 from tpuprof.tui.pages.overview.fields import sections
 from tpuprof.tui.pages.overview.findings import finding_details, finding_line, jump_words
@@ -381,14 +381,7 @@ class OverviewTab(StepGraphTab[Overview]):
 
     def why_not(self, verb: str) -> str:
         """Why a verb does nothing here."""
-        words = {
-            "view": "No latencies: this program serves no requests that the profile shows.",
-            "sort": "Reasons are sorted by saving, ops by self time.",
-            "reverse": "Reasons are sorted by saving, ops by self time.",
-            "mark": "Only a reason or a bar can be taken out of the step.",
-            "timeline": "Only an op has a longest run; `o` goes to the page with more on it.",
-        }
-        return words.get(verb, "") if self._page is not None else ""
+        return WHY_NOT.get(verb, "") if self._page is not None else ""
 
     # --- the step without some owners
 

@@ -130,7 +130,7 @@ def verdict_words(row: SeriesRow) -> str:
     if of.verdict == "other program":
         return "It runs another program than the run before it: a new level begins."
     if change is None or noise is None:
-        return "Its noise is unknown, so a change cannot be told from noise."
+        return "Its noise is unknown, so a change may be noise."
     before = f"than the runs before it ({duration(of.before_ps)})"
     if of.verdict == "noise":
         return f"No change: its step differs by {change} from the runs before it, and up to {noise} is noise."

@@ -65,8 +65,7 @@ async def test_what_may_not_be_written_is_said_and_nothing_is_lost(here: Path) -
     (here / "there.csv").write_text("mine")
     async with scene(keys=["3", "v", "E"]) as (_, pilot):
         assert "there.csv exists" in await after(pilot, "ctrl+u", *"there.csv", "enter")
-        words = (await after(pilot, "ctrl+u", *"there", "enter")).replace("│", " ").split()
-        assert "has to end in one of .csv" in " ".join(words)  # below a long path
+        assert "in one of .csv" in await after(pilot, "ctrl+u", *"there", "enter")
         assert "does not exist" in await after(pilot, "ctrl+u", *"no/x.csv", "enter")
         assert "to x.csv" in await after(pilot, "ctrl+u", *"x.csv", "enter")
     assert (here / "there.csv").read_text() == "mine"

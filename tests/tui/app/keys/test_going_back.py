@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import TypeVar
 
 import pytest
 from textual.pilot import Pilot
@@ -20,10 +21,12 @@ from tests.support.app.stage import (
     until,
 )
 from tests.support.made.pages import serving_overview, training_overview
+from tpuprof.parsers.session.pages import PageKey
 from tpuprof.tui.app.app import TpuprofApp
 from tpuprof.tui.pages.ops.switcher import HLO, TREE
 from tpuprof.tui.widgets.rows import RowsView
 
+Page = TypeVar("Page")
 AT_THE_BOTTOM = "Nothing is open; q quits."
 
 OPENED: dict[str, list[str]] = {
@@ -133,9 +136,10 @@ class SlowPages(ReadyPages):
         super().__init__(training_overview())
         self.allowed = threading.Event()
 
-    def page(self, key: object, host: str | None = None) -> object:  # type: ignore[override]
+    def page(self, key: PageKey[Page], host: str | None = None) -> Page:
+        """A page, once that is allowed."""
         assert self.allowed.wait(20)
-        return super().page(key, host)  # type: ignore[arg-type]
+        return super().page(key, host)
 
 
 async def typed_ahead(pilot: Pilot[None], pages: SlowPages, app: TpuprofApp, keys: Sequence[str], tab: str) -> None:

@@ -58,13 +58,13 @@ def test_tables_of_keys_are_made_of_verbs() -> None:
         tree = ast.parse(path.read_text())
         for call in _rows(tree):
             if isinstance(call.args[0], ast.Constant):
-                words = set(call.args[0].value.split(" "))
+                words = set(str(call.args[0].value).split(" "))
                 assert words <= known, f"{path}, line {call.lineno}: {words - known} is no verb"
                 found |= words
         for function in ast.walk(tree):
             if isinstance(function, ast.FunctionDef) and function.name.endswith(("keys", "_key")) and _rows(function):
                 dicts = [each for each in ast.walk(function) if isinstance(each, ast.Dict)]
-                keys = {key.value for each in dicts for key in each.keys if isinstance(key, ast.Constant)}
+                keys = {str(key.value) for each in dicts for key in each.keys if isinstance(key, ast.Constant)}
                 assert keys <= known, f"{path}, {function.name}: {keys - known} is no verb"
                 found |= keys
     assert len(found) > 40

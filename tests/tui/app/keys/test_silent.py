@@ -11,8 +11,7 @@ import pytest
 from textual.app import App
 
 from tests.parsers.session.diff.phased import served
-from tests.support.app.stage import ENVIRONMENT, ReadyPages, make_app, make_demo_app
-from tests.support.app.stand import frame
+from tests.support.app.stage import ENVIRONMENT, ReadyPages, make_app, make_demo_app, strips
 from tests.support.made.pages import training_overview
 from tests.tui.app.test_popups import arrays_app, oom_app, quiet
 from tpuprof.tui.app.options import AppOptions
@@ -57,7 +56,8 @@ def main_app() -> App[Any]:
 
 
 def looks(app: App[Any]) -> str:
-    return f"{frame(app)}\n{app.screen}"
+    """All that stands on the screen, and which screen that is."""
+    return "\n".join([strip.text.rstrip() for strip in strips(app)] + [str(app.screen)])
 
 
 async def silent_keys(app: App[Any], opening: Sequence[str], width: int = 80, height: int = 24) -> list[str]:
@@ -68,6 +68,7 @@ async def silent_keys(app: App[Any], opening: Sequence[str], width: int = 80, he
         async def press(*keys: str) -> None:
             for key in keys:
                 await pilot.press(key)
+                await pilot.pause()
                 if any(worker.is_running for worker in app.workers):
                     await quiet(pilot)
 
@@ -89,7 +90,8 @@ async def silent_keys(app: App[Any], opening: Sequence[str], width: int = 80, he
             await press(key)
             if looks(app) == before:
                 silent.append(key)
-            if looks(app).splitlines()[:-2] != start.splitlines()[:-2]:
+            is_typing = getattr(app.screen, "prompt", None) is not None
+            if is_typing or looks(app).splitlines()[:-2] != start.splitlines()[:-2]:
                 await home()
     return silent
 

@@ -56,7 +56,7 @@ def _lines(known: list[Command], version: str) -> Iterator[str]:
     yield ".SH KEYS"
     yield _text("Keys on the screen. ? shows the keys of a page, ctrl+p finds commands by words.")
     for title, verbs in GROUPS:
-        yield f".SS {title}"
+        yield f".SS {_escaped(title)}"
         for verb in verbs:
             yield from (".TP", f".B {_escaped(' '.join(written(verb)))}", _text(f"{verb.meaning.replace('`', '')}."))
     yield ".SH EXIT STATUS"

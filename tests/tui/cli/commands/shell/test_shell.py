@@ -90,7 +90,7 @@ def test_every_option_is_completed_and_in_the_manual(shell: str, call: Call) -> 
 def test_the_manual_has_no_request_by_accident(call: Call) -> None:
     page = call("man").out
     requests = {line.split()[0] for line in page.splitlines() if line.startswith((".", "'"))}
-    assert requests == {".TH", ".SH", ".B", ".br", ".TP", ".PP", ".nf", ".fi"}
+    assert requests == {".TH", ".SH", ".SS", ".B", ".br", ".TP", ".PP", ".nf", ".fi"}
     assert all(f".SH {name.upper()}" in page for name in COMMANDS if name != WITHOUT_WORD)
     dotted = Command("x", ".so /etc/passwd", "", (), ())
     assert "\n\\&.so /etc/passwd\n" in manual((commands()[0], dotted), "1")
