@@ -80,3 +80,9 @@ def nearest(name: str, known: Iterable[str], most: int = 3) -> list[str]:
     """The known names that come nearest to one that is not among them; empty if none is like it."""
     found: list[str] = import_module("difflib").get_close_matches(name, list(known), most, 0.4)  # few names are wrong
     return found
+
+
+def nearest_hint(name: str, known: Sequence[str], otherwise: str) -> str:
+    """A hint with the known names that come nearest to one that is not among them; another where none is like it."""
+    near = nearest(name, known)
+    return f"one of: {examples(near)}" if near else otherwise

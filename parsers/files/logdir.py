@@ -21,7 +21,7 @@ from functools import partial
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, EXIT_USAGE, Problem, ProfileError
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import counted, examples, natural_key, printable
+from tpuprof.parsers.base.text import counted, examples, natural_key, nearest_hint, printable
 from tpuprof.parsers.base.urls import printable_url, scheme_of
 from tpuprof.parsers.files import folder_search
 from tpuprof.parsers.files.core_names import core_named
@@ -103,13 +103,14 @@ class Run:
         """The file of one host, or of all.
 
         Raises:
-            ProfileError: `unknown_host`, exit code 3, with the hosts that there are.
+            ProfileError: `unknown_host`, exit code 3, with the nearest of the hosts that there are.
         """
         chosen = [file for file in self.hosts if host in (None, file.host)]
         if not chosen and host is not None:
-            names = ", ".join(file.host for file in self.hosts) or "none"
-            sentence = f"Run {self.name} has no host {host}."
-            raise ProfileError("unknown_host", sentence, f"its hosts: {names}", EXIT_NOT_FOUND)
+            names = [file.host for file in self.hosts]
+            hint = nearest_hint(host, names, f"its hosts: {examples(names, 12) or 'none'}")
+            sentence = f"Run {printable(self.name)} has no host {printable(host)}."
+            raise ProfileError("unknown_host", sentence, hint, EXIT_NOT_FOUND)
         return chosen
 
     def of_core(self, core: str, host: str | None = None) -> Run:
@@ -153,11 +154,10 @@ class Logdir:
     def find_run(self, name: str | None = None) -> Run:
         """The run of that name, or the newest for `None`, even when its only files have problems.
 
-        Tried in turn: the exact name, the exact folder name, a prefix of the name, a prefix of the folder name. The
-        first that fits anything must fit one run only.
+        Tried in turn: the exact name, the exact folder name, a prefix of either. The first that fits must fit one run.
 
         Raises:
-            ProfileError: `unknown_run`, exit code 3, with the names that there are.
+            ProfileError: `unknown_run`, exit code 3, with the nearest of the names that there are.
         """
         if name is None and self.runs:
             return self.runs[0]
@@ -174,7 +174,9 @@ class Logdir:
         trouble = "fits more than one run" if fits else "is not the name of a run"
         names = examples([run.name for run in fits or self.runs], 12) or "there is none"
         sentence = f"{printable(wanted) or 'An empty name'} {trouble} in {printable(self.query)}: {names}."
-        raise ProfileError("unknown_run", sentence, "give a run's name, or the beginning of one", EXIT_NOT_FOUND)
+        known = [] if fits else [run.name for run in self.runs]
+        hint = nearest_hint(wanted, known, "give a run's name or its beginning")
+        raise ProfileError("unknown_run", sentence, hint, EXIT_NOT_FOUND)
 
 
 def newest_first(runs: Iterable[Run]) -> list[Run]:

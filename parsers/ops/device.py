@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import fields
 from functools import lru_cache
 
@@ -301,9 +301,20 @@ def _numbers(trace: Trace, host: str, core: str) -> set[int]:
         there_are += f", its chips {examples(list(dict.fromkeys(chips.values())), 16)}" if chips else ""
         what = core if core.startswith("chip") else f"core {core}"
         sentence = f"Host {printable(host)} has no {what}: {there_are}."
-        hint = f"--core {printable(core_label(host, names[0]))}" if names else "leave --core out"
+        near = _nearest(core, {*chips.values()} if core.startswith("chip") and chips else {*names})
+        near = [printable(core_label(host, name)) for name in near]
+        hint = f"--core {' or '.join(near)}" if near else "leave --core out"
         raise ProfileError("unknown_core", sentence, hint, EXIT_NOT_FOUND)
     return wanted
+
+
+def _nearest(core: str, known: Set[str]) -> list[str]:
+    """The two cores, or chips, whose numbers come nearest to that of one that is not there."""
+
+    def number(name: str) -> int:
+        return int(name.removeprefix("chip"))
+
+    return sorted(known, key=lambda name: (abs(number(name) - number(core)), number(name)))[:2]
 
 
 def merge_devices(infos: Sequence[DeviceInfo]) -> tuple[DeviceInfo | None, tuple[str, ...]]:

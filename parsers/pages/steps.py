@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.intervals import Floats, median
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import nearest, printable
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.steps.aligned import AlignedSteps, join_hosts
 from tpuprof.parsers.steps.model import StepSource, StepTime
@@ -67,3 +69,33 @@ def spread(values: Floats) -> tuple[float, float, float, float, float]:
     """Mean, standard deviation of the sample, median, least and largest of at least one value."""
     deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return float(values.mean()), deviation, median(values), float(values.min()), float(values.max())
+
+
+def chosen_steps(text: str, names: Sequence[str]) -> slice:
+    """Which steps a name means, or a range of names, ``104-108``, with both ends.
+
+    Raises:
+        ProfileError: `unknown_step`, exit code 3, with the nearest names.
+    """
+    first, between, last = text.partition("-")
+    if text in names:
+        first = last = text
+    elif not between:
+        last = first
+    for name in (first, last):
+        if name not in names:
+            raise _unknown_step(name, names)
+    begin, end = names.index(first), names.index(last)
+    return slice(min(begin, end), max(begin, end) + 1)
+
+
+def _unknown_step(name: str, names: Sequence[str]) -> ProfileError:
+    """The error of a step that is not there: the nearest by number, else by name."""
+    there = f"{names[0]} to {names[-1]}" if len(names) > 1 else names[0]
+    near = nearest(name, names)
+    if name.isdecimal() and all(each.isdecimal() for each in names):
+        near = sorted(names, key=lambda each: abs(int(each) - int(name)))[:2]
+    sentence = f"The profile has no step {printable(name)}: its steps are {printable(there)}."
+    return ProfileError(
+        "unknown_step", sentence, f"--step {' or '.join(map(printable, (near or names)[:2]))}", EXIT_NOT_FOUND
+    )

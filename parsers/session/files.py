@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import TypeVar
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
-from tpuprof.parsers.base.text import examples, printable
+from tpuprof.parsers.base.text import examples, nearest_hint, printable
 from tpuprof.parsers.files.core_names import core_label, core_named
 from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -86,7 +86,7 @@ def narrowed(run: Run, core: str, host: str | None = None) -> Run:
     if not having:
         sentence = f"Run {printable(run.name)} has no core {named.title}."
         there_are = f"its cores are {examples(titles, 8)}" if titles else "its profile does not name the chips of cores"
-        raise ProfileError("unknown_core", sentence, there_are, EXIT_NOT_FOUND)
+        raise ProfileError("unknown_core", sentence, nearest_hint(named.title, titles, there_are), EXIT_NOT_FOUND)
     if len(having) > 1:
         sentence = f"Run {printable(run.name)} has several cores {named.title}: it is unclear which one is meant."
         raise ProfileError("usage", sentence, f"--core with one of: {examples(having, 8)}", EXIT_USAGE)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.programs import HloModules
     from tpuprof.parsers.hosts.cache import HostCache, Slot
     from tpuprof.parsers.pages.memory import ModuleSource
-    from tpuprof.parsers.pages.ops.one_op import FoundRuns, OpPage
+    from tpuprof.parsers.pages.ops.one_op import FoundRuns, OpPage, OpsInSteps
     from tpuprof.parsers.pages.overview.model import Overview
     from tpuprof.parsers.session.partials import OnPartial
     from tpuprof.parsers.timeline.hosts.clocks import HostClocks
@@ -148,6 +148,16 @@ class Session:
         """The single runs of one op or kernel, device by device; arguments and errors as of `op`."""
         found: FoundRuns = maker("ops.one_op:op_runs")(self, host, name, module)
         return found
+
+    def ops_in_steps(self, steps: str, host: str | None = None) -> OpsInSteps:
+        """The HLO ops of a step, or of a range of steps, ``104-108``; a pass over all op events.
+
+        Raises:
+            ProfileError: `no_steps`, `unknown_step`, exit code 3; and as for `page`.
+            Cancelled: as for `page`.
+        """
+        made: OpsInSteps = maker("ops.in_steps:ops_in_steps")(self, host, steps)
+        return made
 
     def host_timeline(
         self,

@@ -34,6 +34,7 @@ class Page:
         takes_hlo: it can be made of compiled modules alone, without a profile.
         is_of_arrays: it is made of a device memory profile.
         without_host: why ``--host`` does not go with it; empty where it does.
+        groups: what ``--by`` takes of those that make other rows its table, which alone is printed then.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Page:
     takes_hlo: bool = False
     is_of_arrays: bool = False
     without_host: str = ""
+    groups: tuple[str, ...] = ()
 
     def load_report(self) -> Report[Any]:
         """How the page is read and printed."""
@@ -54,6 +56,7 @@ class Page:
 _OF_TIMELINE = {"from_ps": "--from", "to_ps": "--to", "track": "--track"}
 _OF_MEMORY = {"module": "--module", "space": "--space", "device": "--device", "fit": "--fit"}
 _OF_GRAPH = {"op": "--op", "module": "--module", "around": "--around"}
+_BY = {"by": "--by"}
 _OF_ALL_DEVICES = "A device memory profile covers one process and all its devices."
 PAGES: tuple[Page, ...] = (
     Page("runs", "runs.report", {"facts": "--facts"}, without_host="The page runs shows all hosts of a run."),
@@ -72,18 +75,30 @@ PAGES: tuple[Page, ...] = (
     Page("input", "input.report", {}),
     Page("inference", "overview.inference.report", {"requests": "--requests"}),
     Page("timeline", "timeline.report.report", _OF_TIMELINE, ("perfetto",)),
-    Page("ops", "ops.report.hlo_ops", {}),
+    Page("ops", "ops.report.hlo_ops", {"step": "--step", "by": "--by"}, groups=("clones",)),
     Page("op", "ops.report.one_op", {"op": "--op", "module": "--module"}),
-    Page("op-profile", "ops.report.op_profile", {}),
+    Page("op-profile", "ops.report.op_profile", _BY, groups=("program", "category", "provenance", "source")),
     Page("sources", "ops.report.sources", {}),
-    Page("framework-ops", "ops.report.framework_ops", {}),
-    Page("collectives", "collectives.report", {}),
+    Page("framework-ops", "ops.report.framework_ops", _BY, groups=("type",)),
+    Page(
+        "collectives",
+        "collectives.report",
+        {"step": "--step", "by": "--by"},
+        groups=("all", "kind", "axis", "pass"),
+    ),
     Page("sparse-core", "sparse_core.report", {}),
-    Page("kernels", "ops.kernels.report", {"op": "--op", "by": "--by", "dump": "--dump"}),
+    Page("kernels", "ops.kernels.report", {"op": "--op", "by": "--by", "dump": "--dump"}, groups=("name",)),
     Page("roofline", "ops.report.roofline", {}),
-    Page("counters", "counters.report", {}),
+    Page("counters", "counters.report", _BY, groups=("unit", "counter")),
     Page("graph", "graph.report", _OF_GRAPH, ("dot", "hlo", "proto"), is_of_memory=True, takes_hlo=True),
-    Page("memory", "memory.report.module", _OF_MEMORY, is_of_memory=True, takes_hlo=True),
+    Page(
+        "memory",
+        "memory.report.module",
+        {**_OF_MEMORY, **_BY},
+        is_of_memory=True,
+        takes_hlo=True,
+        groups=("source", "scope", "category", "owner"),
+    ),
     Page("memory-profile", "memory.report.profile", {}, is_of_memory=True),
     Page("live-arrays", "commands.live_arrays.report", {"by": "--by"}, is_of_arrays=True, without_host=_OF_ALL_DEVICES),
 )

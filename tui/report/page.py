@@ -168,6 +168,7 @@ class ReportRequest:
         limit: rows of the main table, 0 for all; None where the call leaves it to the page.
         options: the page's own options by name (``module``, ``from_ps``), None for those that are not given.
         only_hlo: the path leads to compiled modules without a profile.
+        keys: of JSON that alone are printed; None for all.
     """
 
     logdir: Logdir
@@ -180,6 +181,7 @@ class ReportRequest:
     options: Mapping[str, Any] = field(default_factory=dict)
     only_hlo: bool = False
     core: str | None = None
+    keys: str | None = None
 
     @property
     def run(self) -> Run:

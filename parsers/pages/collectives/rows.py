@@ -25,18 +25,18 @@ LATE = 0.01
 """And others wait for it at least this share of the collective's time."""
 
 
-def rows_by(page: CollectivesPage, by: By, step: int | None = None) -> Rows:
+def rows_by(page: CollectivesPage, by: By, step: int | slice | None = None) -> Rows:
     """Groups of collectives, those with most exposed time first.
 
     Args:
         by: what a row's collectives share.
-        step: the one step that the rows are of; None for the mean of all.
+        step: the one step, or the steps, that the rows are the mean of; None for all.
     """
     numbers: dict[tuple[object, ...], list[int]] = {}
     for at, each in enumerate(page.groups):
         numbers.setdefault(_shared(each, by), []).append(at)
     members = tuple(tuple(of) for of in numbers.values())
-    chosen = slice(None) if step is None else slice(step, step + 1)
+    chosen = slice(step, step + 1) if isinstance(step, int) else step or slice(None)
     sums = np.stack([page.sums[:, list(of)].sum(axis=1) for of in members], axis=1) if members else page.sums
     sums = sums[..., chosen]
     cells = max(1, sums.shape[2] * sums.shape[3])

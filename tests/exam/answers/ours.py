@@ -12,11 +12,6 @@ _FAR = (
     "SELECT name FROM ops WHERE class <> 'collective' AND roofline_efficiency < 0.6 "
     "AND self_time_ps > 0.01 * (SELECT sum(self_time_ps) FROM ops)"
 )
-_IN_A_STEP = (
-    "SELECT e.name, sum(e.duration_ps) AS ps FROM events e, events s WHERE e.core = 'host-0:1' AND s.core = e.core "
-    "AND e.track = 'XLA Ops' AND s.track = 'Steps' AND s.name = '104' AND e.start_ps >= s.start_ps "
-    "AND e.start_ps < s.start_ps + s.duration_ps GROUP BY 1 ORDER BY 2 DESC LIMIT 1"
-)
 
 
 def _report(page: str, profile: str, read: Read, *options: str) -> Asked:
@@ -84,7 +79,9 @@ ANSWERS: Mapping[str, Asked] = {
     "top-op": _rows("ops", "demo", of_row("name"), "name,self_time_ps,source", "--limit", "1"),
     "how-often": _keys("op", "demo", at("runs", "count"), "runs", *_OP),
     "longest-run": _keys("op", "demo", lambda reply: reply.data["runs"]["maximum_ps"] / 1e6, "runs", *_OP),
-    "in-a-step": _sql("before", of_row("name"), _IN_A_STEP),
+    "in-a-step": _rows(
+        "ops", "before", of_row("name"), "name,self_time_ps", "--step", "104", "--core", "1", "--limit", "1"
+    ),
     "matrix-share": _sql(
         "demo",
         of_row("share"),

@@ -10,7 +10,7 @@ from tpuprof.parsers.base.errors import EXIT_OK
 MOST = {
     **{
         "runs": 61,
-        "ops": 121,
+        "ops": 122,  # the columns of --step, for --describe
         "op-profile": 134,
         "framework-ops": 162,
         "roofline": 166,

@@ -43,3 +43,22 @@ def test_an_op_that_did_not_run(words: str, call: Call) -> None:
 def test_what_nothing_is_like(words: str, call: Call) -> None:
     """A path is no command, and what comes near to nothing is answered with the help."""
     assert call.error(EXIT_USAGE, *words.split())[1] == "try: tpuprof-tui --help"
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("--run dmo", "one of: demo"),
+        ("--run xyz", "give a run's name or its beginning"),
+        ("--host dmo", "one of: demo"),
+        ("--host xyz", "its hosts: demo"),
+        ("--core dmo:2", "one of: demo"),
+        ("--core demo:9", "--core demo:3 or demo:2"),
+        ("--core chip7", "--core demo:chip3 or demo:chip2"),
+        ("--core Chip+7:+TPU+core+0", "one of: Chip 3: TPU core 0"),
+    ],
+)
+def test_a_run_host_or_core_that_is_not_there(words: str, hint: str, call: Call) -> None:
+    """Of those of the profile; a core by its number."""
+    asked = [word.replace("+", " ") for word in words.split()]
+    assert call.error(EXIT_NOT_FOUND, "report", "overview", "demo", *asked)[1].startswith(f"try: {hint}")

@@ -8,7 +8,7 @@ import re
 
 from tpuprof.tui.cli.arguments import options
 from tpuprof.tui.cli.arguments.options import UsageParser
-from tpuprof.tui.pages import PAGE_NAMES
+from tpuprof.tui.pages import PAGE_NAMES, PAGES
 from tpuprof.tui.report.page import FORMATS, HTML, OF_SOME_PAGES
 
 SPACES = ("hbm", "vmem", "smem", "cmem", "sflag", "sparsecore", "host")
@@ -26,6 +26,8 @@ MODEL_BY = ("block", "layer", "memory")
 OWNER_GROUPS = ("input", "host", "collective", "transfer", "copy", "loss", "waiting", "idle")
 """Groups of owners, `parsers.steps.accounts.owners.OWNER_GROUPS`."""
 
+_OF_TABLES = tuple(group for page in PAGES for group in page.groups)
+
 _AMOUNT = re.compile(r"[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE]\+?[0-9]{1,3})?")
 
 
@@ -36,8 +38,32 @@ def _add_of_pages(parser: UsageParser) -> None:
     parser.add_argument("--model-flops", type=_amount, metavar="N", help=flops)
     tokens = "page model: tokens, or samples, in a step, to show tokens a second"
     parser.add_argument("--tokens", type=_amount, metavar="N", help=tokens)
+    dump = "page kernels: a folder that the compiler dumped schedules into (LIBTPU_INIT_ARGS=--xla_jf_dump_to=DIR …), "
+    dump += "which it reads in place of the profile's own"
+    parser.add_argument("--dump", metavar="DIR", help=dump)
     words = "page inference: the host annotation whose spans are the requests"
     parser.add_argument("--requests", metavar="NAME", help=words)
+
+
+def _add_step(parser: UsageParser) -> None:
+    step = "pages ops, collectives: of this step alone, by its name, or of a range, such as 104-108"
+    parser.add_argument("--step", metavar="STEP", help=step)
+
+
+def _add_by(parser: UsageParser) -> None:
+    """What rows are grouped by."""
+    groups = [f"{page.name}: {', '.join(page.groups)}" for page in PAGES if page.groups]
+    by = f"page ledger: a row for each {', '.join(DIVIDED_BY)} (scope: of framework ops, such as a layer); "
+    by += f"page live-arrays: group by {', '.join(GROUPED_BY)} (default: source)"
+    by += f"; page model: the table of CSV, of rows and columns: {', '.join(MODEL_BY)}"
+    by += "; page kernels: blocks, for variants of a kernel by the sizes of their blocks, over all runs of a logdir"
+    by += f"; groups that make other rows the page's table: {'; '.join(groups)}"
+    parser.add_argument(
+        "--by",
+        choices=tuple(dict.fromkeys((*DIVIDED_BY, *GROUPED_BY, *MODEL_BY, *_OF_TABLES, "blocks"))),
+        metavar="BY",
+        help=by,
+    )
 
 
 def report_parser() -> UsageParser:
@@ -113,14 +139,8 @@ def _with_options(parser: UsageParser) -> UsageParser:
     without += f"groups: {', '.join(OWNER_GROUPS)}; page findings: without kinds that are owners"
     parser.add_argument("--without", metavar="OWNERS", help=without)
     _add_of_pages(parser)
-    by = f"page ledger: a row for each {', '.join(DIVIDED_BY)} (scope: of framework ops, such as a layer); "
-    by += f"page live-arrays: group by {', '.join(GROUPED_BY)} (default: source)"
-    by += f"; page model: the table of CSV, of rows and columns: {', '.join(MODEL_BY)}"
-    by += "; page kernels: blocks, for variants of a kernel by the sizes of their blocks"
-    parser.add_argument("--by", choices=(*DIVIDED_BY, *GROUPED_BY, *MODEL_BY, "blocks"), metavar="BY", help=by)
-    dump = "page kernels: a folder that the compiler dumped schedules into (LIBTPU_INIT_ARGS=--xla_jf_dump_to=DIR …), "
-    dump += "which it reads in place of the profile's own"
-    parser.add_argument("--dump", metavar="DIR", help=dump)
+    _add_step(parser)
+    _add_by(parser)
     options.add_interval(parser.add_argument_group("timeline", "Its events instead of its tracks:"))
     graph = parser.add_argument_group("op, graph", "Which op, in which module, and how far around it:")
     op = "name of an HLO op, a kernel or a framework op (default: the one with the most time)"

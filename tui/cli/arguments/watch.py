@@ -36,7 +36,7 @@ def watch_parser() -> UsageParser:
     parser.add_argument("addresses", nargs="+", metavar="HOST:PORT", help="profiler servers, such as @workers:9012")
     slower = "a step is slow at this multiple of the running median (default: 1.2)"
     parser.add_argument("--slower", type=ratio_of, default=1.2, metavar="TIMES", help=slower)
-    every = "time between two looks, such as 30s or 5m (default: 30s)"
+    every = "time between two looks, such as 30s or 5m (default: 30s); short captures do not see what happens between"
     parser.add_argument("--every", type=seconds_of, default=30, metavar="TIME", help=every)
     length = f"length of a look if the server keeps nothing, in milliseconds (default: {defaults.duration_ms}); "
     length += "longer if four steps take longer"

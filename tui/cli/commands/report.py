@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
@@ -76,7 +76,7 @@ def made_report(args: argparse.Namespace) -> tuple[str | Iterable[str] | Produce
 
         asked = _asked(args, page, logdir, session, modules is not None)
         content = report.read(asked)
-        made = _made(report, content, asked, chosen_of(vars(args)))
+        made = _made(report, content, asked, _choice(args, page))
         if is_html:
             made = _html(made, report.pictures(content), asked, args.mask)
     if args.format in WITHOUT_WARNINGS:
@@ -119,11 +119,11 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
     for owner in PAGES:
         for name, option in owner.options.items():
             if name not in page.options and getattr(args, name) not in (None, False):
-                sentence = f"{option} is for the page {owner.name}, not {args.page}."
-                raise ProfileError("usage", sentence, HELP, EXIT_USAGE)
+                raise _no_such_option(name, option, page.name)
     options = {name: getattr(args, name) for name in page.options}
     report = page.load_report()
     report.check(options, args.format, args.limit)
+    _check_groups(args, page)
     _check_choice(args, page, report)
     if args.format == "perfetto" and printing.output_file(args) is None and sys.stdout.isatty():
         sentence = "A trace for Perfetto can't be printed on a terminal."
@@ -138,9 +138,46 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
             raise ProfileError("usage", page.without_host, f"leave --{name} out", EXIT_USAGE)
 
 
+_INSTEAD: Mapping[str, Mapping[str, str]] = {
+    "step": {
+        "ledger": "report ledger --by step --filter name=STEP",
+        "op": "report op has its runs by step",
+        "timeline": "report timeline --from MS --to MS",
+        "": "report ops --step STEP",
+    }
+}
+"""What a page has in place of an option; under an empty name, where it has nothing."""
+
+
+def _no_such_option(name: str, option: str, page: str) -> ProfileError:
+    """The error of an option that is for other pages."""
+    owners = [each.name for each in PAGES if name in each.options]
+    sentence = f"{option} is for the page{'s' * (len(owners) > 1)} {', '.join(owners)}, not {page}."
+    instead = _INSTEAD.get(name, {})
+    return ProfileError("usage", sentence, instead.get(page) or instead.get("") or HELP, EXIT_USAGE)
+
+
+def _check_groups(args: argparse.Namespace, page: Page) -> None:
+    """Sees that the page's table has the groups that are asked for; pages with other `--by` check it themselves."""
+    known = (*page.groups, *_OTHER_GROUPS.get(page.name, ()))
+    if page.groups and args.by is not None and args.by not in known:
+        sentence = f"The rows of the page {page.name} can't be grouped by {args.by}: there is {', '.join(known)}."
+        raise ProfileError("usage", sentence, f"--by {(nearest(args.by, known) or known)[0]}", EXIT_USAGE)
+
+
+_OTHER_GROUPS: Mapping[str, tuple[str, ...]] = {"kernels": ("blocks",)}
+"""What ``--by`` takes besides, of pages that print everything then."""
+
+
+def _choice(args: argparse.Namespace, page: Page) -> Choice | None:
+    """The rows and columns that are asked for; all of the table where groups make it another one, or steps do."""
+    is_another = args.by in page.groups or (args.step is not None and page.name == "collectives")
+    return chosen_of(vars(args)) or (Choice() if is_another and args.format in (*FORMATS, PARQUET) else None)
+
+
 def _check_choice(args: argparse.Namespace, page: Page, report: Report[Any]) -> None:
     """Sees that a choice of rows and columns goes with the page and the format."""
-    if chosen_of(vars(args)) is None:
+    if _choice(args, page) is None:
         return
     if report.choose is None:
         raise no_rows(page.name)
@@ -181,7 +218,8 @@ def _asked(
 ) -> ReportRequest:
     core = common.core_of(logdir, args)
     look, options = printing.report_look(args), {name: getattr(args, name) for name in page.options}
-    return ReportRequest(logdir, args.run, args.host, session, args.format, look, args.limit, options, only_hlo, core)
+    whose = (args.run, args.host, session, args.format, look)
+    return ReportRequest(logdir, *whose, args.limit, options, only_hlo, core, args.keys)
 
 
 def _made(

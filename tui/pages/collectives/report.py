@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.pages.collectives.model import NO_PARTNERS, ONE_STEP, CollectivesPage, Rows
-from tpuprof.parsers.pages.collectives.rows import rows_by, single, why_unknown
+from tpuprof.parsers.pages.collectives.rows import By, rows_by, single, why_unknown
+from tpuprof.parsers.pages.steps import chosen_steps
 from tpuprof.parsers.session import pages
 from tpuprof.tui.pages.collectives.fields import GROUPS, SINGLE, CollectiveRows
 from tpuprof.tui.pages.collectives.figures import METRICS, SLICES, STEPS, slice_table, steps_of
@@ -15,9 +17,23 @@ from tpuprof.tui.report.fields import Table, metric_rows, order
 from tpuprof.tui.report.page import Head, ReportRequest, page_of
 
 
-def groups_of(page: CollectivesPage) -> CollectiveRows:
-    """The groups with most exposed time first."""
-    return _sorted(GROUPS, CollectiveRows(rows_by(page, "all"), are_groups=True))
+def groups_of(page: CollectivesPage, by: By = "all", steps: slice | None = None) -> CollectiveRows:
+    """The groups with most exposed time first, the mean of some steps or of all."""
+    return _sorted(GROUPS, CollectiveRows(rows_by(page, by, steps), are_groups=True))
+
+
+def _asked_groups(page: CollectivesPage, request: ReportRequest) -> CollectiveRows:
+    """The groups by what is asked for, of the steps that are asked for."""
+    by: By = request.options.get("by") or "all"
+    steps = request.options.get("step")
+    if steps is None:
+        return groups_of(page, by)
+    if not page.has_steps or not page.step_names:
+        hint = "tpuprof-tui report collectives without --step has the whole capture"
+        raise ProfileError(
+            "no_steps", "The collectives of a step are unknown: the profile has none.", hint, EXIT_NOT_FOUND
+        )
+    return groups_of(page, by, chosen_steps(steps, page.step_names))
 
 
 def single_of(page: CollectivesPage) -> CollectiveRows:
@@ -42,6 +58,7 @@ def declare(page: CollectivesPage, request: ReportRequest) -> Declared:
     """The answer, groups, single collectives, those between slices, and steps."""
     groups, each = groups_of(page), single_of(page)
     shown = Section(GROUPS, groups, "Collectives", request.most_rows)
+    asked = Section(GROUPS, _asked_groups(page, request), "Collectives", request.most_rows)
     why = {figure.key: page.why_none for figure in METRICS if figure.null and figure.read(page) is None}
     if not page.has_steps and not page.why_none:
         why["step_time_ms"] = ONE_STEP
@@ -62,7 +79,7 @@ def declare(page: CollectivesPage, request: ReportRequest) -> Declared:
             Section(SLICES, slice_table(page), "Between slices"),
             Section(STEPS, steps_of(page), "Steps"),
         ),
-        csv=shown,
+        csv=asked,
         text=lambda pen: _lines(page, shown, pen),
         notes=page.notes,
         unknown=why_unknown(page, groups.rows),

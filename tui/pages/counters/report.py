@@ -21,13 +21,14 @@ def declare(page: CountersPage, request: ReportRequest) -> Declared:
     most, hosts = request.most_rows, covered(page.hosts) or counted(0, "host")
     units = Section(UNITS, page.units, "Units", most)
     counters = Section(COUNTERS, page.counters, "Counters", most)
+    by = request.options.get("by")
     kernels = Section(KERNELS, page.kernels, "Custom calls", most)
     return Declared(
         Head(f"Counters of {request.run.name}", request.run, page.hosts, page.warnings, covers=hosts),
         statement=page.statement,
         metrics=lambda: metric_rows(METRICS, page),
         parts=(Metrics(METRICS, page), _or_null(units), _or_null(counters), _or_null(kernels)),
-        csv=counters if page.counters and not page.units else units,
+        csv=counters if by == "counter" or (by is None and page.counters and not page.units) else units,
         text=lambda pen: _lines(page, pen, most),
         notes=page.notes,
         unknown=page.unknown,

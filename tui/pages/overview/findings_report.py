@@ -98,6 +98,8 @@ class Found:
         finding, ops, interval = self.finding, self.finding.subject.ops, self.interval
         if finding.kind in _PAGES:
             return [_PAGES[finding.kind]]
+        if finding.place.view and finding.place.target is not None:
+            return [finding.place.view, "--op", finding.place.target]
         if ops:
             return ["op", "--op", ops[0].name]
         if interval is not None:
@@ -228,6 +230,16 @@ METRICS: tuple[Metric[Overview], ...] = (
 )
 
 
+PIPE_BYTES = 20_000
+"""The most bytes of JSON where the call sets no limit and chooses no keys."""
+
+_LEFT = "only where findings are left out: "
+LEFT_OUT: tuple[Metric[int], ...] = (
+    Metric("left_out_findings", COUNT, lambda left: left, f"{_LEFT}how many, all after those in the list"),
+    Metric("more", VERBATIM, lambda _: "--limit 0 has all findings", f"{_LEFT}the option that shows them"),
+)
+
+
 def _nothing(page: Overview) -> str:
     """What to say where there are no findings."""
     can_tell = any(kind.undetectable is None for kind in _sought(page))
@@ -250,6 +262,7 @@ def declare(content: Content, request: ReportRequest) -> Declared:
             Block(markdown=lambda: _details(page, found, findings.shown)),
             Block(markdown=Section(SOUGHT, untold, "What this profile can't show").markdown),
             Metrics(METRICS, page),
+            *([Metrics(LEFT_OUT, left)] if (left := len(found) - len(findings.shown)) else []),
             *taken_away(content, request),
         ),
         metrics=lambda: [] if taken is None else metric_rows(WITHOUT_PARTS, taken),
@@ -302,12 +315,31 @@ def _drawn(page: Overview, most: int, pen: Pen) -> list[Line]:
     return [*lines, *pen.notes(page.warnings, ())]
 
 
-REPORT = declared(
+def _fitting(content: Content, request: ReportRequest) -> str:
+    """JSON with as many of the first findings as a pipe is given unasked, at least one; all where keys are chosen."""
+    number = len(content.page.findings)
+
+    def written(asked: ReportRequest) -> str:
+        text = _REPORT.writers["json"](content, asked)
+        assert isinstance(text, str), "declared pages make JSON whole"
+        return text
+
+    if request.limit is not None or request.keys:
+        return written(request)
+    for most in range(number, 1, -1):
+        text = written(replace(request, limit=most))
+        if len(text.encode("utf-8", "backslashreplace")) <= PIPE_BYTES:
+            return text
+    return written(replace(request, limit=min(number, 1)))
+
+
+_REPORT = declared(
     "findings",
     partial(read, known=KIND_OWNERS),
     declare,
     (FOUND,),
-    (*METRICS, WITHOUT),
+    (*METRICS, *LEFT_OUT, WITHOUT),
     warnings=lambda content: content.page.warnings,
     check=partial(check, known=KIND_OWNERS),
 )
+REPORT = replace(_REPORT, writers={**_REPORT.writers, "json": _fitting})

@@ -36,6 +36,9 @@ def test_recurring_annotations_are_offered_and_chosen_by_name(call: Call, tmp_pa
 
 def test_other_names_and_other_pages_are_refused(call: Call, tmp_path: Path) -> None:
     path = profile_with_requests(tmp_path)
-    sentence, _ = call.error(EXIT_NOT_FOUND, "report", "inference", path, "--requests", "reply")
-    assert sentence == "No annotation reply can be used as requests: the profile offers request."
+    sentence, hint = call.error(EXIT_NOT_FOUND, "report", "inference", path, "--requests", "requst")
+    assert sentence == "No annotation requst can be used as requests: the profile offers request."
+    assert hint == "try: one of: request"
+    hint = call.error(EXIT_NOT_FOUND, "report", "inference", path, "--requests", "xyz")[1]
+    assert hint == "try: report inference without --requests lists them"
     call.error(EXIT_USAGE, "report", "overview", path, "--requests", "request")

@@ -38,7 +38,7 @@ def test_a_run_is_shared_as_one_file(tmp_path: Path, call: Call) -> None:
         "Step 109",
         "HBM in use over the program",
     ]
-    findings = call.json("report", "findings", "demo", "--format", "json")["findings"]
+    findings = call.json("report", "findings", "demo", "--limit", "0", "--format", "json")["findings"]
     assert all(any(finding["title"] in text for text in read.of("h4")) for finding in findings)
     assert "XLA Ops" in read.of("text") and "fusion.397" in read.of("td") and "10.6 GiB (67.2% of the capacity)" in html
     assert len(html.encode()) < 150_000

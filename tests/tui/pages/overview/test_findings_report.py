@@ -22,6 +22,7 @@ from tpuprof.parsers.ops.table import EMPTY_TABLE
 from tpuprof.parsers.pages.findings.figures import UNITS, Figure, with_figures, without_figures
 from tpuprof.parsers.pages.findings.subject import SubjectOps, SubjectPart, subject_of
 from tpuprof.tui.demo import demo_path
+from tpuprof.tui.pages.overview.findings_report import PIPE_BYTES
 
 
 def printed(path: Path, data: bytes, call: Call) -> str:
@@ -99,7 +100,7 @@ def test_figures_are_taken_out_of_sentences_and_nothing_else_is() -> None:
 
 
 def test_each_finding_has_the_command_that_shows_more(call: Call) -> None:
-    found = call.json("report", "findings", "demo", "--format", "json")["findings"]
+    found = call.json("report", "findings", "demo", "--limit", "0", "--format", "json")["findings"]
     assert len(found) > 3
     for finding in found:
         program, *words = shlex.split(finding["next"])
@@ -139,3 +140,14 @@ def test_a_claim_that_is_the_same_everywhere_names_no_core_and_no_step() -> None
     figures = {figure.name: figure.value for figure in uneven.figures}
     assert (figures["most_of_a_core"], figures["least_of_a_core"], figures["most_of_a_step"]) == (7.0, 5.0, 15.0)
     assert figures["median_of_steps"] == 5.0 and figures["steps_with_it"] == figures["steps"] == 10
+
+
+def test_json_fits_a_pipe_and_says_what_it_leaves_out(call: Call) -> None:
+    words = ("report", "findings", "demo", "--format", "json")
+    brief, whole = call.json(*words), call.json(*words, "--limit", "0")
+    left = brief["left_out_findings"]
+    assert left > 0 and brief["more"] == "--limit 0 has all findings" and "left_out_findings" not in whole
+    assert brief["findings"] == whole["findings"][:-left]
+    assert len(call(*words).out.encode()) <= PIPE_BYTES < len(call(*words, "--limit", "0").out.encode())
+    assert call.json(*words, "--limit", "1")["left_out_findings"] == len(whole["findings"]) - 1
+    assert len(call.json(*words, "--keys", "findings.cause")["findings"]) == len(whole["findings"])

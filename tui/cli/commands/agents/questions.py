@@ -9,15 +9,16 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.table import COMMANDS
 
-PATH, BEFORE, AFTER, LOG, OP, DUMP = "PATH", "BEFORE", "AFTER", "LOG", "OP", "DUMP"
+PATH, BEFORE, AFTER, LOG, OP, DUMP, ADDRESS = "PATH", "BEFORE", "AFTER", "LOG", "OP", "DUMP", "ADDRESS"
 """Words that the reader puts something else in the place of."""
 
 PLACES: Mapping[str, str] = {
-    PATH: "a logdir, a run, a file or a glob; demo is a profile to try things on",
+    PATH: "a logdir, run, file or glob; `demo` to try things",
     f"{BEFORE}, {AFTER}": "two of these",
-    OP: "the name of an HLO op, a kernel or a framework op",
-    LOG: "the output of a program that ran out of memory",
+    OP: "an HLO op, kernel or framework op",
+    LOG: "output of a program that ran out of memory",
     DUMP: "a folder of XLA_FLAGS=--xla_dump_to",
+    ADDRESS: "a profiler server, `worker:9012`",
 }
 """What stands for each."""
 
@@ -62,7 +63,7 @@ FIRST: tuple[Question, ...] = (
     _asked("The same as data, with ops, cores, figures", "report findings PATH --format json --limit 3"),
     _asked("Step time, utilization, verdict", "report overview PATH"),
     _asked("Who owns the time of a step?", "report ledger PATH"),
-    _asked("What would a step take without waiting for input?", "report ledger PATH --without input"),
+    _asked("How long is a step without input waits?", "report ledger PATH --without input"),
     _asked("MFU and HFU, and where the rest of the peak goes", "report model PATH"),
     _asked("Which ops take the time?", "report ops PATH --limit 10 --columns name,self_time_ps,bound_by,source"),
     _asked("Which of them are far from their roof?", "report ops PATH --filter roofline_efficiency<60%+>1%"),
@@ -73,11 +74,12 @@ FIRST: tuple[Question, ...] = (
     _asked("Does the input keep up?", "report input PATH --limit 10"),
     _asked("What ran from 300 to 400 ms?", "report timeline PATH --from 300 --to 400 --limit 20"),
     _asked("Does it fit, and what takes the memory?", "report memory PATH --limit 20"),
-    _asked("The same of a compiled program, without a profile", "report memory DUMP --device v5e --limit 20"),
+    _asked("The same of a compiled program", "report memory DUMP --device v5e --limit 20"),
     _asked("It ran out of memory", "oom LOG --md"),
     _asked("What changed between two runs, beyond noise?", "diff BEFORE AFTER --md"),
     _asked("Which runs are there, and did one get slower?", "trend PATH"),
-    _asked("One HTML file for a person, hosts and folders masked", "share PATH --mask --output run.html"),
+    _asked("Slow steps and stalls as they happen", "watch ADDRESS --for 12h"),
+    _asked("One HTML file to send, names masked", "share PATH --mask --output run.html"),
     _asked("Does the profile have what I need?", "doctor PATH --require device,steps,hlo"),
 )
 """What is asked first, and most."""

@@ -32,7 +32,7 @@ _DESCRIPTION = (
     "device memory profiles (.prof)."
 )
 _READING = (
-    "With exit code 0 there is an answer; otherwise standard error has a sentence, and `try:` with what to do.",
+    "Exit code 0: an answer. Otherwise standard error has a sentence, and `try:` with what to do.",
     "`n/a`, `null` in JSON and an empty cell in CSV mean unknown, never 0; JSON says why under `unknown`, by key.",
     "Read `warnings` first: a cut capture, simulated times, hosts that can't be read.",
     "A key ends in its unit (`_ms`, `_ps`, `_bytes`, `_percent`); utilizations and efficiencies are fractions.",
@@ -40,7 +40,7 @@ _READING = (
     "An answer says what it leaves out; `--limit 0` has all rows, `--columns`, `--filter` and `--keys a.b,c` (of JSON) "
     "keep it small.",
     "A core is called `host:2` everywhere; `--core` and `--host` narrow a page. `--run` takes another run.",
-    "`next` of a finding is the command that shows more of it.",
+    "`next` of a finding is the command for more.",
 )
 _NOT = (
     "A kind without a finding does not prove that nothing is wrong: `kinds[].untold` says what this profile can't "
@@ -90,10 +90,7 @@ def skill() -> str:
 def _lines() -> Iterator[str]:
     yield from ("---", f"name: {PROGRAM}", "description: >-", f"  {_DESCRIPTION}", "---", "")
     yield f"# {PROGRAM}\n"
-    yield (
-        "One command per question; `--format json`, `csv` and `md` work with every `report`. Placeholders in the "
-        "commands:"
-    )
+    yield ("One command per question; `--format json`, `csv` and `md` work with every `report`. Placeholders:")
     yield "; ".join(f"`{place}`: {what}" for place, what in PLACES.items()) + ".\n"
     yield "| question | command |"
     yield "|---|---|"

@@ -146,6 +146,7 @@ class Tool:
         if name != "runs":
             root.check(place, given.get("run"), name == "trend", page.is_of_memory)
         words = [name, f"--logdir={place}", "--format=json"]
+        words += ["--limit=0"] if self.page == _FINDINGS else []  # all reasons: `short.why` is what shortens them
         options = {each.option: given[each.name] for each in self.given if each.option}
         words += [f"{option}={value}" for option, value in options.items() if value is not None]
         made, _ = made_report(report_parser().parse_args(words))
@@ -207,6 +208,7 @@ def _refused(sentence: str, hint: str) -> ProfileError:
 # --- the table
 
 _DIFF = "diff"
+_FINDINGS = "findings"
 _WITH_ROWS = tuple(page.name for page in PAGES if not page.is_of_arrays and page.name != "timeline")
 """Pages whose table `query` filters: the timeline has a tool of its own, and live arrays are of no profile."""
 
@@ -253,7 +255,7 @@ TOOLS: tuple[Tool, ...] = (
         "why",
         "Why the program is slow: reasons by name, in ms a step, the largest saving first. With a reason's name: its "
         "evidence, ops, cores, figures, and what to try.",
-        "findings",
+        _FINDINGS,
         (*_OF_RUN, Parameter("reason", "string", "name of one reason, for all about it")),
         short.why,
         "why with the name of one reason, or max_bytes",

@@ -286,7 +286,7 @@ GROUPS: Table[Any] = Table(
         ),
     ),
     len,
-    json=(),
+    json=("name", "size_bytes", "share_percent", "padding_bytes", "buffer_count"),
     screen=("rank", "size_bytes", "share_percent", "size_bar", "padding_bytes", "buffer_count", "name"),
 )
 """Groups of buffers, whose quantities are those of all their buffers together."""

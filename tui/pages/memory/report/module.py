@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
@@ -16,8 +18,8 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span
 from tpuprof.tui.pages.memory.draw.graph import graph_lines
 from tpuprof.tui.pages.memory.draw.header import header_lines
-from tpuprof.tui.pages.memory.draw.table import MemoryState, list_heading, memory_list, table_lines
-from tpuprof.tui.pages.memory.fields.module import BUFFERS, DEVICE, MODULES, SPACE, readable_metrics
+from tpuprof.tui.pages.memory.draw.table import Grouping, MemoryState, list_heading, memory_list, table_lines
+from tpuprof.tui.pages.memory.fields.module import BUFFERS, DEVICE, GROUPS, MODULES, SPACE, ListedRows, readable_metrics
 from tpuprof.tui.pages.memory.fields.summary import BATCHES, FIT
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared, drawn_by
 from tpuprof.tui.report.fields import first, markdown_rows, metric_reasons, metric_values
@@ -99,6 +101,10 @@ def declare(memory: ModuleReport, request: ReportRequest) -> Declared:
     def buffers() -> Section[BufferRows]:
         return Section(BUFFERS, memory.buffers(most))
 
+    def rows() -> Section[Any]:
+        by = request.options.get("by")
+        return buffers() if by is None or space is None else _groups(memory, space, by, most)
+
     return Declared(
         Head(title, request.run, page.hosts, facts=memory.warnings, covers=covers, lists_hosts=False),
         statement="" if space is not None else memory.why_none("No module has figures."),
@@ -110,9 +116,17 @@ def declare(memory: ModuleReport, request: ReportRequest) -> Declared:
             Section(BATCHES, memory.fit.batches),
             Block(markdown=modules.markdown if space is not None and len(page.modules) > 1 else tuple),
         ),
-        csv=Block(csv=lambda: buffers().csv(), table=buffers),
+        csv=Block(csv=lambda: rows().csv(), table=rows),
         text=lambda pen: _text(memory, most, pen),
     )
+
+
+def _groups(memory: ModuleReport, space: SpaceMemory, by: Grouping, most: int) -> Section[Any]:
+    """The buffers in memory at the peak by what they share, the largest first."""
+    owners = {} if memory.summary is None else memory.summary.owners
+    listed = memory_list(space, MemoryState(point=space.peak_position, grouping=by), owners=owners)
+    source = ListedRows.of(space, listed.groups, max(1, space.peak_bytes), listed.most_bytes)
+    return Section(GROUPS, source, f"Buffers at the peak by {by}", most)
 
 
 def _values(memory: ModuleReport, most: int) -> Values:

@@ -183,6 +183,12 @@ def grouped_ops(op_count: Int64s, chosen: tuple[str, ...] = ()) -> Table[OpsPage
     return Table("ops", (number, *HLO_FIELDS), len, (), screen=(*LEADING, "ops", *(chosen or COLUMNS)))
 
 
+def clone_rows(op_count: Int64s) -> Table[OpsPage]:
+    """The same in reports; `op_count` as of `grouped_ops`."""
+    readable = tuple(key for key in HLO_OPS.markdown if key != "rank")
+    return replace(grouped_ops(op_count), json=(*_HLO_JSON, "ops"), markdown=(*readable, "ops"))
+
+
 _ROOFLINE_WORK = ("flops bytes_accessed hbm_bytes", WORK_RATES, "hbm_gigabytes_per_second")
 _ROOFLINE_JSON = in_order(_OP, TIMES, "self_time_percent", *_ROOFLINE_WORK, "above_peak_why")
 _KIND: Field[OpsPage] = Field(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Any
 
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_OK, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.pages.ops.kernels.gpu import KernelsPage, kernels_page
 from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernel, TpuKernelsPage
@@ -15,7 +13,7 @@ from tpuprof.parsers.session import pages
 from tpuprof.parsers.session.makers.ops.kernels import tpu_kernels
 from tpuprof.tui.pages.ops.fields.device import DEVICE, SIMULATED
 from tpuprof.tui.pages.ops.fields.kernels import KERNELS
-from tpuprof.tui.pages.ops.kernels import gpu_report
+from tpuprof.tui.pages.ops.kernels import gpu_report, over_runs
 from tpuprof.tui.pages.ops.kernels.fields import (
     BLOCKS,
     CALLS,
@@ -30,30 +28,27 @@ from tpuprof.tui.pages.ops.kernels.fields import (
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.report.declared import Declared, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import metric_rows
-from tpuprof.tui.report.page import Format, ReportRequest, page_of
+from tpuprof.tui.report.page import ReportRequest, page_of
 
 BY_BLOCKS = "blocks"
-"""`--by blocks` makes the main table, that of CSV, the one of kernels by the size of their blocks."""
+"""`--by blocks` makes the main table, that of CSV, the one of kernels by the size of their blocks, over all runs."""
 
-Page = KernelsPage | TpuKernelsPage
+BY_NAME = "name"
+"""`--by name` makes all launches of a GPU's kernel one row, as `b` does in the app; on TPUs that is what rows are."""
+
+Page = KernelsPage | TpuKernelsPage | over_runs.Sweep
 _lines = drawn_by("tpuprof.tui.pages.ops.kernels.drawing:report_lines")
 
 
-def check(options: Mapping[str, Any], _: Format, __: int | None) -> None:
-    """Sees that `--by` asks for what there is."""
-    by = options.get("by")
-    if by is not None and by != BY_BLOCKS:
-        sentence = f"The page kernels has no {by} to put kernels together by: there is {BY_BLOCKS}."
-        raise ProfileError("usage", sentence, f"--by {BY_BLOCKS}", EXIT_USAGE)
-
-
 def read(request: ReportRequest) -> Page:
-    """The kernels of the run's TPUs, or of its GPUs.
+    """The kernels of the run's TPUs, or of its GPUs; with `--by blocks` those of all runs of a folder.
 
     Raises:
         ProfileError: `unknown_op`, exit code 3, with the nearest names, where `--op` names no kernel; `usage`, 2, where
             the run is of GPUs; where `--dump` names no dump of these kernels.
     """
+    if request.options.get("by") == BY_BLOCKS and over_runs.covers(request):
+        return over_runs.read(request)
     wanted, dump = request.options.get("op"), request.options.get("dump")
     ops = page_of(pages.OPS)(request)
     if ops.runs_on != "core":
@@ -63,7 +58,7 @@ def read(request: ReportRequest) -> Page:
         if dump is not None:
             sentence = "--dump names schedules of the kernels of TPUs, and no TPU is in this profile."
             raise ProfileError("usage", sentence, "leave out --dump", EXIT_USAGE)
-        return kernels_page(ops)
+        return kernels_page(ops, by_name=request.options.get("by") == BY_NAME)
     read_page = page_of(pages.TPU_KERNELS)
     page = read_page(request) if dump is None else tpu_kernels(request.session(request.run), request.host, dump)
     if wanted is not None and page.kernels:
@@ -92,6 +87,8 @@ def declare(page: Page, request: ReportRequest) -> Declared:
     """What the page of either kind of device holds."""
     if isinstance(page, KernelsPage):
         return gpu_report.declare(page, request)
+    if isinstance(page, over_runs.Sweep):
+        return over_runs.declare(page, request)
     wanted = request.options.get("op")
     chosen = place_of(page, wanted) if wanted is not None and page.kernels else None
     calls = Section(CALLS, page, "Kernels", request.most_rows, rows=None if chosen is None else [chosen])
@@ -136,14 +133,14 @@ def _reasons(page: TpuKernelsPage) -> dict[str, str]:
     return {**page.unknown, **({"statement": why, "kernel_time_percent": why} if why else {})}
 
 
-METRICS_OF_ALL = (*DEVICE, SIMULATED, *gpu_report.OWN, *METRICS)
+METRICS_OF_ALL = (*DEVICE, SIMULATED, *gpu_report.OWN, *METRICS, *over_runs.METRICS[1:])
 REPORT = declared(
     "kernels",
     read,
     declare,
-    (CALLS, VARIANTS, BLOCKS, REGIONS, PARTS, KERNELS),
+    (CALLS, VARIANTS, over_runs.OVER_RUNS, BLOCKS, REGIONS, PARTS, KERNELS),
     METRICS_OF_ALL,
     CALLS,
-    warnings=lambda page: page.ops.warnings,
-    check=check,
+    warnings=lambda page: page.warnings if isinstance(page, over_runs.Sweep) else page.ops.warnings,
+    exit_code=lambda page: over_runs.exit_code(page) if isinstance(page, over_runs.Sweep) else EXIT_OK,
 )

@@ -73,7 +73,7 @@ def declare(source: FrameworkOps, request: ReportRequest) -> Declared:
             Block(markdown=Section(FRAMEWORK_TYPES, types, "By type").markdown),
             *(Block(markdown=partial(_side_table, ops, side, is_host)) for side, is_host, _, _ in _sides(page)),
         ),
-        csv=ops,
+        csv=by_type if request.options.get("by") == "type" else ops,
         text=lambda pen: _text(source, types, most, pen),
         unknown=common.worth_saying(page.unknown),
         reasons={},

@@ -31,7 +31,7 @@ from tpuprof.tui.pages.ops.fields.op_profile import NODES, OP_TEXTS, UNTIMED, WA
 from tpuprof.tui.pages.ops.report import common
 from tpuprof.tui.pages.ops.tree import whole_tree
 from tpuprof.tui.report import fields
-from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared
+from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared, drawn_by
 from tpuprof.tui.report.fields import NO_REASON, RowColumns, attribute, columns, records
 from tpuprof.tui.report.json import Written
 from tpuprof.tui.report.markdown import not_shown, rows_table
@@ -57,6 +57,7 @@ _TEXTS = OP_TEXTS.json
 _NOTHING: dict[str, Value] = dict.fromkeys(_TEXTS)
 _NONE = np.zeros(0, np.int64)
 
+_source_trees = drawn_by("tpuprof.parsers.pages.ops.sources:source_trees")
 Fused = Callable[[int], "Sequence[Instruction]"]
 """The instructions inside an op, given its row in the ops page; none for an op that is no fusion."""
 
@@ -105,7 +106,8 @@ def declare(profile: OpProfile, request: ReportRequest) -> Declared:
     """The three trees in JSON, the one by program elsewhere; at most `limit` children a node."""
     page, most = profile.page, request.most_rows
     ops, rates = page.ops, page.by_program.rates
-    walked = walk(Nodes(ops, page.by_program), most)
+    walked, by = walk(Nodes(ops, page.by_program), most), request.options.get("by")
+    grouped = walked if by is None else walk(Nodes(ops, _tree_by(page, by)))
     return Declared(
         common.head("Op profile", ops, request),
         statement=page.headline,
@@ -119,11 +121,19 @@ def declare(profile: OpProfile, request: ReportRequest) -> Declared:
             Metrics((HEADLINE,), page),
             Block(lambda: _trees(profile, most), lambda: _indented(page.by_program, walked, most)),
         ),
-        csv=Section(WALKED, walked),
+        csv=Section(WALKED, grouped),
         text=lambda pen: _text(page, most, pen),
         unknown=common.worth_saying(ops.unknown),
         reasons={},
     )
+
+
+def _tree_by(page: OpProfilePage, by: str) -> OpTree:
+    """One of the trees, or that of source lines."""
+    if by == "source":
+        tree: OpTree = _source_trees(page.ops).with_idle
+        return tree
+    return page.tree(next(each for each in GROUPINGS if each == by))
 
 
 def _indented(tree: OpTree, walked: WalkedNodes, limit: int) -> list[str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
-from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.text import nearest_hint, printable
 from tpuprof.parsers.pages.inference import InferencePage
 from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.columns import Cursor
@@ -63,7 +63,9 @@ def read(request: ReportRequest) -> InferencePage:
     offered = ", ".join(printable(offer.subject) for offer in page.offers)
     what = "has request events" if page.source == "requests" else f"offers {offered or 'none'}"
     sentence = f"No annotation {printable(name or '')} can be used as requests: the profile {what}."
-    raise ProfileError("not_found", sentence, "report inference without --requests lists them", EXIT_NOT_FOUND)
+    names = [offer.subject or "" for offer in page.offers]
+    hint = nearest_hint(name or "", names, "report inference without --requests lists them")
+    raise ProfileError("not_found", sentence, hint, EXIT_NOT_FOUND)
 
 
 REPORT = declared("inference", read, declare, (LATENCIES, ROWS, MODULES, OFFERS), (*BEFORE_ROWS, NOTE))

@@ -117,7 +117,7 @@ def test_seven_tools_answer_as_the_reports_do(root: Path, call: Call) -> None:
     assert all(tool["annotations"]["readOnlyHint"] for tool in json.loads(listed.text))
     assert [run["path"] for run in runs.answer["runs"]] == [NEWEST, OLDEST]
 
-    findings = call.json("report", "findings", "demo", "--format", "json")["findings"]
+    findings = call.json("report", "findings", "demo", "--limit", "0", "--format", "json")["findings"]
     reasons = why.answer["reasons"]
     assert [one["title"] for one in reasons] == [one["title"] for one in findings]
     assert reasons[0]["worth_ms"] == pytest.approx(findings[0]["worth_ms"], rel=1e-5)

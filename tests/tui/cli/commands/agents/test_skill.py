@@ -12,7 +12,7 @@ import pytest
 from tests.support.files.dumps import dumped
 from tests.support.made.oom import MESSAGE
 from tests.tui.cli.calls import Call, content
-from tpuprof.parsers.base.errors import EXIT_USAGE
+from tpuprof.parsers.base.errors import EXIT_CAPTURE_FAILED, EXIT_USAGE
 from tpuprof.parsers.pages.findings.finding import KINDS
 from tpuprof.parsers.steps.accounts.owners import OWNERS
 from tpuprof.tui.cli.commands.agents.questions import FIRST, OF_PAGES
@@ -40,9 +40,13 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     (folder / "train.log").write_text(MESSAGE)
     dumped(folder / "dump", ".hlo.pb")
     named = {"PATH": "demo", "OP": "fusion.397", "LOG": str(folder / "train.log"), "DUMP": str(folder / "dump")}
-    return {**named, "BEFORE": str(folder / "BEFORE"), "AFTER": str(folder / "AFTER"), "COMMAND": "report"} | {
-        "PAGE": "overview"
-    }
+    return {
+        **named,
+        "BEFORE": str(folder / "BEFORE"),
+        "AFTER": str(folder / "AFTER"),
+        "COMMAND": "report",
+        "ADDRESS": "localhost:1",
+    } | {"PAGE": "overview"}
 
 
 @pytest.mark.parametrize("command", NAMED)
@@ -51,6 +55,9 @@ def test_each_command_answers(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     program, *words = (places.get(word, word) for word in shlex.split(command))
+    if words[0] == "watch":  # no server is there
+        assert "No profiler server" in call(*words, "--once", code=EXIT_CAPTURE_FAILED).err
+        return
     out = call(*words).out
     out = Path("run.html").read_text("utf-8") if "run.html" in words else out
     assert program == "tpuprof-tui" and out.strip()

@@ -153,11 +153,31 @@ def test_a_stall_is_told_once_until_steps_end_again(tmp_path: Path) -> None:
     nothing = profile([], length_ms=900)
     program = Program(tmp_path, STEADY, nothing, nothing, STEADY, nothing)
     told = Watched(program).run().told
-    assert [event.kind for event, _ in told] == ["stall", "stall"]
+    assert [event.kind for event, _ in told] == ["stall", "stall over", "stall"]
+    over, path = told[1]
+    assert over.step_ps == pytest.approx(30_900 * MS), "from the begin of the first look without a step to the last one"
+    body, why = line_of(over, path, 0.0)
+    assert {key for key, value in body.items() if value is None} == set(why)
     assert told[0][0].step_ps == 900 * MS and told[0][0].step is None and told[0][0].unknown["step"]
     assert program.left == ["run_002", "run_005"]
     short = Program(tmp_path / "short", STEADY, profile([], length_ms=250))
     assert not Watched(short).run().told, "a step may be under way"
+
+
+def test_servers_that_keep_their_last_steps_stall_where_these_stay_the_same(tmp_path: Path) -> None:
+    """A snapshot has the steps before the stall, so each look has steps."""
+    later = profile([100, 101, 100, 102, 100, 99])
+    program = Program(tmp_path, STEADY, STEADY, STEADY, later, keeps=True)
+    told = Watched(program).run().told
+    assert [(event.kind, event.step_ps) for event, _ in told] == [("stall", 30_000 * MS), ("stall over", 60_000 * MS)]
+    captured = Watched(Program(tmp_path / "captures", STEADY, STEADY)).run()
+    assert not captured.told, "short captures of a program may look alike"
+
+
+def test_looks_too_short_for_a_step_are_said_once(tmp_path: Path) -> None:
+    nothing = profile([], length_ms=2000)
+    watched = Watched(Program(tmp_path, nothing, nothing)).run()
+    assert not watched.told and len([said for said in watched.said if "--ms makes looks longer" in said]) == 1
 
 
 def test_a_program_of_which_nothing_ran_stalls(tmp_path: Path) -> None:

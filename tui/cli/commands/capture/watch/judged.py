@@ -39,7 +39,7 @@ _APART = 1.25
 _NOBODYS: tuple[Owner, ...] = (*WAITS, "between_ops")
 """Owners of time in which a core may have waited for another one."""
 
-Kind = Literal["slow step", "stall"]
+Kind = Literal["slow step", "stall", "stall over"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,10 @@ class Event:
     """A step that is slow, or the time in which none ended; None for what is unknown, with the reason in `unknown`.
 
     Attributes:
-        kind: which of both.
+        kind: which of both; ``stall over`` follows a stall as soon as steps end again.
         step: name of the slowest step.
-        step_ps: how long it takes, or how long no step ended; usual_ps: the running median.
+        step_ps: how long it takes, or how long no step ended: in a stall so far, and after it, at least this long.
+        usual_ps: the running median.
         slow_steps: how many were slow, of `steps` in the look.
         host, core, owner: where most of the excess is that is no waiting for others, and whose time that is.
         why: the first reason; worth_ps: what that costs, a mean over the steps of the look.
@@ -144,17 +145,38 @@ def nothing_ran(look_ps: float, usual: Usual, slower: float) -> Event | None:
     return Event("stall", None, look_ps, usual_ps, 0, 0, None, None, None, "nothing ran", None, False, unknown)
 
 
+def none_since(look: Look, since_ps: float, usual: Usual, slower: float) -> Event | None:
+    """A stall of servers that keep their last steps, where the newest is that of the look before."""
+    usual_ps = usual.median_ps()
+    if usual_ps is None or since_ps < max(slower, _STALLED) * usual_ps:
+        return None
+    return _stalled(look, since_ps, usual_ps, "no step ended since the look before")
+
+
+def stall_over(stalled_ps: float, usual: Usual) -> Event:
+    """What is told once steps end again."""
+    why = "steps end again"
+    unknown = dict.fromkeys(("step", "host", "core", "owner", "why", "worth_ms", "profile"), why)
+    usual_ps = usual.median_ps()
+    if usual_ps is None:
+        unknown |= dict.fromkeys(("usual_ms", "times"), "fewer steps were seen than a median needs")
+    return Event("stall over", None, stalled_ps, usual_ps, 0, 0, None, None, None, None, None, False, unknown)
+
+
 def _stall(look: Look, usual_ps: float | None, times: float) -> Event | None:
     length = look.page.environment.profile_duration_ps
     if usual_ps is None or length is None or length < times * usual_ps:
         return None
+    return _stalled(look, float(length), usual_ps, "no step ended")
+
+
+def _stalled(look: Look, length_ps: float, usual_ps: float, none: str) -> Event:
     reason = _reason(look.page.findings, None, None)
-    none = "no step ended"
     unknown = dict.fromkeys(("step", "host", "core", "owner"), none)
     if reason is None:
         unknown |= dict.fromkeys(("why", "worth_ms"), "no finding explains it")
     why, worth = (None, None) if reason is None else (reason.title, reason.worth_ps)
-    return Event("stall", None, float(length), usual_ps, 0, 0, None, None, None, why, worth, False, unknown)
+    return Event("stall", None, length_ps, usual_ps, 0, 0, None, None, None, why, worth, False, unknown)
 
 
 def _slow(look: Look, times: Sequence[float], usual_ps: float, slow: int, lasts: bool) -> Event:

@@ -14,12 +14,23 @@ from tpuprof.parsers.capture import continuous
 from tpuprof.parsers.capture.model import LONGEST_MS, CaptureOptions, CaptureResult, CaptureStop
 from tpuprof.parsers.capture.session import capture
 from tpuprof.tui.cli.commands.capture.repeated import PASSING
-from tpuprof.tui.cli.commands.capture.watch.judged import Event, Usual, judge, nothing_ran, read
+from tpuprof.tui.cli.commands.capture.watch.judged import (
+    Event,
+    Look,
+    Usual,
+    judge,
+    none_since,
+    nothing_ran,
+    read,
+    stall_over,
+)
 from tpuprof.tui.cli.commands.capture.watch.kept import KeptRuns
 
 _LONGEST_PAUSE = 60.0
 _STEPS_A_LOOK = 4
 _PS_PER_MS = 1e9
+_PS_PER_SECOND = 1e12
+_COMPARED = 2  # newest steps by which a look is known to have no newer ones
 
 
 class Clock(Protocol):
@@ -165,7 +176,9 @@ class Recorder:
         self._tell, self._note, self._is_ending = tell, note, is_ending
         self._usual = Usual()
         self._has_begun = self._has_looked = False
-        self._stalls = False
+        self._stalled: tuple[float, float] | None = None  # begin and end, in seconds, of what no step ended in
+        self._newest: tuple[object, float] = (), 0.0  # steps of the look before, and when it was
+        self._has_no_step = False
         self._failures = 0
         self._without: tuple[str, ...] = ()
         self.events = 0
@@ -218,13 +231,12 @@ class Recorder:
         """What to do about a look of which nothing came; how many seconds to pause."""
         if error.code == "nothing_kept" and self._has_begun:
             self._has_begun = False  # the program has started again since
-            self._usual.forget()
+            self._forget()
             return 0.0 if self._has_looked else self._plan.every_seconds
         if error.code == "empty_trace":
             usual_ps = self._usual.median_ps()
             event = nothing_ran(self._source.look_ps(usual_ps), self._usual, self._plan.slower)
-            if event is not None and not self._stalls:
-                self._stalls = True
+            if event is not None and self._stalls_on(event):
                 self._told(event, None)
             return self._plan.every_seconds
         if error.code not in PASSING or self._plan.once:
@@ -232,9 +244,14 @@ class Recorder:
         self._failures += 1
         if self._failures == 1:
             self._note(f"{error.sentence} Trying again until it is back.")
-            self._usual.forget()
+            self._forget()
         self._has_begun = False
         return float(min(_LONGEST_PAUSE, 2.0 ** min(self._failures - 1, 10)))
+
+    def _forget(self) -> None:
+        """Begins anew: the program that comes next may be another one."""
+        self._usual.forget()
+        self._stalled, self._newest = None, ((), 0.0)
 
     def _take(self, result: CaptureResult) -> None:
         """Judges a look, and keeps it where there is something to see in it."""
@@ -246,14 +263,39 @@ class Recorder:
             self._note(f"a look could not be read: {error.sentence}")
             self._kept.drop()
             return
-        event = judge(look, self._usual, self._plan.slower)
-        is_stall = event is not None and event.kind == "stall"
-        if event is None or (is_stall and self._stalls):
+        event = self._judged(look)
+        if event is None or (event.kind == "stall" and not self._stalls_on(event)):
             self._kept.drop()
         else:
             kept = self._kept.keep()
             self._told(event, result.run_path if kept else None)
-        self._stalls = is_stall
+
+    def _judged(self, look: Look) -> Event | None:
+        """What is to be told of a look; before that, where steps end again, that a stall is over."""
+        now, steps = self._clock.passed(), look.page.steps
+        if not steps:
+            if self._usual.median_ps() is None and not self._has_no_step:
+                self._has_no_step = True
+                self._note("no step ended within a look, so none can be compared: --ms makes looks longer")
+            return judge(look, self._usual, self._plan.slower)
+        newest = tuple((step.name, step.duration_ps) for step in steps[-_COMPARED:])
+        before, seen = self._newest
+        if self._source.keeps and newest == before:
+            since = self._stalled[0] if self._stalled else seen
+            return none_since(look, (now - since) * _PS_PER_SECOND, self._usual, self._plan.slower)
+        self._newest = newest, now
+        if self._stalled is not None:
+            begin, end = self._stalled
+            self._stalled = None
+            self._told(stall_over((end - begin) * _PS_PER_SECOND, self._usual), None)
+        return judge(look, self._usual, self._plan.slower)
+
+    def _stalls_on(self, event: Event) -> bool:
+        """Notes that no step ended; whether that is new."""
+        now, length = self._clock.passed(), (event.step_ps or 0.0) / _PS_PER_SECOND
+        is_new = self._stalled is None
+        self._stalled = (now - length if self._stalled is None else self._stalled[0], now)
+        return is_new
 
     def _told(self, event: Event, path: str | None) -> None:
         self.events += 1
