@@ -8,7 +8,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import has_words
-from tpuprof.tui.draw.layout import clean, cut, cut_middle
+from tpuprof.tui.draw.layout import clean, cut_middle, cut_words
 from tpuprof.tui.draw.spans import line_width
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
@@ -225,7 +225,7 @@ class ChoicePopup(FilteredPopup, Generic[T]):
             spans.append((f"{text:<{room}}" if index == 0 else f"  {text:>{room}}", key))
         left = width - line_width(spans)
         if warning and left > 6:
-            words = cut(warning, left - 2, glyphs)
+            words = cut_words(warning, left - 2, glyphs)
             spans.append((f"  {words}", "panel.warn" if key == "panel" else key))
         return pad(spans, width, key)
 

@@ -98,7 +98,7 @@ def _text(report: GraphReport, most: int, pen: Pen) -> list[Line]:
     """The answers, then the op between its operands and its users, as on the screen."""
     drawn = [pen.fit([(SIMULATED, "warn")])] if report.here.program.is_simulated else []
     for sentence in report.here.answers:
-        drawn += pen.wrap(sentence, "text", [(" ", "text")], keeps_names=True)
+        drawn += pen.wrap(sentence, "text", [(" ", "text")])
     drawn += sections(report.here, pen, most)
     if report.steps != 1:
         words = f" {len(report.nodes)} instructions within {report.steps} steps: --format csv, json or dot has them"

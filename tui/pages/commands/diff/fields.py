@@ -380,7 +380,7 @@ _NAME: ColumnSpec[Entries] = ColumnSpec(
 )
 _BEFORE: ColumnSpec[Entries] = ColumnSpec("before", "A", 8, words=_side("before", "-"))
 _AFTER: ColumnSpec[Entries] = ColumnSpec("after", "B", 8, words=_side("after", "-"))
-_NOISE: ColumnSpec[Entries] = ColumnSpec("", "noise", 8, _dim)
+_NOISE: ColumnSpec[Entries] = ColumnSpec("", "noise", 9, _dim)
 _NOTE = ColumnSpec("", "", 26, cells=by_item(_note), is_left=True)
 _COUNT = ColumnSpec("", "count", 9, cells=_drawn_op(_count))
 _OLD_NAME_COLUMN: ColumnSpec[Entries] = ColumnSpec("", "name in A", 18, _dim, lambda value, _: value or "", cut=cut)

@@ -11,7 +11,7 @@ from tpuprof.parsers.files.source_lines import SourceExcerpt, source_excerpt
 from tpuprof.parsers.memory.live_arrays import holders_of
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.parsers.memory.oom.triage import trial as try_out
-from tpuprof.tui.draw.layout import Composed, cut
+from tpuprof.tui.draw.layout import Composed, cut_words
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
@@ -276,7 +276,7 @@ class TriageScreen(PageScreen[BufferRow]):
             return []
         held = holders_of(self._arrays, self.triage.device)
         words = f" {pen.glyphs.keyed('Who holds it (`L`)')}: {holders.in_a_line(held, pen.glyphs.is_ascii)}"
-        line = pen.fit([(cut(words, pen.width - 1, pen.glyphs), "key")])
+        line = pen.fit([(cut_words(words, pen.width - 1, pen.glyphs), "key")])
         return [line, *holders.lines(held, "", pen)]
 
     def _open_arrays(self) -> None:
