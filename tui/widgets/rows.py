@@ -12,6 +12,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.ops.filtering.filter import Filter, FilterError, OpColumns, parse_filter
 from tpuprof.parsers.ops.filtering.nearest import completions, nearest_filter
+from tpuprof.parsers.ops.filtering.vocabulary import nothing_found
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
@@ -110,8 +111,7 @@ class Filterable:
 
     def nothing(self, text: str) -> str:
         """What is said of a filter that keeps no row: the nearest that would."""
-        near = nearest_filter(text, self.search_columns) if text else ""
-        return f"no row; {near} has some" if near else "no row"
+        return nothing_found(nearest_filter(text, self.search_columns) if text else "")
 
     def words_for(self, begun: str) -> Sequence[str]:
         """What a word that is begun in a filter may become."""

@@ -30,6 +30,7 @@ from tpuprof.tui.pages.overview.inference.drawing import module_details
 from tpuprof.tui.pages.overview.inference.meanings import LATENCY_MEANINGS
 from tpuprof.tui.pages.overview.ledger.bars import OWNER_LETTER, Bar, shown_bars
 from tpuprof.tui.pages.overview.ledger.card import bar_details, bar_line, place_of
+from tpuprof.tui.pages.overview.ledger.use.report import content_of as model_content
 from tpuprof.tui.pages.overview.ledger.use.screen import (
     MODEL_MEANINGS,
     ModelView,
@@ -176,6 +177,11 @@ class OverviewTab(StepGraphTab[Overview]):
     def _next_view(self) -> View:
         views = self._views
         return views[(views.index(self._shown) + 1) % len(views)]
+
+    def _written(self, page: Overview) -> tuple[str, object]:
+        if self._shown == "model" and self._model is not None:
+            return "model", model_content(self._model)
+        return ("inference", page.inference) if self._shown == "latencies" else ("overview", page)
 
     def _steps(self, page: Overview) -> Sequence[NamedStep]:
         return () if self._shown != "overview" or page.serves else page.steps
