@@ -14,7 +14,7 @@ from tpuprof.tui.draw.spans import line_width
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
 from tpuprof.tui.widgets.asking import LineEditor
-from tpuprof.tui.widgets.chrome import KeyRow, act_of, pad
+from tpuprof.tui.widgets.chrome import KeyRow, act_of, as_many, pad
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import BACK, Lines, Popup, centred_top
 
@@ -119,7 +119,7 @@ class FilteredPopup(ListPopup):
 
     def filter_line(self, found: str, count: int, width: int) -> AnyLine:
         """The filter, and how much it finds, what it may become, or the nearest that finds something."""
-        found = "  ".join(self._editor.offered) or said_of(self.filter, found, count, lambda: self.searched)
+        found = as_many(self._editor.offered, width // 2) or said_of(self.filter, found, count, lambda: self.searched)
         text = clean(self.filter, self.look.glyphs.is_ascii)
         spans: list[AnySpan] = [("/", "panel.key"), (text[-(width - 24) :], "panel.strong")]
         spans += [("_" if self.is_typing else "", "panel.key"), (f"   {found}", "panel.dim")]

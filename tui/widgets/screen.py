@@ -323,7 +323,7 @@ class AppScreen(Screen[None]):
     def _draw_foot(self, width: int, height: int) -> list[AnyLine]:
         glyphs = self.look.glyphs
         if self.prompt is not None:
-            words = "  ".join(self.prompt.offered)[: width // 2] or self.matches
+            words = chrome.as_many(self.prompt.offered, width // 2) or self.matches
             return [chrome.prompt_line(self.prompt.text, words, Pen(width, glyphs), self.prompt.cursor, self.syntax)]
         if self.flash:
             return [chrome.message_line(glyphs.keyed(self.flash), Pen(width, glyphs))]

@@ -14,7 +14,7 @@ from itertools import islice
 from tpuprof.parsers.base.text import has_words, printable
 
 NO_ROW = "no row"
-_WORD = re.compile(r"[A-Za-z_][\w.]{2,}")
+_WORD = re.compile(r"[A-Za-z_][\w.]{2,}|\d+_[\w.]+")
 _MOST_TEXTS = 4_000
 _MOST_OFFERED = 12
 _LEAST_ALIKE = 0.6

@@ -15,7 +15,7 @@ from tpuprof.tui.pages.commands.diff.changes import ChangeRow, ViewName
 from tpuprof.tui.pages.commands.diff.details import OF_CARDS, change_card, meaning_lines, summary
 from tpuprof.tui.pages.commands.diff.drawing import DiffView, compose, is_sortable, shown
 from tpuprof.tui.pages.commands.diff.drawing import head_line as drawn_head
-from tpuprof.tui.pages.commands.diff.fields import CHANGES, OPS
+from tpuprof.tui.pages.commands.diff.fields import CHANGES, OPS, WRITTEN_ROWS
 from tpuprof.tui.report.fields import searched_texts
 from tpuprof.tui.report.shared.exporting import Shown, run_of_file
 from tpuprof.tui.terminal.theme import AnyLine
@@ -68,10 +68,12 @@ class DiffScreen(PageScreen[ChangeRow]):
         view, rows, sides = self.view, self.rows, (self.content.before, self.content.after)
         ops = [row.op for row in rows if row.op is not None and row.group is None]
         is_of_ops = view.name == "ops" and len(ops) == len(rows)
-        table, source, order = (OPS, ops, view.sort) if is_of_ops else (CHANGES, rows, view.sort if self.orders else "")
+        if not rows:
+            return None
+        table, source = (OPS, ops) if is_of_ops else (WRITTEN_ROWS[rows[0].kind], rows)
+        order = view.in_words(view.sort) if self.orders else ""
         run = run_of_file(f"{sides[0].name} and {sides[1].name}", sides[1].path)
-        rows_shown = range(len(source))
-        return Shown(f"diff-{view.name}", table, source, rows_shown, (), view.words, order, run) if rows else None
+        return Shown(f"diff-{view.name}", table, source, range(len(source)), (), view.words, order, run)
 
     def head_line(self, pen: Pen) -> AnyLine:
         """The two runs."""
