@@ -7,8 +7,7 @@ from functools import partial
 from typing import ClassVar, Generic, TypeVar
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import has_words
-from tpuprof.parsers.ops.filtering.vocabulary import completions_of, said_of
+from tpuprof.parsers.base.text import completions_of, has_words, said_of
 from tpuprof.tui.draw.layout import clean, cut, cut_middle
 from tpuprof.tui.draw.spans import line_width
 from tpuprof.tui.draw.table import Listing

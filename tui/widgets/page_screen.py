@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from tpuprof.parsers.ops.filtering.vocabulary import completions_of, said_of
+from tpuprof.parsers.base.text import completions_of, said_of
 from tpuprof.tui.draw.format import count as counted
 from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen

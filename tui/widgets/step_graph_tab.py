@@ -9,8 +9,7 @@ from typing import ClassVar, Generic, Literal, Protocol, TypeVar, get_args
 from textual.events import Resize
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import counted, has_words
-from tpuprof.parsers.ops.filtering.vocabulary import said_of
+from tpuprof.parsers.base.text import counted, has_words, said_of
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, plain

@@ -9,7 +9,7 @@ from textual.message import Message
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.ops.filtering.vocabulary import completions_of
+from tpuprof.parsers.base.text import completions_of
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.theme import AnyLine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.text import alike, beginning, printable, words_of
 from tpuprof.parsers.ops.filtering.field_term import FieldTerm
 from tpuprof.parsers.ops.filtering.filter import (
     CHOICES,
@@ -19,7 +19,6 @@ from tpuprof.parsers.ops.filtering.filter import (
     TimeTerm,
     parse_filter,
 )
-from tpuprof.parsers.ops.filtering.vocabulary import alike, beginning, words_of
 
 _MOST_TEXTS = 4_000  # of a column
 _OF_TEXTS = ("name", "category", "framework_op", "program", "bound_by")

@@ -11,9 +11,8 @@ from textual import work
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.folders import state_folder
-from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.base.text import counted, printable, said_of
 from tpuprof.parsers.files.logdir import Logdir, Run
-from tpuprof.parsers.ops.filtering.vocabulary import said_of
 from tpuprof.parsers.pages.graph.model import CalledComputation
 from tpuprof.parsers.pages.graph.neighbourhood import Neighbourhood, Side, neighbourhood
 from tpuprof.parsers.pages.graph.programs import Program, Programs
@@ -202,7 +201,7 @@ class GraphScreen(PageScreen[int]):
             **{"search": self.begin_filter, "next_match": further, "previous_match": backward}
         }
         found = "Find by name, opcode or framework op; next, previous"
-        written = "Write the rows, the graph (dot), text (txt, hlo) or proto"
+        written = "Write rows, graph (dot), text (txt, hlo), proto"
         tabs = {"there": "op-profile", "timeline": "timeline", "buffers": "memory"}
         leave = {key: partial(self._leave_for, tab) for key, tab in tabs.items()}
         origins = "Real producers and users past tuples, loops and calls; or direct ones"

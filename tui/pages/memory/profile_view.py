@@ -6,9 +6,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tpuprof.parsers.base.text import has_words
+from tpuprof.parsers.base.text import has_words, said_of
 from tpuprof.parsers.memory.allocators import model
-from tpuprof.parsers.ops.filtering.vocabulary import said_of
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.pen import Pen

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tpuprof.parsers.base.intervals import Int64s
-from tpuprof.parsers.base.text import counted, printable
-from tpuprof.parsers.ops.filtering.vocabulary import nearest_words, nothing_found, said_of
+from tpuprof.parsers.base.text import counted, nearest_words, nothing_found, printable, said_of
 from tpuprof.parsers.timeline.details import adjacent_event, deepest_lane, event_in_cell, longest_called, nearest_lane
 from tpuprof.parsers.timeline.flatten import MANY_LANES
 from tpuprof.parsers.timeline.gaps import next_gap

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -67,14 +68,14 @@ async def test_of_every_tab(name: str) -> None:
         await completes_and_names_the_nearest(app.main, pilot, "convolution" if has_columns else a_word(app.main))
 
 
-def screens(tmp_path: Path) -> dict[str, PageScreen[object]]:
+def screens(tmp_path: Path) -> dict[str, PageScreen[Any]]:
     graph = (demo_session().page(GRAPHS), Jump("graph"), None, lambda _: None)
     of_diff = diff_of(tmp_path, layers(4, MS), layers(4, 2 * MS))
     return {
         "oom": TriageScreen((made_up_triage(),), LOOK, environ=ENVIRONMENT),
         "diff": DiffScreen(of_diff, LOOK, environ=ENVIRONMENT),
         "graph": GraphScreen(graph, LOOK, environ=ENVIRONMENT),
-    }  # type: ignore[dict-item]
+    }
 
 
 @pytest.mark.parametrize("name", ["oom", "diff", "graph"])

@@ -18,6 +18,7 @@ from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages.commands.live_arrays.changes import group_of
 from tpuprof.tui.pages.commands.live_arrays.screen import LiveArraysScreen
+from tpuprof.tui.pages.graph.screen import GraphScreen
 from tpuprof.tui.report.shared.exporting import default_path, write
 from tpuprof.tui.widgets.rows import RowsView
 
@@ -134,3 +135,14 @@ async def test_one_key_opens_the_source_line_of_any_op(here: Path) -> None:
         ):
             assert "Opened model.py:" in await after(pilot, *keys), keys
         assert len(opened) == 7 and {name for name, _ in opened} == {"model.py"}
+
+
+async def test_the_graph_opens_the_source_line_too(here: Path) -> None:
+    (here / "model.py").write_text("\n" * 200)
+    async with scene(make_demo_app(AppOptions(demo=True)), ["3", "v", "u"]) as (app, pilot):
+        opened: list[str] = []
+        screen = app.screen
+        assert isinstance(screen, GraphScreen) and screen.here is not None
+        screen.open_editor = lambda path, line: opened.append(f"{os.path.basename(path)}:{line}") or ""  # type: ignore[method-assign, func-returns-value]
+        assert "Opened model.py:" in await after(pilot, "e")
+        assert opened == [os.path.basename(screen.here.op.source or "")]
