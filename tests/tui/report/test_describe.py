@@ -18,7 +18,7 @@ import pytest
 from tests.support.files.pprof import written
 from tpuprof.tui.cli.main import main
 from tpuprof.tui.pages import PAGE_NAMES
-from tpuprof.tui.terminal.grammar import BY_NAME, VERBS
+from tpuprof.tui.terminal.grammar import VERBS
 
 EXTRA: dict[str, tuple[str, ...]] = {
     "runs": ("--facts",),
@@ -152,5 +152,5 @@ def test_the_keys_of_the_screen_are_those_of_the_grammar() -> None:
     own = {page: {verb.name for verb in VERBS if verb.page == page} for page in ("memory", "timeline")}
     assert named["memory"] == everywhere | own["memory"] and named["timeline"] == everywhere | own["timeline"]
     assert named["kernels"] == everywhere, "a view of the tab of ops has none of its own"
-    assert {"verb": "export", "keys": ["E"], "meaning": BY_NAME["export"].meaning} in keys["memory"]
+    assert {"verb": "export", "keys": ["E"], "meaning": "Write what is shown to a file"} in keys["memory"]
     assert "Write what is shown to a file" in printed("report", "memory", "demo", "--describe")
