@@ -33,6 +33,9 @@ async def test_what_does_not_fit_is_left_out_whole(keys: tuple[str, ...]) -> Non
 
 def test_a_sentence_of_the_last_line_is_cut_between_words() -> None:
     pen = Pen(24, BLOCK)
-    assert text_of(message_line("A sentence of several long words", pen)).rstrip() == f" A sentence of several{BLOCK.ellipsis}"
+    assert (
+        text_of(message_line("A sentence of several long words", pen)).rstrip()
+        == f" A sentence of several{BLOCK.ellipsis}"
+    )
     assert text_of(message_line("Wrote /a/path/of/many/folders/and/a/file.csv", pen)).rstrip().endswith("a/file.csv")
     assert as_many(["one", "two", "three"], 8) == "one  two" and not as_many(["three"], 4)
