@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _NUMBER = re.compile(r"\d+")
 _TRANSFER = re.compile(r"send|recv")
 _JIT = re.compile(r"jit\(([^()]+)\)")
+_NO_WORD = re.compile(r"\W")
+_SIZES = re.compile(r"-[a-z]+_\d+-")
+"""As vLLM's kernels have them in their names: ``RPA-bq_32-bkvp_64-``."""
 _CLONE = re.compile(r"(\.\d+|\.clone|\.remat\d*)+\Z")
 
 
@@ -190,12 +193,20 @@ def without_number(name: str) -> str:
 
 
 def kernel_name(table: OpTable, row: int) -> str:
-    """A custom call's kernel: the function that calls it, else its name without the number of the call."""
+    """A custom call's kernel: its own name or the function that calls it, else the op's name without its number.
+
+    One function may call several kernels, such as those of a forward and a backward pass. The name that a kernel was
+    given is then better, unless it only adds block sizes or a word to that of the function.
+    """
     before, called, _ = table.framework_op[row].partition("pallas_call")
-    inner = _JIT.findall(before)[1:]
+    inner, of_op = _JIT.findall(before)[1:], without_number(table.name[row])
     scopes = [part for part in before.split("/") if part and "(" not in part]
-    name = inner[-1] if inner else scopes[-1] if scopes and called else ""
-    return name or without_number(table.name[row])
+    scope = scopes[-1] if scopes and called else ""
+    if not inner:
+        return scope or of_op
+    is_own = scope and before.endswith(f"{scope}/") and _NO_WORD.sub("_", scope) == _NO_WORD.sub("_", of_op)
+    is_more = is_own and not scope.startswith(inner[-1]) and not _SIZES.search(scope)
+    return scope if is_more else inner[-1]
 
 
 def clone_keys(table: OpTable, rows: NDArray[np.intp] | None = None) -> list[tuple[str, ...]]:

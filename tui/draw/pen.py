@@ -80,7 +80,7 @@ class Pen:
     ) -> list[Line]:
         """A paragraph; `first` stands before its first line, the others are indented by `indent` or by that much.
 
-        If it `keeps_names`, a name with hyphens in it is not parted at one.
+        If it `keeps_names`, a name with hyphens in it is not parted at one; no name is where it has flags (``--flag``).
         """
         first = self.spans(first)
         lead = line_width(first)
@@ -89,7 +89,7 @@ class Pen:
             max(lead + 8, self.width),
             initial_indent=" " * lead,
             subsequent_indent=" " * (lead if indent is None else indent),
-            break_on_hyphens=not keeps_names,
+            break_on_hyphens=not keeps_names and "--" not in text,
         )
         head = pieces[0][lead:] if pieces else ""
         return [self.fit([*first, (head, key)]), *(self.fit([(piece, key)]) for piece in pieces[1:])]

@@ -135,10 +135,17 @@ Tab = Literal["input", "op-profile", "timeline", "memory"]
 
 @dataclass(frozen=True, slots=True)
 class JumpTarget:
-    """Where to look: a tab, and the HLO op or step to jump to there by name; None for the tab itself."""
+    """Where to look.
+
+    Attributes:
+        tab: which tab.
+        target: the HLO op or step to jump to there by name; None for the tab itself.
+        view: the view of that tab, by the name of its page; empty for the first view that has the target.
+    """
 
     tab: Tab
     target: str | None = None
+    view: Literal["", "kernels"] = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,8 +81,8 @@ def covered(key: str, keys: dict[str, dict[str, Any]]) -> bool:
     return key in keys or bare in keys or any(known.startswith((f"{bare}.", f"{bare}[]")) for known in keys)
 
 
-OF_GPUS = "kernels[]."
-"""Keys of a list that only pages of GPUs have."""
+OF_OTHERS = ("kernels[].", "variants_of_runs[].", "compared_runs")
+"""Keys that only pages of GPUs have, or those over several runs."""
 
 BY_NAME = "bytes by name"
 """Unit of objects whose keys are names; they are described as a whole."""
@@ -102,7 +102,7 @@ def test_every_described_key_is_in_json(page: str) -> None:
         found |= keys_of(page, path_of(page), *AGAIN[page])
     stems = {key.removesuffix("[]") for key in found}
     for key, row in described(page).items():
-        of_others = row["meaning"].startswith(("on GPUs", "without a TPU", "with --core")) or key.startswith(OF_GPUS)
+        of_others = row["meaning"].startswith(("on GPUs", "without a TPU", "with --core")) or key.startswith(OF_OTHERS)
         if row["json"] and not of_others:  # the demo's TPUs
             # A list that is empty here, or an object that is null, holds nothing that could be looked at.
             parts = [key[: match.start()] for match in re.finditer(r"\.|\[\]", key)]

@@ -116,7 +116,7 @@ def _with_options(parser: UsageParser) -> UsageParser:
     by = f"page ledger: a row for each {', '.join(DIVIDED_BY)} (scope: of framework ops, such as a layer); "
     by += f"page live-arrays: group by {', '.join(GROUPED_BY)} (default: source)"
     by += f"; page model: the table of CSV, of rows and columns: {', '.join(MODEL_BY)}"
-    by += "; page kernels: blocks, for variants of a kernel by the sizes of their blocks"
+    by += "; page kernels: blocks, for variants of a kernel by the sizes of their blocks, over all runs of a logdir"
     parser.add_argument("--by", choices=(*DIVIDED_BY, *GROUPED_BY, *MODEL_BY, "blocks"), metavar="BY", help=by)
     dump = "page kernels: a folder that the compiler dumped schedules into (LIBTPU_INIT_ARGS=--xla_jf_dump_to=DIR …), "
     dump += "which it reads in place of the profile's own"

@@ -51,10 +51,13 @@ class Views:
         self.others: tuple[TabView, ...] = ()
         self._views: dict[str, View] = {}
         self._wanted: dict[str, str] = {}  # what to go to in a view when it is there
+        self._wanted_page = ""  # the other page to show when it is known which of them there are
+        self._are_others_known = False
 
     def forget(self) -> None:
         """Drops what was shown."""
         self.cards, self.marked, self._before, self._views = None, None, None, {}
+        self._are_others_known = False
 
     @property
     def pages(self) -> OpPages | None:
@@ -71,10 +74,12 @@ class Views:
         wanted = self._wanted.pop(HLO, "")
         return self.show_named_op(wanted) if wanted else ""
 
-    def show_others(self, others: tuple[TabView, ...]) -> None:
-        """Has further views, to be read when they are shown."""
-        self.others = others
+    def show_others(self, others: tuple[TabView, ...]) -> str:
+        """Has further views, to be read when they are shown; says what is not there of what was asked for."""
+        self.others, self._are_others_known = others, True
         self._settle()
+        page, self._wanted_page = self._wanted_page, ""
+        return self.show_page(page, self._wanted.pop(page, "")) if page else ""
 
     def show_other(self, name: str, page: Payload) -> str:
         """Has the framework ops or another page; says what is not there of what was asked for in it."""
@@ -246,7 +251,10 @@ class Views:
     def show_page(self, page: str, name: str) -> str:
         """Shows another page's view, and in it what has that name, now or when it is read; says what there is not."""
         if page not in self.titles:
-            return f"this profile has nothing for {page}"
+            if self._are_others_known or page == FRAMEWORK:
+                return f"this profile has nothing for {page}"
+            self._wanted_page, self._wanted[page] = page, name
+            return ""
         self.at, shown = page, self._views.get(page)
         if isinstance(shown, RowsView):
             return shown.show_named(name) if name else ""

@@ -87,7 +87,8 @@ class OpsTab(SearchingTab):
             self._forget()
             said = self.views.show_ops(payload)
         elif part == "views":
-            self.views.show_others(payload)
+            said = self.views.show_others(payload) or None
+            self._ask()
         else:
             said = self.views.show_other(part, payload) or None
         self.redraw()

@@ -8,7 +8,7 @@ from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.layout import cut_words, rows_around
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey
-from tpuprof.tui.pages import TABS
+from tpuprof.tui.pages import TABS, views_of
 from tpuprof.tui.pages.overview.fields import share, worth
 
 if TYPE_CHECKING:
@@ -95,5 +95,8 @@ def jump_words(place: JumpTarget, page: Overview) -> str:
     where = f"tab {number}, {name}"
     if place.target is None:
         return where
+    if place.view:
+        title = next(view.title for view in views_of(place.tab) if view.name == place.view)
+        return f"{place.target} in {where}, view {title}"
     is_step = any(step.name == place.target for step in page.steps)
     return f"{'step ' * is_step}{place.target} in {where}"

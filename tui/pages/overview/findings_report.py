@@ -98,6 +98,8 @@ class Found:
         finding, ops, interval = self.finding, self.finding.subject.ops, self.interval
         if finding.kind in _PAGES:
             return [_PAGES[finding.kind]]
+        if finding.place.view and finding.place.target is not None:
+            return [finding.place.view, "--op", finding.place.target]
         if ops:
             return ["op", "--op", ops[0].name]
         if interval is not None:

@@ -334,7 +334,7 @@ class OverviewTab(StepGraphTab[Overview]):
             always += ("what_if",)
         there = self._place_of(page, place)
         if there is not None:
-            always = ("graph", *always) if _jump_to(page, there).what == "op" else always
+            always = ("graph", *always) if _jump_to(page, there).what in _OF_OPS else always
             return ("same_op", *always)
         return ("same_op", *(("on_timeline", "graph") if place.panel == "ops" else ()), *always)
 
@@ -510,10 +510,16 @@ class OverviewTab(StepGraphTab[Overview]):
         return notes(replace(self._page, warnings=()), pen) if self._page is not None else []
 
 
+_OF_OPS = ("op", "kernels")
+"""What jumps lead to that is an op, which has a graph."""
+
+
 def _jump_to(page: Overview, place: JumpTarget) -> Jump:
     """To a tab, and the op or step there."""
     if place.target is None:
         return Jump(place.tab)
+    if place.view:
+        return Jump(place.tab, place.view, place.target)
     is_step = any(step.name == place.target for step in page.steps)
     is_of_step = place.tab == "input" or (place.tab == "timeline" and is_step)
     return Jump(place.tab, "step" if is_of_step else "op", place.target)

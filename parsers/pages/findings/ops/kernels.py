@@ -9,9 +9,9 @@ from tpuprof.parsers.base.words import sentence_name, share, short, size
 from tpuprof.parsers.ops.core.calls import CallRuns
 from tpuprof.parsers.ops.core.kernel_blocks import block_rows, wait_words, waited_for
 from tpuprof.parsers.ops.core.kernel_work import spec_of
-from tpuprof.parsers.ops.device import CUSTOM_CALL
+from tpuprof.parsers.ops.device import CUSTOM_CALL, is_kernel
 from tpuprof.parsers.ops.roofline import uncounted
-from tpuprof.parsers.ops.table import kernel_name
+from tpuprof.parsers.ops.table import OpTable, kernel_name
 from tpuprof.parsers.pages.findings.budget import Budget
 from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, JumpTarget
@@ -70,10 +70,15 @@ def uncounted_kernels(budget: Budget) -> tuple[Finding | None, float]:
             ),
         ),
         ADVICE["uncounted"],
-        JumpTarget("op-profile", table.name[first.first]),
+        _place(table, first.first),
         subject=budget.subject(rows),
     )
     return finding, together
+
+
+def _place(table: OpTable, row: int) -> JumpTarget:
+    """Where a kernel is shown; custom calls that the compiler makes for itself are among the ops."""
+    return JumpTarget("op-profile", table.name[row], "kernels" if is_kernel(table.expression(row)) else "")
 
 
 def _calls(group: CloneGroup) -> str:
@@ -123,7 +128,7 @@ def kernel_waits(budget: Budget) -> Claimed:
                 *_moved(budget, first.first),
                 budget.largest(first.first, float(times[list(calls).index(first.first)]), "The longest call"),
             ],
-            JumpTarget("op-profile", table.name[first.first]),
+            _place(table, first.first),
             is_estimate=True,
         )
 
@@ -188,7 +193,7 @@ def slow_kernels(budget: Budget) -> Claimed:
                 f"{sentence_name(name)} takes {budget.amount(first.ps)}, in {_calls(first)}, at {parts}.",
                 budget.largest(first.first, float(times[at]), "The longest call"),
             ],
-            JumpTarget("op-profile", table.name[first.first]),
+            _place(table, first.first),
             is_estimate=True,
         )
 

@@ -25,6 +25,7 @@ from tpuprof.parsers.ops.counters.chips import chip_of
 from tpuprof.parsers.ops.device import CUSTOM_CALL, Peaks
 from tpuprof.parsers.ops.table import kernel_name
 from tpuprof.parsers.pages.counters import KernelRow
+from tpuprof.parsers.pages.ops.kernels.parameters import parameters
 from tpuprof.parsers.pages.ops.kernels.static import StaticSchedule, static_schedule
 from tpuprof.parsers.pages.ops.kernels.witnesses import Figure, Witness, use, work
 from tpuprof.parsers.pages.ops.one_op import Spread, spread
@@ -34,6 +35,9 @@ Bound = Literal["waiting for copies", "compute", "HBM"]
 
 WAITS = 0.5
 """A kernel that waits for copies from this share of its time on is bound by them, whatever it uses."""
+
+SAYS = 0.5
+"""Where FLOPs or bytes are unknown, the other one bounds a kernel that uses at least this share of its peak."""
 
 NOT_TRACED = (
     "the profile has no spans inside kernels: LIBTPU_INIT_ARGS='--xla_xprof_register_llo_debug_info=true "
@@ -117,11 +121,27 @@ class TpuKernel:
         return rate / peak if rate is not None and peak else None
 
     @property
+    def nearest(self) -> tuple[Bound, float] | None:
+        """The peak that it comes nearest to, and how near (0-1); None where what is unknown may be nearer to its peak.
+
+        Where nobody counted FLOPs, another witness may say how much of the matrix units was used. A kernel without
+        matrix products has none of the FLOPs that the peak is of.
+        """
+        spec = self.spec
+        has_no_product = spec is not None and not spec.reason and spec.work.matrix_flops.value == 0
+        counted = self.matrix.value if self.flops_use is None else self.flops_use
+        compute = 0.0 if has_no_product and counted is None else counted
+        used: dict[Bound, float | None] = {"compute": compute, "HBM": self.bytes_use}
+        most: Bound = max(used, key=lambda each: used[each] or 0.0)
+        near = used[most] or 0.0
+        return None if near < (SAYS if None in used.values() else 0.0) or not near else (most, near)
+
+    @property
     def roof_ps(self) -> float | None:
         """What a run would take at the roof: the longer of its FLOPs and its bytes at their peaks."""
-        used = [each for each in (self.flops_use, self.bytes_use) if each is not None]
-        mean = self.mean_ps
-        return max(used) * mean if used and mean else None
+        nearest, mean = self.nearest, self.mean_ps
+        is_known = nearest is not None and (nearest[0] == "HBM" or self.flops_use is not None)
+        return nearest[1] * mean if nearest is not None and is_known and mean else None
 
     @property
     def roof(self) -> float | None:
@@ -172,6 +192,11 @@ class TpuKernel:
         return block_sizes(self.blocks) or sizes_in_name(self.op)
 
     @property
+    def parameters(self) -> str:
+        """What its author says of it, ``block_q 128, block_kv 128``; empty where that is nothing."""
+        return "" if self.spec is None else parameters(self.spec.metadata)
+
+    @property
     def vmem_bytes(self) -> int | None:
         """What the compiler set aside in VMEM, else the buffers of its blocks; static."""
         spec = self.spec
@@ -214,9 +239,7 @@ class TpuKernel:
         """What bounds it: waits for copies where they take half of it, else what it uses most; None where unknown."""
         if (self.waits or 0.0) >= WAITS:
             return "waiting for copies"
-        used: dict[Bound, float] = {"compute": self.flops_use or 0.0, "HBM": self.bytes_use or 0.0}
-        most = max(used, key=lambda each: used[each])
-        return most if used[most] > 0 else None
+        return None if self.nearest is None else self.nearest[0]
 
     @property
     def refusals(self) -> tuple[str, ...]:
@@ -266,6 +289,7 @@ class TpuKernelsPage:
 
 
 _SIZE = re.compile(r"(?:^|-)([a-z]{1,6})_([0-9]{1,6})(?=-)")
+_BLOCK = re.compile(r"_(block_[a-z_]{1,30}|[a-z]{1,4})=[0-9]{1,6}")
 
 
 def sizes_in_name(name: str) -> str:
@@ -275,7 +299,7 @@ def sizes_in_name(name: str) -> str:
 
 def without_sizes(name: str) -> str:
     """A kernel's name without the sizes in it: that of all its variants; the name itself where nothing else is left."""
-    return _SIZE.sub("", name).strip("-") or name
+    return _BLOCK.sub("", _SIZE.sub("", name)).strip("-") or name
 
 
 def kernel_rows(ops: OpsPage, calls: Mapping[tuple[int, str], CallRuns]) -> list[int]:

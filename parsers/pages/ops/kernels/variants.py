@@ -1,4 +1,4 @@
-"""Which block size: the kernels of a run that do one thing in blocks of different sizes, as autotuning leaves them.
+"""Which block size: kernels that do one thing in blocks of different sizes, as autotuning leaves them in runs.
 
 They are ordered by the device's time of their median run. What makes one slower than the best is measured where spans
 say what it waits for, and else read from its module: bytes that it copies, steps of its grid.
@@ -6,11 +6,14 @@ say what it waits for, and else read from its module: bytes that it copies, step
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Generic, TypeVar
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import size, time
-from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernel
+from tpuprof.parsers.pages.ops.kernels.tpu import Bound, TpuKernel
+from tpuprof.parsers.pages.ops.kernels.witnesses import Figure
+from tpuprof.parsers.pages.ops.one_op import Spread
 
 LEAST_MORE = 0.02
 """A part that differs by less than this share of the best run does not say why another is slower."""
@@ -19,7 +22,62 @@ NO_REASON = "n/a: neither spans nor modules of both say what differs"
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class KernelOfRun:
+    """What is compared of a kernel of one of several runs; the attributes are those of a `TpuKernel`.
+
+    Attributes:
+        run: the run's name.
+    """
+
+    run: str
+    op: str
+    program: str
+    kernel: str
+    arrays: str
+    block_sizes: str
+    grid: str
+    parameters: str
+    steps: int | None
+    runs: Spread
+    mean_ps: float | None
+    wait_in: float | None
+    wait_out: float | None
+    body: float | None
+    bytes: Figure
+    vmem_bytes: int | None
+    roof: float | None
+    bound: Bound | None
+
+
+def kernel_of_run(kernel: TpuKernel, run: str) -> KernelOfRun:
+    """What is compared of a kernel of a run."""
+    return KernelOfRun(
+        run=run,
+        op=kernel.op,
+        program=kernel.program,
+        kernel=kernel.kernel,
+        arrays=kernel.arrays,
+        block_sizes=kernel.block_sizes,
+        grid=kernel.grid,
+        parameters=kernel.parameters,
+        steps=kernel.steps,
+        runs=kernel.runs,
+        mean_ps=kernel.mean_ps,
+        wait_in=kernel.wait_in,
+        wait_out=kernel.wait_out,
+        body=kernel.body,
+        bytes=kernel.bytes,
+        vmem_bytes=kernel.vmem_bytes,
+        roof=kernel.roof,
+        bound=kernel.bound,
+    )
+
+
+Compared = TypeVar("Compared", TpuKernel, KernelOfRun)
+
+
+@dataclass(frozen=True, slots=True)
+class Variant(Generic[Compared]):
     """A kernel among others that do the same on arrays of the same sizes.
 
     Attributes:
@@ -28,26 +86,26 @@ class Variant:
         why: what takes longer than in the best; empty for that one.
     """
 
-    kernel: TpuKernel
+    kernel: Compared
     place: int
     slower: float
     why: str
 
 
-def variants(kernels: Sequence[TpuKernel]) -> tuple[Variant, ...]:
-    """Those of each kernel that has blocks of several sizes, the fastest first; kernels with most time first."""
-    groups: dict[tuple[str, str], list[TpuKernel]] = {}
+def variants(kernels: Iterable[Compared]) -> tuple[Variant[Compared], ...]:
+    """Those of each kernel that has blocks of several sizes, the fastest first; what comes first among all stays so."""
+    groups: dict[tuple[str, str], list[Compared]] = {}
     for kernel in kernels:
-        if kernel.runs.median_ps and kernel.block_sizes:
+        if kernel.runs.median_ps and (kernel.block_sizes or kernel.parameters):
             groups.setdefault((kernel.kernel, kernel.arrays), []).append(kernel)
     return tuple(variant for group in groups.values() if _differ(group) for variant in _ordered(group))
 
 
-def _differ(group: Sequence[TpuKernel]) -> bool:
-    return len({(kernel.block_sizes, kernel.grid) for kernel in group}) > 1
+def _differ(group: Sequence[Compared]) -> bool:
+    return len({(kernel.block_sizes, kernel.grid, kernel.parameters) for kernel in group}) > 1
 
 
-def _ordered(group: Sequence[TpuKernel]) -> list[Variant]:
+def _ordered(group: Sequence[Compared]) -> list[Variant[Compared]]:
     ordered = sorted(group, key=lambda kernel: (kernel.runs.median_ps or 0, kernel.op, kernel.program))
     best = ordered[0]
     least = best.runs.median_ps or 1
@@ -57,7 +115,7 @@ def _ordered(group: Sequence[TpuKernel]) -> list[Variant]:
     ]
 
 
-def why_slower(kernel: TpuKernel, best: TpuKernel) -> str:
+def why_slower(kernel: Compared, best: Compared) -> str:
     """What takes longer in a kernel than in the best one, the largest part first, as a clause."""
     least = LEAST_MORE * (best.mean_ps or 0.0)
     parts = [
@@ -65,19 +123,19 @@ def why_slower(kernel: TpuKernel, best: TpuKernel) -> str:
         ("waits for copies out", kernel.wait_out, best.wait_out),
         ("computes", kernel.body, best.body),
     ]
-    longer = []
+    longer: list[tuple[float, str]] = []
     for what, part, of_best in parts:
         if part is not None and of_best is not None and kernel.mean_ps and best.mean_ps:
             more = part * kernel.mean_ps - of_best * best.mean_ps
             if more > least:
                 longer.append((more, f"{what} {time(more)} longer"))
-    words = [text for _, text in sorted(longer, reverse=True)]
-    return "; ".join([*words, *_static(kernel, best)]) or NO_REASON
+    words = [*(text for _, text in sorted(longer, reverse=True)), *_static(kernel, best)]
+    return "; ".join(words) or NO_REASON
 
 
-def _static(kernel: TpuKernel, best: TpuKernel) -> list[str]:
+def _static(kernel: Compared, best: Compared) -> list[str]:
     """What the modules of both say: bytes that they copy, and steps."""
-    words = []
+    words: list[str] = []
     moved, of_best = kernel.bytes.value, best.bytes.value
     if moved and of_best and kernel.bytes.witness == best.bytes.witness == "shapes" and moved > of_best * 1.02:
         words.append(f"copies {size(moved)} where the best copies {size(of_best)}")

@@ -20,7 +20,7 @@ WITNESSES: Mapping[Witness, str] = {
     "shapes": "the kernel's grid, block shapes and matrix products, as its module in the profile has them",
     "schedule": "the compiler's static schedule: cycles in which the unit's slots are used, at the nominal clock",
     "trace points": "the schedule over measured time, from one trace point in the kernel to the next",
-    "count": "the compiler's count in the profile",
+    "count": "the compiler's count in the profile: the author's estimate (pl.CostEstimate) where a kernel has one",
     "operands": "operands and results, each moved once",
 }
 """What each witness goes by."""
@@ -111,5 +111,5 @@ def _refused(value: float, most: float | None, least: float | None, steps: int |
         words = f"{share(value / least)} of what the shapes need"
         counted = value / least * steps if steps is not None else 0.0
         is_whole = round(counted) >= 1 and abs(counted - round(counted)) < _NEAR
-        return f"{words}: it counts {round(counted)} of {steps} grid steps" if is_whole else words
+        return f"{words}: it counts {round(counted)} of {steps:,} grid steps" if is_whole else words
     return ""

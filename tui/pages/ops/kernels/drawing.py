@@ -51,9 +51,10 @@ def kernel_card(kernel: TpuKernel, pen: Pen) -> list[Line]:
         card.entry("", words, "warn")
     _blocks(card, kernel)
     _schedule(card, kernel)
-    _scopes(card, kernel)
+    card.known("metadata", kernel.parameters)
     card.known("op", kernel.framework_op)
     card.known("source", kernel.source)
+    _scopes(card, kernel)
     return card.lines
 
 
@@ -73,7 +74,7 @@ def _times(card: Card, kernel: TpuKernel) -> None:
 
 def _waits(card: Card, kernel: TpuKernel) -> None:
     """What bounds it, and what it waits for: measured."""
-    bound = kernel.bound or "unknown: nobody counted its work, and no span says what it waits for"
+    bound = kernel.bound or _why_unbound(kernel)
     card.entry("bound by", bound, "bad" if kernel.bound == "waiting for copies" else "text")
     if kernel.waits is None:
         return
@@ -87,6 +88,15 @@ def _waits(card: Card, kernel: TpuKernel) -> None:
         card.entry("", f"{kernel.wait_words}", "warn")
 
 
+def _why_unbound(kernel: TpuKernel) -> str:
+    """Why it is unknown what bounds a kernel."""
+    known = (("FLOP/s", kernel.flops_use), ("HBM's peak", kernel.bytes_use))
+    used = " and ".join(f"{share(part)} of {what}" for what, part in known if part is not None)
+    if not used:
+        return "unknown: nobody counted its work, and no span says what it waits for"
+    return f"unknown: it uses {used}, and {'its FLOPs are' if kernel.flops_use is None else 'its bytes are'} unknown"
+
+
 def _blocks(card: Card, kernel: TpuKernel) -> None:
     """Grid, blocks and memory, as the kernel's module has them."""
     spec = kernel.spec
@@ -96,13 +106,7 @@ def _blocks(card: Card, kernel: TpuKernel) -> None:
     if spec.reason:
         card.entry("grid", f"n/a: {spec.reason}", "dim")
         return
-    steps = (
-        f"{kernel.grid.replace(',', card.pen.glyphs.times)} = {count(spec.steps)} steps"
-        if kernel.grid
-        else "none of its own"
-    )
-    measured = f"; {count(kernel.grid_steps)} bodies a run, measured" if kernel.grid_steps else ""
-    card.entry("grid", f"{steps}{measured}")
+    card.entry("grid", _grid(kernel, card.pen.glyphs))
     for row in kernel.blocks:
         moved = f", {count(row.buffer.fetches)} copied" if row.buffer.fetches is not None else ""
         card.entry("", f"{row.role} {row.name}: {row.words}{moved}".replace(" :", ":"))
@@ -111,6 +115,15 @@ def _blocks(card: Card, kernel: TpuKernel) -> None:
     limit = f", of {binary_size(spec.vmem_limit_bytes)} that it may take" if spec.vmem_limit_bytes else ""
     smem = f"; SMEM {binary_size(kernel.smem_bytes)}" if kernel.smem_bytes else ""
     card.entry("VMEM", f"{vmem} {what}{limit}{smem}, static")
+
+
+def _grid(kernel: TpuKernel, glyphs: Glyphs) -> str:
+    """Bounds of its grid and how many steps that makes; what is measured beside it."""
+    words = kernel.grid.replace(",", glyphs.times) or "none of its own"
+    if kernel.grid and kernel.spec is not None:
+        steps = kernel.spec.steps
+        words += ", known at run time" if steps is None else f" = {counted(steps, 'step')}"
+    return words + (f"; {counted(kernel.grid_steps, 'body', 'bodies')} a run, measured" if kernel.grid_steps else "")
 
 
 def _work(card: Card, kernel: TpuKernel) -> None:
@@ -142,11 +155,18 @@ def _schedule(card: Card, kernel: TpuKernel) -> None:
         place = region.place.rpartition("/")[2] or region.kind
         scope = f" {region.scope}" if region.scope else ""
         used = sorted(region.shares.items(), key=lambda pair: -pair[1])[:_MOST_UNITS]
-        words = f"{share(region.fraction)}: {count(region.bundles)} bundles {card.pen.glyphs.times} {region.runs:g}"
+        words = (
+            f"{share(region.fraction)}: {count(region.bundles)} bundles {card.pen.glyphs.times} {_often(region.runs)}"
+        )
         words += "".join(f", {unit} {share(part)}" for unit, part in used if part)
         card.entry("", f"{place}{scope} {words}")
 
 
+def _often(runs: float) -> str:
+    return f"{runs:,.0f}" if runs == round(runs) or runs >= _MANY else f"{runs:.3g}"
+
+
+_MANY = 100
 _MOST_REGIONS, _MOST_UNITS = 4, 3
 NO_SCHEDULE = "n/a: LIBTPU_INIT_ARGS='--xla_xprof_register_llo_debug_info=true' puts it into the profile"
 
@@ -215,7 +235,7 @@ def _cells(spans: Sequence[StepSpan], whole: int, room: int, glyphs: Glyphs) -> 
 
 
 def report_lines(
-    page: TpuKernelsPage, several: Sequence[Variant], pen: Pen, most: int, card_of: int | None
+    page: TpuKernelsPage, several: Sequence[Variant[TpuKernel]], pen: Pen, most: int, card_of: int | None
 ) -> list[Line]:
     """The whole page as text: the answer, the table, then the card of the first kernel, or of the one asked for."""
     lines = pen.wrap(page.statement, "strong", [(" ", "text")]) if page.statement else []

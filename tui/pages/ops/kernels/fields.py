@@ -11,10 +11,11 @@ from tpuprof.parsers.ops.core.calls import CallPart
 from tpuprof.parsers.ops.core.kernel_blocks import BlockRow
 from tpuprof.parsers.pages.ops.kernels.static import RegionUse
 from tpuprof.parsers.pages.ops.kernels.tpu import NO_COUNT, NO_KERNEL, NOT_TRACED, TpuKernel, TpuKernelsPage
-from tpuprof.parsers.pages.ops.kernels.variants import Variant
+from tpuprof.parsers.pages.ops.kernels.variants import KernelOfRun, Variant
 from tpuprof.parsers.pages.ops.kernels.witnesses import Figure
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import UNKNOWN, share
+from tpuprof.tui.draw.layout import cut_words
 from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey
 from tpuprof.tui.draw.table import by_row
 from tpuprof.tui.report.fields import Field, Metric, Rows, Table, attribute, in_order, named, of_each
@@ -38,9 +39,11 @@ Kernels = Sequence[TpuKernel]
 BAR = 6
 
 WAITING = "waiting for copies"
-NO_PEAK = "nobody counted its work, or the device's peak is unknown"
+NO_USE = "nobody counted its work, or the device's peak is unknown"
+NO_PEAK = "its FLOPs, its bytes or a peak is unknown, and it uses less than half of the other peak"
 NO_RUNS = "no event of the profile is of it"
 NO_MODULE = "the profile has no module of this kernel, or it cannot be read"
+NO_PARAMETERS = f"its author says nothing, or {NO_MODULE}"
 NO_SCHEDULE = (
     "the profile has no schedule of this kernel, or several: "
     "LIBTPU_INIT_ARGS='--xla_xprof_register_llo_debug_info=true' puts it there"
@@ -112,7 +115,8 @@ _FIELDS: tuple[Field[TpuKernelsPage], ...] = (
           name="self", fixed=True),
     named("time_bar", SHARE, _of("fraction"), "the same as a bar; red: it waits for copies", "", BAR,
           cells=by_row(_bar), is_left=True),
-    named("kernel", TEXT, _of("kernel"), "the function that calls it, else its name without a number", "kernel", 24,
+    named("kernel", TEXT, _of("kernel"),
+          "its own name or the function that calls it, else the op's name without its number", "kernel", 24,
           style=lambda _: "strong", fixed=True, grows=True, filter=("kernel",)),
     named("op", TEXT, _of("op"), "the op's name; of several calls that of the one with most time", "op", 20,
           filter=("name",)),
@@ -146,13 +150,13 @@ _FIELDS: tuple[Field[TpuKernelsPage], ...] = (
     named("gflops_per_second", GFLOPS, _of("flops_per_second"), "these FLOPs over the mean run", "FLOP/s", 7,
           null=_ONE_WITNESS),
     named("flops_utilization_percent", SHARE_PERCENT, _of("flops_use"), "the same, of the peak", "FLOPS", 6,
-          null=NO_PEAK),
+          null=NO_USE),
     named("hbm_bytes", BYTES, _of(_whole("bytes")), "bytes of a run to and from HBM", "HBM bytes", null=_ONE_WITNESS),
     named("hbm_witness", TEXT, _of(_witness("bytes")), "what says how many bytes", "bytes by", 9, null=NO_COUNT),
     named("hbm_gigabytes_per_second", GIGABYTES, _of("bytes_per_second"), "these bytes over the mean run", "HBM B/s",
           7, null=_ONE_WITNESS),
     named("hbm_utilization_percent", SHARE_PERCENT, _of("bytes_use"), "the same, of HBM's peak", "HBM", 6,
-          null=NO_PEAK),
+          null=NO_USE),
     named("roof_time_ps", TIME_PS, _of("roof_ps"),
           "what a run takes at the roof: the longer of its FLOPs and its bytes at their peaks", "at roof", 8,
           null=NO_PEAK),
@@ -167,6 +171,9 @@ _FIELDS: tuple[Field[TpuKernelsPage], ...] = (
     named("block_sizes", TEXT, _of("block_sizes"),
           "static: sizes of the blocks of its inputs and outputs; of a kernel without module those in its name",
           "blocks", 20, null=NO_MODULE),
+    named("parameters", TEXT, _of("parameters"),
+          "static: what its author says of it in the metadata of pallas_call, such as block sizes", "parameters", 20,
+          null=NO_PARAMETERS),
     named("vmem_bytes", BYTES, _of("vmem_bytes"),
           "static: what the compiler set aside for it in VMEM, else the buffers of its blocks", "VMEM", 8,
           null=NO_MODULE),
@@ -343,22 +350,27 @@ def _of_kernel(key: str) -> Field[Any]:
     """A field of the kernels' table, of the kernel of a variant."""
     known: Field[Any] = CALLS.by_key[key]
 
-    def read(items: Sequence[Variant], rows: Rows) -> Any:  # noqa: ANN401 - as of the table of kernels
+    def read(items: Sequence[Variant[Any]], rows: Rows) -> Any:  # noqa: ANN401 - as of the table of kernels
         return known.read(_Kernels([items[row].kernel for row in rows]), range(len(rows)))
 
     look = known.screen
-    return replace(known, read=read, screen=None if look is None else replace(look, cells=None), sort=None)
+    width = 0 if look is None else min(look.width, _NAME) if key == "kernel" else look.width
+    return replace(known, read=read, screen=look and replace(look, cells=None, width=width), sort=None)
+
+
+_NAME = 16  # cells of a kernel's name beside its blocks
 
 
 class _Kernels:
     """Kernels as the fields of their table read them."""
 
-    def __init__(self, kernels: Sequence[TpuKernel]) -> None:
+    def __init__(self, kernels: Sequence[TpuKernel | KernelOfRun]) -> None:
         self.kernels = kernels
 
 
+FASTEST = "it is the fastest"
 _OF_KERNEL = in_order(
-    "kernel block_sizes grid op program runs median_time_ps minimum_time_ps p90_time_ps maximum_time_ps",
+    "kernel block_sizes grid parameters op program runs median_time_ps minimum_time_ps p90_time_ps maximum_time_ps",
     "wait_in_percent wait_out_percent body_percent vmem_bytes hbm_bytes roof_percent bound_by",
 )
 _VARIANTS: tuple[Field[Any], ...] = (
@@ -366,12 +378,12 @@ _VARIANTS: tuple[Field[Any], ...] = (
           "its place among the kernels of the same name and arrays, 1 the fastest", "#", 3, fixed=True),
     named("slower_percent", SHARE_PERCENT, of_each("slower"),
           "how much longer its median run takes than that of the fastest", "slower", 7),
-    named("why", TEXT, of_each("why"), "what takes longer than in the fastest", "why", 30, null="it is the fastest",
-          grows=True),
+    named("why", TEXT, of_each("why"), "what takes longer than in the fastest", "why", 36, null=FASTEST,
+          cut=cut_words, words=lambda value, _: value or FASTEST),
     *map(_of_kernel, _OF_KERNEL),
 )  # fmt: skip
 
-VARIANTS: Table[Sequence[Variant]] = Table(
+VARIANTS: Table[Sequence[Variant[Any]]] = Table(
     "variants",
     _VARIANTS,
     len,
@@ -382,7 +394,7 @@ VARIANTS: Table[Sequence[Variant]] = Table(
     ),
     screen=in_order(
         "place kernel block_sizes median_time_ps slower_percent why wait_in_percent p90_time_ps vmem_bytes",
-        "roof_percent runs grid",
+        "roof_percent runs grid parameters",
     ),
 )
 

@@ -17,11 +17,12 @@ from tpuprof.parsers.pages.overview.performance import counted_words
 PALLAS = "jit(_attn)/shard_map/jit({0})/{0}-bq_32/pallas_call"
 
 
-def kernels(name: str, percent: float, count: int = 4, flops: int = 0, hbm: int = 0) -> list[Op]:
+def kernels(name: str, percent: float, count: int = 4, flops: int = 0, hbm: int = 0, text: str = "") -> list[Op]:
     """Calls of a Pallas kernel in so many layers, so much of a step of 100 microseconds together."""
     scope = PALLAS.format(name)
     time = 20 * percent / count
-    return [Op(f"{name}.{n}", "custom-call", time, flops=flops, hbm=hbm, scope=scope) for n in range(count)]
+    calls = (f"{name}.{n}" for n in range(count))
+    return [Op(call, "custom-call", time, flops=flops, hbm=hbm, scope=scope, text=text) for call in calls]
 
 
 def vllm() -> Evidence:
@@ -40,7 +41,7 @@ def test_where_the_time_is_comes_first_although_no_saving_is_known() -> None:
     assert first.title == ("Kernels of unknown work take 70.0%: quantized_matmul 38.0%, ragged_paged_attention 32.0%")
     assert (first.worth_ps, first.worth_fraction, first.after_ps) == (None, None, None)
     assert first.evidence[1].startswith("quantized_matmul takes 38.0 µs a step (38.0%), in 4 calls of the program")
-    assert first.place == JumpTarget("op-profile", "quantized_matmul.0")
+    assert first.place == JumpTarget("op-profile", "quantized_matmul.0", "kernels")
     assert second.kind == "collective"
     assert second.worth_fraction == pytest.approx(0.06)
 
@@ -77,6 +78,40 @@ def test_counted_kernels_far_below_the_roof_are_found_as_one() -> None:
 def test_a_kernel_is_named_by_the_function_that_calls_it() -> None:
     table = evidence(None, [*kernels("quant", 10, 1), Op("tpu_custom_call.12", "custom-call", 10, scope="x")]).table
     assert [kernel_name(table, row) for row in range(2)] == ["quant", "tpu_custom_call"]
+
+
+@pytest.mark.parametrize(
+    ("op", "scope", "name"),
+    [
+        ("gmm.1", "jit(f)/jit(gmm)/pallas_call", "gmm"),
+        ("transpose_jvp_jit_tgmm___.2", "jit(f)/transpose(jvp(jit(tgmm)))/pallas_call", "tgmm"),
+        (
+            "splash_mha_dq_no_residuals.1",
+            "jit(f)/transpose(jvp(static_sparsity_splash))/jit(_splash_attention)/splash_mha_dq_no_residuals/"
+            "splash_mha_dq_no_residuals/pallas_call",
+            "splash_mha_dq_no_residuals",
+        ),
+        (
+            "flash_mha_bwd_dq_block_q_128.1",
+            "jit(f)/transpose(jvp(jit(flash_attention)))/flash_mha_bwd_dq_block_q=128/pallas_call",
+            "flash_mha_bwd_dq_block_q=128",
+        ),
+        (
+            "ragged_paged_attention_kernel.1",
+            "jit(f)/jit(ragged_paged_attention)/ragged_paged_attention_kernel/pallas_call",
+            "ragged_paged_attention",
+        ),
+        (
+            "RPA-bq_32-p_64-.3",
+            "jit(f)/jit(ragged_paged_attention)/RPA-bq_32-p_64-/pallas_call",
+            "ragged_paged_attention",
+        ),
+        ("gmm.7", "jit(f)/jit(gmm)/layer_0/pallas_call", "gmm"),
+    ],
+)
+def test_kernels_of_one_function_have_their_own_names(op: str, scope: str, name: str) -> None:
+    """As JAX 0.10.2 compiles `jax.experimental.pallas.ops.tpu` for a v5e, and as vLLM's kernels are in its profiles."""
+    assert kernel_name(evidence(None, [Op(op, "custom-call", 10, scope=scope)]).table, 0) == name
 
 
 def test_clones_of_a_layer_are_one_group() -> None:
@@ -203,6 +238,16 @@ def test_of_a_kernel_that_nobody_counted_all_waits_may_go() -> None:
     finding = the("kernel-wait", waiting(evidence(grid({"unknown": 100}), kernels("gmm", 20, count=1)), 0.5))
     assert finding.worth_ps == pytest.approx(10 * US, rel=1e-3)
     assert not any("HBM's peak" in sentence for sentence in finding.evidence)
+
+
+def test_a_kernel_is_shown_among_the_kernels_and_another_custom_call_among_the_ops() -> None:
+    own, of_compiler = (
+        kernels("gmm", 20, count=1, text=f'f32[8]{{0}} custom-call(), custom_call_target="{target}"')
+        for target in ("tpu_custom_call", "ConcatBitcast")
+    )
+    for ops, view in ((own, "kernels"), (of_compiler, "")):
+        place = the("uncounted", evidence(grid({"unknown": 100}), ops)).place
+        assert (place.tab, place.view) == ("op-profile", view)
 
 
 def test_a_kernel_that_hardly_waits_has_no_such_finding() -> None:

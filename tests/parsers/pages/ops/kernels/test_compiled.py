@@ -44,7 +44,7 @@ def test_the_sizes_are_those_of_the_compiled_program(tmp_path: Path) -> None:
         ("x", "128x128 bf16, 2 buffers"),
         ("y", "128x128 bf16, 2 buffers"),
     ]
-    assert kernel.refusals[0].endswith(f"it counts 1 of {STEPS} grid steps.")
+    assert kernel.refusals[0].endswith(f"it counts 1 of {STEPS:,} grid steps.")
 
 
 def test_every_page_has_the_work_of_the_shapes(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
@@ -13,8 +14,10 @@ from tests.parsers.pages.ops.kernels.made import COPIED, FLOPS, MIB, SPEC
 from tests.support.build import session_at, write_run
 from tests.support.files.kernels import TARGET, US, KernelRun, with_kernels
 from tpuprof.parsers.formats.mosaic.spec import KernelSpec
+from tpuprof.parsers.formats.mosaic.work import Amount, Work
 from tpuprof.parsers.pages.counters import CountersPage
 from tpuprof.parsers.pages.ops.kernels.host import CALLS_OF_HOST
+from tpuprof.parsers.pages.ops.kernels.parameters import parameters
 from tpuprof.parsers.pages.ops.kernels.tpu import (
     TpuKernel,
     TpuKernelsPage,
@@ -23,6 +26,7 @@ from tpuprof.parsers.pages.ops.kernels.tpu import (
     without_sizes,
 )
 from tpuprof.parsers.pages.ops.kernels.variants import variants
+from tpuprof.parsers.pages.ops.kernels.witnesses import Figure, use, work
 from tpuprof.parsers.session.pages import COUNTERS, OPS, TPU_KERNELS
 
 RUN = KernelRun(steps=16, wait_y_ps=3 * US, body_ps=900_000, flops=FLOPS // 8)
@@ -120,6 +124,61 @@ def test_sizes_in_names() -> None:
     assert sizes_in_name("RPA-bq_32-bkvp_64-p_64-.1") == "bq 32, bkvp 64, p 64"
     assert sizes_in_name("matmul_optimized.1") == ""
     assert without_sizes("RPA-bq_32-bkvp_64-p_64-") == "RPA" and without_sizes("-bq_32-") == "-bq_32-"
+
+
+def test_sizes_behind_an_equals_sign_are_no_part_of_a_name() -> None:
+    assert without_sizes("flash_mha_bwd_dq_block_q_major=128_block_k=256") == "flash_mha_bwd_dq"
+    assert without_sizes("mm_block_=x") == "mm_block_=x"
+
+
+def test_what_the_author_says_of_a_kernel(tmp_path: Path) -> None:
+    splash = json.dumps({"xprof_metadata": json.dumps({"block_q": 128, "use_fused": False, "layout": "{"})})
+    said = one(tmp_path, RUN, replace(SPEC, metadata=(("kernel_metadata", splash), ("note", "{no JSON"))))
+    assert said.parameters == "block_q 128, use_fused false, layout {, note {no JSON"
+    assert parameters([("a", '{"b":' * 2000)]).startswith("a ") and parameters([]) == ""
+
+
+def test_kernels_that_differ_by_what_their_author_says_are_variants(tmp_path: Path) -> None:
+    kernel = one(tmp_path, RUN, SPEC)
+    made = [replace(kernel, spec=replace(SPEC, metadata=(("block_kv", size),))) for size in ("128", "256")]
+    assert len(variants(made)) == 2 and variants([made[0], made[0]]) == ()
+
+
+@pytest.mark.parametrize(
+    ("flops", "moved", "products", "nearest"),
+    [
+        (0.1, 0.3, 1, ("HBM", 0.3)),
+        (0.3, 0.1, 1, ("compute", 0.3)),
+        (None, 0.3, None, None),  # its products may take longer
+        (None, 0.6, None, ("HBM", 0.6)),
+        (None, 0.3, 0, ("HBM", 0.3)),  # it has none
+        (0.3, None, 1, None),
+        (None, None, None, None),
+    ],
+)
+def test_what_is_unknown_may_be_what_bounds_it(
+    flops: float | None, moved: float | None, products: int | None, nearest: tuple[str, float] | None, tmp_path: Path
+) -> None:
+    kernel = one(tmp_path, RUN, SPEC)
+    seconds = (kernel.mean_ps or 0) / 1e12
+
+    def figure(used: float | None, peak: float | None) -> Figure:
+        return work([("count", None if used is None else used * (peak or 0) * seconds)], None, "nobody counted")
+
+    spec = replace(SPEC, work=Work(Amount(products, products)))
+    peaks = kernel.peaks
+    of = replace(
+        kernel,
+        spec=spec,
+        traced=None,
+        flops=figure(flops, peaks.flops_per_second),
+        bytes=figure(moved, peaks.hbm),
+        matrix=use([], ""),
+    )
+    assert of.bound == (None if nearest is None else nearest[0])
+    assert of.roof == (None if nearest is None else pytest.approx(nearest[1]))
+    if flops is None and moved is not None:
+        assert replace(of, matrix=use([("trace points", 0.1)], "")).roof == pytest.approx(moved)
 
 
 def test_variants_by_the_median_run(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -118,6 +119,24 @@ async def test_by_block_size_and_back(tmp_path: Path) -> None:
         assert ops_tab(app).selection == "mm-bm_128-bk_512-.1"
         ops_tab(app).go_to("kernels", "matmul")
         assert ops_tab(app).selection == "matmul.1"
+
+
+async def test_o_on_a_finding_about_a_kernel_leads_to_it_in_the_view_of_kernels(tmp_path: Path) -> None:
+    (tmp_path / "host0.xplane.pb").write_bytes(with_kernels(VARIED))
+    async with scene(app_over(tmp_path), "", 120, 40) as (app, pilot):
+        await press(pilot, "j", "o")
+        await settled(pilot)
+        assert "[Kernels]" in frame(app) and ops_tab(app).selection == "mm-bm_128-bk_512-.1"
+
+
+def test_the_command_of_a_finding_about_a_kernel_shows_that_kernel(call: Call, tmp_path: Path) -> None:
+    write_run(tmp_path, host0=with_kernels(VARIED))
+    found = json.loads(call("report", "findings", str(tmp_path), "--format", "json").out)["findings"]
+    (command,) = [each["next"] for each in found if each["kind"] == "kernel-wait"]
+    _, *words = shlex.split(command)
+    assert words[:2] == ["report", "kernels"]
+    document = json.loads(call(*words, "--format", "json").out)
+    assert [row["op"] for row in document["calls"]] == ["mm-bm_128-bk_512-.1"]
 
 
 async def test_in_ascii(tmp_path: Path) -> None:

@@ -1,0 +1,127 @@
+"""Which block size, over the runs of a log folder: what is compared of each run's kernels, kept from look to look."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.hosts.cache import HostCache
+from tpuprof.parsers.pages.ops.kernels.variants import KernelOfRun, Variant, kernel_of_run, variants
+from tpuprof.parsers.session.known_runs import Entry, FileStates, KeptByRun
+from tpuprof.parsers.session.pages import TPU_KERNELS
+
+if TYPE_CHECKING:
+    from tpuprof.parsers.session.session import Session
+
+NOT_COMPARED = "no kernel of it is there in blocks of another size"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelsOfRun:
+    """The kernels of a run, those with most time first; where there are none, `why` says why."""
+
+    kernels: tuple[KernelOfRun, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeptKernels:
+    """The kernels of the run at a path, and its files as they were."""
+
+    path: str
+    states: FileStates
+    kernels: KernelsOfRun
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSweep:
+    """What one look at the runs of a folder leaves to the next."""
+
+    runs: tuple[KeptKernels, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunVariant:
+    """A kernel of a run among the others; or a run without any.
+
+    Attributes:
+        variant: None for a run of which no kernel is compared.
+        why_not: why that is so; empty where `variant` is there.
+        is_unread: whether it is so because the run can't be read.
+    """
+
+    run: str
+    variant: Variant[KernelOfRun] | None
+    why_not: str = ""
+    is_unread: bool = False
+
+
+def variants_of_runs(
+    runs: Sequence[Run], place: str, cache: HostCache | None, session: Callable[[Run], Session], name: str | None = None
+) -> tuple[RunVariant, ...]:
+    """The kernels of all runs that are there in blocks of several sizes, the fastest of each kernel first.
+
+    Kernels with most time come first; the runs without a kernel among them come last, in the order given.
+
+    Args:
+        place: the path of the folder, which distinguishes what is kept of it.
+        cache: where it is kept; None for nowhere.
+        session: opens a run that isn't kept.
+        name: of a kernel or of its op: that kernel alone; None for all.
+    """
+    known: KeptByRun[KernelsOfRun] = KeptByRun(
+        cache, f"kernels of the runs in {os.path.abspath(place)}", _unpacked, _packed
+    )
+    found: list[KernelOfRun] = []
+    missing: dict[str, RunVariant] = {}
+    for run in runs:
+        try:
+            of_run = known.value(run, partial(_of_run, run, session))
+        except ProfileError as error:
+            missing[run.name] = RunVariant(run.name, None, error.sentence, is_unread=True)
+            continue
+        missing[run.name] = RunVariant(run.name, None, of_run.why or NOT_COMPARED)
+        found += [replace(kernel, run=run.name) for kernel in of_run.kernels]
+    known.keep()
+    compared = variants(_by_time(found, name))
+    for each in compared:
+        missing.pop(each.kernel.run, None)
+    return (*(RunVariant(each.kernel.run, each) for each in compared), *missing.values())
+
+
+def _of_run(run: Run, session: Callable[[Run], Session]) -> KernelsOfRun:
+    return kernels_of_run(session(run))
+
+
+def kernels_of_run(session: Session) -> KernelsOfRun:
+    """What is compared of the kernels of a run.
+
+    Raises:
+        ProfileError: as for `Session.page`.
+    """
+    page = session.page(TPU_KERNELS)
+    return KernelsOfRun(tuple(kernel_of_run(each, "") for each in page.kernels), page.unknown.get("kernels", ""))
+
+
+def _by_time(kernels: Sequence[KernelOfRun], name: str | None) -> list[KernelOfRun]:
+    """Some kernels, those with most time over all runs first."""
+    time: dict[tuple[str, str], int] = {}
+    for each in kernels:
+        time[each.kernel, each.arrays] = time.get((each.kernel, each.arrays), 0) + each.runs.total_ps
+    named = {(each.kernel, each.arrays) for each in kernels if name in (None, each.op, each.kernel)}
+    chosen = [each for each in kernels if (each.kernel, each.arrays) in named]
+    return sorted(chosen, key=lambda each: -time[each.kernel, each.arrays])
+
+
+def _unpacked(found: object) -> Iterable[Entry[KernelsOfRun]]:
+    return [(kept.path, kept.states, kept.kernels) for kept in found.runs] if isinstance(found, KeptSweep) else []
+
+
+def _packed(entries: Iterable[Entry[KernelsOfRun]]) -> KeptSweep:
+    return KeptSweep(tuple(KeptKernels(*entry) for entry in entries))
