@@ -38,6 +38,7 @@ from tpuprof.tui.pages.overview.ledger.use.screen import (
     block_line,
     block_names,
     compose_model,
+    jump_to,
     largest_op,
     model_sections,
 )
@@ -334,7 +335,7 @@ class OverviewTab(StepGraphTab[Overview]):
             always += ("what_if",)
         there = self._place_of(page, place)
         if there is not None:
-            always = ("graph", *always) if _jump_to(page, there).what in _OF_OPS else always
+            always = ("graph", *always) if jump_to(page, there).what in _OF_OPS else always
             return ("same_op", *always)
         return ("same_op", *(("on_timeline", "graph") if place.panel == "ops" else ()), *always)
 
@@ -486,9 +487,9 @@ class OverviewTab(StepGraphTab[Overview]):
             return Jump("op-profile", "op", name) if name else None
         there = self._place_of(page, place)
         if command == "graph":
-            return Jump("graph", "op", selected if there is None else _jump_to(page, there).name)
+            return Jump("graph", "op", selected if there is None else jump_to(page, there).name)
         if command == "same_op" and there is not None:
-            return _jump_to(page, there)
+            return jump_to(page, there)
         if command == "same_op" and place.panel == "ops":
             return Jump("op-profile", "framework_op", selected)
         return Jump("timeline", "step" if place.panel == "steps" else "op", selected)
@@ -512,14 +513,3 @@ class OverviewTab(StepGraphTab[Overview]):
 
 _OF_OPS = ("op", "kernels")
 """What jumps lead to that is an op, which has a graph."""
-
-
-def _jump_to(page: Overview, place: JumpTarget) -> Jump:
-    """To a tab, and the op or step there."""
-    if place.target is None:
-        return Jump(place.tab)
-    if place.view:
-        return Jump(place.tab, place.view, place.target)
-    is_step = any(step.name == place.target for step in page.steps)
-    is_of_step = place.tab == "input" or (place.tab == "timeline" and is_step)
-    return Jump(place.tab, "step" if is_of_step else "op", place.target)
