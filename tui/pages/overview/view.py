@@ -23,7 +23,7 @@ from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.overview.details import WHY_NOT, op_details, op_line, step_details, step_line
 from tpuprof.tui.pages.overview.drawing import compose, notes
 from tpuprof.tui.pages.overview.fields import sections
-from tpuprof.tui.pages.overview.findings import finding_details, finding_line, jump_words
+from tpuprof.tui.pages.overview.findings import finding_details, finding_line, jump_to, jump_words
 from tpuprof.tui.pages.overview.headline import verdict
 from tpuprof.tui.pages.overview.inference import drawing
 from tpuprof.tui.pages.overview.inference.drawing import module_details
@@ -38,7 +38,6 @@ from tpuprof.tui.pages.overview.ledger.use.screen import (
     block_line,
     block_names,
     compose_model,
-    jump_to,
     largest_op,
     model_sections,
 )
@@ -487,9 +486,9 @@ class OverviewTab(StepGraphTab[Overview]):
             return Jump("op-profile", "op", name) if name else None
         there = self._place_of(page, place)
         if command == "graph":
-            return Jump("graph", "op", selected if there is None else jump_to(page, there).name)
+            return Jump("graph", "op", selected if there is None else jump_to(page, there)[2])
         if command == "same_op" and there is not None:
-            return jump_to(page, there)
+            return Jump(*jump_to(page, there))
         if command == "same_op" and place.panel == "ops":
             return Jump("op-profile", "framework_op", selected)
         return Jump("timeline", "step" if place.panel == "steps" else "op", selected)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tpuprof.parsers.pages.overview.use.blocks import NO_OP, ROW_WORDS, BlockRow
 from tpuprof.parsers.pages.overview.use.page import ModelPage
@@ -17,11 +17,6 @@ from tpuprof.tui.pages.overview.ledger.use import fields
 from tpuprof.tui.pages.overview.ledger.use.drawing import block_rows, layer_lines, memory_lines, waterfall
 from tpuprof.tui.pages.overview.ledger.use.report import METRICS, Content, content_of, reasons, statement
 from tpuprof.tui.report.describe import Section
-from tpuprof.tui.widgets.tab import Jump
-
-if TYPE_CHECKING:
-    from tpuprof.parsers.pages.findings.finding import JumpTarget
-    from tpuprof.parsers.pages.overview.model import Overview
 
 ModelView = ModelPage
 """What the view shows."""
@@ -146,14 +141,3 @@ def model_sections(page: ModelPage) -> list[Section]:
     """All figures of the view."""
     content: Any = content_of(page)
     return [("Model", [(metric, content) for metric in METRICS])]
-
-
-def jump_to(page: Overview, place: JumpTarget) -> Jump:
-    """To a tab, and the op or step there."""
-    if place.target is None:
-        return Jump(place.tab)
-    if place.view:
-        return Jump(place.tab, place.view, place.target)
-    is_step = any(step.name == place.target for step in page.steps)
-    is_of_step = place.tab == "input" or (place.tab == "timeline" and is_step)
-    return Jump(place.tab, "step" if is_of_step else "op", place.target)
