@@ -334,7 +334,7 @@ class OverviewTab(StepGraphTab[Overview]):
             always += ("what_if",)
         there = self._place_of(page, place)
         if there is not None:
-            always = ("graph", *always) if jump_to(page, there).what in _OF_OPS else always
+            always = ("graph", *always) if jump_to(page, there)[1] in _OF_OPS else always
             return ("same_op", *always)
         return ("same_op", *(("on_timeline", "graph") if place.panel == "ops" else ()), *always)
 
