@@ -417,6 +417,26 @@ CHANGES: Table[Entries] = Table(
     markdown=("mark", "change", "relative", "before", "after", "name"),
 )
 
+_OF_ROWS = (
+    attribute("name", VERBATIM, "what changed"),
+    attribute("note", VERBATIM, "a category, what a sum is of, or why it is unknown; may be empty"),
+)
+_SETTINGS_OF_ROWS = (
+    attribute("mark", VERBATIM, "same, other, new or gone", name="change.mark"),
+    *(
+        Metric(key, VERBATIM, side, f"the setting {where}", ONE_SIDED)
+        for key, side, where in (
+            ("before", lambda row: row.texts[0], "in A"),
+            ("after", lambda row: row.texts[1], "in B"),
+        )
+    ),
+)
+WRITTEN_ROWS: dict[QuantityKind, Table[Any]] = {
+    **{kind: object_table("rows", (*_OF_ROWS, *of_change("change", kind))) for kind in ("time", "bytes", "percent")},
+    "text": object_table("rows", (*_OF_ROWS, *_SETTINGS_OF_ROWS)),
+}
+"""The rows of a view as a file has them that is written from the screen, by what their figures count."""
+
 OP_COLUMNS = ("count", "old_name", "program", "framework", "matched")  # columns that only ops have
 
 STEP_COLUMNS = ("name", "before", "after", "change", "relative", "noise_share", "step_mark")
