@@ -281,7 +281,7 @@ WRITES = Piped(
 )
 PROJECTS = Piped(16, 30, counted=False, base="w8a8_matmul", scope="qkv/pallas_call", source="quantized.py:88")
 GATES = replace(PROJECTS, base="gated_silu", scope="gate/pallas_call", source="gated.py:23")
-PAGES = Piped(24, 45, bad=False, counted=False, base="paged_gather", scope="pages/pallas_call", source="paged.py:140")
+PAGES = Piped(24, 45, bad=False, base="paged_gather", scope="pages/pallas_call", source="paged.py:140")
 SEVERAL = (replace(PROJECTS, bad=False), replace(GATES, bad=False))
 DECODE_KERNELS = replace(DECODE_V5E, work=(Decode(model_parallel=False, each=SEVERAL),))
 
@@ -307,7 +307,10 @@ HEALTHY_KERNELS = (
     _healthy("healthy-matmul-kernel-with-two-buffers-v6e", TRAIN_V6E, "once", replace(MATMUL, bad=False)),
     _healthy("healthy-three-traced-kernels-v5e", DECODE_KERNELS, "each", replace(PAGES, bad=False)),
     _healthy(
-        "healthy-uncounted-pages-at-hbm-peak-wait-v5e", DECODE_KERNELS, "each", replace(PAGES, bad=False, body_us=8)
+        "healthy-uncounted-pages-at-hbm-peak-wait-v5e",
+        DECODE_KERNELS,
+        "each",
+        replace(PAGES, bad=False, body_us=8, counted=False),
     ),
     _healthy("healthy-kernel-at-hbm-peak-waits-v5p", TRAIN_V5P, "each", replace(WRITES, bad=False)),
 )
