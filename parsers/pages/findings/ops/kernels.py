@@ -134,7 +134,7 @@ def kernel_waits(budget: Budget) -> Claimed:
 
 
 def uncounted_waits(budget: Budget) -> Finding | None:
-    """The same of custom calls whose share of HBM's peak is unknown: that may explain their waits, all or none of them."""
+    """The same of custom calls whose share of HBM's peak is unknown: it may explain all of their waits, or none."""
     table = budget.evidence.table
     calls = {row: call for row, call in _waiting(budget).items() if not _has_bytes(budget, row)}
     rows = np.array(list(calls), np.intp)
@@ -154,8 +154,8 @@ def uncounted_waits(budget: Budget) -> Finding | None:
         None,
         None,
         False,
-        f"How much could be saved is unknown: {_why_unknown(budget)}, so these custom calls may wait because they move as "
-        "much as HBM can.",
+        f"How much could be saved is unknown: {_why_unknown(budget)}, so these custom calls may wait because they move "
+        "as much as HBM can.",
         (
             f"They wait for copies for {budget.amount(waits)} together; no more than that can be saved.",
             f"{sentence_name(first.name)} takes {budget.amount(first.ps)}, in {_calls(first)}.",
