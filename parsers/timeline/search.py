@@ -27,6 +27,8 @@ FEW = 1 << 16
 _SMALL = 1 << 12
 """Tracks with fewer events are searched together."""
 
+_MOST_NAMES = 4_000
+
 _BLOCK = 512
 _SCAN = 1 << 18
 
@@ -145,6 +147,12 @@ def find(timeline: Timeline, text: str) -> Matches:
         matches += [TrackMatches(*of, matching, count) for of, count in zip(placed, counts, strict=True) if count]
         distinct.update(names.name(key) for key in np.flatnonzero(seen).tolist())
     return Matches(text, tuple(sorted(matches, key=lambda match: match.place)), len(distinct))
+
+
+def event_names(timeline: Timeline) -> list[str]:
+    """Names of events, the first thousands of each plane."""
+    names = {id(track.names): track.names for _, _, track in timeline.tracks()}
+    return [each.name(key) for each in names.values() for key in range(min(len(each), _MOST_NAMES))]
 
 
 def runs_of(timeline: Timeline, event: EventId, name: str) -> Matches:

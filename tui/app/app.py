@@ -44,7 +44,7 @@ from tpuprof.tui.app.watch import RunWatcher
 from tpuprof.tui.draw.layout import gutter_lines
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages import TAB_NAMES, TABS, load_above
+from tpuprof.tui.pages import TAB_NAMES, TABS, load_above, report_named
 from tpuprof.tui.terminal.detect import Terminal, detect
 from tpuprof.tui.terminal.grammar import BY_NAME
 from tpuprof.tui.terminal.theme import AnyLine
@@ -427,7 +427,7 @@ class MainScreen(AppScreen):
     def _ask_export(self) -> None:
         shown, title = self.tab.shown_table, TABS[TAB_NAMES.index(self.tab_name)].name
         shows = self.current_run
-        self.ask_export(shown, shown.page if shown is not None else title, shows.run, shows.logdir)
+        self.ask_export(shown, shown.page if shown is not None else title, shows.run, shows.logdir, report_named)
 
     def leave(self) -> None:
         """Ends the app."""

@@ -15,13 +15,18 @@ ON_CLASS_STYLE: dict[OpClass, StyleKey] = dict(zip(get_args(OpClass), get_args(O
 
 def small_bar(share: float, cells: int, glyphs: Glyphs) -> tuple[str, str]:
     """The filled and the empty part of a small horizontal bar for a share of 0-1; what is not zero shows."""
+    filled = bare_bar(share, cells, glyphs)
+    empty = "." if glyphs.is_ascii else glyphs.horizontal
+    return filled, empty * (cells - len(filled))
+
+
+def bare_bar(share: float, cells: int, glyphs: Glyphs) -> str:
+    """A bar for a share of 0-1 of so many cells, to an eighth of a cell; what is not zero shows."""
     eighths = max(1, round(min(1.0, share) * cells * 8)) if share > 0 else 0
     full, rest = divmod(eighths, 8)
     if glyphs.is_ascii and rest < _ASCII_LEAST:
         rest = 0 if full or not rest else _ASCII_LEAST
-    filled = glyphs.full * full + (glyphs.bar[rest] if rest else "")
-    empty = "." if glyphs.is_ascii else glyphs.horizontal
-    return filled, empty * (cells - len(filled))
+    return glyphs.full * full + (glyphs.bar[rest] if rest else "")
 
 
 def whole_cells(sizes: Sequence[float], width: int) -> list[int]:

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from tpuprof.tui.draw.format import byte_rate, flop_rate, intensity
-from tpuprof.tui.draw.layout import Canvas, clean, cut
+from tpuprof.tui.draw.layout import Canvas, clean, cut, cut_words
 from tpuprof.tui.draw.loglog_scene import (
     LEFT,
     RIGHT,
@@ -92,7 +92,7 @@ def _sentence(text: str, pen: Pen, height: int) -> list[Line]:
     """A sentence in the middle of an otherwise blank frame."""
     pieces = textwrap.wrap(text, pen.width) if pen.width >= 8 else []
     if len(pieces) > height:
-        pieces = [cut(text, pen.width, pen.glyphs)][:height]
+        pieces = [cut_words(text, pen.width, pen.glyphs)][:height]
     above = (height - len(pieces)) // 2
     shown = [""] * above + pieces + [""] * (height - above - len(pieces))
     return [pen.fit([(piece.center(pen.width) if piece else "", "dim")]) for piece in shown]
@@ -332,5 +332,5 @@ def _draw_title(canvas: _Canvas, left_out: Sequence[str], outside: int, glyphs: 
     """The upper axis's title, and what the plot has no room for."""
     canvas.put(0, 0, "FLOP/s", "dim")
     words = [*left_out, *([f"{outside:,} outside"] if outside else [])]
-    text = cut(", ".join(words), canvas.width - LEFT - RIGHT, glyphs)
+    text = cut_words(", ".join(words), canvas.width - LEFT - RIGHT, glyphs)
     canvas.put(0, canvas.width - RIGHT - len(text), text, "text")

@@ -19,6 +19,20 @@ if TYPE_CHECKING:
 _LABEL = 22
 
 
+class _Wrapper(textwrap.TextWrapper):
+    """Parts a word that is longer than a line after a slash, a comma or a hyphen, where there is one."""
+
+    def _handle_long_word(self, reversed_chunks: list[str], cur_line: list[str], cur_len: int, width: int) -> None:
+        room = max(width - cur_len, 1)
+        word = reversed_chunks[-1]
+        end = max(word.rfind(sign, 0, room) for sign in "/,-") + 1
+        if cur_line and 3 * end < width:  # it begins the next line
+            return
+        end = end or room
+        cur_line.append(word[:end])
+        reversed_chunks[-1] = word[end:]
+
+
 @dataclass(frozen=True, slots=True)
 class Pen:
     """Draws lines of `width` cells with one set of characters, its `glyphs`."""
@@ -75,22 +89,20 @@ class Pen:
         key: StyleKey,
         first: Sequence[Span] = (),
         indent: int | None = None,
-        *,
-        keeps_names: bool = False,
     ) -> list[Line]:
         """A paragraph; `first` stands before its first line, the others are indented by `indent` or by that much.
 
-        If it `keeps_names`, a name with hyphens in it is not parted at one; no name is where it has flags (``--flag``).
+        Names, options and numbers stay whole; what is longer than a line is parted after a slash, comma or hyphen.
         """
         first = self.spans(first)
         lead = line_width(first)
-        pieces = textwrap.wrap(
-            self.text(text),
+        wrapper = _Wrapper(
             max(lead + 8, self.width),
             initial_indent=" " * lead,
             subsequent_indent=" " * (lead if indent is None else indent),
-            break_on_hyphens=not keeps_names and "--" not in text,
+            break_on_hyphens=False,
         )
+        pieces = wrapper.wrap(self.text(text))
         head = pieces[0][lead:] if pieces else ""
         return [self.fit([*first, (head, key)]), *(self.fit([(piece, key)]) for piece in pieces[1:])]
 

@@ -112,6 +112,15 @@ def page_named(name: str) -> Page | None:
     return next((page for page in PAGES if page.name == name), None)
 
 
+def report_named(name: str) -> Report[Any]:
+    """How the page of a name is printed.
+
+    Raises:
+        KeyError: there is none.
+    """
+    return {page.name: page for page in PAGES}[name].load_report()
+
+
 @dataclass(frozen=True)
 class CommandPage:
     """A page with a command of its own, or with a way into one: the report of `live-arrays` is that of `diff`.

@@ -21,6 +21,7 @@ from tpuprof.tui.report.fields import NO_REASON, Field, Metric
 from tpuprof.tui.report.page import Report, TextLook
 from tpuprof.tui.report.text import page_text
 from tpuprof.tui.report.units import TEXT
+from tpuprof.tui.terminal.grammar import VERBS, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +94,48 @@ def _fields(report: Report[Any]) -> Iterator[Described]:
                 yield Described(key, quantity.unit.name, quantity.meaning, quantity.null or None, in_json, heading)
 
 
-def describe_json(page: str, report: Report[Any]) -> str:
-    """The description as JSON."""
-    rows = ",\n    ".join(json.dumps(asdict(quantity), ensure_ascii=False) for quantity in described(report))
-    return f'{{\n  "schema": "tpuprof.describe/1",\n  "page": {json.dumps(page)},\n  "keys": [\n    {rows}\n  ]\n}}\n'
+@dataclass(frozen=True, slots=True)
+class ScreenKey:
+    """A key of a page's screen.
+
+    Attributes:
+        verb: its name in the grammar of keys, and in the user's file.
+        keys: as people write them, the shown one first.
+        meaning: what it does.
+    """
+
+    verb: str
+    keys: tuple[str, ...]
+    meaning: str
 
 
-def describe_text(page: str, report: Report[Any], look: TextLook) -> str:
-    """The description as text: a key and its unit, and below it what it means."""
+def screen_keys(tab: str) -> list[ScreenKey]:
+    """The keys of a tab: those of every page, and its own."""
+    return [ScreenKey(verb.name, written(verb), verb.meaning) for verb in VERBS if verb.page in ("", tab)]
+
+
+def describe_json(page: str, report: Report[Any], tab: str) -> str:
+    """The description as JSON.
+
+    Args:
+        tab: name of the tab that shows the page.
+    """
+    figures, keys = (
+        ",\n    ".join(json.dumps(asdict(each), ensure_ascii=False) for each in rows)
+        for rows in (described(report), screen_keys(tab))
+    )
+    head = f'"schema": "tpuprof.describe/1",\n  "page": {json.dumps(page)}'
+    return f'{{\n  {head},\n  "keys": [\n    {figures}\n  ],\n  "screen_keys": [\n    {keys}\n  ]\n}}\n'
+
+
+def describe_text(page: str, report: Report[Any], tab: str, look: TextLook) -> str:
+    """The description as text: a key and its unit, and below it what it means; then the keys of the screen."""
 
     def lines(pen: Pen) -> list[Line]:
         title = f"Keys of the page {page}, in JSON; those of CSV's columns are marked"
-        return [pen.fit([(title, "title")]), *_key_lines(described(report), pen)]
+        below = [pen.fit([]), pen.fit([("Keys on the screen; one that can do nothing says why", "title")])]
+        rows = [(" ".join(key.keys), key.meaning) for key in screen_keys(tab)]
+        return [pen.fit([(title, "title")]), *_key_lines(described(report), pen), *below, *pen.labelled(rows)]
 
     return page_text(lines, look)
 

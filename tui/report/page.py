@@ -240,6 +240,21 @@ class Report(Generic[Content]):
 
 
 @dataclass(frozen=True)
+class ShownPage:
+    """A page whose report has what is shown, in the same order.
+
+    Attributes:
+        page: its name.
+        content: what its report reads of a run, as the screen has it.
+        how_much: that is, in words.
+    """
+
+    page: str
+    content: Any
+    how_much: str = "the page"
+
+
+@dataclass(frozen=True)
 class CommandReport(Generic[Content]):
     """How the page of a command is printed, which reads something else than a run.
 

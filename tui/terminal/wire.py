@@ -28,6 +28,7 @@ _ENDS = {"22": 0b11, **{str(20 + code): 1 << place for place, code in enumerate(
 _SEEN_ON_BLANKS = _BITS["4"] | _BITS["5"] | _BITS["7"] | _BITS["9"]
 _GAP = 4  # cells that did not change and are written again in place of a move
 _FEW = 60  # pieces of which the next one is looked for among all that are left
+_NEAR = 3  # rows down, or cells to the left, that cost no more as a character each than as one sequence
 _LONG = 10  # blanks within a text that cost more than to erase them and to move behind them
 _SHORT = 4  # blanks at its end that cost no more than to erase them
 _BLANKS = " " * (_SHORT + 1)
@@ -380,17 +381,22 @@ class Wire:
         """The shortest move of the cursor to a cell."""
         if self._cursor == (x, y):
             return ""
-        column, row = (None, None) if self._cursor is None else self._cursor
+        if self._cursor is None:
+            return _place(x, y)
+        column, row = self._cursor
         if row == y and column is not None and column < x:
             return _steps(x - column, "C", "D")
-        ways = [f"\x1b[{y + 1};{x + 1}H" if x else f"\x1b[{y + 1}H" if y else "\x1b[H"]
-        if row is not None and y - row in (0, 1):
-            ways.append("\r" + "\n" * (y - row) + _steps(x, "C", "D"))
-        if row == y and column is not None:
-            ways.append(_steps(x - column, "C", "D"))
-        if row is not None and column == x:
-            ways.append(_steps(y - row, "B", "A"))
+        by = y - row
+        steps = "\v" * by if 0 < by <= _NEAR else _steps(by, "B", "A")
+        ways = [_place(x, y), f"\r{steps}{_steps(x, 'C', 'D')}"]
+        if column is not None:
+            ways.append(steps + ("\b" * (column - x) if 0 < column - x <= _NEAR else _steps(x - column, "C", "D")))
         return min(ways, key=len)
+
+
+def _place(x: int, y: int) -> str:
+    """A move from anywhere."""
+    return f"\x1b[{y + 1};{x + 1}H" if x else f"\x1b[{y + 1}H" if y else "\x1b[H"
 
 
 def _steps(by: int, forth: str, back: str) -> str:

@@ -7,13 +7,13 @@ from functools import partial
 from typing import ClassVar, Generic, TypeVar
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import has_words
-from tpuprof.tui.draw.layout import clean, cut, cut_middle
+from tpuprof.parsers.base.text import completions_of, has_words, said_of
+from tpuprof.tui.draw.layout import clean, cut_middle, cut_words
 from tpuprof.tui.draw.spans import line_width
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.terminal.theme import AnyKey, AnyLine, AnySpan
 from tpuprof.tui.widgets.asking import LineEditor
-from tpuprof.tui.widgets.chrome import KeyRow, act_of, pad
+from tpuprof.tui.widgets.chrome import KeyRow, act_of, as_many, pad
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.popup import BACK, Lines, Popup, centred_top
 
@@ -99,7 +99,7 @@ class FilteredPopup(ListPopup):
 
     def __init__(self, look: ScreenLook, title: str, about: Lines, typing: bool = False) -> None:
         super().__init__(look, title, about)
-        self._editor = LineEditor()
+        self._editor = LineEditor(complete=self.words_for)
         self.is_typing = self._types_at_once = typing
 
     @property
@@ -107,8 +107,18 @@ class FilteredPopup(ListPopup):
         """What is typed."""
         return self._editor.text
 
-    def filter_line(self, found: str, width: int) -> AnyLine:
-        """The filter, and how much it finds."""
+    @property
+    def searched(self) -> Sequence[str]:
+        """What the filter looks at in each row."""
+        raise NotImplementedError
+
+    def words_for(self, begun: str) -> Sequence[str]:
+        """What a word that is begun in the filter may become."""
+        return completions_of(begun, self.searched)
+
+    def filter_line(self, found: str, count: int, width: int) -> AnyLine:
+        """The filter, and how much it finds, what it may become, or the nearest that finds something."""
+        found = as_many(self._editor.offered, width // 2) or said_of(self.filter, found, count, lambda: self.searched)
         text = clean(self.filter, self.look.glyphs.is_ascii)
         spans: list[AnySpan] = [("/", "panel.key"), (text[-(width - 24) :], "panel.strong")]
         spans += [("_" if self.is_typing else "", "panel.key"), (f"   {found}", "panel.dim")]
@@ -136,7 +146,7 @@ class FilteredPopup(ListPopup):
         self.is_typing = True
 
     def _end_filter(self) -> None:
-        self.is_typing, self._editor = False, LineEditor()
+        self.is_typing, self._editor = False, LineEditor(complete=self.words_for)
         self.filter_changed()
 
     def filter_changed(self) -> None:
@@ -181,7 +191,13 @@ class ChoicePopup(FilteredPopup, Generic[T]):
     def matching(self) -> list[Choice[T]]:
         """The rows that hold every word of the filter."""
         is_wanted = has_words(self.filter)
-        return [one for one in self.choices if is_wanted(" ".join((*one.cells, one.warning)).casefold())]
+        texts = zip(self.choices, self.searched, strict=True)
+        return [one for one, text in texts if is_wanted(text.casefold())]
+
+    @property
+    def searched(self) -> Sequence[str]:
+        """The cells of each row, and what is wrong with it."""
+        return [" ".join((*one.cells, one.warning)) for one in self.choices]
 
     def row_count(self) -> int:
         """A line for the filter, one of headings, the rows; as many as without a filter, so that the panel stays."""
@@ -198,7 +214,7 @@ class ChoicePopup(FilteredPopup, Generic[T]):
         glyphs, matching = self.look.glyphs, self.matching
         widths = self._widths(width)
         room, top = count - self.HEAD, self.first(count - self.HEAD)
-        filtered = self.filter_line(f"{len(matching)} of {len(self.choices)}", width)
+        filtered = self.filter_line(f"{len(matching)} of {len(self.choices)}", len(matching), width)
         if not self.is_typing and not self.filter:
             filtered = pad([(f"{len(self.choices)} to choose from", "panel.dim")], width, "panel")
         lines = [filtered, self._row_line(self.columns, "", width, widths, "panel.dim", " ")]
@@ -225,7 +241,7 @@ class ChoicePopup(FilteredPopup, Generic[T]):
             spans.append((f"{text:<{room}}" if index == 0 else f"  {text:>{room}}", key))
         left = width - line_width(spans)
         if warning and left > 6:
-            words = cut(warning, left - 2, glyphs)
+            words = cut_words(warning, left - 2, glyphs)
             spans.append((f"  {words}", "panel.warn" if key == "panel" else key))
         return pad(spans, width, key)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.draw.format import size
-from tpuprof.tui.draw.layout import cut_middle, label_span
+from tpuprof.tui.draw.layout import cut_middle, cut_words, label_span
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, line_width
 from tpuprof.tui.terminal.grammar import shown_keys, verbs_of
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.hosts.progress import Progress
 
 APP_NAME = "tpuprof-tui"
+_LONGEST_WORD = 30  # letters; what is longer is a path or the name of an op
 
 SMALLEST = (60, 15)  # columns and rows below which there is a sentence instead of a page
 _LEAST_BAR = 12  # cells of a progress bar beside which the hosts at work are named
@@ -137,9 +139,17 @@ def _key_spans(key: str, label: str) -> list[AnySpan]:
     return [(" ", "bar"), (key, "bar.key"), (f" {label} ", "bar.dim")]
 
 
+def as_many(words: Sequence[str], width: int) -> str:
+    """As many of some words as fit whole."""
+    ends = accumulate((len(word) + 2 for word in words), initial=-2)
+    return "  ".join(words[: sum(end <= width for end in ends) - 1])
+
+
 def message_line(text: str, pen: Pen) -> AnyLine:
-    """The footer while it says something."""
-    return pad([(" " + cut_middle(text, pen.width - 2, pen.glyphs), "bar")], pen.width, "bar")
+    """The footer while it says something; of a path that is too long its begin and its end, else whole words."""
+    has_path = max(map(len, text.split()), default=0) > _LONGEST_WORD
+    words = (cut_middle if has_path else cut_words)(text, pen.width - 2, pen.glyphs)
+    return pad([(f" {words}", "bar")], pen.width, "bar")
 
 
 def prompt_line(text: str, found: str, pen: Pen, cursor: int | None = None, syntax: str = "") -> AnyLine:
@@ -152,7 +162,7 @@ def prompt_line(text: str, found: str, pen: Pen, cursor: int | None = None, synt
     left: list[AnySpan] = [(" /", "bar.key"), (mark + pen.text(before), "input")]
     left += [(pen.text(under), "panel.cursor"), (pen.text(behind), "input")] if under else [("_", "bar.key")]
     if syntax and not text:
-        left.append((pen.text(f" {syntax}")[: max(0, room - 4)], "bar.dim"))
+        left.append((f" {cut_words(syntax, max(0, room - 5), pen.glyphs)}", "bar.dim"))
     right: list[AnySpan] = [(f"{found}  ", "bar"), ("Enter", "bar.key"), (" keep ", "bar.dim"), ("Esc", "bar.key")]
     right.append((" cancel ", "bar.dim"))
     gap = max(1, pen.width - line_width(left) - line_width(right))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from tpuprof.parsers.base.text import completions_of, said_of
 from tpuprof.tui.draw.format import count as counted
 from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
@@ -266,10 +267,20 @@ class PageScreen(AppScreen, Generic[_Row]):
         """Begins to take keys into the filter."""
         self.open_prompt(self.view.words, f"{counted(len(self.rows))} found")
 
+    @property
+    def searched(self) -> Sequence[str]:
+        """What a filter looks at in each row that can show."""
+        return ()
+
+    def words_for(self, begun: str) -> Sequence[str]:
+        """What a word that is begun in the filter may become."""
+        return completions_of(begun, self.searched)
+
     def search(self, text: str) -> str:
-        """Filters the rows."""
+        """Filters the rows; says how many are left, or the nearest filter that leaves some."""
         self.filter(text)
-        return f"{counted(len(self.rows))} found"
+        count = len(self.rows)
+        return said_of(text, f"{counted(count)} found", count, lambda: self.searched)
 
     def end_search(self) -> None:
         """Shows all rows."""

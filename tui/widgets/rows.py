@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.text import counted, nothing_found
 from tpuprof.parsers.ops.filtering.filter import Filter, FilterError, OpColumns, parse_filter
 from tpuprof.parsers.ops.filtering.nearest import completions, nearest_filter
 from tpuprof.tui.draw.format import count
@@ -110,8 +110,7 @@ class Filterable:
 
     def nothing(self, text: str) -> str:
         """What is said of a filter that keeps no row: the nearest that would."""
-        near = nearest_filter(text, self.search_columns) if text else ""
-        return f"no row; {near} has some" if near else "no row"
+        return nothing_found(nearest_filter(text, self.search_columns) if text else "")
 
     def words_for(self, begun: str) -> Sequence[str]:
         """What a word that is begun in a filter may become."""

@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import replace
@@ -54,6 +54,7 @@ from tpuprof.tui.widgets.popup import Popup, PopupLayer, meanings
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
+    from tpuprof.tui.report.page import Report, ShownPage
     from tpuprof.tui.report.shared.exporting import Shown
 
 _SOURCES = "tpuprof.parsers.files.source_lines"  # imported when a line of it is asked for
@@ -322,7 +323,7 @@ class AppScreen(Screen[None]):
     def _draw_foot(self, width: int, height: int) -> list[AnyLine]:
         glyphs = self.look.glyphs
         if self.prompt is not None:
-            words = "  ".join(self.prompt.offered)[: width // 2] or self.matches
+            words = chrome.as_many(self.prompt.offered, width // 2) or self.matches
             return [chrome.prompt_line(self.prompt.text, words, Pen(width, glyphs), self.prompt.cursor, self.syntax)]
         if self.flash:
             return [chrome.message_line(glyphs.keyed(self.flash), Pen(width, glyphs))]
@@ -429,21 +430,32 @@ class AppScreen(Screen[None]):
         wrong = self.open_editor(excerpt.path, excerpt.first_line + excerpt.marked)
         return wrong or f"Opened {printable(source)} in your editor."
 
-    def ask_export(self, shown: Shown | None, name: str, run: Run | None, logdir: Logdir | None = None) -> None:
+    def ask_export(
+        self,
+        shown: Shown | ShownPage | None,
+        name: str,
+        run: Run | None,
+        logdir: Logdir | None = None,
+        report_of: Callable[[str], Report[Any]] | None = None,
+    ) -> None:
         """Asks which file to write what is shown to; the end of its name says what is written."""
         writing = import_module(_EXPORTING)
         path, title = writing.default_path(name, shown is not None, run), "Write what is shown"
-        answered = partial(self._export, writing, shown, run, logdir)
+        content_of = partial(writing.content_of, shown=shown, screen=self.picture, run=run)
+        content_of = content_of if report_of is None else partial(content_of, report_of=report_of)
+        answered = partial(self._export, content_of, partial(writing.write, run=run, logdir=logdir))
         words = (*(TABLE_WORDS if shown is not None else ()), *SCREEN_WORDS)
         history = self.answers.setdefault(title, [])
         self.open(PromptPopup(self.look, title, words, path, answered, ABOUT_EXPORT, does="write", history=history))
 
-    def _export(self, writing: Any, shown: Shown | None, run: Run | None, logdir: Logdir | None, answer: str) -> str:  # noqa: ANN401
+    def _export(
+        self, content_of: Callable[[str], tuple[str, str]], write: Callable[[str, str], None], answer: str
+    ) -> str:
         """Writes a file; says what is wrong with its name."""
         path = os.path.expanduser(answer.strip())
         try:
-            text, how_much = writing.content_of(path, shown, self._picture, run)
-            writing.write(path, text, run, logdir)
+            text, how_much = content_of(path)
+            write(path, text)
         except ProfileError as error:
             return f"{error.sentence} Try: {error.hint}." if error.hint else error.sentence
         except OSError as error:
@@ -451,7 +463,7 @@ class AppScreen(Screen[None]):
         self.flash = f"Wrote {how_much} to {printable(path)}"
         return ""
 
-    def _picture(self, form: str) -> str:
+    def picture(self, form: str) -> str:
         """The page as it stands without what is open above it, as ``svg``, ``html`` or ``txt``."""
         width = self.app.size.width
         canvases = (self.head, *self.page_canvases)

@@ -9,12 +9,13 @@ from typing import ClassVar, Generic, Literal, Protocol, TypeVar, get_args
 from textual.events import Resize
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import counted, has_words
+from tpuprof.parsers.base.text import counted, has_words, said_of
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, plain
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.report.describe import Section, metric_lines
+from tpuprof.tui.report.page import ShownPage
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import TABS_KEY, KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import ScreenLook
@@ -144,6 +145,15 @@ class StepGraphTab(Tab, Generic[P]):
 
     def _count(self, page: P, panel: Panel) -> int:
         return len(self._steps(page) if panel == "steps" else self._listed(page).get(panel, ()))
+
+    def _written(self, page: P) -> tuple[str, object]:
+        """Name of the report that has what is shown, and what it is made of."""
+        raise NotImplementedError
+
+    @property
+    def shown_table(self) -> ShownPage | None:
+        """The page, as its report has it."""
+        return None if self._page is None else ShownPage(*self._written(self._page))
 
     def _first_panel(self, page: P) -> Panel:
         """The panel whose first entry shows with all that stands above it: the answer, if there is one."""
@@ -317,14 +327,23 @@ class StepGraphTab(Tab, Generic[P]):
             return ""
         if self.matches:
             self.next_match(1)
-        return found(self.matches)
+        return said_of(text, found(self.matches), len(self.matches), lambda: self.searched)
+
+    @property
+    def searched(self) -> Sequence[str]:
+        """What a search looks at: what is listed, and the steps."""
+        page = self._page
+        return [] if page is None else [entry for panel in self._all_searched(page).values() for entry in panel]
+
+    def _all_searched(self, page: P) -> Mapping[Panel, Sequence[str]]:
+        return {**self._searched(page), "steps": [step.name for step in self._steps(page)]}
 
     def _find(self, text: str) -> tuple[PanelItem, ...]:
         """Places whose words hold every word of a text, in the order of the panels; case does not matter."""
         page, is_wanted = self._page, has_words(text)
         if page is None:
             return ()
-        words = {**self._searched(page), "steps": [step.name for step in self._steps(page)]}
+        words = self._all_searched(page)
         return tuple(
             PanelItem(panel, index)
             for panel in get_args(Panel)

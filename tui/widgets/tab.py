@@ -9,6 +9,7 @@ from textual.message import Message
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import completions_of
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.terminal.theme import AnyLine
@@ -18,6 +19,7 @@ from tpuprof.tui.widgets.popup import Popup, meanings
 from tpuprof.tui.widgets.states import Searching, State
 
 if TYPE_CHECKING:
+    from tpuprof.tui.report.page import ShownPage
     from tpuprof.tui.report.shared.exporting import Shown
 
 Payload: TypeAlias = Any  # a part of a page: each tab knows what its own parts are
@@ -108,8 +110,8 @@ class Tab(LineCanvas):
         return None
 
     @property
-    def shown_table(self) -> Shown | None:
-        """The table as it shows it; None where it shows none."""
+    def shown_table(self) -> Shown | ShownPage | None:
+        """The table or the page as it shows it; None where it shows none."""
         return None
 
     @property
@@ -117,9 +119,14 @@ class Tab(LineCanvas):
         """What may be typed into a search, in a few examples."""
         return ""
 
+    @property
+    def searched(self) -> Sequence[str]:
+        """What a search by words looks at, a text each for what it can find."""
+        return ()
+
     def words_for(self, begun: str) -> Sequence[str]:
         """What a word that is begun in a search may become."""
-        return ()
+        return completions_of(begun, self.searched)
 
     def why_not(self, verb: str) -> str:
         """Why a verb does nothing here now, where there is more to say than the grammar has."""

@@ -262,6 +262,11 @@ class HloGraph:
         """Reads what a search needs, which takes a while in a large module."""
         _ = self._searched
 
+    @property
+    def searched_texts(self) -> list[str]:
+        """Name, opcode and framework op of every instruction in lower case, as `find` looks at them."""
+        return self._searched[0].decode("utf-8", "replace").split("\n")
+
     def find(self, words: str) -> Rows:
         """Rows with every word in name, opcode or framework op, ascending; large and small letters are the same."""
         wanted = words.lower().split()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 
-from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.text import alike, beginning, printable, words_of
 from tpuprof.parsers.ops.filtering.field_term import FieldTerm
 from tpuprof.parsers.ops.filtering.filter import (
     CHOICES,
@@ -22,9 +20,7 @@ from tpuprof.parsers.ops.filtering.filter import (
     parse_filter,
 )
 
-_WORD = re.compile(r"[A-Za-z_][\w.]{2,}")
-_MOST_WORDS = 4_000
-_MOST_OFFERED = 12
+_MOST_TEXTS = 4_000  # of a column
 _OF_TEXTS = ("name", "category", "framework_op", "program", "bound_by")
 
 
@@ -32,24 +28,17 @@ def completions(begun: str, columns: OpColumns) -> Sequence[str]:
     """What a word that is begun may become: a prefix or the key of a column, else a word of the rows."""
     prefix, colon, rest = begun.partition(":")
     if colon and prefix in CHOICES:
-        return _beginning(rest, CHOICES[prefix], f"{prefix}:")
+        return beginning(rest, CHOICES[prefix], f"{prefix}:")
     if colon and PREFIXES.get(prefix) in _OF_TEXTS:
-        return _beginning(rest, _words(columns, (PREFIXES[prefix],)), f"{prefix}:")
+        return beginning(rest, _words(columns, (PREFIXES[prefix],)), f"{prefix}:")
     named = [f"{prefix}:" for prefix in PREFIXES]
-    found = _beginning(begun, [*named, *columns.keys])
-    return found if found or not begun else _beginning(begun, _words(columns, _OF_TEXTS))
-
-
-def _beginning(begun: str, words: Iterable[str], before: str = "") -> list[str]:
-    wanted = begun.casefold()
-    found = (word for word in dict.fromkeys(words) if word.casefold().startswith(wanted))
-    return [f"{before}{word}" for word, _ in zip(found, range(_MOST_OFFERED), strict=False)]
+    found = beginning(begun, [*named, *columns.keys])
+    return found if found or not begun else beginning(begun, _words(columns, _OF_TEXTS))
 
 
 def _words(columns: OpColumns, names: Sequence[str]) -> list[str]:
     """The words of some columns, those of most texts first."""
-    texts = [text for column in columns.texts(names) for text in column.distinct[:_MOST_WORDS]]
-    return [word for word, _ in Counter(word for text in texts for word in {*_WORD.findall(text)}).most_common()]
+    return words_of(text for column in columns.texts(names) for text in column.distinct[:_MOST_TEXTS])
 
 
 def nearest_filter(text: str, columns: OpColumns) -> str:
@@ -80,10 +69,9 @@ def _near(term: Term, columns: OpColumns) -> str:
         return ""
     if isinstance(condition, TextTerm):
         names = [name for name in condition.columns if name in _OF_TEXTS]
-        by_fold = {word.casefold(): word for word in (_words(columns, names) if names else ())}
-        near = get_close_matches(condition.text.casefold(), list(by_fold), 1, 0.6)
+        near = alike(condition.text, _words(columns, names) if names else ())
         lead = next((f"{lead}:" for lead, name in PREFIXES.items() if condition.columns == (name,)), "")
-        return printable(lead + by_fold[near[0]]) if near else ""
+        return printable(lead) + near if near else ""
     if isinstance(condition, TimeTerm) and len(columns):
         extreme = columns.self_ps.max() if ">" in condition.relation else columns.self_ps.min()
         return f"{condition.relation[0]}={int(extreme)}ps"

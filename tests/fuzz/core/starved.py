@@ -23,6 +23,9 @@ MARKER = "calls without one allocation:"
 MOST = 12
 """No function of the core allocates so often: it builds a tuple of some numbers, or raises. `Starved` checks it."""
 
+ALLOCATES_NOTHING = {"trim"}
+"""Functions that take nothing and make nothing: no allocation of theirs can fail."""
+
 
 class Starved:
     """The core, of which each function is called again and again, each time without another allocation.
@@ -70,7 +73,7 @@ def run(core: ModuleType, cases: int, seed: int = 1) -> int:
     starved: Any = Starved(core, _testcapi)
     fuzz_core.run(starved, cases, seed)
     functions = {name for name, each in vars(core).items() if not name.startswith("_") and callable(each)}
-    if missing := functions - starved.failed.keys():
+    if missing := functions - starved.failed.keys() - ALLOCATES_NOTHING:
         raise AssertionError(f"always had all its memory: {', '.join(sorted(missing))}")
     return int(starved.failed.total())
 

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof.parsers.base.text import counted, examples, has_words, natural_key, printable
+from tpuprof.parsers.base.text import (
+    completions_of,
+    counted,
+    examples,
+    has_words,
+    natural_key,
+    nearest_words,
+    printable,
+)
 
 HOSTILE = (
     "\x00\x07\x1b\r\n\t\x7f\x85\x9b\u061c\u200b\u200d\u200e\u200f\u2028\u2029\u202a\u202e\u2066\u2069\ufeff\ud800\udcff"
@@ -120,3 +128,26 @@ def test_natural_order_is_total(names: list[str]) -> None:
 
 def test_natural_order_of_a_name_longer_than_int_can_read() -> None:
     assert natural_key("9" * 10_000) > natural_key("8" * 10_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [
+        ("fusoin", "Fusion"),  # as it is written
+        ("fusion copi", "copy"),
+        ("copy all", "copy"),  # no text has both
+        ("zzzzz", ""),
+        ("2026_01_03", "2026_01_02"),
+        ("", ""),
+    ],
+)
+def test_the_words_nearest_to_some_that_no_text_has(text: str, near: str) -> None:
+    texts = ["Fusion copy", "all-reduce", "copy 2026_01_02"]
+    assert nearest_words(text, texts) == near
+    assert not near or any(map(has_words(near), map(str.casefold, texts))), "some text has them"
+
+
+def test_what_a_begun_word_may_become() -> None:
+    texts = ["fusion.1 fused", "fusion.1", "copy", "Fuse 12"]
+    assert completions_of("fus", texts) == ["fusion.1", "fused", "Fuse"], "that of most texts first, in any case"
+    assert not completions_of("", texts) and not completions_of("1", texts), "numbers are no words"

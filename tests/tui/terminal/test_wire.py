@@ -151,7 +151,7 @@ def test_a_cell_that_changed_goes_alone() -> None:
     assert wire.sent(_written("one", "twO", "three")) == "\x1b[2;3HO", "its look is the one that was written last"
     assert wire.sent(_written("one", "twO", "three")) == ""
     assert wire.sent(_written("one", "twOs", "three")) == "s", "the cursor stands there"
-    assert wire.sent(_written("one", "twOs", "shree")) == "\r\ns"
+    assert wire.sent(_written("one", "twOs", "shree")) == "\r\vs", "a line feed a terminal may take to the left"
 
 
 def test_an_update_that_changes_nothing_is_not_begun() -> None:

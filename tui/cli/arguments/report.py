@@ -128,7 +128,7 @@ def _with_options(parser: UsageParser) -> UsageParser:
     options.add_width(parser)
     options.add_look(parser)
     options.add_debug(parser)
-    describe = "print the page's keys instead: unit, meaning, when it is null (text or json)"
+    describe = "print what the page's keys mean instead: those of JSON and CSV, and of the screen (text or json)"
     parser.add_argument("--describe", action="store_true", help=describe)
     facts = "page runs: also step time, device and modules of each run; takes some 10 ms a run"
     parser.add_argument("--facts", action="store_true", help=facts)

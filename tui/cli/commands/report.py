@@ -16,9 +16,8 @@ from tpuprof.parsers.session import live_arrays
 from tpuprof.tui.cli import common, printing
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.progress import decoding_shown
-from tpuprof.tui.pages import PAGE_NAMES, PAGES, Page, page_named
+from tpuprof.tui.pages import PAGE_NAMES, PAGES, Page, page_named, tab_of
 from tpuprof.tui.report.declared import drawn_by
-from tpuprof.tui.report.describe import describe_json, describe_text
 from tpuprof.tui.report.output import Produce
 from tpuprof.tui.report.page import (
     FORMATS,
@@ -40,6 +39,8 @@ HELP = f"{PROGRAM} report --help"
 PARQUET = "parquet"
 _parquet = drawn_by("tpuprof.tui.report.shared.parquet:report_parquet")
 _html = drawn_by("tpuprof.tui.cli.commands.share:one_page")
+_describe_text = drawn_by("tpuprof.tui.report.describe:describe_text")
+_describe_json = drawn_by("tpuprof.tui.report.describe:describe_json")
 """Imported when they are called: few ask for these formats."""
 
 
@@ -103,9 +104,9 @@ def _describe(args: argparse.Namespace, page: Page) -> int:
         raise ProfileError("usage", f"--describe has no format {args.format}.", "--format json", EXIT_USAGE)
     report = page.load_report()
     if args.format == "text":
-        printing.write_report(args, describe_text(page.name, report, printing.report_look(args)))
+        printing.write_report(args, _describe_text(page.name, report, tab_of(page.name), printing.report_look(args)))
     else:
-        printing.write_report(args, describe_json(page.name, report))
+        printing.write_report(args, _describe_json(page.name, report, tab_of(page.name)))
     return EXIT_OK
 
 

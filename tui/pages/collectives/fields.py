@@ -236,7 +236,7 @@ _MARKDOWN = in_order(
     "hidden_time_ms exposed_time_ms waiting_time_ms",
 )
 _SCREEN = in_order(
-    "name exposed_time_ms parts_bar axis payload_bytes bus_gigabytes_per_second peak_percent late_core groups",
+    "name exposed_time_ms parts_bar late_core axis payload_bytes bus_gigabytes_per_second peak_percent groups",
     "waiting_time_ms pass network occurrences transfer_time_ms hidden_time_ms beside_time_ms",
     "algorithm_gigabytes_per_second",
 )

@@ -168,7 +168,7 @@ def _heads(here: Neighbourhood, view: GraphView | None, widths: tuple[int, int, 
 def answer_lines(here: Neighbourhood, pen: Pen, most: int) -> list[Line]:
     """What the graph answers, in sentences."""
     words = " ".join(here.answers)
-    return pen.narrower(1).cut_after(pen.narrower(1).wrap(words, "text", [(" ", "text")], keeps_names=True), most, "i")
+    return pen.narrower(1).cut_after(pen.narrower(1).wrap(words, "text", [(" ", "text")]), most, "i")
 
 
 def _beside(
@@ -245,7 +245,7 @@ def centre_lines(here: Neighbourhood, pen: Pen, is_whole: bool = False) -> list[
 
     def entry(label: str, words: str | None, key: StyleKey = "text", most: int = 99) -> None:
         if words:
-            lines.extend(pen.cut_after(pen.wrap(words, key, [label_span(label, LABEL)], keeps_names=True), most))
+            lines.extend(pen.cut_after(pen.wrap(words, key, [label_span(label, LABEL)]), most))
 
     category = page.table.category[op.op] if page is not None and op.op is not None else None
     kind = op.opcode if category in (None, op.opcode) else f"{category} {pen.glyphs.dot} {op.opcode}"
@@ -320,7 +320,7 @@ def _detail_lines(one: Neighbour | None, side: Side, pen: Pen) -> list[Line]:
         parts.append(f"{by} {', '.join(one.behind)}{more}")
     dot = f" {pen.glyphs.dot} "
     words = f"{dot.join(parts)}{dot}{node.shape}" + (f"{dot}{node.source}" if node.source else "")
-    lines = pen.narrower(1).wrap(words, "dim", [(f" {node.name}  ", "strong")], 2, keeps_names=True)
+    lines = pen.narrower(1).wrap(words, "dim", [(f" {node.name}  ", "strong")], 2)
     return filled(pen.narrower(1).cut_after(lines, _DETAIL_LINES), pen.width, _DETAIL_LINES)
 
 

@@ -7,14 +7,19 @@ from collections.abc import Iterator
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.hlo.printing import computation_lines, module_lines
 from tpuprof.parsers.pages.graph.model import Node
-from tpuprof.parsers.pages.graph.neighbourhood import Subgraph
+from tpuprof.parsers.pages.graph.neighbourhood import Subgraph, around
 from tpuprof.parsers.pages.graph.programs import Program
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import share
 from tpuprof.tui.report.output import Produce, Write, text_pieces
 
-ENDINGS = {".dot": "dot", ".gv": "dot", ".txt": "text", ".hlo": "hlo", ".pb": "proto"}
+ENDINGS = {
+    **{f".{form}": form for form in ("csv", "json", "md", "dot", "hlo", "svg", "html")},
+    **{".gv": "dot", ".txt": "text", ".pb": "proto"},
+}
 """How a file's name ends, and what is written into it."""
+
+WRITTEN_STEPS = 3  # steps around the op that are written for Graphviz
 
 _STYLE = 'style=filled, fillcolor="{}"'
 _COLOURS = (
@@ -27,7 +32,7 @@ _COLOURS = (
 )
 
 
-def dot(program: Program, row: int, around: Subgraph) -> Iterator[str]:
+def dot(program: Program, row: int, near: Subgraph) -> Iterator[str]:
     """What lies around an instruction, for Graphviz: a box each, a cluster a computation, dashed what is only an order.
 
     Yields:
@@ -36,7 +41,7 @@ def dot(program: Program, row: int, around: Subgraph) -> Iterator[str]:
     yield f"// {_plain(str(program.label))}: around {_plain(program.graph.name(row))}\n"
     yield "digraph module {\n  rankdir=TB;\n  node [shape=box, fontname=monospace, fontsize=10];\n"
     by_computation: dict[str, list[Node]] = {}
-    for each in around.rows:
+    for each in near.rows:
         node = program.node(each)
         by_computation.setdefault(node.computation, []).append(node)
     for number, (computation, nodes) in enumerate(by_computation.items()):
@@ -44,7 +49,7 @@ def dot(program: Program, row: int, around: Subgraph) -> Iterator[str]:
         for node in nodes:
             yield f"    n{node.row} [{_look(node, node.row == row)}];\n"
         yield "  }\n"
-    for begin, end, is_control in around.edges:
+    for begin, end, is_control in near.edges:
         yield f"  n{begin} -> n{end}{' [style=dashed]' if is_control else ''};\n"
     yield "}\n"
 
@@ -91,10 +96,10 @@ def proto(program: Program) -> Produce:
     return produce
 
 
-def made(kind: str, program: Program, row: int, around: Subgraph) -> Produce:
-    """What `ENDINGS` names."""
+def made(kind: str, program: Program, row: int) -> Produce:
+    """What `ENDINGS` names of a program."""
     if kind == "proto":
         return proto(program)
     if kind == "dot":
-        return text_pieces(dot(program, row, around))
+        return text_pieces(dot(program, row, around(program.graph, row, WRITTEN_STEPS)))
     return text_pieces(module_text(program) if kind == "hlo" else computation_text(program, row))

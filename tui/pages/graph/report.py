@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tpuprof.parsers.pages.graph.neighbourhood import around, neighbourhood
+from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.pages.graph.neighbourhood import Neighbourhood, around, neighbourhood
 from tpuprof.parsers.session import pages
 from tpuprof.parsers.session.hlo import HloSession
 from tpuprof.tui.draw.pen import Pen
@@ -27,7 +28,9 @@ from tpuprof.tui.pages.graph.fields import (
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared
 from tpuprof.tui.report.fields import metric_rows
 from tpuprof.tui.report.markdown import escaped, metrics_table
-from tpuprof.tui.report.page import Head, ReportRequest, Writer
+from tpuprof.tui.report.output import Produce, text_pieces
+from tpuprof.tui.report.page import Format, Head, ReportRequest, Writer
+from tpuprof.tui.report.shared.exporting import page_text
 from tpuprof.tui.report.text import SIMULATED
 
 METRICS = (*MODULE, *OP)
@@ -98,7 +101,7 @@ def _text(report: GraphReport, most: int, pen: Pen) -> list[Line]:
     """The answers, then the op between its operands and its users, as on the screen."""
     drawn = [pen.fit([(SIMULATED, "warn")])] if report.here.program.is_simulated else []
     for sentence in report.here.answers:
-        drawn += pen.wrap(sentence, "text", [(" ", "text")], keeps_names=True)
+        drawn += pen.wrap(sentence, "text", [(" ", "text")])
     drawn += sections(report.here, pen, most)
     if report.steps != 1:
         words = f" {len(report.nodes)} instructions within {report.steps} steps: --format csv, json or dot has them"
@@ -122,3 +125,9 @@ _WRITERS: dict[str, Writer[GraphReport]] = {
     "proto": lambda report, _: export.proto(report.here.program),
 }
 REPORT = replace(_DECLARED, writers={**_DECLARED.writers, **_WRITERS})
+
+
+def written(form: Format, here: Neighbourhood, hosts: tuple[str, ...], warnings: tuple[str, ...], run: Run) -> Produce:
+    """What the screen shows of an op, itself and its neighbours, as the report writes it."""
+    report = GraphReport(here, around(here.program.graph, here.op.row, 1), 1, hosts, warnings)
+    return text_pieces((page_text(REPORT, report, form, run),))

@@ -11,10 +11,10 @@ from textual import work
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.folders import state_folder
-from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.base.text import counted, printable, said_of
 from tpuprof.parsers.files.logdir import Logdir, Run
 from tpuprof.parsers.pages.graph.model import CalledComputation
-from tpuprof.parsers.pages.graph.neighbourhood import Neighbourhood, Side, around, neighbourhood
+from tpuprof.parsers.pages.graph.neighbourhood import Neighbourhood, Side, neighbourhood
 from tpuprof.parsers.pages.graph.programs import Program, Programs
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.pen import Pen
@@ -22,8 +22,10 @@ from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.graph import drawing, export, words
 from tpuprof.tui.pages.graph.drawing import DrawnGraph, GraphView
-from tpuprof.tui.report.output import check_output, stream_file
-from tpuprof.tui.terminal.grammar import Verb
+from tpuprof.tui.report.declared import drawn_by
+from tpuprof.tui.report.output import Produce, check_output, stream_file, text_pieces
+from tpuprof.tui.report.shared.exporting import run_of_file
+from tpuprof.tui.terminal.grammar import BY_NAME, Verb
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.asking import PromptPopup
 from tpuprof.tui.widgets.choosing import Choice, ChoicePopup
@@ -33,9 +35,9 @@ from tpuprof.tui.widgets.page_screen import HELPS, LAST, PageScreen
 from tpuprof.tui.widgets.popup import TextPopup, meanings
 from tpuprof.tui.widgets.tab import Jump
 
-WRITTEN_STEPS = 3  # steps around the op that are written for Graphviz
 _MOST_NAME = 60
 _GRAPH = "graph"
+_rows = drawn_by("tpuprof.tui.pages.graph.report:written")
 _MEANINGS = meanings(*words.MEANINGS)
 _ABOUT_CALLED = meanings(*words.ABOUT_CALLED)
 _ABOUT_WRITING = meanings(*words.ABOUT_WRITING)
@@ -199,7 +201,7 @@ class GraphScreen(PageScreen[int]):
             **{"search": self.begin_filter, "next_match": further, "previous_match": backward}
         }
         found = "Find by name, opcode or framework op; next, previous"
-        written = "Write graph (dot), text (txt, hlo) or proto (pb) to a file"
+        written = "Write rows, graph (dot), text (txt, hlo), proto"
         tabs = {"there": "op-profile", "timeline": "timeline", "buffers": "memory"}
         leave = {key: partial(self._leave_for, tab) for key, tab in tabs.items()}
         origins = "Real producers and users past tuples, loops and calls; or direct ones"
@@ -215,6 +217,7 @@ class GraphScreen(PageScreen[int]):
                 title="The op in the ops tab, on the timeline, its buffers in memory",
                 acts=leave,
             ),
+            KeyRow("edit", title=BY_NAME["edit"].meaning, acts={"edit": self._edit}),
             KeyRow("export", "write", written, {"export": self._ask_where}, rank=HELPS + 3),
             KeyRow("copy", title="Copy the op's name; in the text its line", acts={"copy": self._copy}),
         )
@@ -331,9 +334,14 @@ class GraphScreen(PageScreen[int]):
         self._matches = tuple(int(row) for row in found)
 
     def search(self, text: str) -> str:
-        """Looks for a text while it is typed; says how many instructions have it."""
+        """Looks for a text while it is typed; says how many instructions have it, or the nearest that one has."""
         self.filter(text)
-        return f"{count(len(self._matches))} found" if text else ""
+        return text and said_of(text, f"{count(len(self._matches))} found", len(self._matches), lambda: self.searched)
+
+    @property
+    def searched(self) -> Sequence[str]:
+        """The instructions as a search looks at them."""
+        return self.here.program.graph.searched_texts if self.here is not None else ()
 
     def begin_filter(self) -> None:
         """Begins to take keys into the search."""
@@ -377,6 +385,11 @@ class GraphScreen(PageScreen[int]):
             line = drawing.text_line(self.here, self.view.text.cursor).strip()
             self.copy(line if self.view.is_text else self.here.op.name)
 
+    def _edit(self) -> None:
+        """Opens the user's editor at the op's source line, where that file is here."""
+        source = self.here.op.source if self.here is not None else None
+        self.flash = self.edit_source(source) if source else BY_NAME["edit"].absent
+
     def _tell_all(self) -> None:
         if self.here is not None:
             lines = partial(words.all_lines, self.here)
@@ -410,14 +423,20 @@ class GraphScreen(PageScreen[int]):
             return f"{error.sentence} Try: {error.hint}." if error.hint else error.sentence
         except OSError as error:
             return f"The folder can't be created: {(error.strerror or str(error)).lower()}."
-        self._write(path, kind, self.here.program, self.here.op.row)
+        here, programs = self.here, self._programs
+        if kind in ("svg", "html"):
+            self._write(path, partial(text_pieces, (self.picture(kind),)))
+        elif kind in ("csv", "json", "md"):
+            run = self._run or run_of_file(str(here.program.label), here.program.label.origin)
+            self._write(path, partial(_rows, kind, here, programs.hosts, programs.warnings, run))
+        else:
+            self._write(path, partial(export.made, kind, here.program, here.op.row))
         return ""
 
     @work(thread=True, group="write", description="write")
-    def _write(self, path: str, kind: str, program: Program, row: int) -> None:
-        near = around(program.graph, row, WRITTEN_STEPS)
+    def _write(self, path: str, make: Callable[[], Produce]) -> None:
         try:
-            stream_file(path, export.made(kind, program, row, near), is_private=True)
+            stream_file(path, make(), is_private=True)
             said = f"Written to {printable(path)}, {counted(os.path.getsize(path), 'byte')}"
         except (ProfileError, OSError) as error:
             words = f"{printable(path)} can't be written: {error}."

@@ -29,7 +29,8 @@ MEANINGS = (
     ("path", "the computations from the entry computation to the op's; been: where you have been, Esc goes back."),
 )
 WRITING = (
-    "The end of the name chooses the format: .dot the graph three steps around the op, for Graphviz; .txt the text "
+    "The end of the name chooses the format: .csv, .json, .md the op and its neighbours as `report graph` writes them; "
+    ".svg, .html the screen; .dot the graph three steps around the op, for Graphviz; .txt the text "
     "of its computation; .hlo the text of the module; .pb the module as an HloProto.",
 )
 ABOUT_WRITING = (

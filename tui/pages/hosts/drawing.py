@@ -16,7 +16,7 @@ from tpuprof.parsers.pages.hosts.cores import own_times
 from tpuprof.parsers.pages.hosts.model import PARTS, HostsPage, LeftOut, SharedSteps, StepPartName, Verdict
 from tpuprof.tui.draw.bars import whole_cells
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
-from tpuprof.tui.draw.layout import cut, filled
+from tpuprof.tui.draw.layout import cut, cut_words, filled
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, each, header_line, row_lines
@@ -246,7 +246,7 @@ def _entry(
         words = f"all {counted(len(page.rows), 'host')}, merged"
         return pen.fit([(pen.glyphs.mark, "mark"), (words, "cursor")] if selected else [(f" {words}", "strong")])
     name, text = _missing(page.left_out[entry - len(order)], columns[0].width, pen.glyphs)
-    text = cut(text, pen.width - 1 - len(name), pen.glyphs)
+    text = cut_words(text, pen.width - 1 - len(name), pen.glyphs)
     if selected:
         return pen.fit([(pen.glyphs.mark, "mark"), (name + text, "cursor")])
     return pen.fit([(f" {name}", "bad"), (text, "warn")])

@@ -51,6 +51,9 @@ class InputPipelineTab(StepGraphTab[InputPipelinePage]):
     def _searched(self, page: InputPipelinePage) -> Mapping[Panel, Sequence[str]]:
         return {"ops": [f"{page.ops[stage.op].name}\n{page.ops[stage.op].kind}" for stage in page.stages]}
 
+    def _written(self, page: InputPipelinePage) -> tuple[str, object]:
+        return "input", page
+
     def _sections(self, page: InputPipelinePage) -> Sequence[Section]:
         return sections(page)
 

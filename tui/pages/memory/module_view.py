@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.text import said_of
 from tpuprof.parsers.memory.model import HBM, VMEM, Buffer, ModuleLabel, ModulePeaks, SpaceMemory
 from tpuprof.parsers.memory.modules.landmarks import backward_from, live_ranges_of, next_peak
 from tpuprof.parsers.memory.summary import SpaceSummary
@@ -20,9 +21,19 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.memory.draw.graph import AXIS, column_of, point_at
 from tpuprof.tui.pages.memory.draw.page import ComposedMemory, compose_memory, entry_card
-from tpuprof.tui.pages.memory.draw.table import GROUPINGS, NOTHING_LISTED, ORDERS, MemoryList, MemoryState, memory_list
-from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, readable_metrics
+from tpuprof.tui.pages.memory.draw.table import (
+    GROUPINGS,
+    NOTHING_LISTED,
+    ORDERS,
+    MemoryList,
+    MemoryState,
+    is_down,
+    memory_list,
+    searched_texts,
+)
+from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, OF_GROUPS, ListedRows, readable_metrics
 from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
+from tpuprof.tui.report.choice import ASCENDING, DESCENDING
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.report.shared.buffers import BufferRows
 from tpuprof.tui.report.shared.exporting import Shown
@@ -278,13 +289,17 @@ class BuffersView:
 
     @property
     def shown_table(self) -> Shown | None:
-        """The buffers that are listed; None where groups are."""
-        space = self.space
-        if space is None or self._state.grouping != "none":
+        """The buffers or groups of them that are listed."""
+        space, state, listed = self.space, self._state, self.listed
+        if space is None:
             return None
-        listed = [space.buffers[row] for row in self.listed.rows.tolist()]
-        rows = BufferRows(listed, max(1, space.peak_bytes))
-        return Shown("memory", BUFFERS, rows, range(len(listed)), (), self._state.words, "")
+        order = f"{state.sort}:{DESCENDING if is_down(state) else ASCENDING}"
+        if state.grouping != "none":
+            groups = ListedRows.of(space, listed.groups, listed.in_memory_bytes)
+            return Shown("memory", GROUPS, groups, range(len(groups)), OF_GROUPS, state.words, order)
+        buffers = [space.buffers[row] for row in listed.rows.tolist()]
+        rows = BufferRows(buffers, max(1, space.peak_bytes))
+        return Shown("memory", BUFFERS, rows, range(len(buffers)), (), state.words, order)
 
     def why_not(self, verb: str) -> str:
         """Why a verb does nothing here."""
@@ -304,7 +319,18 @@ class BuffersView:
         self._state = self._state.anew(words=text)
         self._to_row(self._entry_of(row))
         listed = self.listed
-        return f"{listed.shown_count} of {listed.in_memory_count}, {binary_size(listed.shown_bytes)}" if text else ""
+        found = f"{listed.shown_count} of {listed.in_memory_count}, {binary_size(listed.shown_bytes)}"
+        return said_of(text, found, listed.shown_count, lambda: self.searched) if text else ""
+
+    @property
+    def searched(self) -> list[str]:
+        """What a filter looks at in each buffer that is in memory at the point."""
+        space = self.space
+        if space is None:
+            return []
+        every = replace(self._state, words="", grouping="none")
+        listed = memory_list(space, every, None if self._group is None else self._group[1])
+        return searched_texts(space, listed.rows)
 
     def command(self, name: str, by: int) -> str:
         """Does one of `commands`; says what came of it."""

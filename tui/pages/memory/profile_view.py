@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tpuprof.parsers.base.text import has_words
+from tpuprof.parsers.base.text import has_words, said_of
 from tpuprof.parsers.memory.allocators import model
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import count
@@ -160,16 +160,20 @@ class AllocatorsView:
         }
         return words.get(verb.replace("previous", "next").replace("reverse", "sort"), "")
 
+    @property
+    def searched(self) -> list[str]:
+        """What a search looks at in each row."""
+        return [] if self._allocator is None else searched(AT_PEAK, self._allocator, SEARCHED, " ")
+
     def search(self, text: str) -> str:
         """Moves to the next row whose op, region or shape has every word; says how many have."""
         allocator = self._allocator
         if allocator is None or not text:
             return ""
-        texts = searched(AT_PEAK, allocator, SEARCHED, " ")
-        is_wanted = has_words(text)
+        texts, is_wanted = self.searched, has_words(text)
         rows = [row for row, words in enumerate(texts) if is_wanted(words)]
         if not rows:
-            return "no match"
+            return said_of(text, "", 0, lambda: texts)
         self._state = replace(self._state, cursor=rows[bisect_left(rows, self._state.cursor) % len(rows)])
         return f"{len(rows)} of {len(allocator.at_peak)} rows"
 

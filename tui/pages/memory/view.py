@@ -295,6 +295,11 @@ class MemoryTab(Tab):
         return self.view.shown_table if self.view is not None else None
 
     @property
+    def searched(self) -> Sequence[str]:
+        """What a search looks at."""
+        return self.view.searched if self.view is not None else ()
+
+    @property
     def syntax(self) -> str:
         """What may be typed into a search."""
         return "words of the name, shape, framework op or source; all have to match"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import chain
 from typing import ClassVar
 
 from textual import work
@@ -12,9 +11,9 @@ from textual.timer import Timer
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.ops.filtering.filter import HELP
-from tpuprof.tui.draw.layout import filled, gutter_lines, hstack
+from tpuprof.tui.draw.layout import cut_words, filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width
+from tpuprof.tui.draw.spans import Glyphs, Line, Span, line_width, plain
 from tpuprof.tui.pages import views_of
 from tpuprof.tui.pages.ops.details.card import CARD
 from tpuprof.tui.pages.ops.details.card_cache import CardCache, Key, fetch
@@ -121,10 +120,12 @@ class OpsTab(SearchingTab):
         pen = Pen(width, self.look.glyphs)
         if not self.has_page:
             return state_lines(self._state, pen, height)
-        lines = [pen.fit([(f" {self.views.headline}", "text")])]
+        inner = pen.narrower(1)
+        lines = [pen.fit([(f" {cut_words(self.views.headline, inner.width, pen.glyphs)}", "text")])]
         if height >= TALL or (self.views.other_view is not None and height >= LOW):  # other pages' rows are few
-            lines = pen.narrower(1).wrap(self.views.headline, "text", [(" ", "text")])
-            lines[1:] = [pen.narrower(1).fit(tuple(chain.from_iterable(lines[1:])))] if lines[1:] else []
+            lines = inner.wrap(self.views.headline, "text", [(" ", "text")])
+            rest = " ".join(plain(line).strip() for line in lines[1:])
+            lines[1:] = [inner.fit([(f" {cut_words(rest, inner.width - 1, pen.glyphs)}", "text")])] if rest else []
         lines.append(self._views_line(pen))
         body = height - len(lines)
         view = self.view

@@ -100,3 +100,14 @@ def jump_words(place: JumpTarget, page: Overview) -> str:
         return f"{place.target} in {where}, view {title}"
     is_step = any(step.name == place.target for step in page.steps)
     return f"{'step ' * is_step}{place.target} in {where}"
+
+
+def jump_to(page: Overview, place: JumpTarget) -> tuple[str, str, str]:
+    """Where a finding leads: a tab, what to go to there, and its name; both empty where the tab itself is all."""
+    if place.target is None:
+        return place.tab, "", ""
+    if place.view:
+        return place.tab, place.view, place.target
+    is_step = any(step.name == place.target for step in page.steps)
+    is_of_step = place.tab == "input" or (place.tab == "timeline" and is_step)
+    return place.tab, "step" if is_of_step else "op", place.target

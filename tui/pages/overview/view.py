@@ -23,13 +23,14 @@ from tpuprof.tui.draw.table import Listing
 from tpuprof.tui.pages.overview.details import WHY_NOT, op_details, op_line, step_details, step_line
 from tpuprof.tui.pages.overview.drawing import compose, notes
 from tpuprof.tui.pages.overview.fields import sections
-from tpuprof.tui.pages.overview.findings import finding_details, finding_line, jump_words
+from tpuprof.tui.pages.overview.findings import finding_details, finding_line, jump_to, jump_words
 from tpuprof.tui.pages.overview.headline import verdict
 from tpuprof.tui.pages.overview.inference import drawing
 from tpuprof.tui.pages.overview.inference.drawing import module_details
 from tpuprof.tui.pages.overview.inference.meanings import LATENCY_MEANINGS
 from tpuprof.tui.pages.overview.ledger.bars import OWNER_LETTER, Bar, shown_bars
 from tpuprof.tui.pages.overview.ledger.card import bar_details, bar_line, place_of
+from tpuprof.tui.pages.overview.ledger.use.report import content_of as model_content
 from tpuprof.tui.pages.overview.ledger.use.screen import (
     MODEL_MEANINGS,
     ModelView,
@@ -176,6 +177,11 @@ class OverviewTab(StepGraphTab[Overview]):
     def _next_view(self) -> View:
         views = self._views
         return views[(views.index(self._shown) + 1) % len(views)]
+
+    def _written(self, page: Overview) -> tuple[str, object]:
+        if self._shown == "model" and self._model is not None:
+            return "model", model_content(self._model)
+        return ("inference", page.inference) if self._shown == "latencies" else ("overview", page)
 
     def _steps(self, page: Overview) -> Sequence[NamedStep]:
         return () if self._shown != "overview" or page.serves else page.steps
@@ -328,7 +334,7 @@ class OverviewTab(StepGraphTab[Overview]):
             always += ("what_if",)
         there = self._place_of(page, place)
         if there is not None:
-            always = ("graph", *always) if _jump_to(page, there).what in _OF_OPS else always
+            always = ("graph", *always) if jump_to(page, there)[1] in _OF_OPS else always
             return ("same_op", *always)
         return ("same_op", *(("on_timeline", "graph") if place.panel == "ops" else ()), *always)
 
@@ -480,9 +486,9 @@ class OverviewTab(StepGraphTab[Overview]):
             return Jump("op-profile", "op", name) if name else None
         there = self._place_of(page, place)
         if command == "graph":
-            return Jump("graph", "op", selected if there is None else _jump_to(page, there).name)
+            return Jump("graph", "op", selected if there is None else jump_to(page, there)[2])
         if command == "same_op" and there is not None:
-            return _jump_to(page, there)
+            return Jump(*jump_to(page, there))
         if command == "same_op" and place.panel == "ops":
             return Jump("op-profile", "framework_op", selected)
         return Jump("timeline", "step" if place.panel == "steps" else "op", selected)
@@ -506,14 +512,3 @@ class OverviewTab(StepGraphTab[Overview]):
 
 _OF_OPS = ("op", "kernels")
 """What jumps lead to that is an op, which has a graph."""
-
-
-def _jump_to(page: Overview, place: JumpTarget) -> Jump:
-    """To a tab, and the op or step there."""
-    if place.target is None:
-        return Jump(place.tab)
-    if place.view:
-        return Jump(place.tab, place.view, place.target)
-    is_step = any(step.name == place.target for step in page.steps)
-    is_of_step = place.tab == "input" or (place.tab == "timeline" and is_step)
-    return Jump(place.tab, "step" if is_of_step else "op", place.target)

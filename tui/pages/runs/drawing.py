@@ -54,8 +54,12 @@ def matching(rows: Sequence[RunRow], words: str, now: float) -> list[RunRow]:
     if not words.strip():
         return list(rows)
     is_wanted = has_words(words)
-    texts = fields.searched_texts(RUNS, RunList(rows, now))
-    return [row for row, text in zip(rows, texts, strict=True) if is_wanted(text)]
+    return [row for row, text in zip(rows, searched_texts(rows, now), strict=True) if is_wanted(text)]
+
+
+def searched_texts(rows: Sequence[RunRow], now: float) -> list[str]:
+    """What a filter looks at in each row."""
+    return fields.searched_texts(RUNS, RunList(rows, now))
 
 
 def list_lines(

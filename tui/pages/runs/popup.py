@@ -228,7 +228,13 @@ class RunsPopup(FilteredPopup):
                 words = f"{name}: {self.look.glyphs.keyed('`c`')} on another run compares, with A the older"
                 return pad([(f"{self._letter()} ", "panel.key"), (words, "panel")], width, "panel")
             return pad([(words, "panel.dim")], width, "panel")
-        return self.filter_line(f"{shown:,} of {count:,}", width)
+        return self.filter_line(f"{shown:,} of {count:,}", shown, width)
+
+    @property
+    def searched(self) -> list[str]:
+        """What the filter looks at in each run."""
+        rows = [RunRow(run, self._facts(run), False, False, "") for run in self._runs]
+        return drawing.searched_texts(rows, self._now())
 
     def press(self, key: str, character: str | None) -> str:
         """One key; says where the popup is closed by it."""

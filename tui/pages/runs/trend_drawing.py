@@ -90,7 +90,7 @@ def _columns(
     title: str, values: Sequence[float | None], text: str, style: StyleKey, height: int, pen: Pen
 ) -> list[Line]:
     """One figure of all runs that show: columns from 0 to the largest, and that of the run under the cursor."""
-    glyphs, room = pen.glyphs.column, max(pen.width - _NAME - _VALUE - 2, 1)
+    glyphs = pen.glyphs.column
     top = len(glyphs) - 1
     most = max((value for value in values if value is not None), default=0.0)
     lines = []
@@ -102,7 +102,7 @@ def _columns(
         is_last = row == height - 1
         head: Span = (f" {title if is_last else '':<{_NAME}}", "dim")
         last: Span = (f"{text if is_last else '':>{_VALUE}}", "text")
-        lines.append(pen.fit([head, (f"{''.join(cells):<{room}}", style), last]))
+        lines.append(pen.fit([head, ("".join(cells), style), last]))
     return lines
 
 

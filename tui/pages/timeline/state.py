@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tpuprof.parsers.base.intervals import Int64s
-from tpuprof.parsers.base.text import counted, printable
+from tpuprof.parsers.base.text import counted, nearest_words, nothing_found, printable, said_of
 from tpuprof.parsers.timeline.details import adjacent_event, deepest_lane, event_in_cell, longest_called, nearest_lane
 from tpuprof.parsers.timeline.flatten import MANY_LANES
 from tpuprof.parsers.timeline.gaps import next_gap
 from tpuprof.parsers.timeline.hosts.joined import clock_words
 from tpuprof.parsers.timeline.model import EventId, StepSpan, Timeline, Track, TrackId
 from tpuprof.parsers.timeline.read.flows import Flow, Flows
-from tpuprof.parsers.timeline.search import Matches, find, runs_of
+from tpuprof.parsers.timeline.search import Matches, event_names, find, runs_of
 from tpuprof.tui.draw.format import duration
 from tpuprof.tui.pages.timeline import rows
 from tpuprof.tui.pages.timeline.hosts import Hosts, section_numbers
@@ -419,7 +419,21 @@ class TimelineView(Marks):
         )
         shown = {row[1:3] for row in every if row.track_id is not None}
         graphs = sum(row.kind in ("rate", "counter") for row in every)
-        return counted(len(shown) + graphs, "track") if text else ""
+        count = len(shown) + graphs
+        if count or not text:
+            return counted(count, "track") if text else ""
+        sections = self.timeline.sections
+        named = [
+            *(row.name for of in sections for row in of.tracks),
+            *(row.name for of in sections for row in of.rates),
+        ]
+        near = nearest_words(text, named)
+        return nothing_found(near if any(near.casefold() in name.casefold() for name in named) else "")
+
+    @property
+    def names(self) -> list[str]:
+        """Names of its events, as a search looks at them."""
+        return event_names(self.timeline)
 
     def _arrange(self, folding: rows.Folding) -> None:
         """Lays the rows out anew; the selected event stays selected where it is still shown."""
@@ -433,7 +447,7 @@ class TimelineView(Marks):
             return ""
         match = self.matches.next_after(self.cursor_ps - 1) or self.matches.next_after(self.timeline.first_ps - 1)
         if match is None:
-            return "no match"
+            return said_of(text, "", 0, lambda: self.names)
         self.select(match)
         found = (counted(self.matches.total, "event"), counted(self.matches.names, "name"), self.so_far)
         return ", ".join(filter(None, found))

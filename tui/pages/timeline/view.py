@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from textual import on, work
@@ -29,6 +30,9 @@ if TYPE_CHECKING:  # numpy comes with the page, not with the first frame
     from tpuprof.tui.pages.timeline.hosts import Hosts
     from tpuprof.tui.pages.timeline.load import HostTimeline
     from tpuprof.tui.pages.timeline.state import TimelineView
+    from tpuprof.tui.report.page import ShownPage
+
+_READ = "tpuprof.tui.pages.timeline.report.read"  # imported when events are written
 
 _COMMANDS: dict[str, Callable[[TimelineView, int, Glyphs], str | None]] = {
     "zoom": lambda view, by, _: view.zoom(by),
@@ -340,6 +344,21 @@ class TimelineTab(Tab):
             return {}
         marks = {"mark": partial(self._act, lambda view: view.clear_marks())} if view.marks else {}
         return marks | ({"filter": partial(self.filter, "")} if view.rows.folding.wanted else {})
+
+    @property
+    def shown_table(self) -> ShownPage | None:
+        """The events of the marked interval, else of the window, of the tracks that a filter leaves."""
+        view = self._view
+        if view is None or not self.is_whole:
+            return None
+        interval = view.interval or (view.window.start_ps, view.window.end_ps)
+        shown: ShownPage | None = import_module(_READ).shown_page(view.timeline, interval, view.rows.folding.wanted)
+        return shown
+
+    @property
+    def searched(self) -> Sequence[str]:
+        """Names of tracks and events, as they are filtered and searched by."""
+        return () if self._view is None else self._view.names
 
     @property
     def has_matches(self) -> bool:

@@ -10,21 +10,22 @@ from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.folders import state_folder
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.parsers.files.logdir import Logdir
+from tpuprof.parsers.files.logdir import Logdir, Run
 from tpuprof.tui.report.choice import report_of_rows
 from tpuprof.tui.report.output import check_output, stream_file, text_pieces
-from tpuprof.tui.report.page import Choice, Head, TextLook
+from tpuprof.tui.report.page import Choice, Format, Head, Report, ReportRequest, ShownPage, TextLook
 
 if TYPE_CHECKING:
-    from tpuprof.parsers.files.logdir import Run
+    from tpuprof.parsers.session.session import Session
     from tpuprof.tui.report.fields import Table
 
-OF_TABLES = {".csv": "csv", ".json": "json", ".md": "md"}
+OF_TABLES: dict[str, Format] = {".csv": "csv", ".json": "json", ".md": "md"}
 """Ends of names of files that hold the table, and the formats of reports that they are in."""
 OF_SCREENS = (".svg", ".html", ".txt")
 """Ends of names of files that hold the screen as it is."""
 FOLDER = "export"
 _MOST_NAME = 60
+_LOOK = TextLook(120, False, False)
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,9 @@ class Shown:
         page: the name of its page or view, for the file and the report in it.
         table, source: the fields of its rows, and what they read.
         rows: those that show, in their order.
-        keys: of the columns of CSV and Markdown; none for those of the report.
+        keys: of the columns; none for those of the report.
         filter, sort: what keeps and sorts the rows, in the words of ``report --filter --sort``; empty without.
+        run: what the rows are of, where that is not the run that the app shows.
     """
 
     page: str
@@ -46,6 +48,16 @@ class Shown:
     keys: tuple[str, ...] = ()
     filter: str = ""
     sort: str = ""
+    run: Run | None = None
+
+
+def _no_report(page: str) -> Report[Any]:
+    raise AssertionError(f"no report of the page {page} is known here")
+
+
+def run_of_file(name: str, path: str) -> Run:
+    """A file that is no run of a profile, as the head of a report names it."""
+    return Run(name, path, (), ())
 
 
 def default_path(name: str, has_table: bool, run: Run | None) -> str:
@@ -67,11 +79,18 @@ def _takes_files(run: Run | None) -> bool:
     return os.access(here, os.W_OK) and not is_among and not any(name in here.split(os.sep) for name in names)
 
 
-def content_of(path: str, shown: Shown | None, screen: Callable[[str], str], run: Run | None) -> tuple[str, str]:
+def content_of(
+    path: str,
+    shown: Shown | ShownPage | None,
+    screen: Callable[[str], str],
+    run: Run | None,
+    report_of: Callable[[str], Report[Any]] = _no_report,
+) -> tuple[str, str]:
     """What goes into a file, by the end of its name, and how much that is in words.
 
     Args:
         screen: draws the screen as ``svg``, ``html`` or ``txt``.
+        report_of: how the page of a name is printed, where whole pages are written.
 
     Raises:
         ProfileError: the name says no format, or there is no table.
@@ -84,12 +103,27 @@ def content_of(path: str, shown: Shown | None, screen: Callable[[str], str], run
         raise ProfileError("usage", f"The name must end in one of {known}, which chooses the format.", "")
     if shown is None:
         raise ProfileError("usage", f"There is no table here: end the name in {', '.join(OF_SCREENS)}.", "")
+    run = run if isinstance(shown, ShownPage) else shown.run or run
     if run is None:
         raise ProfileError("usage", "These rows belong to no run.", "")
+    if isinstance(shown, ShownPage):
+        return page_text(report_of(shown.page), shown.content, OF_TABLES[end], run), shown.how_much
     head = Head(f"{shown.page} of {printable(run.name)}", run, [host.host for host in run.hosts])
-    choice = Choice(shown.filter, shown.sort)
-    text = report_of_rows(shown.page, head, shown, choice, OF_TABLES[end], TextLook(120, False, False))
+    choice = Choice(shown.filter, shown.sort, tuple(shown.keys))
+    text = report_of_rows(shown.page, head, shown, choice, OF_TABLES[end], _LOOK)
     return text, counted(len(shown.rows), "row")
+
+
+def page_text(report: Report[Any], content: object, form: Format, run: Run) -> str:
+    """A page that is read already, as `report` writes it, with all its rows."""
+
+    def session(_: Run) -> Session:
+        raise AssertionError("what is written is read already")
+
+    asked = ReportRequest(Logdir("", (run,), (), ()), None, None, session, form, _LOOK, 0)
+    made = report.writers[form](content, asked)
+    assert not callable(made), "only traces and graphs are written by a function of their own"
+    return made if isinstance(made, str) else "".join(made)
 
 
 def write(path: str, text: str, run: Run | None = None, logdir: Logdir | None = None) -> None:

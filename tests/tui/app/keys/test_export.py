@@ -16,6 +16,9 @@ from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.pages.commands.live_arrays.changes import group_of
+from tpuprof.tui.pages.commands.live_arrays.screen import LiveArraysScreen
+from tpuprof.tui.pages.graph.screen import GraphScreen
 from tpuprof.tui.report.shared.exporting import default_path, write
 from tpuprof.tui.widgets.rows import RowsView
 
@@ -54,8 +57,8 @@ async def test_the_end_of_the_name_says_what_is_written(here: Path, end: str, be
             assert document["filter"] == "fusion" and document["matching_rows"] == len(document["rows"]) > 1
 
 
-async def test_the_tree_and_a_tab_without_a_table(here: Path) -> None:
-    async with scene(keys=["3", "E", "enter", "1", "E", "enter"]) as (_, pilot):
+async def test_the_tree_and_the_screen(here: Path) -> None:
+    async with scene(keys=["3", "E", "enter", "1", "E", "ctrl+u", *"overview.svg", "enter"]) as (_, pilot):
         assert "Wrote the screen to overview.svg" in await after(pilot)
         assert (here / "op-profile.csv").read_text().startswith("path,")
         assert "STEP TIME" in (here / "overview.svg").read_text().replace("&#160;", " ")
@@ -64,21 +67,34 @@ async def test_the_tree_and_a_tab_without_a_table(here: Path) -> None:
 async def test_what_may_not_be_written_is_said_and_nothing_is_lost(here: Path) -> None:
     (here / "there.csv").write_text("mine")
     async with scene(keys=["3", "v", "E"]) as (_, pilot):
-        assert "there.csv exists" in await after(pilot, "ctrl+u", *"there.csv", "enter")
-        assert "in one of .csv" in await after(pilot, "ctrl+u", *"there", "enter")
-        assert "does not exist" in await after(pilot, "ctrl+u", *"no/x.csv", "enter")
-        assert "to x.csv" in await after(pilot, "ctrl+u", *"x.csv", "enter")
+
+        async def shown(name: str) -> str:
+            """The screen's words, of which a long path may leave the last ones to the next line."""
+            return " ".join((await after(pilot, "ctrl+u", *name, "enter")).replace("│", " ").split())
+
+        assert "there.csv exists" in await shown("there.csv")
+        assert "in one of .csv" in await shown("there")
+        assert "does not exist" in await shown("no/x.csv")
+        assert "to x.csv" in await shown("x.csv")
     assert (here / "there.csv").read_text() == "mine"
 
 
-async def test_a_screen_without_a_run_writes_itself(here: Path) -> None:
+async def test_a_screen_without_a_run_writes_its_rows(here: Path) -> None:
     app = arrays_app()
     async with app.run_test(size=(80, 24)) as pilot:
         await quiet(pilot)
-        for key in ("E", "enter"):
+        for key in ("s", "E", "enter", "E", "ctrl+u", *"a.json", "enter", "E", "ctrl+u", *"a.svg", "enter"):
             await pilot.press(key)
             await quiet(pilot)
-        assert (here / "livearrays.svg").exists()
+        screen = app.screen
+        assert isinstance(screen, LiveArraysScreen)
+        rows = list(csv.DictReader((here / "livearrays.csv").read_text().splitlines()))
+        assert [row["name"] for row in rows] == [group_of(row).title for row in screen.rows]
+        sizes = [group_of(row).total.size_bytes for row in screen.rows]
+        document = json.loads((here / "a.json").read_text())
+        assert [row["size_bytes"] for row in document["rows"]] == sizes and document["sort"] == "count:desc"
+        assert document["rows"][0]["share_percent"] == pytest.approx(100 * sizes[0] / sum(sizes))
+        assert (here / "a.svg").read_text().startswith("<svg")
 
 
 def test_never_among_profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,3 +140,14 @@ async def test_one_key_opens_the_source_line_of_any_op(here: Path) -> None:
         ):
             assert "Opened model.py:" in await after(pilot, *keys), keys
         assert len(opened) == 7 and {name for name, _ in opened} == {"model.py"}
+
+
+async def test_the_graph_opens_the_source_line_too(here: Path) -> None:
+    (here / "model.py").write_text("\n" * 200)
+    async with scene(make_demo_app(AppOptions(demo=True)), ["3", "v", "u"]) as (app, pilot):
+        opened: list[str] = []
+        screen = app.screen
+        assert isinstance(screen, GraphScreen) and screen.here is not None
+        screen.open_editor = lambda path, line: opened.append(f"{os.path.basename(path)}:{line}") or ""  # type: ignore[method-assign, func-returns-value]
+        assert "Opened model.py:" in await after(pilot, "e")
+        assert opened == [os.path.basename(screen.here.op.source or "")]

@@ -127,13 +127,13 @@ def test_hlo_text_and_proto_read_back() -> None:
     own = "".join(written("text", report))
     assert own.startswith("%body (") and own.rstrip().endswith("}") and own.count("\n") == 13
     pieces: list[bytes] = []
-    made("proto", report.here.program, 0, report.around)(pieces.append)
+    made("proto", report.here.program, 0)(pieces.append)
     assert hlo_pb2.HloProto.FromString(b"".join(pieces)) == report.here.program.graph.module.proto
 
 
 def written(kind: str, report: GraphReport) -> list[str]:
     pieces: list[bytes] = []
-    made(kind, report.here.program, report.here.op.row, report.around)(pieces.append)
+    made(kind, report.here.program, report.here.op.row)(pieces.append)
     return [piece.decode() for piece in pieces]
 
 

@@ -110,7 +110,7 @@ async def test_the_cursor_stays_on_its_op_and_step_when_the_page_changes() -> No
 
 async def test_search_finds_ops_by_name_and_category_and_steps() -> None:
     async with on_tab(100, 30) as (tab, _):
-        assert tab.search("x") == "no match"
+        assert tab.search("x") == "no row"
         tab.show("page", input_bound_page())
         assert tab.search("PREFETCH") == "4 ops"
         assert tab.search("transfer to") == "1 op"
@@ -119,7 +119,7 @@ async def test_search_finds_ops_by_name_and_category_and_steps() -> None:
         assert tab.selection == "103"
         assert tab.search("10") == "6 steps"
         assert tab.next_match(1) == "match 2 of 6" and tab.selection == "101"
-        assert tab.search("nothing") == "no match" and tab.next_match(1) == "no match"
+        assert tab.search("nothing") == "no row" and tab.next_match(1) == "no match"
         assert tab.search("") == ""
 
 

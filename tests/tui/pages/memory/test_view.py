@@ -157,7 +157,8 @@ async def test_a_group_is_opened_and_left() -> None:
 
 async def test_a_filter() -> None:
     async with on_memory() as (_, pilot):
-        assert " of 107, " in await after(pilot, "/", *"adam")
+        assert " of 107, " in await after(pilot, "/", *"params")
+        assert "no row; params has some" in await after(pilot, "ctrl+u", *"parmas")
         assert "Buffers at the peak (107)" in await after(pilot, "escape")
         assert "no buffer has these words" in await after(pilot, "/", *"nothing has this")
 

@@ -247,7 +247,7 @@ def test_a_filter_leaves_what_it_names_and_search_lifts_it(view: TimelineView) -
     assert view.next_match(1) == "match 2 of 4"
     assert view.next_match(-1) == "match 1 of 4"
     assert view.next_match(-1) == "match 4 of 4"
-    assert view.search("nothing") == "no match"
+    assert view.search("qqqqq") == "no row"
 
 
 def test_pinned_tracks_stand_on_top(view: TimelineView) -> None:

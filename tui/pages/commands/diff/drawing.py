@@ -11,9 +11,9 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, examples, has_words
 from tpuprof.parsers.session.diff.model import Change, Diff, Side
 from tpuprof.tui.draw.format import duration
-from tpuprof.tui.draw.layout import LOW, NARROW, TALL, Composed, cut, cut_middle
+from tpuprof.tui.draw.layout import LOW, NARROW, TALL, Composed, cut_middle, cut_words
 from tpuprof.tui.draw.pen import Pen
-from tpuprof.tui.draw.spans import Line, Span, line_width
+from tpuprof.tui.draw.spans import Line, Span, line_width, plain
 from tpuprof.tui.draw.table import Listing, chosen_columns, header_line, row_lines
 from tpuprof.tui.pages.commands.diff import changes
 from tpuprof.tui.pages.commands.diff.changes import ChangeRow, Sort, ViewName
@@ -69,8 +69,8 @@ def verdict_lines(diff: Diff, pen: Pen, most: int | None = None) -> list[Line]:
         badge = (" DIFFERENT ", "warn")
     lines = pen.wrap(verdict(diff, pen.glyphs.is_ascii), "text", [badge], 1)
     if most is not None and len(lines) > most:
-        last = "".join(text for text, _ in lines[most - 1]).rstrip()
-        lines = [*lines[: most - 1], pen.fit([(cut(f"{last} ...", pen.width, pen.glyphs), "text")])]
+        rest = " ".join(plain(line).strip() for line in lines[most - 1 :])
+        lines = [*lines[: most - 1], pen.fit([(f" {cut_words(rest, pen.width - 1, pen.glyphs)}", "text")])]
     return lines
 
 
@@ -112,7 +112,9 @@ def apart_lines(diff: Diff, pen: Pen) -> list[Line]:
         if (names := list(dict.fromkeys(kind.name for kind in diff.kinds if kind.time.mark == mark)))
     ]
     if kinds:
-        lines.append(pen.fit([(" kinds of ops ", "dim"), (cut("; ".join(kinds), pen.width - 15, pen.glyphs), "warn")]))
+        lines.append(
+            pen.fit([(" kinds of ops ", "dim"), (cut_words("; ".join(kinds), pen.width - 15, pen.glyphs), "warn")])
+        )
     if len(diff.phases) > 1 and not diff.different:
         spans: list[Span] = [(" a run of ", "dim")]
         for phase in diff.phases:

@@ -380,7 +380,7 @@ _NAME: ColumnSpec[Entries] = ColumnSpec(
 )
 _BEFORE: ColumnSpec[Entries] = ColumnSpec("before", "A", 8, words=_side("before", "-"))
 _AFTER: ColumnSpec[Entries] = ColumnSpec("after", "B", 8, words=_side("after", "-"))
-_NOISE: ColumnSpec[Entries] = ColumnSpec("", "noise", 8, _dim)
+_NOISE: ColumnSpec[Entries] = ColumnSpec("", "noise", 9, _dim)
 _NOTE = ColumnSpec("", "", 26, cells=by_item(_note), is_left=True)
 _COUNT = ColumnSpec("", "count", 9, cells=_drawn_op(_count))
 _OLD_NAME_COLUMN: ColumnSpec[Entries] = ColumnSpec("", "name in A", 18, _dim, lambda value, _: value or "", cut=cut)
@@ -416,6 +416,26 @@ CHANGES: Table[Entries] = Table(
     json=(),
     markdown=("mark", "change", "relative", "before", "after", "name"),
 )
+
+_OF_ROWS = (
+    attribute("name", VERBATIM, "what changed"),
+    attribute("note", VERBATIM, "a category, what a sum is of, or why it is unknown; may be empty"),
+)
+_SETTINGS_OF_ROWS = (
+    attribute("mark", VERBATIM, "same, other, new or gone", name="change.mark"),
+    *(
+        Metric(key, VERBATIM, side, f"the setting {where}", ONE_SIDED)
+        for key, side, where in (
+            ("before", lambda row: row.texts[0], "in A"),
+            ("after", lambda row: row.texts[1], "in B"),
+        )
+    ),
+)
+WRITTEN_ROWS: dict[QuantityKind, Table[Any]] = {
+    **{kind: object_table("rows", (*_OF_ROWS, *of_change("change", kind))) for kind in ("time", "bytes", "percent")},
+    "text": object_table("rows", (*_OF_ROWS, *_SETTINGS_OF_ROWS)),
+}
+"""The rows of a view as a file has them that is written from the screen, by what their figures count."""
 
 OP_COLUMNS = ("count", "old_name", "program", "framework", "matched")  # columns that only ops have
 

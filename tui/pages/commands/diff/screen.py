@@ -15,6 +15,9 @@ from tpuprof.tui.pages.commands.diff.changes import ChangeRow, ViewName
 from tpuprof.tui.pages.commands.diff.details import OF_CARDS, change_card, meaning_lines, summary
 from tpuprof.tui.pages.commands.diff.drawing import DiffView, compose, is_sortable, shown
 from tpuprof.tui.pages.commands.diff.drawing import head_line as drawn_head
+from tpuprof.tui.pages.commands.diff.fields import CHANGES, OPS, WRITTEN_ROWS
+from tpuprof.tui.report.fields import searched_texts
+from tpuprof.tui.report.shared.exporting import Shown, run_of_file
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow
 from tpuprof.tui.widgets.page_screen import HELPS, PageApp, PageScreen
@@ -53,6 +56,24 @@ class DiffScreen(PageScreen[ChangeRow]):
     def rows(self) -> tuple[ChangeRow, ...]:
         """The rows that show."""
         return self.kept(self.view.anew(), lambda: shown(self.all_rows, self.view))
+
+    @property
+    def searched(self) -> Sequence[str]:
+        """What a filter looks at in each row that can show."""
+        return searched_texts(CHANGES, shown(self.all_rows, self.view.anew(words="")))
+
+    @property
+    def shown_table(self) -> Shown | None:
+        """The rows as they are filtered and sorted: with all fields of ops where each row is of one op."""
+        view, rows, sides = self.view, self.rows, (self.content.before, self.content.after)
+        ops = [row.op for row in rows if row.op is not None and row.group is None]
+        is_of_ops = view.name == "ops" and len(ops) == len(rows)
+        if not rows:
+            return None
+        table, source = (OPS, ops) if is_of_ops else (WRITTEN_ROWS[rows[0].kind], rows)
+        order = view.in_words(view.sort) if self.orders else ""
+        run = run_of_file(f"{sides[0].name} and {sides[1].name}", sides[1].path)
+        return Shown(f"diff-{view.name}", table, source, range(len(source)), (), view.words, order, run)
 
     def head_line(self, pen: Pen) -> AnyLine:
         """The two runs."""

@@ -17,7 +17,7 @@ from tpuprof.tui.draw.table import Listing
 
 _SPARKS, _BAR, _RATE_SPARKS = 10, 9, 8
 _QUEUE = 74  # cells from which on there is room for the queue and the idle time
-_GRAPH = 4
+_GRAPH, _TALL_GRAPH = 4, 8
 _INDENT: tuple[Span, ...] = ((" ", "text"),)
 _HIGH = 0.95
 _GIB = 1 << 30
@@ -62,7 +62,8 @@ def compose(readings: Sequence[Reading], problem: str, view: LiveView, pen: Pen,
     if problem:
         lines.append(pen.fit([(f" No newer figures: {problem}", "warn")]))
     lines.append(pen.fit([(_titles(pen.width), "dim")]))
-    below = _below(readings, view, pen)
+    graph = min(_TALL_GRAPH, max(_GRAPH, (height - len(lines) - len(last.devices)) // 2))
+    below = _below(readings, view, pen, graph)
     room = max(1, height - len(lines) - len(below))
     first = view.shown_first(room, len(last.devices))
     begin, late = len(lines), runtime_metrics.late_chips(last)
@@ -73,8 +74,7 @@ def compose(readings: Sequence[Reading], problem: str, view: LiveView, pen: Pen,
         spans = _row(device, before, device in late, several, pen)
         mark: Span = (f"{pen.glyphs.mark} ", "mark") if place == view.cursor else ("  ", "text")
         lines.append(pen.fit([mark, *spans]))
-    rest = max(0, height - len(lines) - len(below))
-    lines += [pen.fit([])] * rest if rest and len(last.devices) <= room else []
+    lines += [pen.fit([])] * (len(lines) + len(below) < height and len(last.devices) <= room)
     return Composed((*lines, *below), begin if last.devices else -1, first, room)
 
 
@@ -104,7 +104,7 @@ def _row(device: Device, before: Sequence[Device | None], is_late: bool, several
         (f" {_percent(duty):>4} ", "warn" if is_late else "text"),
     ]
     filled, empty = small_bar(share or 0.0, _BAR, pen.glyphs)
-    key: StyleKey = "bad" if share is not None and share >= _HIGH else "key"
+    key: StyleKey = "bad" if share is not None and share >= _HIGH else "text"
     amounts = UNKNOWN
     if device.hbm_used_bytes is not None:
         total = UNKNOWN if device.hbm_total_bytes is None else f"{device.hbm_total_bytes / _GIB:.1f} GiB"
@@ -130,7 +130,7 @@ def _percent(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.0f}%"
 
 
-def _below(readings: Sequence[Reading], view: LiveView, pen: Pen) -> list[Line]:
+def _below(readings: Sequence[Reading], view: LiveView, pen: Pen, rows: int) -> list[Line]:
     """The mean duty over time, and what concerns no single device."""
     last, cells = readings[-1], max(10, pen.width - 12)
     means = [runtime_metrics.mean_duty(reading) for reading in readings]
@@ -138,9 +138,9 @@ def _below(readings: Sequence[Reading], view: LiveView, pen: Pen) -> list[Line]:
     seconds = last.time_seconds - readings[0].time_seconds
     title = f"mean duty, last {duration(max(seconds, 1.0) * _SECOND, pen.glyphs.is_ascii, 2)}"
     lines = [pen.rule(title)]
-    for row in range(_GRAPH - 1, -1, -1):
-        label = "100%" if row == _GRAPH - 1 else "0%" if row == 0 else ""
-        text = "".join(" " if value is None else pen.glyphs.column[_fill(value, row, _GRAPH)] for value in pieces)
+    for row in range(rows - 1, -1, -1):
+        label = "100%" if row == rows - 1 else "0%" if row == 0 else ""
+        text = "".join(" " if value is None else pen.glyphs.column[_fill(value, row, rows)] for value in pieces)
         lines.append(pen.fit([(f" {label:>5} {pen.glyphs.vertical}", "dim"), (text, "class.compute")]))
     marks = _marks(readings, view.captures, len(pieces), pen.glyphs)
     if marks:

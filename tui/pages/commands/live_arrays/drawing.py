@@ -76,8 +76,11 @@ class ListedArrays:
 def listed(content: Content, view: LiveArraysView) -> ListedArrays:
     """What the table shows."""
     made = changes.rows_of(content, view.by, view.device, view.kind)
-    kept = [row for row in made if not (view.hides_same and _is_same(row)) and _holds(content, row, view.words)]
-    table, sort, descending = _sorting(content, view)
+    is_wanted = has_words(view.words)
+    kept = [row for row in made if not (view.hides_same and _is_same(row))]
+    if view.words.strip():
+        kept = [row for row in kept if is_wanted(searched_text(content, row).casefold())]
+    table, sort, descending = sorting(content, view)
     places = order(table, changes.group_rows(kept, view.by), sort, descending)
     whole = sum(max(0, changes.group_of(row).total.size_bytes) for row in made)
     return ListedArrays(tuple(kept[place] for place in places.tolist()), len(made), sum(map(_is_same, made)), whole)
@@ -87,20 +90,19 @@ def _is_same(row: Row) -> bool:
     return isinstance(row, GroupChange) and row.mark == "same"
 
 
-def _sorting(content: Content, view: LiveArraysView) -> tuple[Table[GroupRows], str, bool]:
+def sorting(content: Content, view: LiveArraysView) -> tuple[Table[GroupRows], str, bool]:
     """The table, what it is sorted by, and whether the largest comes first."""
     table, sort = GROUPS if isinstance(content, LiveArrays) else changes.CHANGES, view.sort or changes.sorts(content)[0]
     return table, sort, is_descending(table, sort) != view.is_reversed
 
 
-def _holds(content: Content, row: Row, words: str) -> bool:
-    """Whether each of the words is in what is known of a group, its stacks included."""
-    if not words.strip():
-        return True
+def searched_text(content: Content, row: Row) -> str:
+    """What a filter looks at in a row: all that is known of its group, its stacks included."""
     page, group = changes.page_of(content, row), changes.group_of(row)
     frames = {frame for member in group.members for frame in page.allocations[member].stack}
-    texts = [group.title, group.kind or "", *group.devices, *(f"{frame.place} {frame.function}" for frame in frames)]
-    return has_words(words)("\n".join(texts).casefold())
+    return "\n".join(
+        [group.title, group.kind or "", *group.devices, *(f"{frame.place} {frame.function}" for frame in frames)]
+    )
 
 
 def compose(content: Content, view: LiveArraysView, listed: ListedArrays, pen: Pen, height: int | None) -> Composed:
@@ -127,7 +129,7 @@ def compose(content: Content, view: LiveArraysView, listed: ListedArrays, pen: P
 
 def table_lines(content: Content, view: LiveArraysView, listed: ListedArrays, shown: range, pen: Pen) -> list[Line]:
     """Headings and rows."""
-    table, sort, descending = _sorting(content, view)
+    table, sort, descending = sorting(content, view)
     source = changes.group_rows(listed.rows, view.by, listed.whole_bytes, pen.width)
     left_out = _left_out(content, view, source, pen.width)
     looks: dict[str, dict[str, object]] = {key: {} for key in table.screen if key not in left_out}

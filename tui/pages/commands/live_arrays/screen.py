@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from tpuprof.parsers.memory.live_arrays import BY
+from tpuprof.parsers.files.logdir import Run
+from tpuprof.parsers.memory.live_arrays import BY, LiveArrays
 from tpuprof.parsers.session.diff.live_arrays import LiveArraysDiff
 from tpuprof.tui.draw.layout import Composed
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
-from tpuprof.tui.pages.commands.live_arrays import drawing
+from tpuprof.tui.pages.commands.live_arrays import changes, drawing
 from tpuprof.tui.pages.commands.live_arrays.card import group_card, meaning_lines, summary
 from tpuprof.tui.pages.commands.live_arrays.changes import Content, Row, group_of, sorts
 from tpuprof.tui.pages.commands.live_arrays.drawing import ListedArrays, LiveArraysView
 from tpuprof.tui.pages.commands.live_arrays.fields import BY_WORDS
+from tpuprof.tui.report.choice import ASCENDING, DESCENDING
+from tpuprof.tui.report.shared.exporting import Shown, run_of_file
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow
 from tpuprof.tui.widgets.page_screen import HELPS, PageApp, PageScreen
@@ -46,6 +50,25 @@ class LiveArraysScreen(PageScreen[Row]):
     def rows(self) -> tuple[Row, ...]:
         """The rows that show."""
         return self.listed.rows
+
+    @property
+    def searched(self) -> Sequence[str]:
+        """What a filter looks at in each row that can show."""
+        every = drawing.listed(self.content, self.view.anew(words="")).rows
+        return [drawing.searched_text(self.content, row) for row in every]
+
+    @property
+    def shown_table(self) -> Shown:
+        """The rows as they are filtered and sorted."""
+        content, by, rows = self.content, self.view.by, self.rows
+        table, sort, descending = drawing.sorting(content, self.view)
+        run = run_of_file(content.name, content.path) if isinstance(content, LiveArrays) else _both(content)
+        source = changes.group_rows(rows, by)
+        if isinstance(content, LiveArrays):
+            source = replace(source, whole_bytes=content.total.size_bytes)
+        order = f"{sort}:{DESCENDING if descending else ASCENDING}"
+        name = "live-arrays" if isinstance(content, LiveArrays) else "live-arrays-diff"
+        return Shown(name, table, source, range(len(rows)), (), self.view.words, order, run)
 
     def head_line(self, pen: Pen) -> AnyLine:
         """The file, or both."""
@@ -145,6 +168,11 @@ class LiveArraysScreen(PageScreen[Row]):
         """Opens the user's editor at the source line, where that file is here."""
         source = group_of(self.row).source if self.row is not None else None
         self.flash = self.edit_source(source) if source else "It has no single known source line."
+
+
+def _both(diff: LiveArraysDiff) -> Run:
+    """Both files, as the head of a report names them."""
+    return run_of_file(f"{diff.before.name} and {diff.after.name}", diff.after.path)
 
 
 APP = partial(PageApp, LiveArraysScreen)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.oom.model import Advice, OomLog
 from tpuprof.parsers.memory.oom.triage import Triage, space_words
-from tpuprof.tui.report.fields import Field, Metric, Table, attribute, object_table, of_each
+from tpuprof.tui.report.fields import Field, Metric, Rows, Table, attribute, object_table, of_each
 from tpuprof.tui.report.shared.buffers import BUFFER_FIELDS, SHARED_KEYS, BufferRows
 from tpuprof.tui.report.units import BYTES, COUNT, FLAG, NUMBER, SHARE, VERBATIM, Unit
 
@@ -157,6 +157,32 @@ def _of_errors(field: Field[BufferRows]) -> Field[BufferRows]:
 BUFFERS: Table[BufferRows] = Table(
     "buffers", tuple(map(_of_errors, BUFFER_FIELDS)), len, json=(*SHARED_KEYS, "operator", "tag", "xla_label")
 )
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLines(BufferRows):
+    """The buffers of each source line as one; `counts` says how many they are."""
+
+    counts: Sequence[int] = ()
+
+
+def _counts(source: SourceLines, rows: Rows) -> list[int]:
+    return [source.counts[row] for row in rows]
+
+
+_BY_LINE = ("name", "size_bytes", "share_percent", "unpadded_bytes", "expansion", "padding_bytes")
+_OF_LINES: tuple[Field[Any], ...] = (
+    replace(BUFFERS.by_key["name"], meaning="the source line"),
+    *(BUFFERS.by_key[key] for key in _BY_LINE[1:]),
+)
+SOURCE_LINES: Table[SourceLines] = Table(
+    "source_lines",
+    (*_OF_LINES, Field("buffer_count", COUNT, _counts, "how many buffers it has")),
+    len,
+    json=(*_BY_LINE, "buffer_count"),
+    markdown=("size_bytes", "share_percent", "expansion", "buffer_count", "name"),
+)
+"""The list of buffers put together by source line."""
 
 SEARCHED = ("name", "category", "shape", "framework_op", "source", "allocation_type", "operator", "tag", "label")
 """What a filter looks at."""

@@ -11,7 +11,7 @@ from tpuprof.parsers.files.source_lines import SourceExcerpt, source_excerpt
 from tpuprof.parsers.memory.live_arrays import holders_of
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.parsers.memory.oom.triage import trial as try_out
-from tpuprof.tui.draw.layout import Composed, cut
+from tpuprof.tui.draw.layout import Composed, cut_words
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
@@ -20,8 +20,19 @@ from tpuprof.tui.pages.commands.oom.draw.advice import why_nothing_to_try
 from tpuprof.tui.pages.commands.oom.draw.card import advice_card, buffer_card, meaning_lines, summary
 from tpuprof.tui.pages.commands.oom.draw.page import compose as drawn
 from tpuprof.tui.pages.commands.oom.draw.page import head_line as drawn_head
-from tpuprof.tui.pages.commands.oom.draw.table import SORTS, BufferRow, OomView, instruction_of, rows_of
+from tpuprof.tui.pages.commands.oom.draw.table import (
+    SORTS,
+    BufferRow,
+    OomView,
+    instruction_of,
+    is_down,
+    rows_of,
+    rows_to_write,
+    searched_texts,
+)
+from tpuprof.tui.report.choice import ASCENDING, DESCENDING
 from tpuprof.tui.report.shared import holders
+from tpuprof.tui.report.shared.exporting import Shown, run_of_file
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow
 from tpuprof.tui.widgets.line_canvas import ScreenLook
@@ -94,6 +105,22 @@ class TriageScreen(PageScreen[BufferRow]):
         chosen = self.trial.chosen if self.trial is not None else frozenset()
         key = (self.at, view.sort, view.is_reversed, view.words, view.grouped, chosen)
         return self.kept(key, lambda: rows_of(self.triage, self.trial, view))
+
+    @property
+    def searched(self) -> Sequence[str]:
+        """What a filter looks at in each buffer."""
+        return searched_texts(self.triage)
+
+    @property
+    def shown_table(self) -> Shown | None:
+        """The buffers as they are filtered and sorted, or what those of one source line are together."""
+        triage, view = self.triage, self.view
+        if not triage.need.buffers:
+            return None
+        order = f"{view.sort}:{DESCENDING if is_down(view) else ASCENDING}"
+        table, source = rows_to_write(triage, self.rows, view.grouped)
+        run = run_of_file(triage.where, triage.where)
+        return Shown("oom", table, source, range(len(self.rows)), (), view.words, order, run)
 
     @property
     def buffer(self) -> Buffer | None:
@@ -276,7 +303,7 @@ class TriageScreen(PageScreen[BufferRow]):
             return []
         held = holders_of(self._arrays, self.triage.device)
         words = f" {pen.glyphs.keyed('Who holds it (`L`)')}: {holders.in_a_line(held, pen.glyphs.is_ascii)}"
-        line = pen.fit([(cut(words, pen.width - 1, pen.glyphs), "key")])
+        line = pen.fit([(cut_words(words, pen.width - 1, pen.glyphs), "key")])
         return [line, *holders.lines(held, "", pen)]
 
     def _open_arrays(self) -> None:

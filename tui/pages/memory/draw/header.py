@@ -11,7 +11,7 @@ from tpuprof.tui.draw.buffers.fills import FILL, HELD, LETTER, PADDING, USED, si
 from tpuprof.tui.draw.buffers.owners import area_of, fit_words, notable, owner_words
 from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size, limit_size
 from tpuprof.tui.draw.format import UNKNOWN, percent
-from tpuprof.tui.draw.layout import cut, cut_middle, joined
+from tpuprof.tui.draw.layout import cut_middle, cut_words, joined
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width
 
@@ -148,4 +148,4 @@ def _plan_line(page: SpaceMemory, summary: SpaceSummary | None, pen: Pen) -> Lin
         long = fit_words(summary.fit)
         words = long if len(long) + 2 <= pen.width else fit_words(summary.fit, is_short=True)
         spans = [(f" {words}", "dim" if summary.fit.unknown else "text")]
-    return pen.fit([(cut(text, pen.width, pen.glyphs), style) for text, style in spans])
+    return pen.fit([(cut_words(text, pen.width, pen.glyphs), style) for text, style in spans])

@@ -111,23 +111,31 @@ def memory_list(
     in_memory = page.at(min(max(state.point, 0), page.points - 1))
     rows = in_memory if within is None else in_memory[np.isin(in_memory, within)]
     if state.words:
-        texts = searched(BUFFERS, ListedRows.of(page, rows), SEARCHED)
-        rows = rows[np.array(list(map(has_words(state.words), texts)), np.bool_)]
+        rows = rows[np.array(list(map(has_words(state.words), searched_texts(page, rows))), np.bool_)]
     sizes = page.live_ranges.size_bytes
     shown_bytes, shown_count, most = int(sizes[rows].sum()), len(rows), int(sizes[rows].max(initial=0))
     groups: tuple[BufferGroup, ...] = ()
     if grouping == "none":
         for name in (order,) if order == "program" else ("size", order):  # what is equal stays as it is
-            is_down = is_descending(BUFFERS, name) != (state.is_reversed and name == order)
-            rows = rows[ordered(BUFFERS, ListedRows.of(page, rows), name, is_down)]
+            rows = rows[ordered(BUFFERS, ListedRows.of(page, rows), name, is_down(state, name))]
     else:
         groups = group_rows(page, rows, grouping, owners)
-        is_down = is_descending(GROUPS, order) != state.is_reversed
-        in_order = ordered(GROUPS, ListedRows.of(page, groups), order, is_down)
+        in_order = ordered(GROUPS, ListedRows.of(page, groups), order, is_down(state))
         groups, rows = tuple(groups[row] for row in in_order.tolist()), rows[:0]
         most = max((group.size_bytes for group in groups), default=0)
     in_memory_bytes = int(sizes[in_memory].sum())
     return MemoryList(rows, groups, state.of_list, in_memory_bytes, len(in_memory), shown_bytes, shown_count, most)
+
+
+def is_down(state: MemoryState, name: str = "") -> bool:
+    """Whether the largest comes first, in the order of the list or in one of that name."""
+    table = BUFFERS if state.grouping == "none" else GROUPS
+    return is_descending(table, name or state.sort) != (state.is_reversed and name in ("", state.sort))
+
+
+def searched_texts(page: SpaceMemory, rows: Int64s) -> list[str]:
+    """What a filter looks at in each of some buffers."""
+    return searched(BUFFERS, ListedRows.of(page, rows), SEARCHED)
 
 
 def list_heading(page: SpaceMemory, listed: MemoryList, pen: Pen) -> Line:

@@ -291,6 +291,9 @@ GROUPS: Table[Any] = Table(
 )
 """Groups of buffers, whose quantities are those of all their buffers together."""
 
+OF_GROUPS = ("name", "size_bytes", "share_percent", "unpadded_bytes", "padding_bytes", "buffer_count")
+"""What a file that is written from the screen has of groups."""
+
 # --- modules
 
 

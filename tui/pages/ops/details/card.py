@@ -194,7 +194,8 @@ def kernel_card(page: KernelsPage, row: int, pen: Pen) -> list[Line]:
     number, total = kernel.occurrences, kernel.total_ps
     time = f"{count(number)} {pen.glyphs.times} {duration(total / number)} = {duration(total)}"
     card.entry("time", f"{time}, {share(float(page.fraction[row]))} of all kernels")
-    card.entry("", f"from {duration(kernel.minimum_ps)} to {duration(kernel.maximum_ps)}")
+    if number > 1:
+        card.entry("", f"from {duration(kernel.minimum_ps)} to {duration(kernel.maximum_ps)}")
     words = "used, by its name" if kernel.uses_tensor_cores else "not used, by its name"
     if not kernel.uses_tensor_cores and kernel.is_eligible:
         words += ", although its framework op could use them"

@@ -304,7 +304,7 @@ def hint_of(view: TimelineView) -> str:
         return f"{section.title}, {counter.name}: {known} at the cursor, at most in its cell; {average} over the window"
     track = section.tracks[row.item]
     words = (row.kind == "lane" and _gap_words(track, row.lane, view.cursor_ps)) or (
-        "no event here; `.` and `,` next and previous one, `}` next long gap"
+        "no event here; `.` goes to the next one, `,` to the previous one, `}` to the next long gap"
     )
     return f"{section.title}, {track.name}: {words}"
 

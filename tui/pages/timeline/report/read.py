@@ -13,7 +13,7 @@ from tpuprof.parsers.timeline.hosts.joined import HostRead, clocks_sentence, joi
 from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.part import Content, Interval, TimelinePart, is_wanted, part_of, select, time_decimals
 from tpuprof.tui.pages.timeline.report import fields
-from tpuprof.tui.report.page import ReportRequest
+from tpuprof.tui.report.page import ReportRequest, ShownPage
 
 MOST_EVENTS = 10_000  # events that a report shows where no limit is given
 
@@ -79,6 +79,22 @@ def _read_host(
     elif made is not None and not interval.is_everything:
         made = cut(made, interval.from_ps, interval.to_ps, is_wanted(interval))
     return found._replace(timeline=made), None
+
+
+def shown_page(timeline: Timeline, interval: tuple[int, int], wanted: str) -> ShownPage | None:
+    """The events of a timeline in an interval, as the report has them; None where no track has the wanted name.
+
+    At most as many events as a report shows unasked: each is read again for its arguments.
+    """
+    try:
+        part = part_of(timeline, Interval(*interval, wanted))
+    except ProfileError:
+        return None
+    selection = select(part)
+    shown, found = min(len(selection), MOST_EVENTS), counted(len(selection), "event")
+    left_out = (f"{shown:,} of {found} are shown, the first ones",) if shown < len(selection) else ()
+    content = Content(part, selection, shown, (*timeline.lost, *timeline.warnings, *left_out))
+    return ShownPage("timeline", content, f"{shown:,} of {found}" if left_out else found)
 
 
 def _beyond(part: TimelinePart) -> Sequence[str]:

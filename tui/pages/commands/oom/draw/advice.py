@@ -7,7 +7,7 @@ import os
 from tpuprof.parsers.memory.oom.model import Advice
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
 from tpuprof.tui.draw.buffers.sizes import binary_short
-from tpuprof.tui.draw.layout import cut
+from tpuprof.tui.draw.layout import cut_words
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 from tpuprof.tui.pages.commands.oom.draw.bars import with_right
@@ -21,7 +21,7 @@ _LEAST_ROOM = 36  # cells of words below which the source line is left out
 def advice_lines(triage: Triage, pen: Pen, height: int | None, selected: int | None = None) -> list[Line]:
     """The advice, the most worthwhile first: a line each, and of the selected one all.
 
-    Where there is room, the others get what to do about it too.
+    Where there is room, the others get what to do about it too, then the words that did not fit into their lines.
 
     Args:
         height: lines at most; None for everything about all of it.
@@ -34,15 +34,20 @@ def advice_lines(triage: Triage, pen: Pen, height: int | None, selected: int | N
     chosen = -1 if selected is None else selected
     blocks = [[_title(triage, index, pen, index == chosen)] for index in range(len(triage.advice))]
     left = height - len(blocks)
-    for index in sorted(range(len(blocks)), key=lambda index: index != chosen):
-        how = cut(triage.advice[index].how, pen.width - _LEAD, pen.glyphs)
-        brief = [*blocks[index], pen.fit([(" " * _LEAD, "text"), (how, "dim")])] if how else blocks[index]
-        for block in (_in_full(triage, index, pen, True), brief) if index == chosen else (brief,):
-            if len(block) - 1 <= left:
-                left -= len(block) - 1
-                blocks[index] = block
-                break
+    order = sorted(range(len(blocks)), key=lambda index: index != chosen)
+    longer = [(index, _in_full(triage, index, pen, True)) for index in order[:1] if index == chosen]
+    longer += [(index, _brief(triage, index, pen, index == chosen)) for index in order]
+    longer += [(index, _wrapped(triage, index, pen, index == chosen)) for index in order]
+    for index, block in longer:
+        if 0 < len(block) - len(blocks[index]) <= left:
+            left -= len(block) - len(blocks[index])
+            blocks[index] = block
     return [line for block in blocks for line in block][: max(0, height)]
+
+
+def most_advice_lines(triage: Triage, pen: Pen) -> int:
+    """Lines of `advice_lines` with no word cut off, and nothing selected."""
+    return sum(len(_wrapped(triage, index, pen, False)) for index in range(len(triage.advice)))
 
 
 def toggle_lines(triage: Triage, trial: Trial | None, pen: Pen, height: int | None, cursor: int = -1) -> list[Line]:
@@ -99,16 +104,38 @@ def why_nothing_to_try(triage: Triage) -> str:
     return f"There is nothing to try without buffers, and {owner}."
 
 
+def _brief(triage: Triage, index: int, pen: Pen, selected: bool) -> list[Line]:
+    """The advice and what to do about it, a line each."""
+    lines = [_title(triage, index, pen, selected)]
+    if how := triage.advice[index].how:
+        lines.append(pen.fit([(" " * _LEAD, "text"), (cut_words(how, pen.width - _LEAD, pen.glyphs), "dim")]))
+    return lines
+
+
+def _wrapped(triage: Triage, index: int, pen: Pen, selected: bool) -> list[Line]:
+    """The same with all of its words."""
+    how = triage.advice[index].how
+    lines = _whole_title(triage, index, pen, selected)
+    return lines + (pen.wrap(how, "dim", [(" " * _LEAD, "text")]) if how else [])
+
+
 def _in_full(triage: Triage, index: int, pen: Pen, selected: bool) -> list[Line]:
+    advice = triage.advice[index]
+    lines = _whole_title(triage, index, pen, selected)
+    texts: tuple[tuple[str, StyleKey], ...] = ((advice.how, "text"), (advice.arithmetic, "dim"))
+    for text, key in texts:
+        lines += pen.wrap(text, key, [(" " * _LEAD, "text")]) if text else []
+    return lines
+
+
+def _whole_title(triage: Triage, index: int, pen: Pen, selected: bool) -> list[Line]:
+    """The sentence with all of its words."""
     advice = triage.advice[index]
     source, words = _source(advice, pen), pen.text(advice.sentence)
     lines = [_title(triage, index, pen, selected)]
     if len(words) > pen.width - _LEAD - len(source) - 2:  # the sentence in full, and the source line behind it
         words += f"  ({source})" if source else ""
         lines = pen.wrap(words, "strong", _head(triage, index, pen.glyphs, selected))
-    texts: tuple[tuple[str, StyleKey], ...] = ((advice.how, "text"), (advice.arithmetic, "dim"))
-    for text, key in texts:
-        lines += pen.wrap(text, key, [(" " * _LEAD, "text")]) if text else []
     return lines
 
 
@@ -127,7 +154,7 @@ def _title(triage: Triage, index: int, pen: Pen, selected: bool) -> Line:
     room = pen.width - line_width(tuple(head)) - (len(source) + 3 if source else 1)
     if room < _LEAST_ROOM:
         source, room = "", pen.width - line_width(tuple(head)) - 1
-    words = cut(advice.sentence, room, pen.glyphs)
+    words = cut_words(advice.sentence, room, pen.glyphs)
     return with_right([*head, (words, "cursor" if selected else "strong")], source, pen)
 
 

@@ -8,18 +8,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpuprof.parsers.files.source_lines import SourceExcerpt
+from tpuprof.parsers.memory.account.owners import MemoryAccount
 from tpuprof.parsers.memory.oom.triage import Triage, Trial
-from tpuprof.tui.draw.buffers.owners import fit_words, notable
+from tpuprof.tui.draw.buffers.owners import fit_words, notable, owner_words
 from tpuprof.tui.draw.buffers.sizes import binary_short
-from tpuprof.tui.draw.layout import Composed, cut, cut_middle, filled, gutter_lines, hstack
+from tpuprof.tui.draw.layout import Composed, cut_middle, cut_words, filled, gutter_lines, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span, StyleKey, line_width
-from tpuprof.tui.pages.commands.oom.draw.advice import advice_lines, toggle_lines
+from tpuprof.tui.pages.commands.oom.draw.advice import advice_lines, most_advice_lines, toggle_lines
 from tpuprof.tui.pages.commands.oom.draw.bars import KIND_WORDS, composition, most_lines, verdict_line
 from tpuprof.tui.pages.commands.oom.draw.card import buffer_card
 from tpuprof.tui.pages.commands.oom.draw.table import BufferRow, OomView, rows_of, table_lines
 
 _LEAST_ROWS = 4  # rows of the table that it keeps when lines are few
+_AROUND = 8  # lines of the verdict, the plan, whose the memory is, and headings
 _CARD = 150  # cells from which on the card of the buffer under the cursor stands beside the table
 _REMARK, _MOST_REMARKS = 18, 3  # lines from which on a remark is shown above a table, and how many with many lines
 _AIRY = 34  # lines from which on blank lines stand between the sections
@@ -49,7 +51,7 @@ def compose(
     lines = [verdict_line(triage, trial, pen), *_remarks(triage, pen, height)]
     lines += held[:1] if triage.need.buffers else []
     lines += _plan_lines(triage, pen, height)
-    bars, advice_room, gaps = _shares(triage, height, len(lines), view.is_trying)
+    bars, advice_room, gaps = _shares(triage, pen, height, len(lines), view.is_trying)
     lines += composition(triage, trial, pen, bars)
     blank = [pen.fit([])] * gaps
     if view.is_trying:
@@ -114,8 +116,15 @@ def _remarks(triage: Triage, pen: Pen, height: int | None) -> list[Line]:
     if height is None or not triage.need.buffers:  # without a table there is room for all that there is to say
         room = None if height is None else max(0, height - len(lines) - _LEAST_ROWS)
         return lines + [line for text in texts for line in pen.wrap(text, "warn", [(" ! ", "warn")])][:room]
-    for text in texts[: 0 if height < _REMARK else 1 if height < _AIRY else _MOST_REMARKS]:
-        lines.append(pen.fit([(" ! ", "warn"), (cut(text, pen.width - 3, pen.glyphs), "warn")]))
+    shown = texts[: 0 if height < _REMARK else 1 if height < _AIRY else _MOST_REMARKS]
+    rows = min(len(triage.need.buffers), _LEAST_ROWS)
+    spare = height - len(lines) - len(shown) - most_lines(triage) - 2 * len(triage.advice) - rows - _AROUND
+    for text in shown:
+        wrapped = pen.wrap(text, "warn", [(" ! ", "warn")])
+        if len(wrapped) - 1 > max(spare, 0):
+            wrapped = [pen.fit([(" ! ", "warn"), (cut_words(text, pen.width - 3, pen.glyphs), "warn")])]
+        spare -= len(wrapped) - 1
+        lines += wrapped
     return lines
 
 
@@ -131,13 +140,30 @@ def _plan_lines(triage: Triage, pen: Pen, height: int | None) -> list[Line]:
         wrapped = pen.wrap(fit_words(triage.fit), "dim" if triage.fit.unknown else "text", [(" ", "text")])
         lines += wrapped if height is None else wrapped[:1]
     if triage.account is not None and triage.kind in ("compile", "module") and triage.need.buffers:
-        words = ", ".join(f"{owner} {binary_short(size)}" for owner, size in notable(triage.account))
-        wrapped = pen.wrap(words, "text", [(" whose: ", "strong")])
-        lines += wrapped if height is None else wrapped[: 0 if height < _REMARK else 1 if height < _AIRY else 2]
+        most = None if height is None else 0 if height < _REMARK else 1 if height < _AIRY else 2
+        lines += _owner_lines(triage.account, pen, most)
     return lines
 
 
-def _shares(triage: Triage, height: int | None, taken: int, is_trying: bool) -> tuple[int | None, int | None, int]:
+def _owner_lines(account: MemoryAccount, pen: Pen, most: int | None) -> list[Line]:
+    """Whose the memory is, the largest first, as far as there is room for; the rest together."""
+    owners = notable(account)
+    left, lines = account.total_bytes, list[Line]()
+    named: list[str] = []
+    for number, (owner, size) in enumerate(owners, 1):
+        words = [*named, f"{owner_words(owner, most == 1)} {binary_short(size)}"]
+        left -= size
+        rest = [f"others {binary_short(left)}"] if number < len(owners) else []
+        longer = pen.wrap(", ".join(words + rest), "text", [(" whose: ", "strong")])
+        if most is not None and len(longer) > most:
+            break
+        lines, named = longer, words
+    return lines
+
+
+def _shares(
+    triage: Triage, pen: Pen, height: int | None, taken: int, is_trying: bool
+) -> tuple[int | None, int | None, int]:
     """Lines of the bars, lines of the advice, and blank lines before each section."""
     if height is None:
         return None, None, 1
@@ -147,12 +173,13 @@ def _shares(triage: Triage, height: int | None, taken: int, is_trying: bool) -> 
         bars = min(bars_wanted, max(0, height - taken - 4))
         return bars, max(1, height - taken - bars - 1), 0
     gaps = 1 if height >= _AIRY else 0
-    free = height - taken - 3 - 2 * gaps - _LEAST_ROWS  # two rules and the headings
+    least = min(_LEAST_ROWS, len(triage.need.buffers))
+    free = height - taken - 3 - 2 * gaps - least  # two rules and the headings
     bars = min(bars_wanted, max(2, free - entries)) if free - entries >= 1 else min(bars_wanted, 2)
     advice = max(1, min(entries, free - bars))
     spare = free - bars - advice
-    rows = min(len(triage.need.buffers) - _LEAST_ROWS, spare // 2)
-    more = min(max(0, spare - max(0, rows)), 2 * entries) if not is_trying else 0
+    rows = max(0, min(len(triage.need.buffers) - least, spare // 2))
+    more = 0 if is_trying else min(max(0, spare - rows), max(2 * entries, most_advice_lines(triage, pen) - advice))
     return bars, advice + more, gaps
 
 

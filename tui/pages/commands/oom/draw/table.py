@@ -18,7 +18,7 @@ from tpuprof.tui.draw.layout import NARROW, WIDE, cut_begin
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import ASCII, Glyphs, Line, Span
 from tpuprof.tui.draw.table import Cells, Column, Listing, each, header_line, row_lines
-from tpuprof.tui.pages.commands.oom.fields import BUFFERS, SEARCHED
+from tpuprof.tui.pages.commands.oom.fields import BUFFERS, SEARCHED, SOURCE_LINES, SourceLines
 from tpuprof.tui.report.fields import ColumnSpec, Field, Rows, Table, in_order, is_descending, order, screen_columns
 from tpuprof.tui.report.shared.buffers import EXPANSION, BufferRows, rank_field, searched, size_look
 from tpuprof.tui.report.units import BYTES, PERCENT, VERBATIM
@@ -80,7 +80,7 @@ class OomView(Listing):
 def rows_of(triage: Triage, trial: Trial | None, view: OomView) -> tuple[BufferRow, ...]:
     """The rows to show, in order: those of buffers that hold each of the view's words in what is known of them."""
     buffers, is_wanted = triage.need.buffers, has_words(view.words)
-    texts = searched(BUFFERS, BufferRows(buffers, None), SEARCHED) if view.words.strip() else [""] * len(buffers)
+    texts = searched_texts(triage) if view.words.strip() else [""] * len(buffers)
     chosen = [index for index, text in enumerate(texts) if is_wanted(text)]
     sizes = trial.estimate.sizes if trial is not None and trial.chosen else None
     if view.grouped:
@@ -91,8 +91,21 @@ def rows_of(triage: Triage, trial: Trial | None, view: OomView) -> tuple[BufferR
     else:
         rows = [_row(triage, (index,), sizes) for index in chosen]
     rows.sort(key=lambda row: (-row.size, row.buffers))
-    sorted_rows = order(ROWS, ShownRows(triage, rows), view.sort, _is_down(view))
+    sorted_rows = order(ROWS, ShownRows(triage, rows), view.sort, is_down(view))
     return tuple(rows[index] for index in sorted_rows.tolist())
+
+
+def searched_texts(triage: Triage) -> list[str]:
+    """What a filter looks at in each buffer."""
+    return searched(BUFFERS, BufferRows(triage.need.buffers, None), SEARCHED)
+
+
+def rows_to_write(triage: Triage, rows: Sequence[BufferRow], grouped: bool) -> tuple[Table[Any], BufferRows]:
+    """The fields of the rows for a file, and what they read: buffers, or the source lines that they come from."""
+    if not grouped:
+        return BUFFERS, BufferRows([triage.need.buffers[row.buffers[0]] for row in rows], triage.wanted_bytes)
+    lines = [Buffer(row.title, "temporary", row.size, row.unpadded) for row in rows]  # no column has the category
+    return SOURCE_LINES, SourceLines(lines, triage.wanted_bytes, [len(row.buffers) for row in rows])
 
 
 def place_of(buffer: Buffer, folder: bool = False) -> tuple[str, str]:
@@ -121,10 +134,11 @@ def table_lines(
         return [header_line(columns, pen, "", False), *row_lines(columns, shown, None, pen)]
     chosen = triage.advice[view.advice : view.advice + 1] if view.advice is not None else ()
     columns = _columns(triage, rows, pen, frozenset(index for advice in chosen for index in advice.buffers))
-    return [header_line(columns, pen, view.sort, _is_down(view)), *row_lines(columns, shown, view.cursor, pen)]
+    return [header_line(columns, pen, view.sort, is_down(view)), *row_lines(columns, shown, view.cursor, pen)]
 
 
-def _is_down(view: OomView) -> bool:
+def is_down(view: OomView) -> bool:
+    """Whether the largest comes first."""
     return is_descending(ROWS, view.sort) != view.is_reversed
 
 

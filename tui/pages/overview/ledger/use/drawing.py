@@ -9,7 +9,7 @@ from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.pages.overview.use.blocks import NO_LAYER, NO_OP, BlockRow, Row
 from tpuprof.parsers.pages.overview.use.model_use import PART_TITLES, ModelUse, UsePart
-from tpuprof.tui.draw.bars import CLASS_STYLE
+from tpuprof.tui.draw.bars import CLASS_STYLE, bare_bar
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import duration, percent
 from tpuprof.tui.draw.pen import Pen
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.overview.use.page import ModelPage
 
 _NAME, _FIGURES = 26, 22
+_MOST_BAR = 60  # cells: with longer bars a figure would be far from its name
 _OF_HFU: tuple[UsePart, ...] = ("recomputed", "passes", "other", "mfu")
 """The parts that HFU divides into."""
 
@@ -61,7 +62,7 @@ def waterfall(use: ModelUse, pen: Pen) -> list[Line]:
 def _line(
     name: str, fraction: float, time_ps: float | None, ends: tuple[float, float], style: StyleKey, pen: Pen
 ) -> Line:
-    room = max(pen.width - _NAME - _FIGURES, 4)
+    room = min(max(pen.width - _NAME - _FIGURES, 4), _MOST_BAR)
     begin, end = (min(max(round(at * room), 0), room) for at in ends)
     bar = pen.glyphs.full * max(end - begin, 1 if fraction > 0 else 0)
     figures = f"{duration(time_ps, pen.glyphs.is_ascii):>10} {percent(100 * fraction):>8}"
@@ -138,13 +139,15 @@ def _rows(
     numbers = list(_NUMBERS)
     while len(numbers) > 2 and pen.width - width - sum(cells for _, cells in numbers) < 8:
         numbers.pop()
-    room = max(pen.width - width - sum(cells for _, cells in numbers), 4)
+    room = min(max(pen.width - width - sum(cells for _, cells in numbers), 4), _MOST_BAR)
     longest = max((row.fraction for row in rows), default=0.0) or 1.0
     titles = "".join(f"{title:>{cells}}" for title, cells in numbers)
     lines = [pen.fit([(f" {head}{'':<{room}}{titles}", "dim")])]
     for at, (row, name) in enumerate(zip(rows, names, strict=True)):
-        length = max(round((room - 2) * row.fraction / longest), 1 if row.fraction > 0 else 0)
-        bar: Span = (f"{pen.glyphs.full * length:<{room}}", CLASS_STYLE[BLOCK_CLASSES[row.block]])
+        bar: Span = (
+            f"{bare_bar(row.fraction / longest, room - 2, pen.glyphs):<{room}}",
+            CLASS_STYLE[BLOCK_CLASSES[row.block]],
+        )
         figures = [
             duration(row.time_ps, pen.glyphs.is_ascii),
             percent(100 * row.fraction),
@@ -160,11 +163,11 @@ def _rows(
 
 def memory_rows(rows: Sequence[MemoryRow], pen: Pen) -> list[Line]:
     """A line a block."""
-    room = max(pen.width - _BLOCK_NAME - 1 - 20, 4)
+    room = min(max(pen.width - _BLOCK_NAME - 1 - 20, 4), _MOST_BAR)
     longest = max((row.fraction for row in rows), default=0.0) or 1.0
     lines = []
     for row in rows:
-        bar = pen.glyphs.full * max(round((room - 2) * row.fraction / longest), 1)
+        bar = bare_bar(row.fraction / longest, room - 2, pen.glyphs)
         figures = f"{binary_size(row.size_bytes):>11}{percent(100 * row.fraction):>9}"
         style = CLASS_STYLE[BLOCK_CLASSES[row.block]]
         name = f" {row.block:<{_BLOCK_NAME}}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
@@ -12,7 +12,7 @@ from tpuprof.parsers.pages.overview.use.model_use import PART_TITLES, PART_WORDS
 from tpuprof.parsers.pages.overview.use.page import ModelPage
 from tpuprof.parsers.pages.overview.use.samples import Samples
 from tpuprof.parsers.session import pages
-from tpuprof.tui.draw.format import duration, percent
+from tpuprof.tui.draw.format import UNKNOWN, duration, percent
 from tpuprof.tui.pages.overview.ledger.use.fields import (
     BLOCKS,
     FLOPS,
@@ -73,6 +73,17 @@ def _kind(of: Content) -> str | None:
     return None if of.tokens_are_given or not isinstance(samples, Samples) else samples.kind
 
 
+def _source_words(read: Callable[[Content], str | None]) -> Callable[[Content], str | None]:
+    """Where a number is from, in words."""
+    words = {"hlo": "the compiled program", "given": "the command line"}
+    return lambda of: words.get(read(of) or "", UNKNOWN)
+
+
+def _peak_words(of: Content) -> str:
+    words = GFLOPS.words(of.use.peak, False)
+    return words if of.use.peak is None else f"{words}FLOP/s"
+
+
 def _uncounted(of: Content) -> float | None:
     return None if of.use.uncounted is None else 100 * of.use.uncounted
 
@@ -90,14 +101,21 @@ _KIND_GIVEN = "--tokens gives only the number; or the program does not say"
 METRICS: tuple[Metric[Content], ...] = (
     _of("mfu_percent", SHARE_PERCENT, "mfu", _MFU, "MFU", _GIVEN),
     _of("hfu_percent", SHARE_PERCENT, "hfu", "hardware FLOPs utilization: the same with all FLOPs that ran", "HFU"),
-    Metric("model_flops_from", VERBATIM, _counted_by, _BY_HLO, heading="model FLOPs from"),
+    Metric(
+        *("model_flops_from", VERBATIM, _counted_by, _BY_HLO),
+        heading="model FLOPs from",
+        words=_source_words(_counted_by),
+    ),
     _of("model_flops", FLOPS, "model_flops", "the model's FLOPs in a step, over all cores", "model FLOPs a step"),
     _of("step_flops", FLOPS, "step_flops", "FLOPs that ran in a step, over all cores", "FLOPs a step"),
     Metric("uncounted_percent", PERCENT, _uncounted, _AT_LEAST, heading="not counted"),
     _of("tokens_per_second", RATE, "tokens_per_second", _TOKENS, "tokens a second", _NO_TOKENS),
     _of("tokens", TOKENS, "tokens", "tokens, or samples, of a step, over all cores", "tokens a step", _NO_TOKENS),
-    Metric("tokens_from", VERBATIM, _tokens_by, _TOKENS_BY, _NO_TOKENS, "tokens from"),
-    Metric("tokens_are", VERBATIM, _kind, _KIND, _KIND_GIVEN, "tokens are"),
+    Metric(
+        *("tokens_from", VERBATIM, _tokens_by, _TOKENS_BY, _NO_TOKENS, "tokens from"),
+        words=_source_words(_tokens_by),
+    ),
+    Metric("tokens_are", VERBATIM, _kind, _KIND, _KIND_GIVEN, "tokens or samples"),
     _of(
         "step_time_ms",
         TIME_MS,
@@ -107,7 +125,11 @@ METRICS: tuple[Metric[Content], ...] = (
     ),
     _of("period_ms", TIME_MS, "period_ps", "the same with the time up to the next step", "a step every"),
     _of("cores", COUNT, "cores", "cores that ran the steps", "cores"),
-    _of("core_peak_gflops_per_second", GFLOPS, "peak", "the peak of one core", "peak of a core"),
+    Metric(
+        *("core_peak_gflops_per_second", GFLOPS, lambda of: of.use.peak, "the peak of one core"),
+        heading="peak of a core",
+        words=_peak_words,
+    ),
     *PAGE_METRICS,
 )
 
