@@ -157,7 +157,7 @@ def uncounted_waits(budget: Budget) -> Finding | None:
         f"How much could be saved is unknown: {_why_unknown(budget)}, so these custom calls may wait because they move "
         "as much as HBM can.",
         (
-            f"They wait for copies for {budget.amount(waits)} together; no more than that can be saved.",
+            f"These custom calls wait for copies for {budget.amount(waits)} together; no more than that can be saved.",
             f"{sentence_name(first.name)} takes {budget.amount(first.ps)}, in {_calls(first)}.",
             _wait_sentence(budget, longest, calls[longest]),
         ),

@@ -241,7 +241,7 @@ def test_of_a_kernel_whose_bytes_nobody_counted_it_is_unknown_what_can_be_saved(
     assert (finding.worth_ps, finding.claims) == (None, ())
     assert "does not count their bytes" in finding.basis
     # half of 20 us
-    assert finding.evidence[0].startswith("They wait for copies for 10.0 µs a step (10.0%)")
+    assert finding.evidence[0].startswith("These custom calls wait for copies for 10.0 µs a step (10.0%)")
     assert not any("HBM's peak" in sentence for sentence in finding.evidence)
 
 
