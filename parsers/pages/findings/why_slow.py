@@ -22,7 +22,13 @@ from tpuprof.parsers.pages.findings.ops.arrays import ModuleArrays, large_arrays
 from tpuprof.parsers.pages.findings.ops.bandwidth import latency_bound, memory_bound
 from tpuprof.parsers.pages.findings.ops.groups import Claimed
 from tpuprof.parsers.pages.findings.ops.intermediates import scores_in_hbm, unfused
-from tpuprof.parsers.pages.findings.ops.kernels import LEADS, kernel_waits, slow_kernels, uncounted_kernels
+from tpuprof.parsers.pages.findings.ops.kernels import (
+    LEADS,
+    kernel_waits,
+    slow_kernels,
+    uncounted_kernels,
+    uncounted_waits,
+)
 from tpuprof.parsers.pages.findings.ops.loops import recomputation, tiny_loops
 from tpuprof.parsers.pages.findings.ops.moving import (
     copy_waits,
@@ -75,9 +81,11 @@ def findings_of(
     known.sort(key=lambda finding: (-(finding.worth_ps or 0), KINDS.index(finding.kind)))
     uncounted, ps = uncounted_kernels(whole)
     where = [] if uncounted is None else [uncounted]
+    waits = uncounted_waits(whole)
+    unknown = [] if waits is None else [waits]
     # where most of the time is goes before a small saving, and behind a large one
     leads = ps >= max(LEADS * whole.whole_ps, *(2 * (finding.worth_ps or 0) for finding in known), 0.0)
-    return tuple(map(told, (*(where if leads else []), *known, *([] if leads else where), *of_capture)))
+    return tuple(map(told, (*(where if leads else []), *known, *unknown, *([] if leads else where), *of_capture)))
 
 
 _Look = Callable[[Budget], Claimed | list[Claimed]]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from tests.insight.cases.case import part_problem, problem
+from tests.insight.cases.case import Case, fine, part_problem, problem
 from tests.insight.cases.scenes import (
     COPIES_V5E,
     DECODE_V5E,
@@ -21,6 +22,7 @@ from tests.insight.cases.scenes import (
 from tests.insight.simulator.code import V5P, V6E
 from tests.insight.simulator.parts import Kernel, Products, VectorProduct
 from tests.insight.simulator.scene import Scene
+from tests.insight.simulator.tensors import Piped
 from tests.insight.simulator.workloads import Decode, Train
 
 PRECISION = (
@@ -265,3 +267,53 @@ UNCOUNTED = (
 )
 
 CASES = (*BESIDE_OTHERS, *PRECISION, *PADDING, *SLOW_KERNEL, *RECOMPUTATION, *VECTOR_WORK, *UNCOUNTED)
+
+
+MATMUL = Piped(256, 420, flops=0.3e12, times=4)
+WRITES = Piped(
+    1536,
+    160,
+    waits_out=True,
+    flops=2e9,
+    base="scatter_experts",
+    scope="experts/combine/pallas_call",
+    source="combine.py:52",
+)
+PROJECTS = Piped(16, 30, counted=False, base="w8a8_matmul", scope="qkv/pallas_call", source="quantized.py:88")
+GATES = replace(PROJECTS, base="gated_silu", scope="gate/pallas_call", source="gated.py:23")
+PAGES = Piped(24, 45, bad=False, base="paged_gather", scope="pages/pallas_call", source="paged.py:140")
+SEVERAL = (replace(PROJECTS, bad=False), replace(GATES, bad=False))
+DECODE_KERNELS = replace(DECODE_V5E, work=(Decode(model_parallel=False, each=SEVERAL),))
+
+KERNEL_WAIT = (
+    part_problem("matmul-kernel-with-one-buffer-v6e", "kernel-wait", TRAIN_V6E, MATMUL, ["matmul_kernel.py"]),
+    part_problem(
+        "one-kernel-of-three-waits-for-pages-v5e", "kernel-wait", DECODE_KERNELS, PAGES, ["paged_gather"], field="each"
+    ),
+    part_problem(
+        "results-awaited-in-each-layer-v5p", "kernel-wait", TRAIN_V5P, WRITES, ["scatter_experts"], field="each"
+    ),
+)
+
+
+def _healthy(name: str, scene: Scene, field: str, *parts: Piped) -> Case:
+    """A scene with traced kernels that do well; split among themselves, so that no earlier case changes its half."""
+    first: Any = scene.work[0]
+    work = replace(first, **{field: (*getattr(first, field), *parts)})
+    return replace(fine(name, replace(scene, work=(work, *scene.work[1:]))), later=" kernels")
+
+
+HEALTHY_KERNELS = (
+    _healthy("healthy-matmul-kernel-with-two-buffers-v6e", TRAIN_V6E, "once", replace(MATMUL, bad=False)),
+    _healthy("healthy-three-traced-kernels-v5e", DECODE_KERNELS, "each", replace(PAGES, bad=False)),
+    _healthy(
+        "healthy-uncounted-pages-at-hbm-peak-wait-v5e",
+        DECODE_KERNELS,
+        "each",
+        replace(PAGES, bad=False, body_us=8, counted=False),
+    ),
+    _healthy("healthy-kernel-at-hbm-peak-waits-v5p", TRAIN_V5P, "each", replace(WRITES, bad=False)),
+)
+
+TRACED = (*KERNEL_WAIT, *HEALTHY_KERNELS)
+"""Kernels of which the profile shows what goes on inside."""

@@ -23,6 +23,7 @@ from tpuprof.parsers.formats.proto import hlo_pb2
 Value = hlo_pb2.HloInstructionProto
 Shape = hlo_pb2.ShapeProto
 Groups = tuple[tuple[int, ...], ...]
+Spans = tuple[tuple[str, float, float], ...]
 
 V4 = Device("TPU v4", 1.05e9, 275e12, 1228e9, 1.05e9 * 12288, 1.05e9 * 4096, 45e9, 32 << 30)
 V5E = Device()
@@ -92,6 +93,7 @@ class Timed:
         loads: the same for each turn of the loop that it is in; 0 leaves the op out.
         route: pairs of cores, from and to, of a permutation.
         rotates: `load` moves on by a core with each step.
+        spans: what goes on inside a kernel, as names with their begin and end as shares of its time.
     """
 
     op: Op
@@ -101,6 +103,7 @@ class Timed:
     loads: tuple[tuple[float, ...], ...] = ()
     route: Groups = ()
     rotates: bool = False
+    spans: Spans = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +265,11 @@ class Code:
         op = self._op(value, ps, 0, category, flops, traffic)
         self._scopes[-1].items.append(Item("run", self._register(value, op)))
         return value
+
+    def trace(self, value: Value, spans: Spans) -> None:
+        """Has the profile show what goes on inside a kernel."""
+        number = self._op_of[value.id]
+        self._ops[number] = value, replace(self._ops[number][1], spans=spans)
 
     def _op(
         self,

@@ -73,7 +73,17 @@ def _device(scene: Scene, played: Played, host: int, core: int, named: _Named) -
         plane.event(trace_me, "dependency-wait", begin + 78, begin + 1_172)
         for start, end in launch.barriers:
             plane.event(trace_me, "barrier-cores", int(start[at]) + shift, int(end[at]) + shift)
+        _inside_kernels(plane, trace_me, launch, at, shift)
     return plane
+
+
+def _inside_kernels(plane: PlaneWriter, line: XLine, launch: Launch, at: int, shift: int) -> None:
+    """Adds the spans of kernels that are traced."""
+    traced = [number for number, timed in enumerate(launch.program.ops) if timed.spans]
+    for row in np.flatnonzero(np.isin(launch.ops, traced)).tolist():
+        start, length = int(launch.starts[row, at]) + shift, int(launch.durations[row, at])
+        for name, begin, end in launch.program.ops[int(launch.ops[row])].spans:
+            plane.event(line, name, start + int(begin * length), start + int(end * length))
 
 
 def _runs(plane: PlaneWriter, scene: Scene, played: Played, host: int, core: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Ops besides products and elementwise work: sorts, running sums, random bits, copies of caches, sums in f32."""
+"""Ops besides products and elementwise work: sorts, running sums, random bits, caches, sums in f32, traced kernels."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from math import log2
 
 from tests.demo.profile.hlo_cost import Traffic
-from tests.insight.simulator.blocks import hbm_ps, pointwise, product
+from tests.insight.simulator.blocks import hbm_ps, kernel, pointwise, product
 from tests.insight.simulator.code import (
     OVERHEAD_PS,
+    US,
     VECTOR_LANES,
     Code,
+    Spans,
     Value,
     array,
     dims_of,
@@ -146,3 +148,66 @@ class Summed:
                 left = code.param("bf16", tokens, depth or width)
                 product(code, left, code.param("bf16", depth or width, columns or width), self.base, out="f32")
         return x
+
+
+@dataclass(frozen=True, slots=True)
+class Piped:
+    """A Pallas kernel that works through blocks, with the spans that its pipeline leaves in the profile.
+
+    Blocks come while the body works on others. Where it is bad there is one buffer: a copy is alone on its way, and the
+    body waits for it.
+
+    Attributes:
+        mib: bytes that it moves from and to HBM; body_us: what the bodies take; steps: of the grid.
+        alone: the share of HBM's peak that copies reach one by one.
+        waits_out: it waits for its results to be written, not for blocks to come.
+        flops, counted: what its author declares, with the bytes.
+    """
+
+    mib: int
+    body_us: float
+    steps: int = 8
+    bad: bool = True
+    alone: float = 0.3
+    waits_out: bool = False
+    flops: float = 0.0
+    counted: bool = True
+    times: int = 1
+    base: str = "matmul"
+    scope: str = "mlp/matmul/pallas_call"
+    source: str = "matmul_kernel.py:118"
+
+    def emit(self, code: Code, x: Value) -> Value:
+        size = self.mib << 20
+        body = self.body_us * US
+        copies = hbm_ps(code, size, self.alone) if self.bad else hbm_ps(code, size)
+        first = copies / self.steps  # nothing to work on meanwhile
+        waits = copies if self.bad else first + max(0.0, copies - first - body)
+        with code.at(self.scope, self.source):
+            for _ in range(self.times):
+                counts = (round(self.flops), size) if self.counted else (0, 0)
+                value = kernel(code, [x], self.base, waits + body + OVERHEAD_PS, *counts)
+                code.trace(value, self._spans(waits, body, first))
+        return x
+
+    def _spans(self, waits: float, body: float, first: float) -> Spans:
+        """Grid steps one after the other; the first waits for a whole block, or the last does until it is written."""
+        whole, steps = waits + body + OVERHEAD_PS, self.steps
+        later = (waits - first) / (steps - 1)
+        at, spans = OVERHEAD_PS / 2, list[tuple[str, float, float]]()
+
+        def add(name: str, ps: float) -> None:
+            nonlocal at
+            spans.append((name, at / whole, (at + ps) / whole))
+            at += ps
+
+        for step in range(steps):
+            if self.waits_out:
+                add("ep_run_kernel", body / steps)
+                add("ep_wait_out" if step + 1 < steps else "ep_finalize", later if step + 1 < steps else first)
+                continue
+            wait = later if step else first
+            add("ep_wait_in", wait * 0.1)
+            add("ep_wait_in", wait * 0.9)
+            add("ep_run_kernel", body / steps)
+        return tuple(spans)

@@ -17,6 +17,7 @@ from tpuprof.parsers.pages.findings.claims import Rows
 from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, JumpTarget
 from tpuprof.parsers.pages.findings.ops.groups import (
     HBM,
+    LEAST_WORTH,
     NOTHING,
     USUAL,
     Claimed,
@@ -100,16 +101,13 @@ def _by_kernel(budget: Budget, rows: Rows) -> list[CloneGroup]:
 def kernel_waits(budget: Budget) -> Claimed:
     """Custom calls that wait for copies, by the spans inside them, for longer than their bytes take."""
     table, rates = budget.evidence.table, budget.evidence.rates
-    traced = {(call.program_id, call.name): call for call in budget.evidence.calls}
-    candidates = np.concatenate([budget.rows[name] for name in _CLASSES]).tolist()
-    keys = {row: (int(table.program_id[row]), table.name[row]) for row in candidates}
-    calls = {row: traced[key] for row, key in keys.items() if key in traced and _waits(traced[key]) >= WAITS}
+    calls = {row: call for row, call in _waiting(budget).items() if _has_bytes(budget, row)}
     if not calls:
         return NOTHING
     rows = np.array(list(calls), np.intp)
     times = budget.op_ps(rows)
     waits = times * np.array([_waits(call) for call in calls.values()])
-    needed = np.nan_to_num(capped(rates.bandwidth_utilization[rows, HBM])) / USUAL
+    needed = capped(rates.bandwidth_utilization[rows, HBM]) / USUAL
     saved = np.minimum(waits, np.maximum(0.0, times * (1 - needed)))
 
     def make(groups: list[CloneGroup], worth: float) -> Finding | None:
@@ -133,6 +131,60 @@ def kernel_waits(budget: Budget) -> Claimed:
         )
 
     return op_finding(budget, rows, saved, make)
+
+
+def uncounted_waits(budget: Budget) -> Finding | None:
+    """The same of custom calls whose share of HBM's peak is unknown: it may explain all of their waits, or none."""
+    table = budget.evidence.table
+    calls = {row: call for row, call in _waiting(budget).items() if not _has_bytes(budget, row)}
+    rows = np.array(list(calls), np.intp)
+    times = budget.op_ps(rows)
+    waits = float((times * np.array([_waits(call) for call in calls.values()])).sum())
+    if not calls or waits < LEAST_WORTH * budget.whole_ps:
+        return None
+    kernels = _by_kernel(budget, rows)
+    first = kernels[0]
+    longest = max(first.rows.tolist(), key=lambda row: float(budget.op_ps(np.array([row]))[0]))
+    more = f" and {len(kernels) - 1} more kernels" if len(kernels) > 1 else ""
+    return Finding(
+        "kernel-wait",
+        f"Kernel {short(first.name)} waits for copies in {share(_waits(calls[longest]))} of its time{more}",
+        None,
+        budget.per,
+        None,
+        None,
+        False,
+        f"How much could be saved is unknown: {_why_unknown(budget)}, so these custom calls may wait because they move "
+        "as much as HBM can.",
+        (
+            f"These custom calls wait for copies for {budget.amount(waits)} together; no more than that can be saved.",
+            f"{sentence_name(first.name)} takes {budget.amount(first.ps)}, in {_calls(first)}.",
+            _wait_sentence(budget, longest, calls[longest]),
+        ),
+        ADVICE["kernel-wait"],
+        _place(table, longest),
+        subject=budget.subject(rows),
+    )
+
+
+def _waiting(budget: Budget) -> dict[int, CallRuns]:
+    """Rows of custom calls that wait for a good part of their time, and what is traced of them."""
+    table = budget.evidence.table
+    traced = {(call.program_id, call.name): call for call in budget.evidence.calls}
+    candidates = np.concatenate([budget.rows[name] for name in _CLASSES]).tolist()
+    keys = {row: (int(table.program_id[row]), table.name[row]) for row in candidates}
+    return {row: traced[key] for row, key in keys.items() if key in traced and _waits(traced[key]) >= WAITS}
+
+
+def _why_unknown(budget: Budget) -> str:
+    if budget.evidence.peaks.hbm is None:
+        return "the device plane gives no peak HBM bandwidth"
+    return "the profile does not count their bytes"
+
+
+def _has_bytes(budget: Budget, row: int) -> bool:
+    """Whether an op's share of HBM's peak is known; 0 bytes are what a kernel has that nobody counted."""
+    return bool(budget.evidence.rates.bandwidth_utilization[row, HBM] > 0)
 
 
 WAITS = 0.2
