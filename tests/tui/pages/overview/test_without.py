@@ -128,7 +128,7 @@ def test_owners_that_are_not_there_are_a_usage_error(call: Call) -> None:
     said = call("report", "ledger", "demo", "--without", "inputs", code=EXIT_USAGE).err
     assert "'inputs' is not an owner of a step's time: the owners are barrier, " in said
     said = call("report", "overview", "demo", "--without", "input", code=EXIT_USAGE).err
-    assert "--without is for the page findings, not overview." in said
+    assert "--without is for the pages findings, ledger, not overview." in said
 
 
 def test_findings_take_kinds_that_are_owners(profile: Path, call: Call) -> None:
