@@ -180,7 +180,7 @@ def test_the_terminal(extra: dict[str, str], words: tuple[str, ...]) -> None:
 )
 def test_a_screen(columns: int, lines: int, term: str, row: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "on_terminal", lambda: True)
-    monkeypatch.setattr(shutil, "get_terminal_size", lambda _: os.terminal_size((columns, lines)))
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda *_, **__: os.terminal_size((columns, lines)))
     env = {**ENVIRONMENT, "TERM": term}
     assert row in doctor_text(env)
     found = told(env)["terminal"]
@@ -465,7 +465,7 @@ def test_the_whole_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(command, "version_of", lambda _: "0.1.0")
     monkeypatch.setattr(machine, "_core", lambda: DoctorSection("core", "", [DoctorLine("decoding core", "compiled")]))
     monkeypatch.setattr(machine, "on_terminal", lambda: True)
-    monkeypatch.setattr(shutil, "get_terminal_size", lambda _: os.terminal_size((120, 40)))
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda *_, **__: os.terminal_size((120, 40)))
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=41_000_000_000))
     config = tmp_path / ".config" / "tpuprof-tui" / "config.toml"
     config.parent.mkdir(parents=True)
