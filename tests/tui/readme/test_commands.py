@@ -63,7 +63,7 @@ SEEN = {
     "tpuprof-tui oom train.log": "OVER BY 12.06 GiB",
     "python train.py 2>&1 | tpuprof-tui oom -": "OVER BY 12.06 GiB",
     "tpuprof-tui oom train.log memory.prof": "OVER BY 12.06 GiB",
-    "tpuprof-tui oom train.log ~/xla_dump": "the dump is left out.",  # in the place of the keys
+    "tpuprof-tui oom train.log ~/xla_dump": "OVER BY 12.06 GiB",
     "tpuprof-tui memory ~/xla_dump --device v5e": "capacity 15.75 GiB",
     "tpuprof-tui memory.prof": "LIVE ARRAYS",
     "tpuprof-tui diff before.prof after.prof": "LIVE ARRAYS",
