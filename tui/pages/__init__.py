@@ -253,7 +253,7 @@ _VIEWS = {
     **{view.name: tab.name for tab in TABS for view in tab.views},
 }
 _LOADS = {
-    **{"hosts": "HOSTS", "graph": "GRAPHS", "ledger": "LEDGER", "model": "MODEL"},
+    **{"hosts": "HOSTS", "graph": "GRAPHS", "ledger": "LEDGER", "model": "overview.ledger.use.screen"},
     **{tab.name: tab.load for tab in TABS},
     **{view.name: view.page for tab in TABS for view in tab.views},
     **_OF_HOSTS,

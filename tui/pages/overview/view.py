@@ -30,18 +30,8 @@ from tpuprof.tui.pages.overview.inference.drawing import module_details
 from tpuprof.tui.pages.overview.inference.meanings import LATENCY_MEANINGS
 from tpuprof.tui.pages.overview.ledger.bars import OWNER_LETTER, Bar, shown_bars
 from tpuprof.tui.pages.overview.ledger.card import bar_details, bar_line, place_of
-from tpuprof.tui.pages.overview.ledger.use.report import content_of as model_content
-from tpuprof.tui.pages.overview.ledger.use.screen import (
-    MODEL_MEANINGS,
-    ModelView,
-    block_details,
-    block_line,
-    block_names,
-    compose_model,
-    largest_op,
-    model_sections,
-)
 from tpuprof.tui.pages.overview.ledger.what_if import AS_IT_IS, WhatIf, sentence, taken_words
+from tpuprof.tui.report.declared import drawn_by
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
 from tpuprof.tui.widgets.line_canvas import ScreenLook
 from tpuprof.tui.widgets.states import Failed, state_lines
@@ -52,7 +42,10 @@ if TYPE_CHECKING:
     from tpuprof.parsers.pages.findings.finding import JumpTarget
     from tpuprof.parsers.pages.inference import InferencePage, LatencyRow
     from tpuprof.parsers.steps.ledger import Ledger
+    from tpuprof.tui.pages.overview.ledger.use.screen import ModelView
     from tpuprof.tui.report.describe import Section
+
+_model_meanings = drawn_by("tpuprof.tui.pages.overview.ledger.use.screen:meanings")
 
 View = Literal["overview", "model", "latencies"]
 
@@ -149,7 +142,7 @@ class OverviewTab(StepGraphTab[Overview]):
             return drawing.compose(shown, Pen(width, self.look.glyphs), height, cursor)
         if self._shown == "model":
             pen = Pen(width, self.look.glyphs)
-            return compose_model(self._model, pen, cursor) if self._model else self._waiting(pen, height)
+            return self._model.compose(pen, cursor) if self._model else self._waiting(pen, height)
         return compose(page, Pen(width, self.look.glyphs), height, cursor, self._what_if)
 
     def _waiting(self, pen: Pen, height: int) -> ComposedGraph:
@@ -180,19 +173,22 @@ class OverviewTab(StepGraphTab[Overview]):
 
     def _written(self, page: Overview) -> tuple[str, object]:
         if self._shown == "model" and self._model is not None:
-            return "model", model_content(self._model)
+            return "model", self._model.content
         return ("inference", page.inference) if self._shown == "latencies" else ("overview", page)
 
     def _steps(self, page: Overview) -> Sequence[NamedStep]:
         return () if self._shown != "overview" or page.serves else page.steps
 
     def _sections(self, page: Overview) -> Sequence[Section]:
-        return sections(page) if self._shown != "model" or self._model is None else model_sections(self._model)
+        return sections(page) if self._shown != "model" or self._model is None else self._model.sections
 
     @property
     def meanings(self) -> Iterable[tuple[str, str]]:
         """What the figures of the view are called and mean."""
-        return {"overview": MEANINGS, "latencies": LATENCY_MEANINGS, "model": MODEL_MEANINGS}[self._shown].items()
+        if self._shown == "model":
+            model: Mapping[str, str] = _model_meanings()
+            return model.items()
+        return (LATENCY_MEANINGS if self._shown == "latencies" else MEANINGS).items()
 
     @property
     def note(self) -> str:
@@ -236,7 +232,7 @@ class OverviewTab(StepGraphTab[Overview]):
         if self._shown == "latencies" and page.inference is not None:
             return {"ops": [row.name for row in page.inference.modules]}
         if self._shown == "model":
-            return {"ops": () if self._model is None else block_names(self._model)}
+            return {"ops": () if self._model is None else self._model.names}
         return {
             "findings": [finding.title for finding in page.findings],
             "owners": [bar.label for bar in self._bars(page)],
@@ -266,7 +262,7 @@ class OverviewTab(StepGraphTab[Overview]):
         if module := self._module(page, place.index):
             return pen.fit([(" module ", "dim"), (module.name, "strong")])
         if self._shown == "model" and self._model is not None:
-            return block_line(self._model, place.index, pen)
+            return self._model.line(place.index, pen)
         return op_line(page.top_ops[place.index], pen)
 
     def _lines_on(self, page: Overview, place: PanelItem, pen: Pen) -> list[Line]:
@@ -280,7 +276,7 @@ class OverviewTab(StepGraphTab[Overview]):
         if module := self._module(page, place.index):
             return module_details(module, pen)
         if self._shown == "model" and self._model is not None:
-            return block_details(self._model, place.index, pen)
+            return self._model.details(place.index, pen)
         return op_details(page.top_ops[place.index], page, pen)
 
     @property
@@ -327,7 +323,7 @@ class OverviewTab(StepGraphTab[Overview]):
         if self._shown == "latencies" and page.inference is not None and page.inference.offers:
             always += ("group",)
         if place is not None and self._shown == "model" and self._model is not None:
-            return ("same_op", *always) if largest_op(self._model, place.index) else always
+            return ("same_op", *always) if self._model.largest_op(place.index) else always
         if place is None or self._shown != "overview":
             return always
         if page.account is not None and place.panel in ("findings", "owners"):
@@ -482,7 +478,7 @@ class OverviewTab(StepGraphTab[Overview]):
         if page is None or place is None or selected is None or command not in ("same_op", "on_timeline", "graph"):
             return None
         if self._shown == "model":
-            name = "" if self._model is None else largest_op(self._model, place.index)
+            name = "" if self._model is None else self._model.largest_op(place.index)
             return Jump("op-profile", "op", name) if name else None
         there = self._place_of(page, place)
         if command == "graph":

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.app.scene import after, scene
 from tests.support.app.stage import ReadyPages, check_golden, demo_session, frame, make_app, overview_tab
+from tests.support.imports import loaded_by
 from tests.support.made.pages import training_overview
 from tpuprof.parsers.session.pages import MODEL, OVERVIEW
 from tpuprof.tui.app.app import TpuprofApp
@@ -54,3 +55,11 @@ async def test_a_model_that_cannot_be_read_says_why() -> None:
     async with scene(make_app(ReadyPages(training_overview())), ("v",)) as (app, pilot):
         assert "The model can't be read." in frame(app)
         assert "Top ops" in await after(pilot, "escape")
+
+
+def test_the_tab_imports_nothing_of_the_view_before_it_is_shown() -> None:
+    loaded = loaded_by("tpuprof.tui.pages.overview.view")
+    assert "tui.pages.overview.ledger.bars" in loaded
+    assert not [
+        name for name in loaded if name.startswith(("tui.pages.overview.ledger.use", "parsers.pages.overview.use"))
+    ]

@@ -1,4 +1,4 @@
-"""The waterfall from a device's peak to MFU."""
+"""The waterfall from a device's peak to MFU, and the step and the memory by block."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PART_CLASSES: Mapping[UsePart, OpClass] = {
 
 
 def waterfall(use: ModelUse, pen: Pen) -> list[Line]:
-    """A line a part, from the peak down; none where HFU is unknown."""
+    """A line for each part, from the peak down; none where HFU is unknown."""
     if not use.parts:
         return []
     left, is_over, hfu = 0.0, False, use.hfu or 0.0
@@ -91,8 +91,12 @@ _NUMBERS: tuple[tuple[str, int], ...] = (("time", 10), ("share", 8), ("of peak",
 
 def model_lines(page: ModelPage, most: int, pen: Pen) -> list[Line]:
     """The blocks, the layers and the memory, each under its heading; nothing where they are unknown."""
-    blocks = [pen.rule("Blocks of the mean step"), *block_rows(page.blocks, pen)] if page.blocks else []
-    return [*blocks, *layer_lines(page, most, pen), *memory_lines(page, pen)]
+    return [*block_lines(page, pen), *layer_lines(page, most, pen), *memory_lines(page, pen)]
+
+
+def block_lines(page: ModelPage, pen: Pen, cursor: int | None = None) -> list[Line]:
+    """The blocks: two headings, and a line for each block and pass; nothing where they are unknown."""
+    return [pen.rule("Blocks of the mean step"), *_block_rows(page.blocks, pen, cursor)] if page.blocks else []
 
 
 def layer_lines(page: ModelPage, most: int, pen: Pen) -> list[Line]:
@@ -101,7 +105,7 @@ def layer_lines(page: ModelPage, most: int, pen: Pen) -> list[Line]:
     if not names:
         return []
     shown = page.layers[:most] if most else page.layers
-    lines = [pen.rule("Layers", counted(len(names), "layer")), *layer_rows(shown, pen)]
+    lines = [pen.rule("Layers", counted(len(names), "layer")), *_layer_rows(shown, pen)]
     if len(shown) < len(page.layers):
         lines.append(pen.fit([(f" {len(page.layers) - len(shown):,} more rows: --limit 0 shows all", "dim")]))
     return lines
@@ -112,19 +116,19 @@ def memory_lines(page: ModelPage, pen: Pen) -> list[Line]:
     if not page.memory:
         return []
     title = pen.rule("Memory at the peak", f"{binary_size(page.peak_bytes)} of {page.module}")
-    return [title, *memory_rows(page.memory, pen)]
+    return [title, *_memory_rows(page.memory, pen)]
 
 
-def block_rows(rows: Sequence[BlockRow], pen: Pen, cursor: int | None = None) -> list[Line]:
-    """A heading, and a line a block and pass."""
+def _block_rows(rows: Sequence[BlockRow], pen: Pen, cursor: int | None) -> list[Line]:
+    """A heading, and a line for each block and pass."""
     names: list[list[Span]] = [
         [(f"{row.block:<{_BLOCK_NAME}}", "text"), (f"{row.phase or '':<{_PASS}}", "dim")] for row in rows
     ]
     return _rows(f"{'block':<{_BLOCK_NAME}}{'pass':<{_PASS}}", rows, names, pen, cursor)
 
 
-def layer_rows(rows: Sequence[BlockRow], pen: Pen) -> list[Line]:
-    """A heading, and a line a layer and block."""
+def _layer_rows(rows: Sequence[BlockRow], pen: Pen) -> list[Line]:
+    """A heading, and a line for each layer and block."""
     names = []
     for row in rows:
         layer = pen.at(_LAYER - 1).fit([(row.layer or "", "dim")])
@@ -161,8 +165,8 @@ def _rows(
     return lines
 
 
-def memory_rows(rows: Sequence[MemoryRow], pen: Pen) -> list[Line]:
-    """A line a block."""
+def _memory_rows(rows: Sequence[MemoryRow], pen: Pen) -> list[Line]:
+    """A line for each block."""
     room = min(max(pen.width - _BLOCK_NAME - 1 - 20, 4), _MOST_BAR)
     longest = max((row.fraction for row in rows), default=0.0) or 1.0
     lines = []

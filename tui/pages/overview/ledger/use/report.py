@@ -246,6 +246,12 @@ def reasons(content: Content) -> Mapping[str, str]:
     return found
 
 
+def all_reasons(content: Content) -> Mapping[str, str]:
+    """Why figures are unknown, and before them why the blocks are."""
+    unknown = content.model.unknown
+    return {**({"blocks": unknown["blocks"]} if "blocks" in unknown else {}), **reasons(content)}
+
+
 _OF_STEPS = ("step_median_ms", "step_minimum_ms", "step_maximum_ms", "step_deviation_ms", "step_count")
 
 
@@ -259,8 +265,7 @@ def _text(content: Content, request: ReportRequest, pen: Pen) -> list[Line]:
     lines += _waterfall(use, pen)
     lines += _model_lines(page, request.most_rows, pen)
     lines += [pen.fit([(f" {name:<22}", "dim"), (words, "text")]) for name, words in metric_rows(METRICS[2:], content)]
-    blocks = {"blocks": page.unknown["blocks"]} if "blocks" in page.unknown else {}
-    return [*lines, *pen.notes(page.warnings, {**blocks, **reasons(content)}.items())]
+    return [*lines, *pen.notes(page.warnings, all_reasons(content).items())]
 
 
 REPORT = declared(

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.overview.use.blocks import NO_OP, ROW_WORDS, BlockRow
 from tpuprof.parsers.pages.overview.use.page import ModelPage
 from tpuprof.parsers.pages.overview.use.samples import Samples
+from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.columns import ComposedGraph, Cursor
 from tpuprof.tui.draw.format import UNKNOWN, duration, percent
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line, Span
 from tpuprof.tui.pages.overview.ledger.use import fields
-from tpuprof.tui.pages.overview.ledger.use.drawing import block_rows, layer_lines, memory_lines, waterfall
-from tpuprof.tui.pages.overview.ledger.use.report import METRICS, Content, content_of, reasons, statement
+from tpuprof.tui.pages.overview.ledger.use.drawing import block_lines, layer_lines, memory_lines, waterfall
+from tpuprof.tui.pages.overview.ledger.use.report import METRICS, Content, all_reasons, content_of, statement
 from tpuprof.tui.report.describe import Section
 
-ModelView = ModelPage
-"""What the view shows."""
+if TYPE_CHECKING:
+    from tpuprof.parsers.files.logdir import Run
+    from tpuprof.parsers.session.pages import Pages
+    from tpuprof.tui.pages import Publish
 
-MODEL_MEANINGS: Mapping[str, str] = {
+_MEANINGS: Mapping[str, str] = {
     "MFU, HFU": "the model's FLOPs, and all FLOPs that ran, as a share of what the cores could compute at their peak.",
     "goodput": "share of the time from the first step to the end of the last one in which ops of a step ran; the "
     "time between steps is lost, and so are waits in a step: for input, the host, a compiler, a late core.",
@@ -36,26 +40,93 @@ MODEL_MEANINGS: Mapping[str, str] = {
 }
 
 
-def compose_model(page: ModelPage, pen: Pen, cursor: Cursor) -> ComposedGraph:
-    """Puts the view together."""
-    content = content_of(page)
-    lines: list[Line] = [
-        *pen.narrower(1).wrap(statement(content.use), "strong", [(" ", "text")]),
-        _figures(content, pen),
-    ]
-    first = -1
-    if page.blocks:
-        lines.append(pen.rule("Blocks of the mean step"))
-        first = len(lines) + 1
-        lines += block_rows(page.blocks, pen, cursor.op)
-    if content.use.parts:
-        lines += [pen.rule("From the peak to MFU"), *waterfall(content.use, pen)]
-    lines += layer_lines(page, 0, pen)
-    lines += memory_lines(page, pen)
-    why = {"blocks": page.unknown["blocks"]} if "blocks" in page.unknown else {}
-    notes = pen.notes((), {**why, **reasons(content)}.items())
-    lines += [pen.rule("What this profile cannot show"), *notes] if notes else []
-    return ComposedGraph(tuple(pen.fit(line) for line in lines), -1, -1, first)
+def load(session: Pages, run: Run, host: str | None, publish: Publish) -> None:
+    """Reads the page, and publishes what shows it: the tab imports neither before the view is asked for."""
+    publish("model", ModelView(session.page(pages.MODEL, host)))
+
+
+def meanings() -> Mapping[str, str]:
+    """What the figures of the view are called and mean."""
+    return _MEANINGS
+
+
+@dataclass(frozen=True, slots=True)
+class ModelView:
+    """The view of a page: its rows are the blocks, each in a pass."""
+
+    page: ModelPage
+
+    @property
+    def content(self) -> Content:
+        """What the report of the page writes."""
+        return content_of(self.page)
+
+    @property
+    def sections(self) -> list[Section]:
+        """All figures of the view."""
+        content = self.content
+        return [("Model", [(metric, content) for metric in METRICS])]
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What each row is called."""
+        return [f"{row.block} {row.phase}" if row.phase else row.block for row in self.page.blocks]
+
+    def largest_op(self, index: int) -> str:
+        """The op with most of a row's time; empty without any."""
+        return (fields.largest_op(self.page.blocks[index]) or "") if index < len(self.page.blocks) else ""
+
+    def compose(self, pen: Pen, cursor: Cursor) -> ComposedGraph:
+        """Puts the view together."""
+        page, content = self.page, self.content
+        lines: list[Line] = [
+            *pen.narrower(1).wrap(statement(content.use), "strong", [(" ", "text")]),
+            _figures(content, pen),
+        ]
+        first = len(lines) + 2 if page.blocks else -1
+        lines += block_lines(page, pen, cursor.op)
+        if content.use.parts:
+            lines += [pen.rule("From the peak to MFU"), *waterfall(content.use, pen)]
+        lines += layer_lines(page, 0, pen)
+        lines += memory_lines(page, pen)
+        notes = pen.notes((), all_reasons(content).items())
+        lines += [pen.rule("What this profile cannot show"), *notes] if notes else []
+        return ComposedGraph(tuple(pen.fit(line) for line in lines), -1, -1, first)
+
+    def line(self, index: int, pen: Pen) -> Line:
+        """One line on a row."""
+        if index >= len(self.page.blocks):
+            return pen.fit([])
+        row = self.page.blocks[index]
+        spans: list[Span] = [(" block ", "dim"), (self.names[index], "strong")]
+        if row.largest:
+            name, time = row.largest[0]
+            spans += [
+                (f"  {row.ops:,} ops, most in ", "dim"),
+                (name, "text"),
+                (f" {duration(time, pen.glyphs.is_ascii)}", "dim"),
+            ]
+        return pen.fit(spans)
+
+    def details(self, index: int, pen: Pen) -> list[Line]:
+        """All there is to say about a row: what the block is, its figures, its ops and its layers."""
+        if index >= len(self.page.blocks):
+            return []
+        row, ascii_only = self.page.blocks[index], pen.glyphs.is_ascii
+        lines = [pen.fit([(self.names[index], "strong")]), *pen.wrap(f"{ROW_WORDS[row.block]}.", "dim")]
+        lines += [pen.fit([(f"  {name:<14}", "dim"), (text, "text")]) for name, text in _facts(row, ascii_only)]
+        if row.largest:
+            lines += [pen.rule("Ops", f"{len(row.largest)} of {row.ops:,}"), *_times(row.largest, pen)]
+        inside = sorted((each for each in self.page.layers if each.block == row.block), key=lambda each: -each.time_ps)
+        if len(inside) > 1:
+            lines += [pen.rule("Layers, all passes")]
+            lines += _times([(each.layer or "", each.time_ps) for each in inside], pen)
+        return lines
+
+
+def _times(of: Sequence[tuple[str, float]], pen: Pen) -> list[Line]:
+    """A line for each name and its time."""
+    return [pen.fit([(f"  {duration(time, pen.glyphs.is_ascii):>9}  ", "text"), (name, "text")]) for name, time in of]
 
 
 def _figures(content: Content, pen: Pen) -> Line:
@@ -72,55 +143,6 @@ def _figures(content: Content, pen: Pen) -> Line:
     return pen.fit(spans)
 
 
-def block_names(page: ModelPage) -> Sequence[str]:
-    """What each row is called."""
-    return [f"{row.block} {row.phase}" if row.phase else row.block for row in page.blocks]
-
-
-def largest_op(page: ModelPage, index: int) -> str:
-    """The op with most of a row's time; empty without any."""
-    return (fields.largest_op(page.blocks[index]) or "") if index < len(page.blocks) else ""
-
-
-def block_line(page: ModelPage, index: int, pen: Pen) -> Line:
-    """One line on a row."""
-    if index >= len(page.blocks):
-        return pen.fit([])
-    row = page.blocks[index]
-    spans: list[Span] = [(" block ", "dim"), (block_names(page)[index], "strong")]
-    if row.largest:
-        name, time = row.largest[0]
-        spans += [
-            (f"  {row.ops:,} ops, most in ", "dim"),
-            (name, "text"),
-            (f" {duration(time, pen.glyphs.is_ascii)}", "dim"),
-        ]
-    return pen.fit(spans)
-
-
-def block_details(page: ModelPage, index: int, pen: Pen) -> list[Line]:
-    """All there is to say about a row: what the block is, its figures, its ops and its layers."""
-    if index >= len(page.blocks):
-        return []
-    row, ascii_only = page.blocks[index], pen.glyphs.is_ascii
-    lines = [pen.fit([(block_names(page)[index], "strong")]), *pen.wrap(f"{ROW_WORDS[row.block]}.", "dim")]
-    for name, text in _facts(row, ascii_only):
-        lines.append(pen.fit([(f"  {name:<14}", "dim"), (text, "text")]))
-    if row.largest:
-        lines.append(pen.rule("Ops", f"{len(row.largest)} of {row.ops:,}"))
-        lines += [
-            pen.fit([(f"  {duration(time, ascii_only):>9}  ", "text"), (name, "text")]) for name, time in row.largest
-        ]
-    inside = sorted((each for each in page.layers if each.block == row.block), key=lambda each: -each.time_ps)
-    if len(inside) > 1:
-        lines.append(pen.rule("Layers, all passes"))
-        lines += [
-            pen.fit([(f"  {duration(each.time_ps, ascii_only):>9}  ", "text"), (each.layer or "", "text")])
-            for each in inside
-        ]
-    return lines
-
-
 def _facts(row: BlockRow, ascii_only: bool) -> list[tuple[str, str]]:
     rate = None if row.peak_fraction is None else 100 * row.peak_fraction
     size = None if row.hbm_bytes is None else round(row.hbm_bytes)
@@ -135,9 +157,3 @@ def _facts(row: BlockRow, ascii_only: bool) -> list[tuple[str, str]]:
     if row.block != NO_OP and row.time_ps:
         facts.append(("by name", percent(100 * row.by_name_ps / row.time_ps)))
     return facts
-
-
-def model_sections(page: ModelPage) -> list[Section]:
-    """All figures of the view."""
-    content: Any = content_of(page)
-    return [("Model", [(metric, content) for metric in METRICS])]
