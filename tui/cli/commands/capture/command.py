@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from types import FrameType
+from collections.abc import Callable
 from typing import TextIO, get_args
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
@@ -23,6 +20,7 @@ from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.cli import common
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.capture import repeated
+from tpuprof.tui.cli.commands.capture.signals import on_signals
 from tpuprof.tui.cli.progress import RedrawnLine
 from tpuprof.tui.report.output import write_stdout
 
@@ -61,7 +59,7 @@ def run_capture(args: argparse.Namespace) -> int:
     def once() -> CaptureResult:
         stop = CaptureStop()
         line = CountDown(sys.stderr, common.can_redraw(), common.line_width())
-        with _ctrl_c(stop.request):
+        with on_signals(stop.request, signal.SIGINT):
             try:
                 return capture(args.addresses, options, args.logdir, line, stop)
             finally:
@@ -173,23 +171,6 @@ def countdown(servers: list[CaptureProgress]) -> str:
     if set(stages) <= {"written", "failed"}:
         return where
     return f"{where}  ({_GIVES_UP if 'stopping' in stages else _ENDS if 'tracing' in stages else 'ctrl+C ends it'})"
-
-
-@contextlib.contextmanager
-def _ctrl_c(act: Callable[[], None]) -> Iterator[None]:
-    """Has ctrl+C call a function instead of raising, as long as this lasts; only the main thread may do so."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def on_signal(_number: int, _frame: FrameType | None) -> None:
-        act()
-
-    before = signal.signal(signal.SIGINT, on_signal)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _amount(size_bytes: int) -> str:

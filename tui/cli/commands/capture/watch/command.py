@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timezone
-from types import FrameType
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_REGRESSION
 from tpuprof.parsers.base.folders import state_folder
@@ -19,6 +17,7 @@ from tpuprof.parsers.base.urls import scheme_of
 from tpuprof.parsers.capture import errors
 from tpuprof.parsers.capture.files import safe_name
 from tpuprof.parsers.capture.model import CaptureOptions, CaptureStop, parse_addresses
+from tpuprof.tui.cli.commands.capture.signals import on_signals
 from tpuprof.tui.cli.commands.capture.watch.judged import Event
 from tpuprof.tui.cli.commands.capture.watch.kept import KeptRuns
 from tpuprof.tui.cli.commands.capture.watch.recorder import Plan, Recorder, Servers
@@ -83,7 +82,7 @@ def run_watch(args: argparse.Namespace) -> int:
         stop.request()
         stop.request()
 
-    with _signals(end):
+    with on_signals(end, signal.SIGINT, signal.SIGTERM):
         recorder.run()
     return EXIT_REGRESSION if args.once and recorder.events else EXIT_OK
 
@@ -121,21 +120,3 @@ def line_of(event: Event, path: str | None, now: float) -> tuple[Mapping[str, ob
     }
     larger = {} if path is not None or "profile" in event.unknown else {"profile": "it is larger than --space"}
     return body, {**larger, **event.unknown}
-
-
-@contextlib.contextmanager
-def _signals(act: Callable[[], None]) -> Iterator[None]:
-    """Has SIGTERM and ctrl+C call a function, as long as this lasts; only the main thread may do so."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def on_signal(_number: int, _frame: FrameType | None) -> None:
-        act()
-
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
