@@ -15,10 +15,10 @@ Everything else belongs where all that it is next to belongs, if that is one blo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import HloModule
@@ -145,6 +145,14 @@ def _within(
         inside = hlo.wrapped(each) if depth else None
         if inside is not None and inside.id not in seen:
             yield from _within(hlo, inside, seen, depth - 1)
+
+
+class _Way(NamedTuple):
+    """A step from an instruction, or from what passes its value on, to another: where to, from where, which element."""
+
+    number: int
+    giver: int
+    element: int | None
 
 
 class HloFlow:
@@ -285,54 +293,50 @@ class HloFlow:
         return found
 
     def _operands_of(self, number: int) -> list[int]:
-        """The instructions that run of which an instruction takes something."""
-        found: list[int] = []
-        waiting: list[tuple[int, int | None]] = [(each, None) for each in self._nodes[number].operands]
-        seen: set[tuple[int, int | None]] = set()
-        while waiting and len(seen) < _MOST_PASSED:
-            place = waiting.pop()
-            if place in seen:
-                continue
-            seen.add(place)
-            each, element = place
-            if each in self._nodes:
-                found.append(each)
-                continue
-            proto = self._hlo.instruction_by_id(each)
-            if proto is None or proto.opcode not in _PASSED:
-                continue
+        """The instructions that run whose results an instruction takes."""
+
+        def before(proto: hlo_pb2.HloInstructionProto, way: _Way) -> list[_Way]:
+            operands, element = proto.operand_ids, way.element
             if proto.opcode == b"get-tuple-element":
-                waiting += [(operand, proto.tuple_index) for operand in proto.operand_ids]
+                element = proto.tuple_index
             elif proto.opcode == b"tuple" and element is not None:
-                waiting += [(operand, None) for operand in proto.operand_ids[element : element + 1]]
-            else:
-                waiting += [(operand, element) for operand in proto.operand_ids]
-        return found
+                operands, element = operands[element : element + 1], None
+            return [_Way(each, way.giver, element) for each in operands]
+
+        return self._reached([_Way(each, number, None) for each in self._nodes[number].operands], before)
 
     def _users_of(self, number: int) -> list[int]:
-        """The instructions that run to which it gives something."""
-        found: list[int] = []
-        waiting: list[tuple[int, int, int | None]] = [(each, number, None) for each in self._users.get(number, ())]
-        seen: set[tuple[int, int, int | None]] = set()
-        while waiting and len(seen) < _MOST_PASSED:
-            place = waiting.pop()
-            if place in seen:
-                continue
-            seen.add(place)
-            each, giver, element = place
-            if each in self._nodes:
-                found.append(each)
-                continue
-            proto = self._hlo.instruction_by_id(each)
-            if proto is None or proto.opcode not in _PASSED:
-                continue
+        """The instructions that run which take the result of an instruction."""
+
+        def after(proto: hlo_pb2.HloInstructionProto, way: _Way) -> list[_Way]:
+            element = way.element
             if proto.opcode == b"tuple":
-                element = next((at for at, of in enumerate(proto.operand_ids) if of == giver), None)
+                element = next((at for at, of in enumerate(proto.operand_ids) if of == way.giver), None)
             elif proto.opcode == b"get-tuple-element":
                 if element is not None and proto.tuple_index != element:
-                    continue
+                    return []
                 element = None
-            waiting += [(user, each, element) for user in self._users.get(each, ())]
+            return [_Way(user, proto.id, element) for user in self._users.get(proto.id, ())]
+
+        return self._reached([_Way(each, number, None) for each in self._users.get(number, ())], after)
+
+    def _reached(
+        self, ways: list[_Way], beyond: Callable[[hlo_pb2.HloInstructionProto, _Way], list[_Way]]
+    ) -> list[int]:
+        """The instructions that run at the end of some ways; `beyond` leads on from those that only pass values on."""
+        found: list[int] = []
+        seen: set[_Way] = set()
+        while ways and len(seen) < _MOST_PASSED:
+            way = ways.pop()
+            if way in seen:
+                continue
+            seen.add(way)
+            if way.number in self._nodes:
+                found.append(way.number)
+                continue
+            proto = self._hlo.instruction_by_id(way.number)
+            if proto is not None and proto.opcode in _PASSED:
+                ways += beyond(proto, way)
         return found
 
     def _chooses(self, number: int) -> bool:
