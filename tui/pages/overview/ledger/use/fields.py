@@ -128,14 +128,14 @@ def lost_rows(page: ModelPage) -> list[tuple[str, float, float]]:
     return sorted(((owner, time, time / whole) for owner, time in good.lost_ps.items()), key=lambda row: -row[1])
 
 
-def _of(key: str, unit: Unit, name: str, meaning: str, heading: str, null: str = NO_REASON) -> Metric[Any]:
-    def read(of: Any) -> object:  # noqa: ANN401 - the report's content
-        value = of.model
-        for part in name.split("."):
-            value = None if value is None else getattr(value, part)
-        return value
+def _of_steps(key: str, unit: Unit, name: str, meaning: str, heading: str) -> Metric[Any]:
+    """A figure of the steps; None where the profile has no steps."""
 
-    return Metric(key, unit, read, meaning, null, heading)
+    def read(of: Any) -> object:  # noqa: ANN401 - the report's content
+        time = of.model.step_time
+        return None if time is None else getattr(time, name)
+
+    return Metric(key, unit, read, meaning, NO_REASON, heading)
 
 
 _IDLE = ", ".join(OWNER_TITLES[owner] for owner in IDLE)
@@ -144,20 +144,28 @@ _GOODPUT = (
     f"collectives included. The time between steps is lost, and in steps that of {_IDLE}"
 )
 _ELAPSED = "from the start of the first step to the end of the last one, with the time up to the next step behind each"
+_PEAK = "its peak of HBM on a core"
 PAGE_METRICS: tuple[Metric[Any], ...] = (
-    _of("goodput_percent", SHARE_PERCENT, "goodput.fraction", _GOODPUT, "goodput"),
-    _of("elapsed_ms", TIME_MS, "goodput.elapsed_ps", _ELAPSED, "elapsed"),
-    _of("step_median_ms", TIME_MS, "step_time.median_ps", "median of the steps", "median step"),
-    _of("step_minimum_ms", TIME_MS, "step_time.minimum_ps", "the shortest step", "shortest step"),
-    _of("step_maximum_ms", TIME_MS, "step_time.maximum_ps", "the longest step", "longest step"),
-    _of(
+    attribute("goodput_percent", SHARE_PERCENT, _GOODPUT, "goodput", null=NO_REASON, name="model.goodput.fraction"),
+    attribute("elapsed_ms", TIME_MS, _ELAPSED, "elapsed", null=NO_REASON, name="model.goodput.elapsed_ps"),
+    _of_steps("step_median_ms", TIME_MS, "median_ps", "median of the steps", "median step"),
+    _of_steps("step_minimum_ms", TIME_MS, "minimum_ps", "the shortest step", "shortest step"),
+    _of_steps("step_maximum_ms", TIME_MS, "maximum_ps", "the longest step", "longest step"),
+    _of_steps(
         "step_deviation_ms",
         TIME_MS,
-        "step_time.standard_deviation_ps",
+        "standard_deviation_ps",
         "standard deviation of the steps: how far they spread",
         "standard deviation",
     ),
-    _of("step_count", COUNT, "step_time.count", "number of steps", "steps"),
-    _of("memory_module", VERBATIM, "module", "the step's program, whose memory this is", "memory of"),
-    _of("memory_peak_bytes", BYTES, "peak_bytes", "its peak of HBM on a core", "at its peak"),
+    _of_steps("step_count", COUNT, "count", "number of steps", "steps"),
+    attribute(
+        "memory_module",
+        VERBATIM,
+        "the step's program, whose memory this is",
+        "memory of",
+        null=NO_REASON,
+        name="model.module",
+    ),
+    attribute("memory_peak_bytes", BYTES, _PEAK, "at its peak", null=NO_REASON, name="model.peak_bytes"),
 )

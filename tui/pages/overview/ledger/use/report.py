@@ -27,7 +27,7 @@ from tpuprof.tui.pages.overview.ledger.use.fields import (
 from tpuprof.tui.report.declared import Declared, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import Metric, Table, attribute, metric_rows, object_table
 from tpuprof.tui.report.page import Format, Head, ReportRequest, page_of
-from tpuprof.tui.report.units import COUNT, GFLOPS, PERCENT, SHARE_PERCENT, TIME_MS, VERBATIM, Unit
+from tpuprof.tui.report.units import COUNT, GFLOPS, SHARE_PERCENT, TIME_MS, VERBATIM
 
 if TYPE_CHECKING:
     from tpuprof.tui.draw.pen import Pen
@@ -56,10 +56,6 @@ _GIVEN = "no FLOPs are counted, and none are given"
 _NO_TOKENS = "--tokens does not say how many a step has, and neither does the compiled program"
 
 
-def _of(key: str, unit: Unit, name: str, meaning: str, heading: str, null: str = "") -> Metric[Content]:
-    return Metric(key, unit, lambda of: getattr(of.use, name), meaning, null, heading)
-
-
 def _counted_by(of: Content) -> str | None:
     return "given" if of.use.is_given else None if of.use.model_flops is None else "hlo"
 
@@ -84,47 +80,41 @@ def _peak_words(of: Content) -> str:
     return words if of.use.peak is None else f"{words}FLOP/s"
 
 
-def _uncounted(of: Content) -> float | None:
-    return None if of.use.uncounted is None else 100 * of.use.uncounted
-
-
 _MFU = (
     "model FLOPs utilization: the model's FLOPs, without recomputed ones, as a share of what the cores could "
     "compute at their peak in the mean step"
 )
 _BY_HLO = "the model's FLOPs: of --model-flops (given), or counted by the compiler (hlo), all ops of a step together"
 _AT_LEAST = "share of the mean step in ops of unknown work: above 0, HFU and MFU by HLO are lower bounds"
-_TOKENS = "tokens, or samples, by the time from one step to the next"
+_HFU = "hardware FLOPs utilization: the same with all FLOPs that ran"
+_MODEL_FLOPS = "the model's FLOPs in a step, over all cores"
+_STEP = "mean duration of a step on its slowest core, of which the parts are"
+_RATE = "tokens, or samples, by the time from one step to the next"
+_TOKENS = "tokens, or samples, of a step, over all cores"
 _TOKENS_BY = "tokens, or samples, of a step: of --tokens (given), or by the arguments of the compiled program (hlo)"
 _KIND = "tokens or samples, by the program: tokens if it has attention and integer inputs, else samples"
 _KIND_GIVEN = "--tokens gives only the number; or the program does not say"
 METRICS: tuple[Metric[Content], ...] = (
-    _of("mfu_percent", SHARE_PERCENT, "mfu", _MFU, "MFU", _GIVEN),
-    _of("hfu_percent", SHARE_PERCENT, "hfu", "hardware FLOPs utilization: the same with all FLOPs that ran", "HFU"),
+    attribute("mfu_percent", SHARE_PERCENT, _MFU, "MFU", null=_GIVEN, name="use.mfu"),
+    attribute("hfu_percent", SHARE_PERCENT, _HFU, "HFU", name="use.hfu"),
     Metric(
         *("model_flops_from", VERBATIM, _counted_by, _BY_HLO),
         heading="model FLOPs from",
         words=_source_words(_counted_by),
     ),
-    _of("model_flops", FLOPS, "model_flops", "the model's FLOPs in a step, over all cores", "model FLOPs a step"),
-    _of("step_flops", FLOPS, "step_flops", "FLOPs that ran in a step, over all cores", "FLOPs a step"),
-    Metric("uncounted_percent", PERCENT, _uncounted, _AT_LEAST, heading="not counted"),
-    _of("tokens_per_second", RATE, "tokens_per_second", _TOKENS, "tokens a second", _NO_TOKENS),
-    _of("tokens", TOKENS, "tokens", "tokens, or samples, of a step, over all cores", "tokens a step", _NO_TOKENS),
+    attribute("model_flops", FLOPS, _MODEL_FLOPS, "model FLOPs a step", name="use.model_flops"),
+    attribute("step_flops", FLOPS, "FLOPs that ran in a step, over all cores", "FLOPs a step", name="use.step_flops"),
+    attribute("uncounted_percent", SHARE_PERCENT, _AT_LEAST, "not counted", name="use.uncounted"),
+    attribute("tokens_per_second", RATE, _RATE, "tokens a second", null=_NO_TOKENS, name="use.tokens_per_second"),
+    attribute("tokens", TOKENS, _TOKENS, "tokens a step", null=_NO_TOKENS, name="use.tokens"),
     Metric(
         *("tokens_from", VERBATIM, _tokens_by, _TOKENS_BY, _NO_TOKENS, "tokens from"),
         words=_source_words(_tokens_by),
     ),
     Metric("tokens_are", VERBATIM, _kind, _KIND, _KIND_GIVEN, "tokens or samples"),
-    _of(
-        "step_time_ms",
-        TIME_MS,
-        "step_ps",
-        "mean duration of a step on its slowest core, of which the parts are",
-        "mean step",
-    ),
-    _of("period_ms", TIME_MS, "period_ps", "the same with the time up to the next step", "a step every"),
-    _of("cores", COUNT, "cores", "cores that ran the steps", "cores"),
+    attribute("step_time_ms", TIME_MS, _STEP, "mean step", name="use.step_ps"),
+    attribute("period_ms", TIME_MS, "the same with the time up to the next step", "a step every", name="use.period_ps"),
+    attribute("cores", COUNT, "cores that ran the steps", "cores", name="use.cores"),
     Metric(
         *("core_peak_gflops_per_second", GFLOPS, lambda of: of.use.peak, "the peak of one core"),
         heading="peak of a core",
@@ -190,8 +180,8 @@ def _csv(content: Content, request: ReportRequest) -> Section[Any] | None:
     by = request.options.get("by")
     if by is None:
         return None
-    rows = {"block": content.model.blocks, "layer": content.model.layers, "memory": content.model.memory}[by]
-    return Section(TABLES[by], rows, limit=request.most_rows)
+    table = TABLES[by]
+    return Section(table, getattr(content.model, table.key), limit=request.most_rows)
 
 
 def check(options: Mapping[str, Any], _: Format, __: int | None) -> None:
