@@ -11,6 +11,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import natural_key
 from tpuprof.parsers.ops.roofline import holds_ops
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.overview.accounts_of_ops import OpAccounts
@@ -139,11 +140,10 @@ def model_blocks(
         block = place.block or "unknown"
         of_blocks.setdefault((block, place.phase or None), []).append(row)
         of_layers.setdefault((place.layer or NO_LAYER, block), []).append(row)
-    blocks = [_row(block, name, None, rows, columns, places) for (block, name), rows in of_blocks.items()]
+    blocks = [_row(block, phase, None, rows, columns, places) for (block, phase), rows in of_blocks.items()]
     layers = [_row(block, None, layer, rows, columns, places) for (layer, block), rows in of_layers.items()]
     blocks.sort(key=lambda row: (ROWS.index(row.block), -row.time_ps))
-    order = {row: at for at, row in enumerate(dict.fromkeys(_first_of_layers(places, table)))}
-    layers.sort(key=lambda row: (order.get(row.layer or "", len(order)), ROWS.index(row.block)))
+    layers.sort(key=lambda row: (row.layer == NO_LAYER, natural_key(row.layer or ""), ROWS.index(row.block)))
     rest = float(of_ops.rest_ps.sum())
     if rest > 0:
         blocks.append(_no_op(rest, whole, None))
@@ -162,18 +162,6 @@ class _Columns:
     flops_per_ps: float
 
 
-def _first_of_layers(places: Sequence[Placed], table: OpTable) -> list[str]:
-    """The layers, each where its number says, and in the order of the names before that."""
-    names = {place.layer for place in places if place.layer is not None}
-    return sorted(names, key=_by_number)
-
-
-def _by_number(layer: str) -> tuple[str, int, str]:
-    stem = layer.rstrip("0123456789")
-    number = layer[len(stem) :]
-    return stem, int(number) if number else -1, layer
-
-
 def _bytes(table: OpTable, steps: int) -> Floats:
     """float64[ops]: bytes to and from HBM in a step, over all cores; NaN where unknown."""
     self_ps = np.maximum(table.self_ps, 1).astype(np.float64)
@@ -183,14 +171,13 @@ def _bytes(table: OpTable, steps: int) -> Floats:
 
 
 def _row(
-    block: Row, name: str | None, layer: str | None, rows: list[int], of: _Columns, places: Sequence[Placed]
+    block: Row, phase: str | None, layer: str | None, rows: list[int], of: _Columns, places: Sequence[Placed]
 ) -> BlockRow:
     time = float(of.times[rows].sum())
-    named = sum(float(of.times[row]) for row in rows if places[row].by_name)
     flops = _known(of.flops[rows])
     return BlockRow(
         block=block,
-        phase=name,
+        phase=phase,
         layer=layer,
         time_ps=time,
         fraction=time / of.whole if of.whole else 0.0,
@@ -202,7 +189,7 @@ def _row(
         largest=tuple(
             (of.names[row], float(of.times[row])) for row in sorted(rows, key=lambda row: -of.times[row])[:MOST_OPS]
         ),
-        by_name_ps=named,
+        by_name_ps=sum(float(of.times[row]) for row in rows if places[row].by_name),
     )
 
 

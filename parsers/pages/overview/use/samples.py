@@ -46,18 +46,19 @@ def samples_of(hlo: HloModule, has_attention: bool, cores: int) -> Samples | str
         each for each in arguments if element_type(each.shape) in _INTEGERS and len(each.shape.dimensions) in (2, 3)
     ]
     pictures = [each for each in arguments if _is_of_pictures(each)]
+    kind: Literal["tokens", "samples"] = "samples"
     if pictures:
-        chosen, kind, count = pictures[0], "samples", pictures[0].shape.dimensions[0]
+        chosen, count = pictures[0], pictures[0].shape.dimensions[0]
     elif numbers:
         chosen = max(numbers, key=lambda each: math.prod(each.shape.dimensions))
         dims = chosen.shape.dimensions
-        kind, count = ("tokens", math.prod(dims)) if has_attention else ("samples", dims[0])
+        kind, count = ("tokens", math.prod(dims)) if has_attention else (kind, dims[0])
     else:
         return NO_INPUT
     parts = _parts(chosen, cores)
     if isinstance(parts, str):
         return parts
-    return Samples(float(count * parts), "tokens" if kind == "tokens" else "samples")
+    return Samples(float(count * parts), kind)
 
 
 def _is_of_pictures(proto: hlo_pb2.HloInstructionProto) -> bool:

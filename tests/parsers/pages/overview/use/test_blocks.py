@@ -60,6 +60,25 @@ def test_rows_add_up_to_the_step(data: st.DataObject) -> None:
     assert len({(row.layer, row.block) for row in found.layers}) == len(found.layers)
 
 
+def test_layers_are_in_the_order_of_their_numbers() -> None:
+    session = demo()
+    of_ops = present(session.page(OP_ACCOUNTS))
+    table = merge_tables([summary.table for summary in session.page(SUMMARIES)])
+    layers = (
+        "h_1/layer_3",
+        "h_2/layer_5",
+        "h_10/layer_0",
+        "layers",
+        "layers_0",
+        "layers_2",
+        "layers_10",
+        "x_" + "9" * 5000,
+    )
+    places = [Placed("mlp", "", layers[-1 - row % len(layers)]) for row in range(len(table))]
+    found = model_blocks(of_ops, table, places, 4, 20, None).layers
+    assert [row.layer for row in found] == [*layers, NO_LAYER]
+
+
 def test_without_a_peak_or_counts_flops_are_unknown() -> None:
     session = demo()
     of_ops = present(session.page(OP_ACCOUNTS))
