@@ -55,6 +55,9 @@ class Clock:
         self.pauses.append(seconds)
         self.time += seconds
 
+    def is_over(self) -> bool:
+        return False
+
 
 class Program:
     """Looks at a program: a profile each, or why there is none; then the user ends it."""
@@ -105,7 +108,7 @@ class Watched:
         kept = KeptRuns(str(program.logdir), space)
         plan = Plan(1.2, 30.0, length, once, "watching 1 server")
         tell = lambda event, path, _: self.told.append((event, path))  # noqa: E731
-        self.recorder = Recorder(program, plan, kept, self.clock, tell, self.said.append, lambda: False)
+        self.recorder = Recorder(program, plan, kept, self.clock, tell, self.said.append)
 
     def run(self) -> Watched:
         self.recorder.run()

@@ -29,7 +29,7 @@ _PS_PER_MS = 1e9
 
 
 class WallClock:
-    """The machine's clock, whose pauses end when the recorder is to end."""
+    """The machine's clock, whose pauses end when watching is to end."""
 
     def __init__(self) -> None:
         self._over = threading.Event()
@@ -43,15 +43,15 @@ class WallClock:
         return time.monotonic()
 
     def pause(self, seconds: float) -> None:
-        """Waits, or until it is over."""
+        """Waits this long, or until `end` is called."""
         self._over.wait(seconds)
 
     def end(self) -> None:
-        """Ends all pauses."""
+        """Ends all pauses, and watching."""
         self._over.set()
 
     def is_over(self) -> bool:
-        """Whether that has been called."""
+        """Whether `end` has been called."""
         return self._over.is_set()
 
 
@@ -59,7 +59,7 @@ def run_watch(args: argparse.Namespace) -> int:
     """Runs the command.
 
     Returns:
-        The exit code: 0 also where SIGTERM or ctrl+C ended it; 6 where the one look of ``--once`` has a slow step.
+        The exit code: 0 also if SIGTERM or ctrl+C ended it; 6 if the one look of ``--once`` has a slow step.
 
     Raises:
         ProfileError: an address is wrong, no profile can be written, or nothing came of the one look (exit code 7).
@@ -68,14 +68,15 @@ def run_watch(args: argparse.Namespace) -> int:
     folder = own_folder(addresses) if args.out is None else args.out
     if scheme_of(folder):
         raise errors.not_local(folder)
+    place = os.path.expanduser(folder)
     options = CaptureOptions(duration_ms=args.ms, grace_seconds=args.wait)
     clock, stop = WallClock(), CaptureStop()
-    kept = KeptRuns(os.path.expanduser(folder), args.space)
-    source = Servers(addresses, options, os.path.expanduser(folder), stop, args.captures or args.once)
+    kept = KeptRuns(place, args.space)
+    source = Servers(addresses, options, place, stop, args.captures or args.once)
     size = f"{args.space / 1e6:,.0f} MB"
     about = f"watching {counted(len(addresses), 'server')}: keeps profiles of slow steps in {folder}, {size} at most"
     plan = Plan(args.slower, args.every, args.length, args.once, about)
-    recorder = Recorder(source, plan, kept, clock, _print, note, clock.is_over)
+    recorder = Recorder(source, plan, kept, clock, _print, note)
 
     def end() -> None:
         clock.end()
@@ -88,7 +89,7 @@ def run_watch(args: argparse.Namespace) -> int:
 
 
 def own_folder(addresses: list[str]) -> str:
-    """Where profiles of some servers are kept, where nobody says where."""
+    """Where profiles of some servers are kept without ``--out``."""
     return os.path.join(state_folder(), "watch", safe_name("_".join(addresses)) or "servers")
 
 
@@ -98,8 +99,9 @@ def _print(event: Event, path: str | None, now: float) -> None:
 
 
 def line_of(event: Event, path: str | None, now: float) -> tuple[Mapping[str, object], Mapping[str, str]]:
-    """What a line says, and why something in it is null."""
-    step_ms, usual_ms = (None if ps is None else ps / _PS_PER_MS for ps in (event.step_ps, event.usual_ps))
+    """The fields of a line, and why some are null."""
+    step_ms = event.step_ps / _PS_PER_MS
+    usual_ms = None if event.usual_ps is None else event.usual_ps / _PS_PER_MS
     body = {
         "schema": json.schema("watch"),
         "time": datetime.fromtimestamp(now, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -107,7 +109,7 @@ def line_of(event: Event, path: str | None, now: float) -> tuple[Mapping[str, ob
         "step": event.step,
         "step_ms": step_ms,
         "usual_ms": usual_ms,
-        "times": None if step_ms is None or not usual_ms else step_ms / usual_ms,
+        "times": step_ms / usual_ms if usual_ms else None,
         "slow_steps": event.slow_steps,
         "steps": event.steps,
         "lasts": event.lasts,

@@ -25,16 +25,16 @@ _REMEMBERED = 64
 """Steps that the running median is of: few enough that a lasting change becomes the new normal in minutes."""
 
 _LEAST = 4
-"""Steps that it takes for one of them to stand out."""
+"""The least number of steps among which one can stand out."""
 
 _STALLED = 3.0
-"""So many times the running median without the end of a step is a stall."""
+"""If no step ends for this many times the running median, it is a stall."""
 
 _OWN_PART = 0.25
-"""The host is named whose core has at least this share of what the step takes longer, without waiting for others."""
+"""A host is named if one of its cores, waits for others aside, causes at least this share of the excess."""
 
 _APART = 1.25
-"""And so many times what the core in the middle has, where there are several hosts."""
+"""With several hosts, that core also has to cause this many times as much as the median core."""
 
 _NOBODYS: tuple[Owner, ...] = (*WAITS, "between_ops")
 """Owners of time in which a core may have waited for another one."""
@@ -57,32 +57,32 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A step that is slow, or the time in which none ended; None for what is unknown, with the reason in `unknown`.
+    """A slow step, or a time in which no step ended; what is unknown is None, with the reason in `unknown`.
 
     Attributes:
-        kind: which of both; ``stall over`` follows a stall as soon as steps end again.
-        step: name of the slowest step.
-        step_ps: how long it takes, or how long no step ended: in a stall so far, and after it, at least this long.
+        kind: ``stall over`` follows a stall as soon as steps end again.
+        step_ps: how long the slowest step takes, or how long no step has ended: after a stall, at least this long.
         usual_ps: the running median.
+        step: name of the slowest step.
         slow_steps: how many were slow, of `steps` in the look.
-        host, core, owner: where most of the excess is that is no waiting for others, and whose time that is.
-        why: the first reason; worth_ps: what that costs, a mean over the steps of the look.
-        lasts: most steps of the look are slow: this is the new normal, and told once.
+        host, core, owner: where most of the excess is, waits for others aside, and whose time that is.
+        why: the first reason; worth_ps: its cost, a mean over the steps of the look.
+        lasts: most steps of the look are slow: this is the new normal, and reported once.
     """
 
     kind: Kind
-    step: str | None
-    step_ps: float | None
+    step_ps: float
     usual_ps: float | None
-    slow_steps: int
-    steps: int
-    host: str | None
-    core: str | None
-    owner: Owner | None
-    why: str | None
-    worth_ps: float | None
-    lasts: bool
     unknown: Mapping[str, str]
+    step: str | None = None
+    slow_steps: int = 0
+    steps: int = 0
+    host: str | None = None
+    core: str | None = None
+    owner: Owner | None = None
+    why: str | None = None
+    worth_ps: float | None = None
+    lasts: bool = False
 
 
 def read(run_path: str) -> Look:
@@ -102,26 +102,26 @@ class Usual:
         self._steps: deque[float] = deque(maxlen=_REMEMBERED)
 
     def median_ps(self, others: Iterable[float] = ()) -> float | None:
-        """Of the steps before or, where these are few, with others; None of fewer than it takes."""
+        """Of the steps before, and of others if these are too few; None if all together are too few."""
         steps = list(self._steps)
         if len(steps) < _LEAST:
             steps += others
         return median(steps) if len(steps) >= _LEAST else None
 
     def add(self, steps: Iterable[float]) -> None:
-        """Takes note of steps."""
+        """Adds steps; the oldest are forgotten."""
         self._steps.extend(steps)
 
     def forget(self) -> None:
-        """Begins anew, as with another program."""
+        """Starts again, as for another program."""
         self._steps.clear()
 
 
 def judge(look: Look, usual: Usual, slower: float) -> Event | None:
-    """The slowest step of a look where it is slow, or a stall; None where all is as usual. Its steps are remembered.
+    """The slowest step of a look if it is slow, or a stall; None if all is as usual. Its steps are remembered.
 
     Args:
-        slower: from how many times the running median on a step is slow.
+        slower: a step is slow at this multiple of the running median.
     """
     times = [float(step.duration_ps) for step in look.page.steps]
     usual_ps = usual.median_ps(times)
@@ -136,17 +136,17 @@ def judge(look: Look, usual: Usual, slower: float) -> Event | None:
 
 
 def nothing_ran(look_ps: float, usual: Usual, slower: float) -> Event | None:
-    """A stall of which not even a profile came, as nothing ran; None where a step may take that long."""
+    """A stall without a profile, because nothing ran; None where a step may take that long."""
     usual_ps = usual.median_ps()
     if usual_ps is None or look_ps < max(slower, _STALLED) * usual_ps:
         return None
     why = "the servers traced nothing: no program ran, and the host did nothing that is traced"
     unknown = {**dict.fromkeys(("step", "host", "core", "owner", "worth_ms"), why), "profile": why}
-    return Event("stall", None, look_ps, usual_ps, 0, 0, None, None, None, "nothing ran", None, False, unknown)
+    return Event("stall", look_ps, usual_ps, unknown, why="nothing ran")
 
 
 def none_since(look: Look, since_ps: float, usual: Usual, slower: float) -> Event | None:
-    """A stall of servers that keep their last steps, where the newest is that of the look before."""
+    """A stall at servers that keep their last steps: the newest step is that of the look before; None if too short."""
     usual_ps = usual.median_ps()
     if usual_ps is None or since_ps < max(slower, _STALLED) * usual_ps:
         return None
@@ -154,13 +154,13 @@ def none_since(look: Look, since_ps: float, usual: Usual, slower: float) -> Even
 
 
 def stall_over(stalled_ps: float, usual: Usual) -> Event:
-    """What is told once steps end again."""
+    """The event that follows a stall once steps end again."""
     why = "steps end again"
     unknown = dict.fromkeys(("step", "host", "core", "owner", "why", "worth_ms", "profile"), why)
     usual_ps = usual.median_ps()
     if usual_ps is None:
         unknown |= dict.fromkeys(("usual_ms", "times"), "fewer steps were seen than a median needs")
-    return Event("stall over", None, stalled_ps, usual_ps, 0, 0, None, None, None, None, None, False, unknown)
+    return Event("stall over", stalled_ps, usual_ps, unknown)
 
 
 def _stall(look: Look, usual_ps: float | None, times: float) -> Event | None:
@@ -171,54 +171,42 @@ def _stall(look: Look, usual_ps: float | None, times: float) -> Event | None:
 
 
 def _stalled(look: Look, length_ps: float, usual_ps: float, none: str) -> Event:
-    reason = _reason(look.page.findings, None, None)
-    unknown = dict.fromkeys(("step", "host", "core", "owner"), none)
-    if reason is None:
-        unknown |= dict.fromkeys(("why", "worth_ms"), "no finding explains it")
-    why, worth = (None, None) if reason is None else (reason.title, reason.worth_ps)
-    return Event("stall", None, length_ps, usual_ps, 0, 0, None, None, None, why, worth, False, unknown)
+    why, worth, unknown = _explained(_reason(look.page.findings, None, None))
+    unknown |= dict.fromkeys(("step", "host", "core", "owner"), none)
+    return Event("stall", length_ps, usual_ps, unknown, why=why, worth_ps=worth)
 
 
 def _slow(look: Look, times: Sequence[float], usual_ps: float, slow: int, lasts: bool) -> Event:
     index = max(range(len(times)), key=times.__getitem__)
     name = look.page.steps[index].name
     host, core, owner, why_no_host = _place(look.ledger, name, times[index] - usual_ps, lasts)
-    reason = _reason(look.page.findings, name, owner)
-    unknown = {key: why_no_host for key, value in (("host", host), ("core", core), ("owner", owner)) if value is None}
-    if reason is None:
-        unknown |= dict.fromkeys(("why", "worth_ms"), "no finding explains it")
-    elif reason.worth_ps is None:
-        unknown["worth_ms"] = reason.basis
+    why, worth, unknown = _explained(_reason(look.page.findings, name, owner))
+    unknown |= {key: why_no_host for key, value in (("host", host), ("core", core), ("owner", owner)) if value is None}
     return Event(
         kind="slow step",
-        step=name,
         step_ps=times[index],
         usual_ps=usual_ps,
+        unknown=unknown,
+        step=name,
         slow_steps=slow,
         steps=len(times),
         host=host,
         core=core,
         owner=owner,
-        why=None if reason is None else reason.title,
-        worth_ps=None if reason is None else reason.worth_ps,
+        why=why,
+        worth_ps=worth,
         lasts=lasts,
-        unknown=unknown,
     )
 
 
 def _place(
     of: Ledger | None, name: str, more_ps: float, lasts: bool
 ) -> tuple[str | None, str | None, Owner | None, str]:
-    """Host, core and owner of most of what a step takes longer than the others of its look; why they are unknown."""
+    """Host, core and owner of most of the excess of a step over the others of its look; why they are unknown."""
     if of is None or name not in of.names:
         return None, None, None, "the profile has no account of its steps"
     if lasts or len(of) < _LEAST:
-        return (
-            None,
-            None,
-            None,
-            "the other steps of the look are slow too, or too few to compare with",
-        )
+        return None, None, None, "the other steps of the look are slow too, or too few to compare with"
     index = of.names.index(name)
     excess = of.owner_ps[:, index, :] - np.median(of.owner_ps, axis=1)
     own = np.maximum(excess, 0.0)
@@ -227,15 +215,21 @@ def _place(
     core = int(by_core.argmax())
     owner = OWNERS[int(own[core].argmax())]
     hosts = set(of.hosts.tolist())
-    several = "all hosts take longer by the same amount"
     if by_core[core] < _OWN_PART * more_ps:
-        return None, None, None, "most of it is not the own time of a core"
+        return None, None, None, "no core causes a quarter of it without waits"
     if len(hosts) > 1 and by_core[core] < _APART * float(np.median(by_core)):
-        return None, None, owner, several
+        return None, None, owner, "all hosts take longer by the same amount"
     label = of.core_names[core]
     host = label.rpartition(":")[0]
     alone = len(by_core) == 1 or by_core[core] >= _APART * float(np.median(by_core))
     return host, label if alone else None, owner, "all cores of the host take longer by the same amount"
+
+
+def _explained(reason: Finding | None) -> tuple[str | None, float | None, dict[str, str]]:
+    """What an event says of a reason: why, its cost, and why these are unknown."""
+    if reason is None:
+        return None, None, dict.fromkeys(("why", "worth_ms"), "no finding explains it")
+    return reason.title, reason.worth_ps, {"worth_ms": reason.basis} if reason.worth_ps is None else {}
 
 
 def _reason(findings: Sequence[Finding], step: str | None, owner: Owner | None) -> Finding | None:

@@ -1,7 +1,7 @@
-"""The profiles that `watch` keeps: within a space, the oldest of its own go first, and nothing else is ever removed.
+"""The profiles that `watch` keeps within its space: it removes its own oldest ones, and nothing else.
 
-What it wrote is noted in a file of the folder, so that a later watch counts and removes it too. A file is removed only
-while it still is what was written: the same file, of the same bytes (`parsers.capture.written`).
+A file in the folder lists what it wrote, so that a later watch counts and removes these files too. A file is removed
+only if it is still what was written: the same file, with the same bytes (`parsers.capture.written`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Kept:
 
     @property
     def size_bytes(self) -> int:
-        """Of all its files."""
+        """The size of all its files."""
         return sum(file.size_bytes for file in self.files)
 
 
@@ -47,39 +47,41 @@ class KeptRuns:
         self._largest = 0
 
     def add(self, path: str, files: Sequence[WrittenFile]) -> None:
-        """Notes a look that was written, until `keep` or `drop`: should the program be killed meanwhile, the next one
-        knows it.
+        """Lists a look that was written, until `keep` or `drop`: if the program is killed before, the next one knows
+        the look.
         """
         look = Kept(path, tuple(files))
         self._largest = max(self._largest, look.size_bytes)
-        self._trim(self._runs)
+        self._trim()
         self._runs.append(look)
         self._write()
 
     def drop(self) -> None:
-        """Removes the last look again."""
+        """Removes the last look."""
         remove_written(self._runs.pop().files)
         self._write()
 
     def keep(self) -> bool:
-        """Keeps the last look, and removes the oldest beyond the space; False where it alone is larger, and is gone."""
+        """Keeps the last look, and removes the oldest ones beyond the space; False if the look alone exceeds it and is
+        removed.
+        """
         if self._runs[-1].size_bytes > self._space:
             self.drop()
             return False
         last = self._runs.pop()
-        self._trim(self._runs, last.size_bytes)
+        self._trim(last.size_bytes)
         self._runs.append(last)
         self._write()
         return True
 
-    def _trim(self, runs: list[Kept], more: int = 0) -> None:
-        """Removes the oldest until the rest, and one more look as large as the largest, fit."""
+    def _trim(self, more: int = 0) -> None:
+        """Removes the oldest until the rest, so many bytes more, and a further look of the largest size fit."""
         room = self._space - min(self._largest, self._space) - more
-        while runs and sum(run.size_bytes for run in runs) > room:
-            remove_written(runs.pop(0).files)
+        while self._runs and sum(run.size_bytes for run in self._runs) > room:
+            remove_written(self._runs.pop(0).files)
 
     def _noted(self) -> list[Kept]:
-        """The runs that an earlier watch kept here; none where the note is missing or damaged."""
+        """The runs that an earlier watch kept here; none if the list is missing or damaged."""
         try:
             with open(os.path.join(self._folder, NOTED), "rb") as file:
                 noted = json.loads(file.read(_LONGEST_NOTE))

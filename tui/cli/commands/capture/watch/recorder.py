@@ -34,7 +34,7 @@ _COMPARED = 2  # newest steps by which a look is known to have no newer ones
 
 
 class Clock(Protocol):
-    """Time, which tests make up."""
+    """Time, and when watching is to end."""
 
     def now(self) -> float:
         """Seconds since 1970."""
@@ -43,7 +43,10 @@ class Clock(Protocol):
         """Seconds since some moment; never set back."""
 
     def pause(self, seconds: float) -> None:
-        """Waits, or until the recorder is to end."""
+        """Waits this long, or until watching is to end."""
+
+    def is_over(self) -> bool:
+        """Whether watching is to end."""
 
 
 class Source(Protocol):
@@ -136,11 +139,11 @@ class Plan:
     """How to watch.
 
     Attributes:
-        slower: from how many times the running median on a step is slow.
+        slower: a step is slow at this multiple of the running median.
         every_seconds: between looks.
-        length_seconds: when to end; None for never.
-        once: one look alone.
-        about: what it does, for the line at its begin.
+        length_seconds: after which it ends; None for never.
+        once: one look only.
+        about: what it does, for the line at its start.
     """
 
     slower: float
@@ -155,11 +158,10 @@ Tell = Callable[[Event, str | None, float], object]
 
 
 class Recorder:
-    """Watches until it is to end.
+    """Watches until its clock is over.
 
     Args:
-        note: says something on standard error.
-        is_ending: whether it is to end.
+        note: writes a line to standard error.
     """
 
     def __init__(
@@ -170,10 +172,9 @@ class Recorder:
         clock: Clock,
         tell: Tell,
         note: Callable[[str], object],
-        is_ending: Callable[[], bool],
     ) -> None:
         self._source, self._plan, self._kept, self._clock = source, plan, kept, clock
-        self._tell, self._note, self._is_ending = tell, note, is_ending
+        self._tell, self._note = tell, note
         self._usual = Usual()
         self._has_begun = self._has_looked = False
         self._stalled: tuple[float, float] | None = None  # begin and end, in seconds, of what no step ended in
@@ -191,14 +192,14 @@ class Recorder:
         """
         begin, plan = self._clock.passed(), self._plan
         try:
-            while not self._is_ending():
+            while not self._clock.is_over():
                 if plan.length_seconds is not None and self._clock.passed() - begin >= plan.length_seconds:
                     return
                 pause = self._one_look()
                 if plan.once:
                     return
                 left = pause if plan.length_seconds is None else begin + plan.length_seconds - self._clock.passed()
-                if not self._is_ending():
+                if not self._clock.is_over():
                     self._clock.pause(max(0.0, min(pause, left)))
         except Cancelled:
             return
@@ -292,7 +293,7 @@ class Recorder:
 
     def _stalls_on(self, event: Event) -> bool:
         """Notes that no step ended; whether that is new."""
-        now, length = self._clock.passed(), (event.step_ps or 0.0) / _PS_PER_SECOND
+        now, length = self._clock.passed(), event.step_ps / _PS_PER_SECOND
         is_new = self._stalled is None
         self._stalled = (now - length if self._stalled is None else self._stalled[0], now)
         return is_new
