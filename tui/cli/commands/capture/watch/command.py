@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import threading
 import time
 from collections.abc import Mapping
 from datetime import datetime, timezone
@@ -26,13 +25,15 @@ from tpuprof.tui.report import json
 from tpuprof.tui.report.output import write_stdout
 
 _PS_PER_MS = 1e9
+_NAP_SECONDS = 0.2
+"""The longest sleep: Python runs the handler of a signal that comes just before a sleep only after that sleep."""
 
 
 class WallClock:
     """The machine's clock, whose pauses end when watching is to end."""
 
     def __init__(self) -> None:
-        self._over = threading.Event()
+        self._is_over = False
 
     def now(self) -> float:
         """Seconds since 1970."""
@@ -44,15 +45,17 @@ class WallClock:
 
     def pause(self, seconds: float) -> None:
         """Waits this long, or until `end` is called."""
-        self._over.wait(seconds)
+        until = time.monotonic() + seconds
+        while not self._is_over and (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, _NAP_SECONDS))
 
     def end(self) -> None:
         """Ends all pauses, and watching."""
-        self._over.set()
+        self._is_over = True
 
     def is_over(self) -> bool:
         """Whether `end` has been called."""
-        return self._over.is_set()
+        return self._is_over
 
 
 def run_watch(args: argparse.Namespace) -> int:
