@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.support.build import tpu_plane
+from tests.support.made.pages import training_overview
+from tests.tui.cli.commands.capture.test_repeated import captured
 from tpuprof.parsers.base.errors import Cancelled, ProfileError
 from tpuprof.parsers.capture.errors import failure
-from tpuprof.parsers.capture.files import RunFolder
-from tpuprof.parsers.capture.model import CaptureResult, HostCapture
+from tpuprof.parsers.capture.model import CaptureResult
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.tui.cli.commands.capture.watch.command import line_of
-from tpuprof.tui.cli.commands.capture.watch.judged import Event
+from tpuprof.tui.cli.commands.capture.watch.judged import Event, Look, Usual, none_since
 from tpuprof.tui.cli.commands.capture.watch.kept import NOTED, KeptRuns
 from tpuprof.tui.cli.commands.capture.watch.recorder import Plan, Recorder
 
@@ -80,11 +82,7 @@ class Program:
         if isinstance(look, str):
             raise failure(look, "Nothing came.")
         self.made += 1
-        run = RunFolder(str(self.logdir), 0)
-        run.name = f"run_{self.made:03}"
-        run.prepare()
-        file, host = run.write(["worker-0"], [look])
-        return CaptureResult(str(run.path), (HostCapture("a:1", file, host, 2.0, None),), 2000, 2.0)
+        return captured(self.logdir, self.made, "worker-0", look)
 
     def look_ps(self, usual_ps: float | None) -> float:
         return 2000.0 * MS
@@ -150,6 +148,15 @@ def test_a_lasting_change_is_told_once(tmp_path: Path) -> None:
     watched = Watched(Program(tmp_path, STEADY, slower, slower, slower)).run()
     ((first, _),) = watched.told
     assert first.lasts and first.slow_steps == 6 and first.host is None and "too" in first.unknown["host"]
+
+
+def test_a_stall_says_why_the_cost_of_its_reason_is_unknown() -> None:
+    page, usual = training_overview(), Usual()
+    usual.add([100.0 * MS] * 6)
+    reason = replace(page.findings[0], worth_ps=None)
+    event = none_since(Look(replace(page, findings=(reason,)), None), 900.0 * MS, usual, 1.2)
+    assert event is not None and (event.why, event.worth_ps) == (reason.title, None)
+    assert event.unknown["worth_ms"] == reason.basis and "why" not in event.unknown
 
 
 def test_a_stall_is_told_once_until_steps_end_again(tmp_path: Path) -> None:

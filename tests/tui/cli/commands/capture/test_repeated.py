@@ -30,6 +30,15 @@ def profile(step_ms: int) -> bytes:
     return space.SerializeToString()
 
 
+def captured(logdir: Path, number: int, host: str, data: bytes) -> CaptureResult:
+    """A run of a log folder, ``run_001`` for 1, with the profile of one host."""
+    run = RunFolder(str(logdir), 0)
+    run.name = f"run_{number:03}"
+    run.prepare()
+    file, name = run.write([host], [data])
+    return CaptureResult(str(run.path), (HostCapture("a:1", file, name, 2.0, None),), 2000, 2.0)
+
+
 class Runs:
     """Captures runs of given step times, one after the other, then is ended by the user."""
 
@@ -48,11 +57,7 @@ class Runs:
         if isinstance(step, str):
             raise failure(step, "No server.")
         self.made += 1
-        run = RunFolder(str(self._logdir), 0)
-        run.name = f"run_{self.made:03}"
-        run.prepare()
-        file, host = run.write(["host"], [profile(step)])
-        return CaptureResult(str(run.path), (HostCapture("a:1", file, host, 2.0, None),), 2000, 2.0)
+        return captured(self._logdir, self.made, "host", profile(step))
 
     def file(self, run: int) -> Path:
         return self._folder / f"run_{run:03}" / "host.xplane.pb"
