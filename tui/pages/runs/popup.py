@@ -32,7 +32,11 @@ _ABOUT = (
     ("age", "since the run's last file was written."),
     ("step", "median of the steps of one core; ~ marks the time between starts of the busiest program."),
     ("problems", "its files that can't be read completely."),
-    ("+ - o", "in the series: slower or faster than the runs before it beyond the noise; o: only this run differs."),
+    (
+        "+ - o p",
+        "in the series: slower or faster than the runs before, beyond the noise; o: only this run differs; p: another "
+        "program.",
+    ),
 )
 
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:  # the list stands before numpy is imported
 
 _NAME, _VALUE = 11, 11
 _TALL = 16
-"""Lines from which on a column has two of them."""
+"""From this many lines on, a column has two lines."""
 
 MARKS = {"slower": "+", "faster": "-", "odd": "o", "other program": "p"}
-"""How runs are marked that are not like those before them."""
+"""The marks of runs that differ from those before them."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class SeriesRow:
     """A run of the series.
 
     Attributes:
-        point: its figures, or why it can't be read; None as long as it has not been read.
-        judged: what it is against the level before; None as long as not all runs have been read.
+        point: its figures, or why it can't be read; None until it has been read.
+        judged: how it compares with the level before; None until all runs have been read.
     """
 
     run: Run
@@ -57,13 +57,13 @@ def _size(value: float | None) -> str:
 
 
 def window(count: int, cursor: int, room: int) -> range:
-    """The runs that show, of as many as there is room for, with the cursor in the middle where that can be."""
+    """The runs that are shown, as many as there is room for, with the cursor in the middle where possible."""
     first = min(max(0, cursor - room // 2), max(0, count - room))
     return range(first, min(count, first + room))
 
 
 def trend_lines(rows: Sequence[SeriesRow], cursor: int, count: int, pen: Pen) -> list[Line]:
-    """At most so many lines: figures from 0 on, marks of changes, the run under the cursor and what it is.
+    """At most `count` lines: figures from 0 on, marks of changes, and the run under the cursor.
 
     Args:
         rows: the oldest first.
@@ -107,14 +107,14 @@ def _columns(
 
 
 def detail_lines(row: SeriesRow | None, pen: Pen) -> list[Line]:
-    """The run under the cursor, and what it is against those before it."""
+    """The run under the cursor, and how it compares with those before it."""
     if row is None:
         return [pen.rule(""), pen.fit([])]
     return [pen.rule(row.run.name), *pen.wrap(verdict_words(row), "text", [(" ", "text")])]
 
 
 def verdict_words(row: SeriesRow) -> str:
-    """What a run is against the level before it, a sentence."""
+    """How a run compares with the level before it, a sentence."""
     if row.point is None:
         return "It is being read."
     if isinstance(row.point, str):

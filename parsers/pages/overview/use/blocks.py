@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.modules import HloModule
 
 Row = Block | Literal["no op"]
-"""What a row is of: a block, or the time of a step in which no op ran."""
+"""A row is a block, or the time of a step in which no op ran."""
 
 NO_OP: Row = "no op"
 ROW_WORDS: Mapping[Row, str] = dict(chain(BLOCK_WORDS.items(), ((NO_OP, "no op ran"),)))
-"""What each row is of."""
+"""What each row has."""
 
 NO_LAYER = "no layer"
 MOST_OPS = 8
-"""How many of the ops of a block are named."""
+"""The most ops of a block that are named."""
 
 ROWS: tuple[Row, ...] = (*BLOCKS, NO_OP)
 
@@ -44,15 +44,15 @@ class BlockRow:
 
     Attributes:
         block: which one.
-        phase: ``forward``, ``backward``, ``recomputed``; None where names do not say, and in rows of layers.
+        phase: ``forward``, ``backward``, ``recomputed``; None where names do not give it, and in rows of layers.
         layer: None in rows of blocks.
         time_ps: of the mean step; fraction: of it, 0-1.
-        flops: of a step, over all cores; None where nobody counted them. `uncounted_ps`: the time of such ops.
+        flops: of a step, over all cores; None where they are not counted. `uncounted_ps`: the time of such ops.
         peak_fraction: these FLOPs of what the cores could compute in that time, 0-1; None where unknown.
         hbm_bytes: to and from HBM in a step, over all cores; None where unknown.
         ops: how many distinct ops; largest: those with most of the time, name and time, the longest first.
-        by_name_ps: the time of those whose names say the block; that of the others follows from what they compute and
-            from what they are next to.
+        by_name_ps: the time of ops whose names give the block; other ops are placed by what they compute and by their
+            neighbours.
     """
 
     block: Row
@@ -106,9 +106,9 @@ def places_of(table: OpTable, flow: Callable[[int], HloFlow | None]) -> list[Pla
 
 
 def _same_layers(names: Collection[str]) -> dict[str, str]:
-    """Layers that are the end of one other name alone, as ``layers`` is of ``decoder/layers``, to that name.
+    """Layers whose name is the end of exactly one other, as ``layers`` is of ``decoder/layers``, to that name.
 
-    What a loop or a checkpoint computes is at times named from there on.
+    Ops in a loop or a checkpoint sometimes have only the names from there on.
     """
     longer = {name: [other for other in names if other.endswith(f"/{name}")] for name in names}
     return {name: others[0] for name, others in longer.items() if len(others) == 1}
@@ -194,7 +194,7 @@ def _row(
 
 
 def _known(values: Floats) -> float | None:
-    """The sum of what is known; None where nothing is."""
+    """The sum of the known values; None without any."""
     return float(np.nansum(values)) if np.isfinite(values).any() else None
 
 

@@ -1,4 +1,4 @@
-"""Goodput: which share of the time from the first step to the end of the last one the program trained."""
+"""Goodput: the share of the time from the first step to the end of the last one in which the program trained."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NO_TRAINING = "no op belongs to a backward pass: the program does not train"
 UNKNOWN_TRAINING = "no op has a framework name, so whether the program trains is unknown"
 
 IDLE: tuple[Owner, ...] = ("input", "compile", "host", "dispatch", "barrier")
-"""The owners of a step's time in which a program that trains does not get on: it waits, and no op of it runs."""
+"""The owners of a step's time in which training makes no progress: the program waits, and none of its ops runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class Goodput:
 
     Attributes:
         fraction: 0-1; None where unknown, and `unknown` says why.
-        elapsed_ps: from the start of the first step to the end of the last one, with what follows that up to the next.
-        lost_ps: what of it each owner has that is no training, in steps and between them.
+        elapsed_ps: from the start of the first step to the end of the last one, with the time that follows each step.
+        lost_ps: the time of each owner that is not training, in steps and between them.
     """
 
     fraction: float | None
@@ -35,8 +35,8 @@ class Goodput:
 def goodput(page: Overview) -> Goodput:
     """The goodput of a run's capture.
 
-    Time counts as training where ops of a step run or follow one another, waiting inside of collectives included. What
-    lies between steps does not, nor what a step waits for: input, the host, a compiler, or a core that is late.
+    Time counts as training where ops of a step run or follow one another, waits inside collectives included. The time
+    between steps does not count, and neither do a step's waits: for input, the host, a compiler, or a late core.
     """
     account, is_training = page.account, page.environment.is_training
     if account is None or not account.step_ps or not account.period_ps or not page.steps:

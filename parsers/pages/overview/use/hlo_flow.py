@@ -1,16 +1,16 @@
-"""Which block of a model the ops of a compiled program belong to, by what they compute and by what they are next to.
+"""The block of a model that each op of a compiled program belongs to, by what it computes and by its neighbours.
 
-Names come first (`names`). What they leave open is decided by what the instructions are:
+Names come first (`names`). Where they give no block, the instructions decide:
 
-- a product of two arrays that are no weights, for each of a batch, is one of attention, and the products by weights
-  that feed it or take what it gives are attention's projections;
+- a batched product of two arrays that are not weights is attention's, and the products by weights that feed it or use
+  its result are attention's projections;
 - a product over the vocabulary, which is the length of the table that tokens are looked up in, makes logits;
 - any other product by weights is a layer of an MLP, or the router's where a choice of the largest follows, in a program
   that has attention, a vocabulary or a backward pass;
-- outside of the passes of a program that has some, what has the shape of weights is the optimizer's;
-- ``rsqrt`` beside no product is a norm.
+- in a program with passes, an op outside them with the shape of weights is the optimizer's;
+- ``rsqrt`` without a product is a norm.
 
-Everything else belongs where all that it is next to belongs, if that is one block. What is left is unknown.
+Every other op belongs to the block of its neighbours, if they have only one. The rest is unknown.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _COLLECTIVES = (b"all-", b"reduce-scatter", b"collective-", b"ragged-all-to-all"
 _CHOICES = (b"topk", b"sort")
 _MOST_WRAPPED = 2_000
 _MOST_PASSED = 4_000
-"""Tuples and their elements that are looked at between an instruction and its neighbours."""
+"""The most tuples and elements that are searched between an instruction and its neighbours."""
 
 _ROUNDS = 4
 _LEAST_VOCABULARY = 1_000
 _MOST_EXPERTS = 512
 _FAR = 8
-"""Instructions between a product of attention and the projections that it is looked for at."""
+"""The most instructions between a product of attention and a projection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,12 @@ class Placed:
     """Where an op belongs.
 
     Attributes:
-        block: None while nothing says.
-        phase: ``forward``, ``backward``, ``recomputed``; empty where its names do not say.
+        block: None while it is unknown.
+        phase: ``forward``, ``backward``, ``recomputed``; empty where its names do not give it.
         layer: None where no name has one.
-        by_name: whether its names say the block, rather than what it computes and is next to.
-        is_named: whether it is in a scope, be that of any block or not.
-        hint: the block of names that mean it only where nothing says otherwise, such as ``linear``.
+        by_name: whether its names give the block, and not its computation or its neighbours.
+        is_named: whether it is in a scope, of a block or not.
+        hint: the block of names that decide only if nothing else does, such as ``linear``.
     """
 
     block: Block | None
@@ -74,7 +74,7 @@ def placed_by_names(framework_op: str, name: str) -> Placed:
     """Where an op belongs by its names alone.
 
     Args:
-        name: of the instruction, which a kernel's is.
+        name: of the instruction, which is that of a kernel.
     """
     scopes = scopes_of(framework_op)
     again = ".remat" in name or "rematted_computation" in framework_op
@@ -96,7 +96,7 @@ class _Wrapped:
         self.chooses = any(each.opcode in _CHOICES or each.custom_call_target == b"TopK" for each in inner)
         self.moves_between = any(opcode.startswith(_COLLECTIVES) for opcode in self.opcodes)
         self.named: Block | None = None
-        """The block that names say of all whose names say one, where there are several instructions."""
+        """The only block that the names of several instructions give."""
         if len(inner) > 1 and self.product is None:
             blocks = {place.block for each in inner if (place := _named(each, "")).block is not None}
             self.named = blocks.pop() if len(blocks) == 1 else None
@@ -114,7 +114,7 @@ class _Node:
         self.place = self._placed()
 
     def _placed(self) -> Placed:
-        """By the names of it and of what it wraps: of a product first, as the rest is fused to that."""
+        """By its own names and those that it wraps: a product comes first, because the rest is fused to it."""
         own, inner = _named(self.proto, text(self.proto.name)), self.wrapped.product
         if inner is not None and inner is not self.proto:
             product = _named(inner, "")
@@ -209,7 +209,7 @@ class HloFlow:
         return found
 
     def _last(self, number: int) -> Placed:
-        """Where an instruction belongs, in the end: one whose kind or scope is known is no unknown one."""
+        """Where an instruction finally belongs: with a known kind or scope it is not unknown."""
         place, node = self._places[number], self._nodes[number]
         if place.block is not None:
             return place
@@ -274,7 +274,7 @@ class HloFlow:
         return proto is not None and self._weights.is_weight(proto)
 
     def _near(self, seeds: Iterable[int]) -> set[int]:
-        """Products that products of attention take something of, or give something to, with no product between."""
+        """Products that feed products of attention or use their results, with no product in between."""
         found: set[int] = set()
         for ways in (self._operands_of, self._users_of):
             front, seen = list(seeds), set(seeds)
@@ -340,7 +340,7 @@ class HloFlow:
         return found
 
     def _chooses(self, number: int) -> bool:
-        """Whether what a product gives is few numbers each, of which the largest are chosen."""
+        """Whether a product has few numbers per row, of which the largest are chosen."""
         product = self._nodes[number].wrapped.product
         if product is None or not product.shape.dimensions or min(product.shape.dimensions) > _MOST_EXPERTS:
             return False
@@ -387,7 +387,7 @@ class HloFlow:
     # --- neighbours
 
     def _neighbours(self) -> None:
-        """Puts what is open where all is that it is next to; what only moves data goes with what uses that."""
+        """Places open instructions with their neighbours if these agree, and those that only move data with their users."""
         for _ in range(_ROUNDS):
             found: dict[int, Placed] = {}
             for number, node in self._nodes.items():
@@ -417,7 +417,7 @@ class HloFlow:
 
 
 def _common(places: Iterable[Placed]) -> Placed | None:
-    """The block that those of some places have which have one; None where there are several, or none."""
+    """The block of the places that have one; None if they have several, or none."""
     known = [place for place in places if place.block is not None]
     if len({place.block for place in known}) != 1:
         return None
@@ -426,10 +426,10 @@ def _common(places: Iterable[Placed]) -> Placed | None:
 
 
 def _is_batched(product: hlo_pb2.HloInstructionProto) -> bool:
-    """Whether it is a product for each of a batch.
+    """Whether a product is batched.
 
-    The compiler writes such a product as a convolution whose window takes each of the batch with its like: it is as
-    long as the batch, and steps or dilates by as much.
+    The compiler writes a batched product as a convolution whose window pairs the elements of the batch: it is as long
+    as the batch, and strides or dilates by as much.
     """
     if product.opcode == b"dot":
         numbers = product.dot_dimension_numbers

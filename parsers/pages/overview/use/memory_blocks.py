@@ -28,7 +28,7 @@ _OF_OWNER: Mapping[MemoryOwner, Block] = {
     "collectives": "other",
     "infeed and host transfers": "other",
 }
-"""Owners in the account of memory that are a block, or are known to be none."""
+"""Owners in the account of memory that are a block, or are known to be in no block."""
 
 _PARTS = re.compile(r"[\]\[.'\"/() ]+")
 
@@ -43,10 +43,10 @@ class MemoryRow:
 
 
 def memory_blocks(memory: SpaceMemory, flow: HloFlow) -> tuple[MemoryRow, ...]:
-    """What each block has in memory at the peak, in the order of `BLOCKS`; they add up to the peak.
+    """The memory of each block at the peak, in the order of `BLOCKS`; all add up to the peak.
 
-    What holds a block's weights, gradients and activations is the block's, the optimizer's state the optimizer's. What
-    is not listed, and what several blocks use, is unknown.
+    Weights, gradients and activations belong to their block, the optimizer's state to the optimizer. Buffers that are
+    not listed, or that several blocks use, are unknown.
     """
     need = need_of_memory(memory)
     total = need.used_bytes or 0
@@ -68,7 +68,7 @@ def memory_blocks(memory: SpaceMemory, flow: HloFlow) -> tuple[MemoryRow, ...]:
 
 
 def _of_names(item: BufferFacts) -> Block | None:
-    """The block that the op says which fills a buffer, be that slice by slice in a loop."""
+    """The block by the names of the op that fills a buffer, all at once or slice by slice in a loop."""
     if item.buffer.category == "parameter" or not item.op:
         return None
     place = placed_by_names(item.op, "")
@@ -76,7 +76,7 @@ def _of_names(item: BufferFacts) -> Block | None:
 
 
 def _of_argument(item: BufferFacts) -> Block | None:
-    """The block that an argument's path says, ``params['layers_0']['mlp']['wi']``."""
+    """The block by an argument's path, ``params['layers_0']['mlp']['wi']``."""
     if item.buffer.category != "parameter" or not item.op:
         return None
     parts: Sequence[str] = [part for part in _PARTS.split(item.op) if part]

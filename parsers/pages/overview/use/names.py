@@ -46,8 +46,12 @@ _OPTIMIZER = _words(
     *("apply_gradients?", r"scale_by_\w+", "weight_decay", "update_params", "param_update", "ema"),
 )
 _ONLY_UPDATE = frozenset(("update", "updates", "clip", "update_step"))
-"""Names of scopes that are the optimizer's outside of the passes, and of functions anywhere."""
+"""Names of scopes outside the passes that are the optimizer's; names of functions do not count."""
 
+_EMBEDDING = _words(
+    *(r"\w*embed(?:ding|dings|der|ders|ded|s)?\d*", "emb", "wte", "wpe", "lookup", "pos_emb", "tok_emb"),
+    *("positional_encoding", "tables?", r"\w+_table"),
+)
 _STRONG: tuple[tuple[Block, re.Pattern[str]], ...] = (
     (
         "router",
@@ -69,13 +73,7 @@ _STRONG: tuple[tuple[Block, re.Pattern[str]], ...] = (
             r"|relative_position_bias|to_[qkv]|to_qkv|[qkv]_einsum|kv_einsum|qkv_einsum|[qkvo]_proj|qkv_proj)(?:_|\d|$)"
         ),
     ),
-    (
-        "embedding",
-        _words(
-            *(r"\w*embed(?:ding|dings|der|ders|ded|s)?\d*", "emb", "wte", "wpe", "lookup", "pos_emb", "tok_emb"),
-            *("positional_encoding", "tables?", r"\w+_table"),
-        ),
-    ),
+    ("embedding", _EMBEDDING),
     (
         "loss",
         _words(
@@ -110,7 +108,7 @@ _STRONG: tuple[tuple[Block, re.Pattern[str]], ...] = (
         ),
     ),
 )
-"""Names that decide; of one name that says several, the first."""
+"""Names that decide; the first block wins if a name gives several."""
 
 _WEAK: tuple[tuple[Block, re.Pattern[str]], ...] = (
     ("attention", _words("query", "keys?", "value", "values", "wq", "wk", "wv", "scores", "c_attn", "dot_product")),
@@ -166,8 +164,7 @@ def scopes_of(framework_op: str) -> tuple[Scope, ...]:
 
 
 def block_of(scopes: Sequence[Scope], in_passes: bool) -> tuple[Block | None, bool]:
-    """The block that names say, None where none does; and whether they say it surely, and not only because there are no
-    others.
+    """The block that names give, None if none does; and whether the names are sure, rather than the best of weak ones.
 
     Args:
         in_passes: whether the op is in a pass over the model, forward or backward, by its names.
@@ -185,24 +182,24 @@ def block_of(scopes: Sequence[Scope], in_passes: bool) -> tuple[Block | None, bo
 
 
 def _named(words: Sequence[str], place: int, table: Sequence[tuple[Block, re.Pattern[str]]]) -> Block | None:
-    """What one name says, by the words of those around it."""
+    """The block that one name gives, by the words around it."""
     word, outer = words[place], words[:place]
     if table is _STRONG:
         if word == "gate" and any(_MOE.search(each) for each in outer):
             return "router"
-        if word in _ATTENDS and outer and _STRONG[3][1].search(outer[-1]):
+        if word in _ATTENDS and outer and _EMBEDDING.search(outer[-1]):
             return "loss"
     return next((block for block, pattern in table if pattern.search(word)), None)
 
 
 def block_of_name(name: str) -> Block | None:
-    """The block of a kernel or function by its own name alone; None where that does not say."""
+    """The block of a kernel or function by its own name alone; None if that gives none."""
     word = _CAMEL.sub("_", name).lower().replace("-", "_")
     return next((block for block, pattern in _STRONG if pattern.search(word)), None)
 
 
 def layer_of(scopes: Sequence[Scope]) -> str | None:
-    """The layer in the names, with what is around it, ``decoder/layers_3``; None where they name none.
+    """The layer in the names, with the scopes around it, ``decoder/layers_3``; None if they name none.
 
     Layers that a loop runs over have one name together, ``decoder/layers``.
     """

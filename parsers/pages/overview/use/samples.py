@@ -1,4 +1,4 @@
-"""How many tokens or samples a step of a training program has, by the arguments of its compiled program."""
+"""The number of tokens or samples in a step of a training program, by the arguments of its compiled program."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_CHANNELS = 4
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """What a step has by its program: how many, over all cores, and of what."""
+    """The number of tokens or samples in a step, over all cores."""
 
     count: float
     kind: Literal["tokens", "samples"]
@@ -33,12 +33,12 @@ class Samples:
 def samples_of(hlo: HloModule, has_attention: bool, cores: int) -> Samples | str:
     """Tokens or samples of a step, or why they are unknown.
 
-    The largest array of whole numbers with a batch is what goes in: with attention each number is a token, else each
-    row a sample. Without such an array one of pictures tells, by its few channels.
+    Pictures, recognised by their few channels, are samples. Else the largest array of integers with a batch is the
+    input: with attention each number is a token, without it each row is a sample.
 
     Args:
         has_attention: whether the model has attention.
-        cores: that run the program.
+        cores: how many run the program.
     """
     entry = hlo.computation(hlo.proto.hlo_module.entry_computation_id)
     arguments = [] if entry is None else [each for each in entry.instructions if each.opcode == b"parameter"]

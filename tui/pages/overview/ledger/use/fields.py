@@ -25,7 +25,7 @@ FLOPS = Unit("count", plain, _big)
 
 
 def _amount(value: float | None, _: bool = False) -> str:
-    """An amount of tokens or samples, in whole ones where there are many: ``63,371``."""
+    """A number of tokens or samples, without decimals if it is large: ``63,371``."""
     return "n/a" if value is None else f"{value:,.0f}" if value >= _MANY else f"{value:.4g}"
 
 
@@ -41,7 +41,7 @@ def largest_op(row: BlockRow) -> str | None:
 
 _NOT_COUNTED = "the FLOPs of these ops are not counted, or no op ran"
 _NO_BYTES = "the bytes of these ops are not counted, or no op ran"
-_NO_PHASE = "the optimizer has none, and names of other ops may not say it"
+_NO_PHASE = "the optimizer is in no pass, and other ops may not name theirs"
 _BLOCKS = "; ".join(f"{block}: {words}" for block, words in ROW_WORDS.items())
 _BLOCK = attribute("block", VERBATIM, _BLOCKS)
 _FIGURES: tuple[Metric[BlockRow], ...] = (
@@ -140,10 +140,10 @@ def _of_steps(key: str, unit: Unit, name: str, meaning: str, heading: str) -> Me
 
 _IDLE = ", ".join(OWNER_TITLES[owner] for owner in IDLE)
 _GOODPUT = (
-    "share of elapsed_ms in which the program trained: ops of a step ran or followed one another, waiting inside of "
+    "share of elapsed_ms in which the program trained: ops of a step ran or followed one another, waits inside "
     f"collectives included. The time between steps is lost, and in steps that of {_IDLE}"
 )
-_ELAPSED = "from the start of the first step to the end of the last one, with the time up to the next step behind each"
+_ELAPSED = "from the start of the first step to the end of the last one, with the time that follows each step"
 _PEAK = "its peak of HBM on a core"
 PAGE_METRICS: tuple[Metric[Any], ...] = (
     attribute("goodput_percent", SHARE_PERCENT, _GOODPUT, "goodput", null=NO_REASON, name="model.goodput.fraction"),

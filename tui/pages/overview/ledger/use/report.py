@@ -1,4 +1,4 @@
-"""The report on what of the peak a model uses: a waterfall from the peak to MFU, HFU, and tokens a second."""
+"""The report on how a model runs: MFU, HFU and the way from the peak to them, tokens a second, blocks and layers."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Content:
     """What is printed.
 
     Attributes:
-        model: the page; use: the same as its `use`, with what the call says of a step.
-        tokens_are_given: whether the call says how many tokens or samples a step has.
+        model: the page; use: its `use`, with what the call gives for a step.
+        tokens_are_given: whether the call gives the number of tokens or samples of a step.
     """
 
     model: ModelPage
@@ -70,7 +70,7 @@ def _kind(of: Content) -> str | None:
 
 
 def _source_words(read: Callable[[Content], str | None]) -> Callable[[Content], str | None]:
-    """Where a number is from, in words."""
+    """What a number is from, in words."""
     words = {"hlo": "the compiled program", "given": "the command line"}
     return lambda of: words.get(read(of) or "", UNKNOWN)
 
@@ -84,14 +84,16 @@ _MFU = (
     "model FLOPs utilization: the model's FLOPs, without recomputed ones, as a share of what the cores could "
     "compute at their peak in the mean step"
 )
-_BY_HLO = "the model's FLOPs: of --model-flops (given), or counted by the compiler (hlo), all ops of a step together"
+_BY_HLO = "where the model's FLOPs are from: --model-flops (given), or the compiler's count of all ops of a step (hlo)"
 _AT_LEAST = "share of the mean step in ops of unknown work: above 0, HFU and MFU by HLO are lower bounds"
 _HFU = "hardware FLOPs utilization: the same with all FLOPs that ran"
 _MODEL_FLOPS = "the model's FLOPs in a step, over all cores"
 _STEP = "mean duration of a step on its slowest core, of which the parts are"
-_RATE = "tokens, or samples, by the time from one step to the next"
+_RATE = "tokens, or samples, of a step over the time from one step to the next"
 _TOKENS = "tokens, or samples, of a step, over all cores"
-_TOKENS_BY = "tokens, or samples, of a step: of --tokens (given), or by the arguments of the compiled program (hlo)"
+_TOKENS_BY = (
+    "where the tokens, or samples, of a step are from: --tokens (given), or the compiled program's arguments (hlo)"
+)
 _KIND = "tokens or samples, by the program: tokens if it has attention and integer inputs, else samples"
 _KIND_GIVEN = "--tokens gives only the number; or the program does not say"
 METRICS: tuple[Metric[Content], ...] = (
@@ -137,12 +139,12 @@ WATERFALL: Table[Sequence[Part]] = object_table(
 
 
 def read(request: ReportRequest) -> Content:
-    """Reads the page, and puts to it what the call says of a step."""
+    """Reads the page, and adds what the call gives for a step."""
     return content_of(page_of(pages.MODEL)(request), request.options.get("model_flops"), request.options.get("tokens"))
 
 
 def content_of(page: ModelPage, model_flops: float | None = None, tokens: float | None = None) -> Content:
-    """The page with what a call says of a step; else with the tokens or samples that its program has."""
+    """The page with what a call gives for a step; without tokens, with the tokens or samples of its program."""
     by_program = page.samples.count if isinstance(page.samples, Samples) else None
     use = with_given(page.use, model_flops, by_program if tokens is None else tokens)
     return Content(page, use, tokens is not None)
@@ -172,11 +174,11 @@ def declare(content: Content, request: ReportRequest) -> Declared:
 
 
 TABLES: Mapping[str, Table[Any]] = {"block": BLOCKS, "layer": LAYERS, "memory": MEMORY}
-"""What CSV has with ``--by``, and what rows and columns are chosen of."""
+"""The table of CSV with ``--by``, whose rows and columns can be chosen."""
 
 
 def _csv(content: Content, request: ReportRequest) -> Section[Any] | None:
-    """The table that is asked for; None for the waterfall."""
+    """The table of ``--by``; None for the waterfall."""
     by = request.options.get("by")
     if by is None:
         return None
@@ -185,7 +187,7 @@ def _csv(content: Content, request: ReportRequest) -> Section[Any] | None:
 
 
 def check(options: Mapping[str, Any], _: Format, __: int | None) -> None:
-    """Sees that the table that is asked for is one of this page."""
+    """Refuses a table that this page does not have."""
     by = options.get("by")
     if by is not None and by not in TABLES:
         sentence = f"The page model has no table by {by}: there are {', '.join(TABLES)}."
