@@ -296,7 +296,8 @@ class HloFlow:
         """The instructions that run whose results an instruction takes."""
 
         def before(proto: hlo_pb2.HloInstructionProto, way: _Way) -> list[_Way]:
-            operands, element = proto.operand_ids, way.element
+            operands: Sequence[int] = proto.operand_ids
+            element = way.element
             if proto.opcode == b"get-tuple-element":
                 element = proto.tuple_index
             elif proto.opcode == b"tuple" and element is not None:
@@ -387,7 +388,7 @@ class HloFlow:
     # --- neighbours
 
     def _neighbours(self) -> None:
-        """Places open instructions with their neighbours if these agree, and those that only move data with their users."""
+        """Places open instructions with their neighbours if these agree; what only moves data goes with its users."""
         for _ in range(_ROUNDS):
             found: dict[int, Placed] = {}
             for number, node in self._nodes.items():
