@@ -1,7 +1,7 @@
 """No use of a unit contradicts what the work needs, on any profile at hand.
 
-The FLOPs of products say what was used of the matrix units at least; those of other ops run on vector units. A counter, or the compiler's count of instructions,
-that says less, or more than all of it, is not shown as a use.
+The FLOPs of products say what was used of the matrix units at least; those of other ops run on vector units. A counter,
+or the compiler's count of instructions, that says less, or more than all of it, is not shown as a use.
 """
 
 from __future__ import annotations
