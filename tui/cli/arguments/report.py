@@ -26,7 +26,10 @@ MODEL_BY = ("block", "layer", "memory")
 OWNER_GROUPS = ("input", "host", "collective", "transfer", "copy", "loss", "waiting", "idle")
 """Groups of owners, `parsers.steps.accounts.owners.OWNER_GROUPS`."""
 
-_OF_TABLES = tuple(group for page in PAGES for group in page.groups)
+_OF_TABLES = (
+    *(group for page in PAGES for group in page.groups),
+    *(group for page in PAGES for group in page.other_groups),
+)
 
 _AMOUNT = re.compile(r"[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE]\+?[0-9]{1,3})?")
 
@@ -60,7 +63,7 @@ def _add_by(parser: UsageParser) -> None:
     by += f"; groups that make other rows the page's table: {'; '.join(groups)}"
     parser.add_argument(
         "--by",
-        choices=tuple(dict.fromkeys((*DIVIDED_BY, *GROUPED_BY, *MODEL_BY, *_OF_TABLES, "blocks"))),
+        choices=tuple(dict.fromkeys((*DIVIDED_BY, *GROUPED_BY, *MODEL_BY, *_OF_TABLES))),
         metavar="BY",
         help=by,
     )

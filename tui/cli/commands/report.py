@@ -124,7 +124,7 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
     options = {name: getattr(args, name) for name in page.options}
     report = page.load_report()
     report.check(options, args.format, args.limit)
-    _check_groups(args, page)
+    page.check_groups(args.by)
     _check_choice(args, page, report)
     if args.format == "perfetto" and printing.output_file(args) is None and sys.stdout.isatty():
         sentence = "A trace for Perfetto can't be printed on a terminal."
@@ -156,18 +156,6 @@ def _no_such_option(name: str, option: str, page: str) -> ProfileError:
     sentence = f"{option} is for the page{'s' * (len(owners) > 1)} {', '.join(owners)}, not {page}."
     instead = _INSTEAD.get(name, {})
     return ProfileError("usage", sentence, instead.get(page) or instead.get("") or HELP, EXIT_USAGE)
-
-
-def _check_groups(args: argparse.Namespace, page: Page) -> None:
-    """Sees that the page's table has the groups that are asked for; pages with other `--by` check it themselves."""
-    known = (*page.groups, *_OTHER_GROUPS.get(page.name, ()))
-    if page.groups and args.by is not None and args.by not in known:
-        sentence = f"The rows of the page {page.name} can't be grouped by {args.by}: there is {', '.join(known)}."
-        raise ProfileError("usage", sentence, f"--by {(nearest(args.by, known) or known)[0]}", EXIT_USAGE)
-
-
-_OTHER_GROUPS: Mapping[str, tuple[str, ...]] = {"kernels": ("blocks",)}
-"""What ``--by`` takes besides, of pages that print everything then."""
 
 
 def _choice(args: argparse.Namespace, page: Page) -> Choice | None:
