@@ -27,9 +27,6 @@ FORMATS: tuple[Format, ...] = ("text", "json", "csv", "md")  # formats that ever
 OF_SOME_PAGES: tuple[Format, ...] = ("perfetto", "dot", "hlo", "proto", "parquet")
 """Formats that a page may have besides (`Page.formats` in the registry); Parquet is written of any page's table."""
 
-WITH_KEYS: tuple[Format, ...] = ("json",)
-"""Formats that are objects, of which a call may choose keys."""
-
 WITHOUT_WARNINGS: tuple[Format, ...] = ("csv", *OF_SOME_PAGES)
 """Formats that hold rows, events or a graph alone; what there is to warn of goes to standard error."""
 
@@ -143,7 +140,7 @@ def check_keys(keys: str | None, form: str | None) -> None:
     Raises:
         ProfileError: they are asked of another format.
     """
-    if keys is not None and form not in WITH_KEYS:
+    if keys is not None and form != "json":
         raise ProfileError("usage", "--keys chooses keys of JSON.", "--format json", EXIT_USAGE)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
-from tpuprof.parsers.base.text import nearest
+from tpuprof.parsers.base.text import nearest_hint
 from tpuprof.parsers.files.logdir import Logdir, Run, local_path, open_logdir
 from tpuprof.parsers.files.recognise import may_be_hlo
 from tpuprof.parsers.session import live_arrays
@@ -47,6 +47,7 @@ _describe_json = drawn_by("tpuprof.tui.report.describe:describe_json")
 def run_report(args: argparse.Namespace) -> int:
     """Prints or writes one page."""
     gc.disable()  # one page and out: nothing that it makes is cyclic, and collecting takes a tenth of a short run
+    check_keys(args.keys, args.format)
     if args.describe:
         printing.check_output(args, Logdir(args.path, (), (), ()))
         return _describe(args, _page(args))
@@ -92,7 +93,7 @@ def _page(args: argparse.Namespace) -> Page:
         raise ProfileError(
             "usage",
             f"There is no page {args.page}.",
-            f"one of: {', '.join(nearest(args.page, PAGE_NAMES) or PAGE_NAMES)}",
+            nearest_hint(args.page, PAGE_NAMES, f"one of: {', '.join(PAGE_NAMES)}"),
             EXIT_USAGE,
         )
     return page
@@ -112,7 +113,6 @@ def _describe(args: argparse.Namespace, page: Page) -> int:
 
 def _check_options(args: argparse.Namespace, page: Page) -> None:
     """Sees, before any work, that the options go with the page."""
-    check_keys(args.keys, args.format)
     if args.format not in (*FORMATS, *page.formats, PARQUET):
         its_page = next(one.name for one in PAGES if args.format in one.formats)
         sentence = f"--format {args.format} is for the page {its_page}, not {args.page}."
