@@ -51,10 +51,6 @@ class Shown:
     run: Run | None = None
 
 
-def _no_report(page: str) -> Report[Any]:
-    raise AssertionError(f"no report of the page {page} is known here")
-
-
 def run_of_file(name: str, path: str) -> Run:
     """A file that is no run of a profile, as the head of a report names it."""
     return Run(name, path, (), ())
@@ -84,13 +80,13 @@ def content_of(
     shown: Shown | ShownPage | None,
     screen: Callable[[str], str],
     run: Run | None,
-    report_of: Callable[[str], Report[Any]] = _no_report,
+    report_of: Callable[[str], Report[Any]] | None = None,
 ) -> tuple[str, str]:
     """What goes into a file, by the end of its name, and how much that is in words.
 
     Args:
         screen: draws the screen as ``svg``, ``html`` or ``txt``.
-        report_of: how the page of a name is printed, where whole pages are written.
+        report_of: how the page of a name is printed; None where no whole page is shown.
 
     Raises:
         ProfileError: the name says no format, or there is no table.
@@ -107,6 +103,7 @@ def content_of(
     if run is None:
         raise ProfileError("usage", "These rows belong to no run.", "")
     if isinstance(shown, ShownPage):
+        assert report_of is not None, "whoever shows a page knows how it is printed"
         return page_text(report_of(shown.page), shown.content, OF_TABLES[end], run), shown.how_much
     head = Head(f"{shown.page} of {printable(run.name)}", run, [host.host for host in run.hosts])
     choice = Choice(shown.filter, shown.sort, tuple(shown.keys))
