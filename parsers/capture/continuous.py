@@ -41,11 +41,11 @@ def switch(addresses: Sequence[str], is_on: bool, options: CaptureOptions) -> li
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What came of asking servers to keep their last seconds.
+    """Which servers began to keep their last seconds.
 
     Attributes:
-        new: those that do so since then; those that did before are not among them.
-        problem: why one does not, the first one; None where all do.
+        new: servers that did not do so before.
+        problem: why the first server that refused did; None if none refused.
     """
 
     new: tuple[Address, ...]
@@ -53,7 +53,7 @@ class Begun:
 
 
 def begin(addresses: Sequence[str], options: CaptureOptions) -> Begun:
-    """Has servers keep their last seconds, and says which did not do so before.
+    """Makes servers keep their last seconds, one after the other, until one refuses.
 
     Raises:
         ProfileError: `bad_address`, or `no_grpc`.
