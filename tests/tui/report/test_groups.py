@@ -7,6 +7,7 @@ import io
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,7 +88,8 @@ def test_groups_are_a_table_in_csv_and_json(page: str, by: str, call: Call) -> N
 def test_python_and_parquet_have_the_same_table(page: str, option: str, value: str, call: Call, tmp_path: Path) -> None:
     words = ("report", page, "demo", f"--{option}", value)
     document = call.json(*words, "--limit", "0", "--format", "json")
-    table = tpuprof.open("demo").table(page, **{option: value})
+    options: dict[str, Any] = {option: value}
+    table = tpuprof.open("demo").table(page, **options)
     wanted = document["rows"] if "rows" in document else document[table.name]
     assert len(table) == len(wanted) and json.loads(json.dumps(table.to_dicts())) == wanted
     duckdb = pytest.importorskip("duckdb")
