@@ -76,9 +76,9 @@ def declare(page: OpsPage | OpsInSteps, request: ReportRequest) -> Declared:
 
 
 def check(options: Mapping[str, Any], _: Format, __: int | None) -> None:
-    """Sees that clones and steps are not asked for at once."""
+    """Checks that a call does not ask for clones and steps at once."""
     if options.get("by") is not None and options.get("step") is not None:
-        sentence = "Clones are added up over the whole capture: --by clones does not go with --step."
+        sentence = "Clones are added up over the whole capture: --by clones does not work with --step."
         raise ProfileError("usage", sentence, "leave out --by", EXIT_USAGE)
 
 
