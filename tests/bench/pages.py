@@ -99,8 +99,8 @@ def main() -> None:
         shutil.rmtree(WORK, ignore_errors=True)
     text = (
         f"{table(found, *sizes)}\n\nA run of {sizes[0] / 1e6:.0f} MB; `diff` compares it with one of "
-        f"{sizes[1] / 1e6:.0f} MB, and its row is relative to both overviews. {machine()}; the least of {given.repeat}. "
-        f"Load {before} before, {load()} after."
+        f"{sizes[1] / 1e6:.0f} MB, and its row is relative to both overviews. {machine()}; the least of "
+        f"{given.repeat}. Load {before} before, {load()} after."
     )
     print(text)
     if given.readme:
