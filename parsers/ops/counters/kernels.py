@@ -16,8 +16,7 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Floats, Int64s, intersect, union, union_length
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Line, Plane
-from tpuprof.parsers.ops.core.ops import CATEGORY, OPS_LINE, event_spans
-from tpuprof.parsers.ops.counters.placed import SCOPES_LINE
+from tpuprof.parsers.ops.core.ops import CATEGORY, OPS_LINE, TRACE_ME_LINE, event_spans
 from tpuprof.parsers.ops.counters.samples import UNIT_LINE, UTILIZATION, Sampled, by_id, event_name
 from tpuprof.parsers.ops.counters.units import SEEN
 from tpuprof.parsers.ops.device import CUSTOM_CALL
@@ -158,7 +157,7 @@ def _length(spans: Spans) -> int:
 
 def _traced_scopes(plane: Plane) -> dict[str, Spans]:
     """The scopes of kernels by name: what the core's runtime recorded."""
-    line = plane.line(SCOPES_LINE)
+    line = plane.line(TRACE_ME_LINE)
     if line is None:
         return {}
     events = line.events(places=False)

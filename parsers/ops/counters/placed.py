@@ -16,7 +16,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, Intervals, union
 from tpuprof.parsers.formats.xspace.trace import Plane
-from tpuprof.parsers.ops.core.ops import CATEGORY, OPS_LINE, event_spans
+from tpuprof.parsers.ops.core.ops import CATEGORY, OPS_LINE, TRACE_ME_LINE, event_spans
 from tpuprof.parsers.ops.counters.samples import UTILIZATION, Sampled
 from tpuprof.parsers.ops.device import CUSTOM_CALL
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
@@ -24,7 +24,6 @@ from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
 MARKER_PS = 2_000
 """A sample that is no longer lies between two trace points, and holds no body; a cycle takes about 1 ns."""
 
-SCOPES_LINE = "XLA TraceMe"
 NO_SPANS: Intervals = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
@@ -32,7 +31,7 @@ def placed_tracks(plane: Plane, tracks: Sequence[Sampled]) -> list[Sampled]:
     """The counters of a core, with the compiler's counts where they belong in time (see `placed`)."""
     if not any(track.stat == UTILIZATION and track.lasts for track in tracks):
         return list(tracks)
-    calls, line = _calls(plane), plane.line(SCOPES_LINE)
+    calls, line = _calls(plane), plane.line(TRACE_ME_LINE)
     scopes = NO_SPANS if line is None else event_spans(line, line.events(places=False))
     return [placed(track, calls, scopes) for track in tracks]
 
