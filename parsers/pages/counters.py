@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import share, time
+from tpuprof.parsers.ops.core.kernel_work import LEAST
 from tpuprof.parsers.ops.counters.chips import chip_of, known_types
 from tpuprof.parsers.ops.counters.host import HostCounters
 from tpuprof.parsers.ops.counters.kernels import ScopeUse
@@ -179,10 +180,6 @@ def counters_page(
         ),
         warnings=(*(problem.sentence for part in parts for problem in part.problems), *notes),
     )
-
-
-LEAST = 0.95
-"""The compiler's count contradicts the shapes from this part of what they need on downwards: times are rounded."""
 
 
 def _held(row: KernelRow, needs: Needs) -> KernelRow:

@@ -13,10 +13,9 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.mosaic.bytecode import Block, Op, Value
-from tpuprof.parsers.formats.mosaic.entries import Entries
+from tpuprof.parsers.formats.mosaic.entries import PREFIX, Entries
 from tpuprof.parsers.formats.mosaic.scalars import SAME, Number, compared, folded, selected
 
-PREFIX = "stable_mosaic."
 _ELEMENTS_A_UNIT = 64
 _MOST_STEPS = 1 << 16
 

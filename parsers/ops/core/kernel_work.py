@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.formats.mosaic.spec import KernelSpec
 
 LEAST = 0.95
-"""A count contradicts the shapes from this part of what they need on downwards: cost estimates are rounded."""
+"""A figure below this part of what the shapes need contradicts them; above it, times and estimates are rounded."""
 
 _MOST = 64
 """So many kernels are read, those that take most time: a module takes some 50 ms."""
