@@ -25,7 +25,7 @@ class TooLong(Exception):
 
 
 class Effort:
-    """How much may be followed: of one program, all kernels together, so that a hostile one ends."""
+    """How much of a kernel may be followed, so that a hostile one ends."""
 
     def __init__(self, ops: int = 200_000) -> None:
         self.left = ops

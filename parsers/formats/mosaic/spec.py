@@ -161,43 +161,16 @@ class KernelSpec:
         return None if None in sizes else sum(size for size in sizes if size is not None)
 
 
-def kernel_specs(hlo: HloModule) -> Iterator[KernelSpec]:
-    """The kernels of a program in its order. One that is called more than once is read once."""
-    reader = _Reader(10 * Effort().left)
-    for computation in hlo.proto.hlo_module.computations:
-        for proto in computation.instructions:
-            if _is_kernel(proto):
-                yield _spec(hlo, proto, reader)
-
-
 def kernel_spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto) -> KernelSpec | None:
     """What a custom call says of its kernel; None for an instruction that calls no Mosaic kernel.
 
     A module that is damaged, or in a form that is not read here, leaves `grid` at None, and `reason` says why.
     """
-    return _spec(hlo, proto, _Reader(Effort().left)) if _is_kernel(proto) else None
+    is_kernel = proto.opcode == b"custom-call" and proto.custom_call_target == TARGET
+    return _spec(hlo, proto) if is_kernel else None
 
 
-def _is_kernel(proto: hlo_pb2.HloInstructionProto) -> bool:
-    return bool(proto.opcode == b"custom-call" and proto.custom_call_target == TARGET)
-
-
-class _Reader:
-    """Reads modules and follows them, for a bounded time all together; each of them once."""
-
-    def __init__(self, ops: int) -> None:
-        self.effort = Effort(ops)
-        self._read: dict[bytes, tuple[Kernel, Work, Details]] = {}
-
-    def read(self, module: bytes) -> tuple[Kernel, Work, Details]:
-        """The kernel of a module, and what it does."""
-        if module not in self._read:
-            kernel = read_kernel(module)
-            self._read[module] = (kernel, *work_of(kernel, self.effort))
-        return self._read[module]
-
-
-def _spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto, reader: _Reader) -> KernelSpec:
+def _spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto) -> KernelSpec:
     config = _json(hlo.backend_config(proto))
     call = config.get("custom_call_config")
     call = call if isinstance(call, dict) else {}
@@ -206,8 +179,9 @@ def _spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto, reader: _Reader) -
     runs: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...] = ()
     reason = ""
     try:
-        kernel, work, details = reader.read(_module(call))
-        buffers = tuple(_buffers(hlo, proto, kernel, details, reader.effort))
+        kernel, effort = read_kernel(_module(call)), Effort()
+        work, details = work_of(kernel, effort)
+        buffers = tuple(_buffers(hlo, proto, kernel, details, effort))
         runs = tuple(sorted(details.runs.items()))
     except Damaged as fault:
         kernel, buffers, reason = None, (), str(fault)
