@@ -45,7 +45,7 @@ def read_use(data: bytes, instruction: str) -> Schedule:
         spills=by_unit.get(_SPILLS, nothing),
         fills=by_unit.get(_FILLS, nothing),
         regions=Regions(("program",), one, one, one + bundles, one - 1, one - 1),
-        instructions=Instructions(none, none, none, none, none, none),
+        instructions=Instructions(none, none, none, none),
         origins=(),
         allocations=(),
     )

@@ -7,6 +7,7 @@ and constants. What depends on numbers that the program gets when it runs is cou
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -66,13 +67,9 @@ class Walk:
     def __init__(self, entries: Entries, grid: Sequence[int | None], effort: Effort) -> None:
         self.entries, self.effort, self.grid = entries, effort, grid
         bounds = [bound for bound in grid if bound is not None]
-        steps = 1
-        for bound in bounds:
-            steps *= bound
-        self.steps: int | None = steps if len(bounds) == len(grid) else None
-        self.indices = (
-            _indices(bounds, steps) if self.steps is not None and steps <= _MOST_STEPS else [None] * len(grid)
-        )
+        self.steps = prod(bounds) if len(bounds) == len(grid) else None
+        is_short = self.steps is not None and self.steps <= _MOST_STEPS
+        self.indices = _indices(bounds, prod(bounds)) if is_short else [None] * len(grid)
         self.values: dict[Value, Number] = {}
 
     def seen(self, name: str, op: Op, state: State) -> None:

@@ -23,7 +23,7 @@ from tpuprof.parsers.formats.mosaic.entries import Shaped
 from tpuprof.parsers.formats.mosaic.follow import Effort
 from tpuprof.parsers.formats.mosaic.index_maps import Visits, VisitsOf
 from tpuprof.parsers.formats.mosaic.kernel import Kernel, Window, allocations, read_kernel
-from tpuprof.parsers.formats.mosaic.sizes import bytes_of, known, unpadded_bytes
+from tpuprof.parsers.formats.mosaic.sizes import bytes_of, elements, unpadded_bytes
 from tpuprof.parsers.formats.mosaic.work import Details, Work, unknown_work, work_of
 from tpuprof.parsers.formats.xspace.walk import text
 
@@ -144,14 +144,9 @@ class KernelSpec:
     @property
     def steps(self) -> int | None:
         """Steps of the grid; None where a bound is not known before the program runs."""
-        if self.grid is None:
+        if self.grid is None or None in self.grid:
             return None
-        steps = 1
-        for bound in self.grid:
-            if bound is None:
-                return None
-            steps *= bound
-        return steps
+        return prod(bound for bound in self.grid if bound is not None)
 
     def bytes_in(self, space: str) -> int | None:
         """Bytes of the buffers in ``vmem`` or ``smem``; None where the buffers or one of them are not known."""
@@ -333,7 +328,7 @@ def _argument(
     if window is not None and window.bounds is not None:
         seen = visits.of(window, array.dimensions)
     elif space in _COPIED:
-        seen = Visits(True, 1, _elements(block), _elements(block))
+        seen = Visits(True, 1, elements(block), elements(block))
     else:
         seen = Visits()
     if in_vmem:
@@ -359,10 +354,6 @@ def _argument(
 
 def _parts(shape: Shaped | None) -> tuple[tuple[int, ...], str, str]:
     return ((), "", "") if shape is None else (shape.dimensions, shape.element, shape.space)
-
-
-def _elements(block: tuple[int, ...]) -> int | None:
-    return prod(block) if known(block) else None
 
 
 def _how_many(space: str, window: Window | None, seen: Visits, in_vmem: bool) -> int | None:

@@ -159,7 +159,8 @@ def _of_metadata(plane: Plane, ids: Mapping[int, tuple[int, str]]) -> Mapping[tu
     numbers = np.array(list(ids), np.int64)
     rows = plane.event_metadata.rows(numbers)
     stats = MetadataStats(OpSource(plane.event_metadata, plane.stat_metadata), rows, _COUNTS)
-    columns = [np.where(stats.number(name) > 0, stats.number(name), np.nan).tolist() for name in _COUNTS]
+    counted = (stats.number(name) for name in _COUNTS)
+    columns = [np.where(each > 0, each, np.nan).tolist() for each in counted]
     return {ids[number]: counts for number, counts in zip(ids, zip(*columns, strict=True), strict=True)}
 
 

@@ -29,7 +29,7 @@ def schedule(turns: int = 16) -> Schedule:
     )
     region = np.array([2, 2, 3, 1, 1, 0])
     zero = np.zeros(6, np.int64)
-    instructions = Instructions(np.array([2, 3, 6, 1, 8, 9]), zero, region, np.array([0, 0, 1, 2, -1, -1]), zero, zero)
+    instructions = Instructions(np.array([2, 3, 6, 1, 8, 9]), zero, region, np.array([0, 0, 1, 2, -1, -1]))
     origins = (
         Origin(("kernel.py:7",), "dot_general", ("ep_run_kernel", "init")),
         Origin(("kernel.py:9",), "dot_general", ("ep_run_kernel", "acc")),
