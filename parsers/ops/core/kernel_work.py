@@ -87,7 +87,7 @@ class KernelWorks:
         programs = self._programs()
         for row in rows:
             program = int(table.program_id[row])
-            module = programs.module(program) if program in programs.names else None
+            module = programs.module(program)
             proto = None if module is None else module.instruction_proto(table.name[row])
             if module is None or proto is None:
                 continue
