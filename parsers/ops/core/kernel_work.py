@@ -74,7 +74,7 @@ class KernelWorks:
 
     def __init__(self, programs: Callable[[], HloModules]) -> None:
         self._programs = programs
-        self._known: dict[tuple[bytes, bytes], KernelWork] = {}
+        self._known: dict[tuple[bytes, tuple[bytes, ...]], KernelWork] = {}
 
     def applied(self, table: OpTable) -> OpTable:
         """A table whose kernels have the work that their shapes need, where nobody counted it, or too little of it."""
@@ -91,7 +91,8 @@ class KernelWorks:
             proto = None if module is None else module.instruction_proto(table.name[row])
             if module is None or proto is None:
                 continue
-            alike = module.backend_config(proto), proto.shape.SerializeToString()
+            arrays = (proto.shape, *(operand.shape for operand in module.operand_protos(proto) if operand is not None))
+            alike = module.backend_config(proto), tuple(shape.SerializeToString() for shape in arrays)
             if alike not in self._known:
                 if len(self._known) >= _MOST:
                     continue
