@@ -44,7 +44,7 @@ def read_schedule(data: bytes) -> Schedule:
     """The schedule in an `LloModuleProto`.
 
     Raises:
-        Damaged: the bytes are none.
+        Damaged: the bytes are not such a message.
     """
     if len(data) > LARGEST:
         raise Damaged(f"it has {len(data):,} bytes, and more than {LARGEST:,} are not read")

@@ -188,7 +188,7 @@ class TpuKernel:
 
     @property
     def block_sizes(self) -> str:
-        """Sizes of the blocks that it copies, or those that its name tells; empty where neither does."""
+        """Sizes of the blocks that it copies, or those in its name; empty where neither has any."""
         return block_sizes(self.blocks) or sizes_in_name(self.op)
 
     @property
@@ -293,7 +293,7 @@ _BLOCK = re.compile(r"_(block_[a-z_]{1,30}|[a-z]{1,4})=[0-9]{1,6}")
 
 
 def sizes_in_name(name: str) -> str:
-    """Block sizes that a kernel's name tells, as vLLM's kernels have them: ``bq 32, bkvp 64``; empty without."""
+    """Block sizes in a kernel's name, as vLLM's kernels have them: ``bq 32, bkvp 64``; empty without."""
     return ", ".join(f"{what} {size}" for what, size in _SIZE.findall(name))
 
 
@@ -471,7 +471,7 @@ def _statement(kernels: Sequence[TpuKernel]) -> str:
     words = f"{short(first.kernel)} takes {share(first.fraction)} of the cores' time"
     words += f", {time(first.mean_ps or 0.0)} a run"
     if first.waits is not None and first.waits >= WAITS:
-        words += f"; {share(first.waits)} of that it waits for copies"
+        words += f"; waiting for copies takes {share(first.waits)} of that"
         words += f", and of the waits {first.wait_words}" if first.wait_words else ""
     elif first.roof is not None:
         words += f", {share(first.roof)} of its roof"

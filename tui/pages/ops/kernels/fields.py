@@ -266,11 +266,11 @@ def blocks_of(page: TpuKernelsPage) -> tuple[Block, ...]:
 _NOT_COPIED = "it is not copied by the grid, or the module does not say"
 _BLOCKS: tuple[Field[Any], ...] = (
     named("op", TEXT, of_each("kernel.op"), "the kernel's op", "op"),
-    named("name", TEXT, of_each("row.name"), "the operand or result", "array", null="it is no argument"),
+    named("name", TEXT, of_each("row.name"), "the operand or result", "array", null="it is not an argument"),
     named("role", VERBATIM, of_each("row.role"),
           "input, output, prefetch (numbers that are there before it starts), scratch, or pipeline: buffers of an "
           "array that the kernel copies by itself", "role"),
-    named("array", TEXT, of_each("row.array"), "dimensions of the array", "size", null="it is no argument"),
+    named("array", TEXT, of_each("row.array"), "dimensions of the array", "size", null="it is not an argument"),
     named("block", TEXT, of_each("row.block"), "dimensions of what a grid step sees", "block", null="it is a scalar"),
     named("element", VERBATIM, of_each("row.buffer.element"), "type of an element", "type"),
     named("space", VERBATIM, of_each("row.buffer.space"), "vmem, smem, or any for an array that stays where it is",
@@ -333,7 +333,8 @@ _REGIONS: tuple[Field[Any], ...] = (
           "spans of its scope", "runs"),
     named("is_measured", FLAG, of_each("row.is_measured"), "whether spans say how often it runs", "measured"),
     named("fraction_percent", SHARE_PERCENT, of_each("row.fraction"),
-          "its bundles, as often as they run, of those of the kernel: no time, as bundles wait", "of bundles run"),
+          "its bundles times its runs, as a share of the kernel's: not of its time, because bundles wait",
+          "of bundles run"),
     *map(_unit, UNITS),
 )  # fmt: skip
 
