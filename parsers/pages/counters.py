@@ -22,11 +22,12 @@ HOW_TO_RECORD = (
 )
 """Which options fill the counters: XProf's docs/advanced_profiler_options.md, and docs/kernel-profiling.md."""
 
-HOW_TO_TRACE = (
-    "LIBTPU_INIT_ARGS='--xla_xprof_register_llo_debug_info=true --xla_xprof_enable_custom_call_tracing=true', set "
-    "before JAX starts, records what kernels use and wait for"
+TRACE_KERNELS = (
+    "LIBTPU_INIT_ARGS='--xla_xprof_register_llo_debug_info=true --xla_xprof_enable_custom_call_tracing=true'"
 )
-"""Which flags record it for custom calls: XProf's docs/custom_call_profiling.md."""
+"""Which flags record what custom calls do: XProf's docs/custom_call_profiling.md."""
+
+HOW_TO_TRACE = f"{TRACE_KERNELS}, set before JAX starts, records what kernels use and wait for"
 
 NOT_SEEN = {
     "reading": "The use of units is computed from registers as XProf does, address by address; this is untested on "

@@ -18,7 +18,7 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Int64s, Intervals, no_ints, union
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Plane
-from tpuprof.parsers.ops.core.ops import CATEGORY, OPS_LINE, TRACE_ME_LINE, event_spans
+from tpuprof.parsers.ops.core.ops import CATEGORY, OPS_LINE, TRACE_ME_LINE, Keys, event_spans
 from tpuprof.parsers.ops.counters.samples import UTILIZATION, Sampled, by_id, event_name
 from tpuprof.parsers.ops.device import CUSTOM_CALL
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
@@ -68,7 +68,7 @@ class CustomCalls:
         return {event_name(self.plane, number): union(start[rows], end[rows]) for number, rows in by_id(ids)}
 
     @cached_property
-    def _scopes(self) -> tuple[Int64s, Intervals]:
+    def _scopes(self) -> tuple[Keys, Intervals]:
         line = self.plane.line(TRACE_ME_LINE)
         if line is None:
             return no_ints(), NO_SPANS

@@ -24,7 +24,7 @@ from tpuprof.parsers.ops.core.operands import CHOSEN, NO_TEXT, call_arrays
 from tpuprof.parsers.ops.counters.chips import chip_of
 from tpuprof.parsers.ops.device import CUSTOM_CALL, Peaks
 from tpuprof.parsers.ops.table import kernel_name
-from tpuprof.parsers.pages.counters import KernelRow
+from tpuprof.parsers.pages.counters import TRACE_KERNELS, KernelRow
 from tpuprof.parsers.pages.ops.kernels.parameters import parameters
 from tpuprof.parsers.pages.ops.kernels.static import StaticSchedule, static_schedule
 from tpuprof.parsers.pages.ops.kernels.witnesses import Figure, Witness, use, work
@@ -39,10 +39,7 @@ WAITS = 0.5
 SAYS = 0.5
 """Where FLOPs or bytes are unknown, the other one bounds a kernel that uses at least this share of its peak."""
 
-NOT_TRACED = (
-    "the profile has no spans inside kernels: LIBTPU_INIT_ARGS='--xla_xprof_register_llo_debug_info=true "
-    "--xla_xprof_enable_custom_call_tracing=true' records them"
-)
+NOT_TRACED = f"the profile has no spans inside kernels: {TRACE_KERNELS} records them"
 NO_COUNT = "nobody counted it: the profile has no count, and no module of the kernel that says what it does"
 NO_KERNEL = "no custom call of a TPU that is a kernel ran in this profile"
 

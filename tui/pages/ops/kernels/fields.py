@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tpuprof.parsers.formats.llo import stored
 from tpuprof.parsers.formats.llo.schedule import UNITS
 from tpuprof.parsers.ops.core.calls import CallPart
 from tpuprof.parsers.ops.core.kernel_blocks import BlockRow
@@ -44,10 +45,7 @@ NO_PEAK = "its FLOPs, its bytes or a peak is unknown, and it uses less than half
 NO_RUNS = "no event of the profile is of it"
 NO_MODULE = "the profile has no module of this kernel, or it cannot be read"
 NO_PARAMETERS = f"its author says nothing, or {NO_MODULE}"
-NO_SCHEDULE = (
-    "the profile has no schedule of this kernel, or several: "
-    "LIBTPU_INIT_ARGS='--xla_xprof_register_llo_debug_info=true' puts it there"
-)
+NO_SCHEDULE = f"the profile has no schedule of this kernel, or several: LIBTPU_INIT_ARGS='{stored.FLAG}' puts it there"
 NO_BODY = "the profile has no spans of Pallas's pipeline inside it (ep_run_kernel)"
 _ONE_WITNESS = "no witness says, or each is refused (refused says why)"
 
