@@ -34,22 +34,18 @@ def switch(addresses: Sequence[str], is_on: bool, options: CaptureOptions) -> li
     for address in model.parse_addresses(addresses):
         with contextlib.closing(Server(address)) as server:
             seconds = options.connect_seconds
-            if is_on:
-                session = f"continuous_{secrets.token_hex(6)}"
-                call = server.start_continuous(profile_request(options, address.file_name, session), seconds)
-            else:
-                call = server.stop_continuous(seconds)
+            call = _start(server, address, options) if is_on else server.stop_continuous(seconds)
             done.append((address, _why_not(call, address, seconds, is_on)))
     return done
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What came of asking servers to keep their last seconds.
+    """Which servers began to keep their last seconds.
 
     Attributes:
-        new: those that do so since then; those that did before are not among them.
-        problem: why one does not, the first one; None where all do.
+        new: servers that did not do so before.
+        problem: why the first server that refused did; None if none refused.
     """
 
     new: tuple[Address, ...]
@@ -57,7 +53,7 @@ class Begun:
 
 
 def begin(addresses: Sequence[str], options: CaptureOptions) -> Begun:
-    """Has servers keep their last seconds, and says which did not do so before.
+    """Makes servers keep their last seconds, one after the other, until one refuses.
 
     Raises:
         ProfileError: `bad_address`, or `no_grpc`.
@@ -66,14 +62,19 @@ def begin(addresses: Sequence[str], options: CaptureOptions) -> Begun:
     seconds = options.connect_seconds
     for address in model.parse_addresses(addresses):
         with contextlib.closing(Server(address)) as server:
-            session = f"continuous_{secrets.token_hex(6)}"
-            call = server.start_continuous(profile_request(options, address.file_name, session), seconds)
+            call = _start(server, address, options)
             problem = _why_not(call, address, seconds, True)
             if problem is not None:
                 return Begun(tuple(new), problem)
             if call.status().name == "OK":
                 new.append(address)
     return Begun(tuple(new), None)
+
+
+def _start(server: Server, address: Address, options: CaptureOptions) -> Call:
+    """Asks a server to keep its last seconds."""
+    request = profile_request(options, address.file_name, f"continuous_{secrets.token_hex(6)}")
+    return server.start_continuous(request, options.connect_seconds)
 
 
 def _why_not(call: Call, address: Address, seconds: float, is_on: bool) -> ProfileError | None:

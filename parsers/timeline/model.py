@@ -22,6 +22,7 @@ from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, union_length
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import busy
+from tpuprof.parsers.formats.xspace.core.types import KeyedSpans
 from tpuprof.parsers.ops.op_metadata import OpSource
 
 CLASSES: tuple[OpClass, ...] = get_args(OpClass)
@@ -56,7 +57,7 @@ TrackKeys = NDArray[np.uint16] | NDArray[np.int32]
 """Keys of events: two bytes each, where all of a track fit."""
 
 
-def as_keys(keys: NDArray[np.integer]) -> TrackKeys:
+def small_keys(keys: NDArray[np.integer]) -> TrackKeys:
     """Keys in the smallest type; none is negative."""
     return keys.astype(np.uint16) if int(keys.max(initial=0)) < 1 << 16 else keys.astype(np.int32)
 
@@ -144,6 +145,11 @@ class Track:
 
     def __len__(self) -> int:
         return len(self.start_ps)
+
+    @property
+    def spans(self) -> KeyedSpans:
+        """Its events as the core's passes take them; keys of four bytes."""
+        return KeyedSpans(self.start_ps, self.end_ps, self.key.astype(np.int32, copy=False))
 
     @property
     def depth(self) -> int:

@@ -150,7 +150,7 @@ def find(timeline: Timeline, text: str) -> Matches:
 
 
 def event_names(timeline: Timeline) -> list[str]:
-    """Names of events, the first thousands of each plane."""
+    """Names of events, at most the first 4,000 of each plane."""
     names = {id(track.names): track.names for _, _, track in timeline.tracks()}
     return [each.name(key) for each in names.values() for key in range(min(len(each), _MOST_NAMES))]
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Floats, Int64s, covered, ranges, union_length
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import duration_sums, work_sums
-from tpuprof.parsers.formats.xspace.core.types import KeyedSpans
 from tpuprof.parsers.timeline.flatten import MANY_LANES, deepest
 from tpuprof.parsers.timeline.model import CLASSES, CounterTrack, RateTrack, Timeline, Track, busy_between
 
@@ -316,8 +315,7 @@ def _class_sums(track: Track) -> _Sums[np.int64]:
         return sums.astype(np.int64).reshape(groups, len(CLASSES))
 
     def of_blocks() -> Int64s:
-        spans = KeyedSpans(track.start_ps, track.end_ps, track.key.astype(np.int32, copy=False))
-        return duration_sums(spans, track.names.classes, len(CLASSES), LANE_EVENTS_A_BLOCK)
+        return duration_sums(track.spans, track.names.classes, len(CLASSES), LANE_EVENTS_A_BLOCK)
 
     return parts, _running(track, "_class_sums", of_blocks)
 
@@ -332,7 +330,7 @@ def _work_sums(rate: RateTrack) -> _Sums[np.float64]:
         return np.bincount(of, work, groups).astype(np.float64)[:, None]
 
     def of_blocks() -> Floats:
-        return work_sums(rate.ops.key.astype(np.int32, copy=False), rate.work, LANE_EVENTS_A_BLOCK)[:, None]
+        return work_sums(rate.ops.spans.key, rate.work, LANE_EVENTS_A_BLOCK)[:, None]
 
     return parts, _running(rate.ops, f"_work_sums_{rate.name}", of_blocks)
 

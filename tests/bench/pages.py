@@ -63,7 +63,7 @@ def costs(pages: Sequence[str], run: Path, other: Path, repeat: int) -> dict[str
 
 
 def table(found: dict[str, Cost], run_bytes: int, other_bytes: int) -> str:
-    """The costs as Markdown. A comparison stands beside the overviews and the files of both runs."""
+    """The costs as Markdown. The row of `diff` is relative to the overviews and the files of both runs."""
     lines = ["| " + " | ".join(HEAD) + " |", "|---|" + "---:|" * (len(HEAD) - 1)]
     one, other = found["overview"], found["other"]
     for page, cost in found.items():
@@ -99,8 +99,8 @@ def main() -> None:
         shutil.rmtree(WORK, ignore_errors=True)
     text = (
         f"{table(found, *sizes)}\n\nA run of {sizes[0] / 1e6:.0f} MB; `diff` compares it with one of "
-        f"{sizes[1] / 1e6:.0f} MB, and stands beside both overviews. {machine()}; the least of {given.repeat}. "
-        f"Load {before} before, {load()} after."
+        f"{sizes[1] / 1e6:.0f} MB, and its row is relative to both overviews. {machine()}; the least of "
+        f"{given.repeat}. Load {before} before, {load()} after."
     )
     print(text)
     if given.readme:

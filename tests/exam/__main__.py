@@ -1,7 +1,7 @@
 """Puts the forty questions to the program, and to XProf where its interpreter is named.
 
 It prints a table in Markdown. With `--xprof` it also writes what came of both to `data/scores.json`, which the README's
-table is made of (`--readme` prints that), and with `--size` it only times the questions on a demo of that size.
+table is made of (`--readme` writes that), and with `--size` it only times the questions on a demo of that size.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.bench.processes import write_readme
 from tests.demo.make_profile import parse_size
 from tests.exam import table
 from tests.exam.answers import ours, xprof
@@ -21,6 +22,7 @@ from tests.exam.profiles import Made, make, make_demo
 from tests.exam.questions.all import QUESTIONS
 from tests.exam.run import Score, exam
 
+BEGIN, END = "<!-- exam: begin -->", "<!-- exam: end -->"
 OURS = [sys.executable, "-c", "import sys; from tpuprof.tui.cli.main import main; sys.exit(main())"]
 
 
@@ -28,11 +30,11 @@ def main() -> None:
     """Runs the exam."""
     parser = argparse.ArgumentParser(description="Puts forty questions of ten profiles to the program, and to XProf.")
     parser.add_argument("--xprof", type=Path, metavar="PYTHON", help="interpreter with XProf, to ask it too")
-    parser.add_argument("--readme", action="store_true", help="print the README's table, of the last run with --xprof")
+    parser.add_argument("--readme", action="store_true", help="write the README's table, of the last run with --xprof")
     parser.add_argument("--size", type=parse_size, help="only time the questions of a demo of this size, such as 50MB")
     given = parser.parse_args()
     if given.readme:
-        print(table.short(Score.read()))
+        write_readme(BEGIN, END, table.short(Score.read()))
         return
     with tempfile.TemporaryDirectory() as folder:
         made = make(Path(folder)) if given.size is None else make_demo(Path(folder), given.size)

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 
-from tests.insight.raw import RawCore, RawEvent, RawOp, mean_over
-from tpuprof.parsers.formats.proto.hlo_pb2 import HeapSimulatorTrace, HloProto
-from tpuprof.parsers.formats.proto.xplane_pb2 import XEvent, XPlane, XSpace
+from tests.insight.raw import RawCore, RawEvent, RawOp, mean_over, times_of
+from tests.support.made.heaps import plain_stays
+from tpuprof.parsers.formats.proto.hlo_pb2 import HloProto
+from tpuprof.parsers.formats.proto.xplane_pb2 import XPlane, XSpace
 
 MODULES = Path(__file__).parents[1] / "demo" / "modules"
 
@@ -30,16 +31,8 @@ def durations(space: XSpace, name: str, line: str = "XLA Modules") -> list[int]:
         called = {key: _short(value.name.decode()) for key, value in plane.event_metadata.items()}
         for each in plane.lines:
             if each.name == line.encode():
-                found += [_device_ps(plane, event) for event in each.events if called[event.metadata_id] == name]
+                found += [time.device_ps for time in times_of(plane, each) if called[time.key] == name]
     return found
-
-
-def _device_ps(plane: XPlane, event: XEvent) -> int:
-    """How long it took by the device's own clock, where the event says so."""
-    own = [
-        stat.uint64_value for stat in event.stats if plane.stat_metadata[stat.metadata_id].name == b"device_duration_ps"
-    ]
-    return own[0] if own else event.duration_ps
 
 
 def _short(name: str) -> str:
@@ -159,23 +152,6 @@ def peak_bytes(module: str) -> int:
 def largest_at_peak(module: str) -> int:
     """Bytes of the largest buffer that lives at the peak of a module's HBM, by its heap's trace."""
     proto = HloProto.FromString(gzip.decompress((MODULES / f"{module}.hlo_proto.pb.gz").read_bytes()))
-    sizes = {buffer.id: buffer.size for buffer in proto.buffer_assignment.logical_buffers}
-    best: tuple[int, int] = (0, 0)
-    for trace in proto.buffer_assignment.heap_simulator_traces:
-        best = max(best, _at_peak(trace, sizes))
-    return best[1]
-
-
-def _at_peak(trace: HeapSimulatorTrace, sizes: dict[int, int]) -> tuple[int, int]:
-    """The most bytes that live at once, and the largest buffer then."""
-    live: dict[int, int] = {}
-    total, best = 0, (0, 0)
-    for event in trace.events:
-        if event.kind == 0:
-            live[event.buffer_id] = sizes[event.buffer_id]
-            total += sizes[event.buffer_id]
-            if total > best[0]:
-                best = total, max(live.values())
-        elif event.kind == 1:
-            total -= live.pop(event.buffer_id, 0)
-    return best
+    traces = [plain_stays(proto, trace) for trace in proto.buffer_assignment.heap_simulator_traces]
+    live = ([stay.size for stay in stays if stay.start <= at.start < stay.end] for stays in traces for at in stays)
+    return max((sum(sizes), max(sizes)) for sizes in live)[1]

@@ -45,7 +45,7 @@ def test_our_answer_is_right_and_small(question: Question, made: Profiles, score
         pytest.skip(f"no reference data for {question.profile}")
     sizes = {each.key: each.size for each in score.answers["tpuprof-tui"]}
     got = answered(question, ours.ANSWERS[question.key], made, in_this_process)
-    assert (got.verdict, got.answer) == ("right", got.answer), f"the truth is {question.truth(made)}"
+    assert got.verdict == "right", f"{got.answer}; the truth is {question.truth(made)}"
     assert got.size <= min(MOST_BYTES, GROWS * sizes[question.key] + PATHS)
 
 
@@ -69,8 +69,12 @@ def test_the_last_run(score: Score) -> None:
 
 
 def test_the_readme_shows_the_last_run(score: Score) -> None:
-    """Its table is what `python -m tests.exam --readme` prints."""
-    assert table.short(score) in README.read_text(encoding="utf-8")
+    """Its table is what `python -m tests.exam --readme` writes, and it says how many commands are SQL."""
+    readme = README.read_text(encoding="utf-8")
+    assert table.short(score) in readme
+    theirs = [asked.command[0] for asked in xprof.ANSWERS.values()].count("query_events_db")
+    mine = [asked.command[0] for asked in ours.ANSWERS.values()].count("query")
+    assert f"in {theirs} cases SQL over its events, written for the question (ours: {mine})" in " ".join(readme.split())
 
 
 def test_words_of_a_command(tmp_path: Path) -> None:

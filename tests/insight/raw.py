@@ -184,7 +184,7 @@ def cores_of(space: XSpace) -> list[RawCore]:
 def _core(plane: XPlane) -> RawCore:
     lines = {line.name.decode(): line for line in plane.lines}
     ops = {key: _op(plane, value) for key, value in plane.event_metadata.items()}
-    times = _times(plane, lines["XLA Ops"])
+    times = times_of(plane, lines["XLA Ops"])
     if "Steps" in lines:
         steps = sorted((event.offset_ps, event.offset_ps + event.duration_ps) for event in lines["Steps"].events)
         step_ps = [end - begin for begin, end in steps]
@@ -210,7 +210,8 @@ class _Time:
         return -self.minus_device_end - self.device_begin
 
 
-def _times(plane: XPlane, line: XLine) -> list[_Time]:
+def times_of(plane: XPlane, line: XLine) -> list[_Time]:
+    """When each event of a line ran, in order: by the device's own clock where the event has its times."""
     names = {key: value.name for key, value in plane.stat_metadata.items()}
     found = []
     for event in line.events:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from tests.insight.cases.all import CASES, HALF_OF
 from tests.insight.cases.case import Half, Part
 from tests.insight.score import answer, score
+from tests.support.imports import ROOT
 
 LEAST: dict[tuple[Half, Part], tuple[int, int]] = {
     ("tuned", "single"): (87, 28),
@@ -44,6 +47,24 @@ CONTRADICTS = {
 
 def test_all_cases_count() -> None:
     assert set(LEAST) == {(HALF_OF[case.name], case.part) for case in CASES}
+
+
+def test_the_readme_has_these_counts() -> None:
+    """How many programs there are, and of how many at least the findings are right."""
+    ill = Counter(HALF_OF[case.name] for case in CASES if not case.is_healthy)
+    pairs = Counter(HALF_OF[case.name] for case in CASES if case.beside is not None)
+    healthy = sum(case.is_healthy for case in CASES)
+    right = {half: sum(least[0] for (of, _), least in LEAST.items() if of == half) for half in ill}
+    of_pairs = sum(least[0] for (half, part), least in LEAST.items() if half == "held" and part.startswith("pairs"))
+    quiet = sum(least[1] for least in LEAST.values())
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    for words in (
+        f"{ill.total()} programs with planted problems, {pairs.total()} of them with two, and {healthy} healthy ones",
+        f"in {right['tuned']} of the {ill['tuned']} programs used for tuning and in {right['held']} of the "
+        f"{ill['held']} held back, with both problems in their order in {of_pairs} of the {pairs['held']} pairs",
+        f"In {quiet} of the {healthy} healthy ones",
+    ):
+        assert words in readme
 
 
 @pytest.mark.parametrize(("half", "part"), LEAST)

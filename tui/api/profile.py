@@ -337,6 +337,7 @@ class Profile:
             if name not in page.options:
                 hint = f"one of: {', '.join(page.options)}" if page.options else "leave it out"
                 raise ProfileError("usage", f"The page {page.name} has no option {printable(name)}.", hint, EXIT_USAGE)
+        page.check_groups(options.get("by"))
         given, run = {**dict.fromkeys(page.options), **options}, self._session.run
 
         def session(of: Run) -> Session:

@@ -104,7 +104,7 @@ def core_of(logdir: Logdir, args: argparse.Namespace) -> str | None:
 
 
 def note(sentence: str) -> None:
-    """One line on standard error, without secrets; on a terminal as many as it takes to break it between words."""
+    """One line on standard error, without secrets; on a terminal it is wrapped between words."""
     encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
     line = printable(masked(sentence)).encode(encoding, "backslashreplace").decode(encoding)
     if sys.stderr.isatty():

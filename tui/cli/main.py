@@ -89,10 +89,10 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _of_app(command: Command, words: Sequence[str]) -> argparse.Namespace:
-    """The arguments of what runs without a command.
+    """The arguments of a call without a command.
 
     Raises:
-        ProfileError: they are none; where the first of several words is nearly a command, with that.
+        ProfileError: they are wrong; if the first of several words is nearly a command, the hint names that command.
     """
     try:
         return command.parser().parse_args(words)

@@ -11,7 +11,9 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.text import nearest, printable
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Run
@@ -35,6 +37,7 @@ class Page:
         is_of_arrays: it is made of a device memory profile.
         without_host: why ``--host`` does not go with it; empty where it does.
         groups: what ``--by`` takes of those that make other rows its table, which alone is printed then.
+        other_groups: what ``--by`` takes besides, with which everything is printed.
     """
 
     name: str
@@ -46,6 +49,19 @@ class Page:
     is_of_arrays: bool = False
     without_host: str = ""
     groups: tuple[str, ...] = ()
+    other_groups: tuple[str, ...] = ()
+
+    def check_groups(self, by: str | None) -> None:
+        """Sees that the page's table has the groups that are asked for; pages without `groups` check it themselves.
+
+        Raises:
+            ProfileError: it has not, with the nearest that it has.
+        """
+        known = (*self.groups, *self.other_groups)
+        if self.groups and by is not None and by not in known:
+            shown, there = printable(by), ", ".join(known)
+            sentence = f"The rows of the page {self.name} can't be grouped by {shown}: there is {there}."
+            raise ProfileError("usage", sentence, f"--by {(nearest(by, known) or known)[0]}", EXIT_USAGE)
 
     def load_report(self) -> Report[Any]:
         """How the page is read and printed."""
@@ -87,7 +103,13 @@ PAGES: tuple[Page, ...] = (
         groups=("all", "kind", "axis", "pass"),
     ),
     Page("sparse-core", "sparse_core.report", {}),
-    Page("kernels", "ops.kernels.report", {"op": "--op", "by": "--by", "dump": "--dump"}, groups=("name",)),
+    Page(
+        "kernels",
+        "ops.kernels.report",
+        {"op": "--op", "by": "--by", "dump": "--dump"},
+        groups=("name",),
+        other_groups=("blocks",),
+    ),
     Page("roofline", "ops.report.roofline", {}),
     Page("counters", "counters.report", _BY, groups=("unit", "counter")),
     Page("graph", "graph.report", _OF_GRAPH, ("dot", "hlo", "proto"), is_of_memory=True, takes_hlo=True),

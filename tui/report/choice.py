@@ -197,7 +197,7 @@ def report_of(
 
 
 def report_of_rows(name: str, head: Head, listed: Listed, choice: Choice, form: str, look: TextLook) -> str:
-    """The rows of a table that are chosen already (`Listed.rows`), in their order; the choice says how they were."""
+    """A table with the rows that are chosen already (`Listed.rows`), in their order; `choice` says how."""
     table = listed.table
     rows = list(range(table.length(listed.source)) if listed.rows is None else listed.rows)
     of_form = {"json": table.json, "csv": tuple(listed.keys) or table.csv, "md": tuple(listed.keys) or table.markdown}

@@ -138,10 +138,10 @@ def chosen_of(options: Mapping[str, str | None]) -> Choice | None:
 
 
 def check_keys(keys: str | None, form: str | None) -> None:
-    """Sees, before any work, that keys are asked of JSON.
+    """Checks, before any work, that `--keys` comes with JSON.
 
     Raises:
-        ProfileError: they are asked of another format.
+        ProfileError: it comes with another format.
     """
     if keys is not None and form not in WITH_KEYS:
         raise ProfileError("usage", "--keys chooses keys of JSON.", "--format json", EXIT_USAGE)
@@ -168,7 +168,7 @@ class ReportRequest:
         limit: rows of the main table, 0 for all; None where the call leaves it to the page.
         options: the page's own options by name (``module``, ``from_ps``), None for those that are not given.
         only_hlo: the path leads to compiled modules without a profile.
-        keys: of JSON that alone are printed; None for all.
+        keys: the keys of JSON to print, separated by commas; None for all.
     """
 
     logdir: Logdir
@@ -241,12 +241,12 @@ class Report(Generic[Content]):
 
 @dataclass(frozen=True)
 class ShownPage:
-    """A page whose report has what is shown, in the same order.
+    """A page whose report has the same rows as the screen, in the same order.
 
     Attributes:
         page: its name.
         content: what its report reads of a run, as the screen has it.
-        how_much: that is, in words.
+        how_much: how much is written, in words.
     """
 
     page: str

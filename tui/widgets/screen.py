@@ -441,8 +441,7 @@ class AppScreen(Screen[None]):
         """Asks which file to write what is shown to; the end of its name says what is written."""
         writing = import_module(_EXPORTING)
         path, title = writing.default_path(name, shown is not None, run), "Write what is shown"
-        content_of = partial(writing.content_of, shown=shown, screen=self.picture, run=run)
-        content_of = content_of if report_of is None else partial(content_of, report_of=report_of)
+        content_of = partial(writing.content_of, shown=shown, screen=self.picture, run=run, report_of=report_of)
         answered = partial(self._export, content_of, partial(writing.write, run=run, logdir=logdir))
         words = (*(TABLE_WORDS if shown is not None else ()), *SCREEN_WORDS)
         history = self.answers.setdefault(title, [])

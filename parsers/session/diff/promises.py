@@ -144,15 +144,12 @@ def _cause(name: str, pair: Pair, time: Change, step: Change, blind: Sequence[st
 
     Args:
         time: of the owners that its kind is about.
-        blind: why the kind can't be told of a run; empty where it can.
+        blind: why each run can't show the kind; empty where it can.
     """
     shown = next(finding for finding in pair if finding is not None)
     noise = step.noise if time.noise is None else time.noise
     why = next((words for words, finding in zip(blind, pair, strict=True) if words and finding is None), "")
-    worth = [
-        finding.worth_ps if finding is not None and finding.per == "step" else None
-        for finding in pair
-    ]  # fmt: skip
+    worth = [found.worth_ps if found is not None and found.per == "step" else None for found in pair]
     if not why and any(finding is not None and ps is None for finding, ps in zip(pair, worth, strict=True)):
         why = "how much of it a step can save is unknown"
     cost = _cost(worth[0], worth[1], noise, bool(why))
@@ -211,7 +208,7 @@ def _no_promise(claim: str, before: Overview, promising: Sequence[Cause]) -> Pro
 
 
 def paired(before: Sequence[Finding], after: Sequence[Finding]) -> list[Pair]:
-    """Puts findings of one kind in pairs by what they are about; those that nothing is like stand alone.
+    """Puts findings of one kind in pairs by what they are about; a finding without a match stands alone.
 
     Args:
         before, after: of one kind, the one that is worth most first.

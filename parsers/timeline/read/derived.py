@@ -24,7 +24,7 @@ from tpuprof.parsers.formats.xspace.core.types import KeyedSpans, LanedEvents, R
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
-from tpuprof.parsers.timeline.model import CLASSES, EventNames, Track, TrackKind, as_keys
+from tpuprof.parsers.timeline.model import CLASSES, EventNames, Track, TrackKind, small_keys
 
 _SCOPES_ID, _FRAMEWORK_OPS_ID, _SOURCE_ID, _OFFLOAD_ID = (0xDEADBEEF + position for position in (2, 3, 7, 8))
 """Ids by which XProf sorts the derived rows, below all others. It has an offload row for every lane."""
@@ -97,7 +97,7 @@ def derived_tracks(ops: Track, grouping: Track | None, lane: NDArray[np.int32] |
     if not len(ops) or source is None:
         return ()
     labels = _labels(source, len(ops.names))
-    events = KeyedSpans(ops.start_ps, ops.end_ps, ops.key.astype(np.int32, copy=False))
+    events = ops.spans
     if lane is not None:
         laid = in_order(LanedEvents(*events, lane, ops.lanes))
     else:
@@ -278,7 +278,7 @@ def _track(
         lane = lanes(start, end)
         bounds = lane_bounds(lane)
         start, end, key = by_lane(lane, bounds, start, end, key)
-    return Track(name, kind, names, start, end, as_keys(key), bounds, sort_id=sort_id, is_derived=True)
+    return Track(name, kind, names, start, end, small_keys(key), bounds, sort_id=sort_id, is_derived=True)
 
 
 # --- copies between a device and its host's memory

@@ -47,7 +47,7 @@ from tpuprof.parsers.timeline.model import (
     Timeline,
     Track,
     TrackKind,
-    as_keys,
+    small_keys,
 )
 from tpuprof.parsers.timeline.read.classes import PlaneKeys, event_names
 from tpuprof.parsers.timeline.read.columns import line_columns
@@ -298,7 +298,7 @@ def _section(plane: Plane, lines: list[_Read]) -> Section:
     plane_keys = PlaneKeys(plane)
     keys = []
     for index, line in enumerate(lines):
-        keys.append(as_keys(plane_keys.of(line.ids)))
+        keys.append(small_keys(plane_keys.of(line.ids)))
         lines[index] = line._replace(ids=_NO_KEYS)  # they take as much as the keys
     names = event_names(plane, kind, plane_keys.lost_names())
     tracks: list[Track] = []

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import tpuprof
 from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE
 from tpuprof.parsers.memory.live_arrays import BY
@@ -78,6 +81,23 @@ def test_groups_are_a_table_in_csv_and_json(page: str, by: str, call: Call) -> N
     assert call(*words).out and call(*words, "--format", "md").out
 
 
+@pytest.mark.parametrize(
+    ("page", "option", "value"),
+    [*((page, "by", by) for page, by in GROUPED), ("ops", "step", "104"), ("collectives", "step", "104")],
+)
+def test_python_and_parquet_have_the_same_table(page: str, option: str, value: str, call: Call, tmp_path: Path) -> None:
+    words = ("report", page, "demo", f"--{option}", value)
+    document = call.json(*words, "--limit", "0", "--format", "json")
+    options: dict[str, Any] = {option: value}
+    table = tpuprof.open("demo").table(page, **options)
+    wanted = document["rows"] if "rows" in document else document[table.name]
+    assert len(table) == len(wanted) and json.loads(json.dumps(table.to_dicts())) == wanted
+    duckdb = pytest.importorskip("duckdb")
+    file = tmp_path / "table.parquet"
+    call(*words, "--format", "parquet", "--output", str(file))
+    assert duckdb.read_parquet(str(file)).shape[0] == len(wanted)
+
+
 def test_groups_add_up_to_all_rows(call: Call) -> None:
     def total(key: str, *words: str) -> float:
         return sum(
@@ -99,6 +119,11 @@ def test_what_cannot_be_grouped_says_so(call: Call) -> None:
     assert (
         sentence == "The rows of the page ops can't be grouped by kind: there is clones." and hint == "try: --by clones"
     )
+    for page in (each for each in PAGES if each.groups):
+        with pytest.raises(
+            tpuprof.ProfileError, match=f"of the page {page.name} can't be grouped by nothing: there is"
+        ):
+            tpuprof.open("demo").table(page.name, by="nothing")
     assert "for the pages ledger" in call.error(EXIT_USAGE, "report", "input", "demo", "--by", "source")[0]
 
 

@@ -66,5 +66,6 @@ def test_commands(call: Call) -> None:
     part = call.json("report", "overview", "demo", "--format", "json", "--keys", "performance.step_time_ms")
     assert part["performance"] == {"step_time_ms": whole["performance"]["step_time_ms"]}
     assert list(part) == ["schema", "run", "warnings", "performance", "unknown"]
-    for command in (("report", "ops", "demo"), ("diff", "demo", "demo"), ("verify", "demo", "demo")):
+    described = ("report", "overview", "--describe")
+    for command in (("report", "ops", "demo"), described, ("diff", "demo", "demo"), ("verify", "demo", "demo")):
         assert call.error(EXIT_USAGE, *command, "--keys", "x")[1] == "try: --format json"

@@ -26,11 +26,11 @@ HERE = "."  # where profiles are looked for if no path is given
 
 _NO_OPTION = re.compile(r"unrecognized arguments: --([\w-]+)")
 _NO_CHOICE = re.compile(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)\Z")
-"""What argparse says of an option that there is not, and of a value that an option does not take."""
+"""The messages of argparse for an unknown option, and for a value that an option does not take."""
 
 
 class UsageParser(argparse.ArgumentParser):
-    """Raises usage errors in the form of all others, with the nearest of what is there."""
+    """Raises usage errors like all other errors, with the nearest known option or value as their hint."""
 
     def error(self, message: str) -> NoReturn:
         """A usage error."""
@@ -38,7 +38,7 @@ class UsageParser(argparse.ArgumentParser):
         raise ProfileError("usage", f"{message[:1].upper()}{message[1:]}.", hint, EXIT_USAGE)
 
     def _nearest(self, message: str) -> str:
-        """The options, or the choices of one, that come near to what was given; empty if none does."""
+        """The options or values that are nearest to the wrong one; empty if none is near."""
         if (given := _NO_OPTION.match(message)) is not None:
             options = [option[2:] for action in self._actions for option in action.option_strings if option[:2] == "--"]
             return " or ".join(f"--{option}" for option in nearest(given[1], options, 2))
@@ -51,7 +51,7 @@ class UsageParser(argparse.ArgumentParser):
 
 
 class WrappedLines(argparse.HelpFormatter):
-    """Keeps the lines of a text, and wraps those that are too long: behind a wide gap, below what follows it."""
+    """Keeps the lines of a text, and wraps long ones: a line with columns continues below its last column."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return "\n".join(line for given in text.splitlines() for line in _wrapped(indent + given, width))
@@ -104,7 +104,7 @@ def add_report(
 
 def add_keys(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """Which keys of JSON."""
-    keys = "of --format json these keys alone, commas between: a.b is b of a, or of each in the list a"
+    keys = "with --format json: only these keys, separated by commas; a.b is b in a, or in each element of the list a"
     parser.add_argument("--keys", metavar="KEYS", help=keys)
 
 

@@ -26,7 +26,10 @@ MODEL_BY = ("block", "layer", "memory")
 OWNER_GROUPS = ("input", "host", "collective", "transfer", "copy", "loss", "waiting", "idle")
 """Groups of owners, `parsers.steps.accounts.owners.OWNER_GROUPS`."""
 
-_OF_TABLES = tuple(group for page in PAGES for group in page.groups)
+_OF_TABLES = (
+    *(group for page in PAGES for group in page.groups),
+    *(group for page in PAGES for group in page.other_groups),
+)
 
 _AMOUNT = re.compile(r"[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE]\+?[0-9]{1,3})?")
 
@@ -38,15 +41,15 @@ def _add_of_pages(parser: UsageParser) -> None:
     parser.add_argument("--model-flops", type=_amount, metavar="N", help=flops)
     tokens = "page model: tokens, or samples, in a step, to show tokens a second"
     parser.add_argument("--tokens", type=_amount, metavar="N", help=tokens)
-    dump = "page kernels: a folder that the compiler dumped schedules into (LIBTPU_INIT_ARGS=--xla_jf_dump_to=DIR …), "
-    dump += "which it reads in place of the profile's own"
+    dump = "page kernels: read the schedules that the compiler dumped into this folder "
+    dump += "(LIBTPU_INIT_ARGS=--xla_jf_dump_to=DIR …), instead of the profile's own"
     parser.add_argument("--dump", metavar="DIR", help=dump)
     words = "page inference: the host annotation whose spans are the requests"
     parser.add_argument("--requests", metavar="NAME", help=words)
 
 
 def _add_step(parser: UsageParser) -> None:
-    step = "pages ops, collectives: of this step alone, by its name, or of a range, such as 104-108"
+    step = "pages ops, collectives: only this step, by its name, or a range of steps, such as 104-108"
     parser.add_argument("--step", metavar="STEP", help=step)
 
 
@@ -55,12 +58,12 @@ def _add_by(parser: UsageParser) -> None:
     groups = [f"{page.name}: {', '.join(page.groups)}" for page in PAGES if page.groups]
     by = f"page ledger: a row for each {', '.join(DIVIDED_BY)} (scope: of framework ops, such as a layer); "
     by += f"page live-arrays: group by {', '.join(GROUPED_BY)} (default: source)"
-    by += f"; page model: the table of CSV, of rows and columns: {', '.join(MODEL_BY)}"
-    by += "; page kernels: blocks, for variants of a kernel by the sizes of their blocks, over all runs of a logdir"
-    by += f"; groups that make other rows the page's table: {'; '.join(groups)}"
+    by += f"; page model: the table that CSV, --filter, --sort and --columns use: {', '.join(MODEL_BY)}"
+    by += "; page kernels: blocks compares the block sizes of a kernel, over all runs of a logdir"
+    by += f"; pages whose table gets a row per group: {'; '.join(groups)}"
     parser.add_argument(
         "--by",
-        choices=tuple(dict.fromkeys((*DIVIDED_BY, *GROUPED_BY, *MODEL_BY, *_OF_TABLES, "blocks"))),
+        choices=tuple(dict.fromkeys((*DIVIDED_BY, *GROUPED_BY, *MODEL_BY, *_OF_TABLES))),
         metavar="BY",
         help=by,
     )

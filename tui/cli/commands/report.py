@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
-from tpuprof.parsers.base.text import nearest
+from tpuprof.parsers.base.text import nearest_hint
 from tpuprof.parsers.files.logdir import Logdir, Run, local_path, open_logdir
 from tpuprof.parsers.files.recognise import may_be_hlo
 from tpuprof.parsers.session import live_arrays
@@ -47,6 +47,7 @@ _describe_json = drawn_by("tpuprof.tui.report.describe:describe_json")
 def run_report(args: argparse.Namespace) -> int:
     """Prints or writes one page."""
     gc.disable()  # one page and out: nothing that it makes is cyclic, and collecting takes a tenth of a short run
+    check_keys(args.keys, args.format)
     if args.describe:
         printing.check_output(args, Logdir(args.path, (), (), ()))
         return _describe(args, _page(args))
@@ -92,7 +93,7 @@ def _page(args: argparse.Namespace) -> Page:
         raise ProfileError(
             "usage",
             f"There is no page {args.page}.",
-            f"one of: {', '.join(nearest(args.page, PAGE_NAMES) or PAGE_NAMES)}",
+            nearest_hint(args.page, PAGE_NAMES, f"one of: {', '.join(PAGE_NAMES)}"),
             EXIT_USAGE,
         )
     return page
@@ -112,7 +113,6 @@ def _describe(args: argparse.Namespace, page: Page) -> int:
 
 def _check_options(args: argparse.Namespace, page: Page) -> None:
     """Sees, before any work, that the options go with the page."""
-    check_keys(args.keys, args.format)
     if args.format not in (*FORMATS, *page.formats, PARQUET):
         its_page = next(one.name for one in PAGES if args.format in one.formats)
         sentence = f"--format {args.format} is for the page {its_page}, not {args.page}."
@@ -124,7 +124,7 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
     options = {name: getattr(args, name) for name in page.options}
     report = page.load_report()
     report.check(options, args.format, args.limit)
-    _check_groups(args, page)
+    page.check_groups(args.by)
     _check_choice(args, page, report)
     if args.format == "perfetto" and printing.output_file(args) is None and sys.stdout.isatty():
         sentence = "A trace for Perfetto can't be printed on a terminal."
@@ -156,18 +156,6 @@ def _no_such_option(name: str, option: str, page: str) -> ProfileError:
     sentence = f"{option} is for the page{'s' * (len(owners) > 1)} {', '.join(owners)}, not {page}."
     instead = _INSTEAD.get(name, {})
     return ProfileError("usage", sentence, instead.get(page) or instead.get("") or HELP, EXIT_USAGE)
-
-
-def _check_groups(args: argparse.Namespace, page: Page) -> None:
-    """Sees that the page's table has the groups that are asked for; pages with other `--by` check it themselves."""
-    known = (*page.groups, *_OTHER_GROUPS.get(page.name, ()))
-    if page.groups and args.by is not None and args.by not in known:
-        sentence = f"The rows of the page {page.name} can't be grouped by {args.by}: there is {', '.join(known)}."
-        raise ProfileError("usage", sentence, f"--by {(nearest(args.by, known) or known)[0]}", EXIT_USAGE)
-
-
-_OTHER_GROUPS: Mapping[str, tuple[str, ...]] = {"kernels": ("blocks",)}
-"""What ``--by`` takes besides, of pages that print everything then."""
 
 
 def _choice(args: argparse.Namespace, page: Page) -> Choice | None:

@@ -56,9 +56,8 @@ _lines = drawn_by("tpuprof.tui.pages.collectives.drawing:report_lines")
 
 def declare(page: CollectivesPage, request: ReportRequest) -> Declared:
     """The answer, groups, single collectives, those between slices, and steps."""
-    groups, each = groups_of(page), single_of(page)
+    groups, each = _asked_groups(page, request), single_of(page)
     shown = Section(GROUPS, groups, "Collectives", request.most_rows)
-    asked = Section(GROUPS, _asked_groups(page, request), "Collectives", request.most_rows)
     why = {figure.key: page.why_none for figure in METRICS if figure.null and figure.read(page) is None}
     if not page.has_steps and not page.why_none:
         why["step_time_ms"] = ONE_STEP
@@ -79,7 +78,7 @@ def declare(page: CollectivesPage, request: ReportRequest) -> Declared:
             Section(SLICES, slice_table(page), "Between slices"),
             Section(STEPS, steps_of(page), "Steps"),
         ),
-        csv=asked,
+        csv=shown,
         text=lambda pen: _lines(page, shown, pen),
         notes=page.notes,
         unknown=why_unknown(page, groups.rows),

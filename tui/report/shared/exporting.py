@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from tpuprof.tui.report.fields import Table
 
 OF_TABLES: dict[str, Format] = {".csv": "csv", ".json": "json", ".md": "md"}
-"""Ends of names of files that hold the table, and the formats of reports that they are in."""
+"""The endings of files with the table, and the format of each."""
 OF_SCREENS = (".svg", ".html", ".txt")
-"""Ends of names of files that hold the screen as it is."""
+"""The endings of files with the screen."""
 FOLDER = "export"
 _MOST_NAME = 60
 _LOOK = TextLook(120, False, False)
@@ -38,7 +38,7 @@ class Shown:
         rows: those that show, in their order.
         keys: of the columns; none for those of the report.
         filter, sort: what keeps and sorts the rows, in the words of ``report --filter --sort``; empty without.
-        run: what the rows are of, where that is not the run that the app shows.
+        run: the run of the rows, if it is not the one that the app shows.
     """
 
     page: str
@@ -51,17 +51,13 @@ class Shown:
     run: Run | None = None
 
 
-def _no_report(page: str) -> Report[Any]:
-    raise AssertionError(f"no report of the page {page} is known here")
-
-
 def run_of_file(name: str, path: str) -> Run:
-    """A file that is no run of a profile, as the head of a report names it."""
+    """A file in place of a run, for the head of a report."""
     return Run(name, path, (), ())
 
 
 def default_path(name: str, has_table: bool, run: Run | None) -> str:
-    """A file that is not there yet, in the working folder; in a folder of this program where profiles lie there."""
+    """The path of a new file: in the working folder, or in a folder of this program if profiles lie there."""
     words = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name.lower())[:_MOST_NAME]
     folder = "" if _takes_files(run) else os.path.join(state_folder(), FOLDER)
     end, number = ".csv" if has_table else ".svg", 1
@@ -84,16 +80,16 @@ def content_of(
     shown: Shown | ShownPage | None,
     screen: Callable[[str], str],
     run: Run | None,
-    report_of: Callable[[str], Report[Any]] = _no_report,
+    report_of: Callable[[str], Report[Any]] | None = None,
 ) -> tuple[str, str]:
-    """What goes into a file, by the end of its name, and how much that is in words.
+    """The content of a file, which its ending chooses; and how much it is, in words.
 
     Args:
         screen: draws the screen as ``svg``, ``html`` or ``txt``.
-        report_of: how the page of a name is printed, where whole pages are written.
+        report_of: gives the report of a page by its name; None where no whole page is shown.
 
     Raises:
-        ProfileError: the name says no format, or there is no table.
+        ProfileError: the ending is unknown, or there is no table.
     """
     end = os.path.splitext(path)[1].lower()
     if end in OF_SCREENS:
@@ -107,6 +103,7 @@ def content_of(
     if run is None:
         raise ProfileError("usage", "These rows belong to no run.", "")
     if isinstance(shown, ShownPage):
+        assert report_of is not None, "whoever shows a page knows how it is printed"
         return page_text(report_of(shown.page), shown.content, OF_TABLES[end], run), shown.how_much
     head = Head(f"{shown.page} of {printable(run.name)}", run, [host.host for host in run.hosts])
     choice = Choice(shown.filter, shown.sort, tuple(shown.keys))
@@ -127,10 +124,10 @@ def page_text(report: Report[Any], content: object, form: Format, run: Run) -> s
 
 
 def write(path: str, text: str, run: Run | None = None, logdir: Logdir | None = None) -> None:
-    """Writes a new file, and none among the profiles of a run, or of all runs that are known.
+    """Writes a new file, never among the profiles of the run or the logdir.
 
     Raises:
-        ProfileError: it is there already, or can't be written there.
+        ProfileError: the file exists, or can't be written.
     """
     if os.path.lexists(path):
         raise ProfileError("output", f"{printable(path)} exists: give another name.", "")

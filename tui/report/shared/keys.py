@@ -1,4 +1,4 @@
-"""Some keys of a report's JSON alone: an answer of a few hundred bytes for who knows what to ask."""
+"""Only some keys of a report's JSON: a few hundred bytes for those who know what to ask."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tpuprof.parsers.base.text import nearest, printable
 from tpuprof.tui.report.json import laid_out
 
 ALWAYS = ("schema", "run", "warnings")
-"""What stays whatever is asked for: whose figures these are, and what is wrong with them."""
+"""Keys that every answer has: the run of the figures, and what is wrong with them."""
 
 _UNKNOWN = "unknown"
 _MOST_NEAR = 3
@@ -24,7 +24,7 @@ def picked(text: str, keys: str) -> str:
 
     Args:
         text: the document.
-        keys: with commas between; ``a.b`` is ``b`` of the object ``a``, or of each object in the list ``a``. A key has
+        keys: separated by commas; ``a.b`` is ``b`` of the object ``a``, or of each object in the list ``a``. A key has
             all that is below it.
 
     Raises:
@@ -43,7 +43,7 @@ def picked(text: str, keys: str) -> str:
 
 
 def _tree(paths: Iterable[tuple[str, ...]]) -> Tree:
-    """The keys as a tree; one that has nothing below it is wanted whole."""
+    """The keys as a tree; a key with nothing below it is wanted whole."""
     tree: Tree = {}
     for path in sorted(paths, key=len, reverse=True):  # a whole object counts more than a key of it
         branch = tree
@@ -63,7 +63,7 @@ def _kept(value: Any, tree: Tree) -> Any:  # noqa: ANN401 - JSON
 
 
 def _check(path: tuple[str, ...], body: Mapping[str, Any]) -> None:
-    """Raises where no object has a key; an empty list, and what is unknown, has any."""
+    """Raises if no object has a key; an empty list and null have every key."""
     values: list[Any] = [body]
     for place, key in enumerate(path):
         objects = list(_objects(values))

@@ -1193,7 +1193,7 @@ static PyObject *core_self_sums(PyObject *module, PyObject *const *args, Py_ssiz
 
 /* ---- memory ---- */
 
-/* trim() -> None; gives memory that nobody uses back to the system, where the C library can. */
+/* trim() -> None; gives freed memory back to the system, where the C library can. */
 static PyObject *core_trim(PyObject *module, PyObject *const *args, Py_ssize_t given) {
     (void)module;
     (void)args;
@@ -1267,14 +1267,14 @@ static PyObject *core_subtract(PyObject *module, PyObject *const *args, Py_ssize
     return PyLong_FromLongLong(count);
 }
 
-/* The intervals of one weight among others, whose time up to an instant is asked for, which never goes back. */
+/* How far the intervals of one weight are added up: the next one, the end of the last one, and their time. */
 typedef struct {
     int64_t next, last_end;
     uint64_t total;
 } Until;
 
-/* The time of the intervals of one weight up to an instant, in `total` as if none reached beyond it; 0 where they
- * overlap or are not in order. */
+/* Adds up the intervals of one weight that start up to an instant, each whole; instants must not decrease. Returns 0
+ * where intervals overlap or are not in order. */
 INLINE int go_until(Until *to, int64_t m, const int64_t *rows, int positive, int64_t time) {
     for (; to->next < m; to->next++) {
         const int64_t *row = rows + 3 * to->next;

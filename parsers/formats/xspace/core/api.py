@@ -290,9 +290,9 @@ def until(times: Int64s, intervals: Int64s) -> Int64s:
 
 
 def trim() -> None:
-    """Gives memory that was used and is free back to the system, where the C library can: it keeps much of it else.
+    """Gives freed memory back to the system, where the C library can; else the process keeps much of it.
 
-    It takes some milliseconds, so it is for where large columns were let go.
+    It takes some milliseconds: call it after large columns were freed.
     """
     _core()[1].trim()
 

@@ -39,7 +39,12 @@ def _head(document: Document) -> Document:
     run = document["run"]
     values = {"run": run["name"], "path": run["path"], "hosts": run["hosts"]}
     values |= {"core": run["core"]} if "core" in run else {}
-    return values | ({"warnings": document["warnings"]} if document["warnings"] else {})
+    return values | _warnings(document)
+
+
+def _warnings(document: Document) -> Document:
+    """What is wrong with the profile, if anything is."""
+    return {"warnings": document["warnings"]} if document["warnings"] else {}
 
 
 def _unknown(document: Document, values: Document) -> Document:
@@ -53,7 +58,7 @@ def _unknown(document: Document, values: Document) -> Document:
 def runs(document: Document, _: Arguments) -> Answer:
     """The runs."""
     rows = [{key: value for key, value in row.items() if value not in ([], None)} for row in document["runs"]]
-    return Answer({"runs": rows} | ({"warnings": document["warnings"]} if document["warnings"] else {}))
+    return Answer({"runs": rows} | _warnings(document))
 
 
 def why(document: Document, given: Arguments) -> Answer:
@@ -111,8 +116,7 @@ def sql(document: Document) -> Answer:
     values = {"tables": document["tables"], "rows": document["rows"]}
     if document["has_more"]:
         values["more"] = f"there are more rows than these {document['row_count']}: limit"
-    head = {"warnings": document["warnings"]} if "run" not in document and document["warnings"] else {}
-    head = _head(document) if "run" in document else head
+    head = _head(document) if "run" in document else _warnings(document)
     return Answer(_unknown(document, head | values), {"rows": document["row_count"]})
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.text import nearest, printable
+from tpuprof.parsers.base.text import nearest_hint, printable
 from tpuprof.tui.api.sql.tables import TABLES as TABLES_OF_SQL
 from tpuprof.tui.cli import common
 from tpuprof.tui.cli.arguments.diff import diff_parser
@@ -119,8 +119,8 @@ class Tool:
         known = {each.name: each for each in self.given}
         for name, value in arguments.items():
             if name not in known:
-                near = nearest(name, known) or list(known)
-                raise _refused(f"{self.name} takes no {printable(name)[:60]}.", f"one of: {', '.join(near)}")
+                hint = nearest_hint(name, tuple(known), f"one of: {', '.join(known)}")
+                raise _refused(f"{self.name} takes no {printable(name)[:60]}.", hint)
             _check_kind(known[name], value)
         missing = [each.name for each in known.values() if each.needed and arguments.get(each.name) is None]
         if missing:
@@ -140,8 +140,8 @@ class Tool:
             raise _refused(f"{self.name} needs the argument page{other}.", f"one of: {', '.join(_WITH_ROWS)}")
         page = page_named(name) if name in _WITH_ROWS or self.page else None
         if page is None:
-            near = nearest(name, _WITH_ROWS) or list(_WITH_ROWS)
-            raise _refused(f"There is no page {printable(name)[:60]} with a table.", f"one of: {', '.join(near)}")
+            hint = nearest_hint(name, _WITH_ROWS, f"one of: {', '.join(_WITH_ROWS)}")
+            raise _refused(f"There is no page {printable(name)[:60]} with a table.", hint)
         place = root.place(given["path"])
         if name != "runs":
             root.check(place, given.get("run"), name == "trend", page.is_of_memory)

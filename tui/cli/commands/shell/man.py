@@ -19,7 +19,10 @@ EXIT_CODES = {
     errors.EXIT_NOT_FOUND: "nothing was found at that path",
     errors.EXIT_UNREADABLE: "the file is unreadable or corrupt",
     errors.EXIT_NO_TERMINAL: "--latest or --mouse without a terminal",
-    errors.EXIT_REGRESSION: "slower than --fail-on-regression allows; for verify, a promise that was not kept",
+    errors.EXIT_REGRESSION: (
+        "slower than --fail-on-regression allows; for verify, a promise that was not kept; "
+        "for watch --once, a slow step"
+    ),
     errors.EXIT_CAPTURE_FAILED: "nothing was captured, or a profile lacks what doctor --require names",
     errors.EXIT_INTERRUPTED: "interrupted; 128 and the number of any other signal that ended it",
 }

@@ -61,15 +61,14 @@ def declare(page: OpsPage | OpsInSteps, request: ReportRequest) -> Declared:
     if not isinstance(page, OpsPage):
         return _of_steps(page, request)
     ops = Section(HLO_OPS, page, "Ops", request.most_rows)
-    rows: Section[OpsPage] = ops
     if request.options.get("by") is not None:
         groups = _op_groups(page)
-        rows = Section(clone_rows(groups.op_count), groups.page, "Ops with their clones", request.most_rows)
+        ops = Section(clone_rows(groups.op_count), groups.page, "Ops with their clones", request.most_rows)
     return Declared(
         common.head("HLO ops", page, request),
         metrics=lambda: [*common.time_rows(page), *common.peak_rows(page)],
         parts=(Metrics(METRICS, page), ops),
-        csv=rows,
+        csv=ops,
         text=lambda pen: common.text_lines(page, ops.lines(pen), page.unknown, pen),
         unknown=common.worth_saying(page.unknown),
         reasons={**metric_reasons(time_metrics(page)), **page.unknown},
@@ -77,9 +76,9 @@ def declare(page: OpsPage | OpsInSteps, request: ReportRequest) -> Declared:
 
 
 def check(options: Mapping[str, Any], _: Format, __: int | None) -> None:
-    """Sees that clones and steps are not asked for at once."""
+    """Checks that a call does not ask for clones and steps at once."""
     if options.get("by") is not None and options.get("step") is not None:
-        sentence = "Clones are added up over the whole capture: --by clones does not go with --step."
+        sentence = "Clones are added up over the whole capture: --by clones does not work with --step."
         raise ProfileError("usage", sentence, "leave out --by", EXIT_USAGE)
 
 
