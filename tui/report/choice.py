@@ -31,9 +31,7 @@ ASCENDING, DESCENDING = "asc", "desc"
 SCHEMA = "rows"
 """The name of the JSON that holds chosen rows, as of a page."""
 
-PIPE_BYTES = 18_000
-"""Bytes of rows that JSON has where the call sets no limit, so that the answer stays below 20 KB."""
-
+_ROWS_BYTES = json.PIPE_BYTES - 2_000  # for rows; the rest is what stands around them
 _BESIDE = len(', "unknown": {}') - len("    ,")  # of a line in a stream, less what stands around a row
 _MOST_ROWS = 2_000
 _WIDEST = 60  # cells of a column of text
@@ -231,7 +229,7 @@ def _json(name: str, head: Head, chosen: Chosen, _: TextLook) -> str:
 
 def _fitting(records: list[dict[str, object]]) -> list[dict[str, object]]:
     """As many of the first rows as a pipe is given unasked, at least one."""
-    room = PIPE_BYTES
+    room = _ROWS_BYTES
     for number, record in enumerate(records):
         room -= len(json.line(record, {}).encode("utf-8", "backslashreplace")) - _BESIDE
         if room < 0:

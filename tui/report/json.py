@@ -15,6 +15,9 @@ from tpuprof.tui.report.fields import NO_REASON
 
 NOT_FINITE = "the figure is not a finite number"
 
+PIPE_BYTES = 20_000
+"""The most bytes that an answer has where the call sets no limit and chooses no keys: what a pipe is given unasked."""
+
 
 @dataclass(frozen=True, slots=True)
 class Written:

@@ -32,6 +32,7 @@ from tpuprof.tui.report.fields import (
     nested,
     object_table,
 )
+from tpuprof.tui.report.json import PIPE_BYTES
 from tpuprof.tui.report.markdown import escaped
 from tpuprof.tui.report.page import Head, ReportRequest
 from tpuprof.tui.report.shared.quantities import STEP_TIME
@@ -229,9 +230,6 @@ METRICS: tuple[Metric[Overview], ...] = (
     Metric("kinds", listed(SOUGHT), _sought, "all kinds that were looked for"),
 )
 
-
-PIPE_BYTES = 20_000
-"""The most bytes of JSON where the call sets no limit and chooses no keys."""
 
 _LEFT = "only where findings are left out: "
 LEFT_OUT: tuple[Metric[int], ...] = (

@@ -22,7 +22,7 @@ from tpuprof.parsers.ops.table import EMPTY_TABLE
 from tpuprof.parsers.pages.findings.figures import UNITS, Figure, with_figures, without_figures
 from tpuprof.parsers.pages.findings.subject import SubjectOps, SubjectPart, subject_of
 from tpuprof.tui.demo import demo_path
-from tpuprof.tui.pages.overview.findings_report import PIPE_BYTES
+from tpuprof.tui.report.json import PIPE_BYTES
 
 
 def printed(path: Path, data: bytes, call: Call) -> str:
