@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import share, time
+from tpuprof.parsers.ops.core.kernel_work import LEAST
 from tpuprof.parsers.ops.counters.chips import chip_of, known_types
 from tpuprof.parsers.ops.counters.host import HostCounters
 from tpuprof.parsers.ops.counters.kernels import ScopeUse
@@ -21,11 +22,12 @@ HOW_TO_RECORD = (
 )
 """Which options fill the counters: XProf's docs/advanced_profiler_options.md, and docs/kernel-profiling.md."""
 
-HOW_TO_TRACE = (
-    "LIBTPU_INIT_ARGS='--xla_xprof_register_llo_debug_info=true --xla_xprof_enable_custom_call_tracing=true', set "
-    "before JAX starts, records what kernels use and wait for"
+TRACE_KERNELS = (
+    "LIBTPU_INIT_ARGS='--xla_xprof_register_llo_debug_info=true --xla_xprof_enable_custom_call_tracing=true'"
 )
-"""Which flags record it for custom calls: XProf's docs/custom_call_profiling.md."""
+"""Which flags record what custom calls do: XProf's docs/custom_call_profiling.md."""
+
+HOW_TO_TRACE = f"{TRACE_KERNELS}, set before JAX starts, records what kernels use and wait for"
 
 NOT_SEEN = {
     "reading": "The use of units is computed from registers as XProf does, address by address; this is untested on "
@@ -179,10 +181,6 @@ def counters_page(
         ),
         warnings=(*(problem.sentence for part in parts for problem in part.problems), *notes),
     )
-
-
-LEAST = 0.95
-"""The compiler's count contradicts the shapes from this part of what they need on downwards: times are rounded."""
 
 
 def _held(row: KernelRow, needs: Needs) -> KernelRow:

@@ -44,7 +44,7 @@ def read_schedule(data: bytes) -> Schedule:
     """The schedule in an `LloModuleProto`.
 
     Raises:
-        Damaged: the bytes are none.
+        Damaged: the bytes are not such a message.
     """
     if len(data) > LARGEST:
         raise Damaged(f"it has {len(data):,} bytes, and more than {LARGEST:,} are not read")
@@ -65,8 +65,6 @@ def read_schedule(data: bytes) -> Schedule:
         opcode=bodies.numbers(2, len(ids)),
         region=np.array(tree.owner, np.int64),
         origin=_rows(ids, *of_id),
-        register_kind=bodies.numbers(8, len(ids)),
-        register=signed(bodies.numbers(7, len(ids))),
     )
     return Schedule(
         instruction=_text(module, 1),

@@ -63,16 +63,12 @@ class Instructions:
         opcode: its number, see `opcode_name`.
         region: row of the innermost region around it.
         origin: row of `Schedule.origins`, -1 where the compiler did not say where it comes from.
-        register_kind: 1 predicate, 2 scalar, 3 vector, 4 mask; 0 for one that fills no register.
-        register: which one.
     """
 
     bundle: Int64s
     opcode: Int64s
     region: Int64s
     origin: Int64s
-    register_kind: Int64s
-    register: Int64s
 
     def __len__(self) -> int:
         return len(self.bundle)

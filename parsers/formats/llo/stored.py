@@ -8,6 +8,7 @@ import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.formats.hlo.programs import METADATA_PLANE
 from tpuprof.parsers.formats.llo.module import read_schedule
 from tpuprof.parsers.formats.llo.schedule import Schedule
 from tpuprof.parsers.formats.llo.wire import Damaged
@@ -17,7 +18,6 @@ from tpuprof.parsers.formats.xspace.trace import Trace
 FLAG = "--xla_xprof_register_llo_debug_info=true"
 """In ``LIBTPU_INIT_ARGS``: it makes a profile hold the schedules of the programs that ran in it."""
 
-METADATA_PLANE = "/host:metadata"
 _STAT = "llo_proto"
 
 

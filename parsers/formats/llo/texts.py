@@ -22,7 +22,7 @@ def read_use(data: bytes, instruction: str) -> Schedule:
     """The schedule of an instruction as far as the text has it: `used`, `slots`, `spills` and `fills`.
 
     Raises:
-        Damaged: the bytes are no such text.
+        Damaged: the bytes are not such a text.
     """
     head, found, rows = data.partition(_USE)
     lines = [line for line in text(head).splitlines() if line.strip()]
@@ -31,7 +31,7 @@ def read_use(data: bytes, instruction: str) -> Schedule:
         raise Damaged("it does not name the units")
     capacity, numbers = _numbers(lines[2].encode()), _numbers(rows)
     if len(capacity) != len(names) or len(numbers) % len(names):
-        raise Damaged("it has not one number a unit in each line")
+        raise Damaged("a line does not have one number for each unit")
     by_unit = dict(zip(names, np.minimum(numbers.reshape(-1, len(names)).T, 255).astype(np.uint8), strict=True))
     bundles, none, one = len(numbers) // len(names), np.zeros(0, np.int64), np.zeros(1, np.int64)
     nothing = np.zeros(bundles, np.uint8)
@@ -45,7 +45,7 @@ def read_use(data: bytes, instruction: str) -> Schedule:
         spills=by_unit.get(_SPILLS, nothing),
         fills=by_unit.get(_FILLS, nothing),
         regions=Regions(("program",), one, one, one + bundles, one - 1, one - 1),
-        instructions=Instructions(none, none, none, none, none, none),
+        instructions=Instructions(none, none, none, none),
         origins=(),
         allocations=(),
     )
@@ -55,5 +55,5 @@ def _numbers(words: bytes) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Numbers between spaces, none of them negative."""
     split = words.split()
     if any(len(word) > 9 or not word.isdigit() for word in split):
-        raise Damaged("it holds something else than numbers")
+        raise Damaged("it holds something other than numbers")
     return np.array(split, dtype=np.int64) if split else np.zeros(0, np.int64)

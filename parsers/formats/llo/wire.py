@@ -16,7 +16,7 @@ Spans = tuple[Int64s, Int64s]
 
 
 class Damaged(ValueError):
-    """The bytes are no message of a schedule; the text says what is wrong, as the end of a sentence."""
+    """The bytes are not a message of a schedule; the text says what is wrong, as the end of a sentence."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +59,7 @@ def columns(messages: Sequence[bytes]) -> Columns:
     """The fields of messages.
 
     Raises:
-        Damaged: one of them breaks off, or holds what is no field.
+        Damaged: one of them breaks off, or holds something that is not a field.
     """
     borders = np.zeros(len(messages) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, messages), np.int64, len(messages)), out=borders[1:])

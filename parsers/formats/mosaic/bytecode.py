@@ -96,7 +96,7 @@ class Module:
         """Reads all but attributes and types.
 
         Raises:
-            Damaged: the bytes are no module of version 0.
+            Damaged: the bytes are not a module of version 0.
         """
         sections = _sections(data)
         self.producer = sections.producer

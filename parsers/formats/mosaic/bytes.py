@@ -6,7 +6,7 @@ _WORD = (1 << 64) - 1
 
 
 class Damaged(ValueError):
-    """The bytes are no module; the text says what is wrong, as the end of a sentence."""
+    """The bytes are not a module; the text says what is wrong, as the end of a sentence."""
 
 
 class Reader:

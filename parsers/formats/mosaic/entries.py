@@ -11,13 +11,16 @@ from tpuprof.parsers.formats.mosaic.bytecode import Location, Module
 from tpuprof.parsers.formats.mosaic.bytes import Damaged, Reader
 
 _ARRAY, _DICTIONARY, _TEXT, _TYPED_TEXT, _SYMBOL, _TYPE, _INTEGER = 0, 1, 2, 3, 4, 6, 8
-_CALL_SITE, _FILE_LINE, _FUSED, _FUSED_WITH, _NAMED, _NUMBERS, _FILE_RANGE = 10, 11, 12, 13, 14, 17, 22
+_CALL_SITE, _FILE_LINE, _FUSED, _NAMED, _NUMBERS, _FILE_RANGE = 10, 11, 12, 14, 17, 22
 _INTEGER_TYPE, _INDEX, _FIRST_FLOAT = 0, 1, 3
 _FLOATS = ("bf16", "f16", "f32", "f64", "f80", "f128")
 _MEMREF, _SPACED_MEMREF, _TENSOR, _VECTOR = 10, 11, 13, 19
 _KINDS = {_MEMREF: "memref", _SPACED_MEMREF: "memref", _TENSOR: "tensor", _VECTOR: "vector"}
 _SIGNS = ("i", "si", "ui", "i")
 _MOST_STEPS = _MOST_DIMENSIONS = 64
+
+PREFIX = "stable_mosaic."
+"""In front of names of ops and types in a form of Mosaic that changes by numbered versions."""
 
 DYNAMIC = -(1 << 63)
 """A dimension or bound that is known when the program runs."""
@@ -146,7 +149,7 @@ class Entries:
         kind, reader = self._kind(self.module.types, number)
         if kind is None:
             written = _written(self.module.types, number).lstrip("!")
-            return written.removeprefix("stable_mosaic.").removeprefix("tpu.")
+            return written.removeprefix(PREFIX).removeprefix("tpu.")
         if kind == _INTEGER_TYPE:
             value = reader.number()
             return f"{_SIGNS[value & 3]}{value >> 2}"

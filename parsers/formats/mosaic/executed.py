@@ -1,4 +1,4 @@
-"""How often each bundle of a kernel's schedule runs in one call, and so which slots a call uses.
+"""How often each region of a kernel's schedule runs in one call.
 
 The schedule holds the bounds of its loops, and not which turns meet a condition. The Mosaic module does: its ops are
 followed through the grid, and both name the calls in the source that they come from. So a region under a condition runs
@@ -26,16 +26,10 @@ class Executed:
         runs: how often each region runs, in the order of `Schedule.regions`; -1 where it is not known.
         is_sure: for each region whether its loops and the places of its instructions say so; else it is the most that
             there can be.
-        slots: slots that each of `UNITS` uses in a call; None for all where a region's runs are not known.
-        is_exact: for each of `UNITS` whether all regions in which it is used are sure.
-        bundles: bundles that a call runs at most, its waits left out; None as `slots`.
     """
 
     runs: Int64s
     is_sure: Bools
-    slots: tuple[int | None, ...]
-    is_exact: tuple[bool, ...]
-    bundles: int | None
 
 
 def executed(schedule: Schedule, spec: KernelSpec) -> Executed:
@@ -52,12 +46,7 @@ def executed(schedule: Schedule, spec: KernelSpec) -> Executed:
             is_sure[row] = known is not None
             if known is not None and (runs[row] < 0 or known <= runs[row]):
                 runs[row] = known
-    if np.any(runs < 0):
-        return Executed(runs, is_sure, (None,) * len(schedule.slots), (False,) * len(schedule.slots), None)
-    times = runs[schedule.owner]
-    slots = tuple((schedule.used.astype(np.int64) @ times).tolist())
-    is_exact = ~np.any((schedule.used > 0) & ~is_sure[schedule.owner], axis=1)
-    return Executed(runs, is_sure, slots, tuple(is_exact.tolist()), int(times.sum()))
+    return Executed(runs, is_sure)
 
 
 def _inherited(regions: Regions, runs: Int64s, row: int, around: int) -> int:

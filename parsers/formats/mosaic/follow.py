@@ -7,16 +7,16 @@ and constants. What depends on numbers that the program gets when it runs is cou
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.mosaic.bytecode import Block, Op, Value
-from tpuprof.parsers.formats.mosaic.entries import Entries
+from tpuprof.parsers.formats.mosaic.entries import PREFIX, Entries
 from tpuprof.parsers.formats.mosaic.scalars import SAME, Number, compared, folded, selected
 
-PREFIX = "stable_mosaic."
 _ELEMENTS_A_UNIT = 64
 _MOST_STEPS = 1 << 16
 
@@ -26,7 +26,7 @@ class TooLong(Exception):
 
 
 class Effort:
-    """How much may be followed: of one program, all kernels together, so that a hostile one ends."""
+    """How much of a kernel may be followed, so that a hostile one ends."""
 
     def __init__(self, ops: int = 200_000) -> None:
         self.left = ops
@@ -67,13 +67,9 @@ class Walk:
     def __init__(self, entries: Entries, grid: Sequence[int | None], effort: Effort) -> None:
         self.entries, self.effort, self.grid = entries, effort, grid
         bounds = [bound for bound in grid if bound is not None]
-        steps = 1
-        for bound in bounds:
-            steps *= bound
-        self.steps: int | None = steps if len(bounds) == len(grid) else None
-        self.indices = (
-            _indices(bounds, steps) if self.steps is not None and steps <= _MOST_STEPS else [None] * len(grid)
-        )
+        self.steps = prod(bounds) if len(bounds) == len(grid) else None
+        is_short = self.steps is not None and self.steps <= _MOST_STEPS
+        self.indices = _indices(bounds, prod(bounds)) if is_short else [None] * len(grid)
         self.values: dict[Value, Number] = {}
 
     def seen(self, name: str, op: Op, state: State) -> None:

@@ -12,13 +12,7 @@ from collections.abc import Iterator
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.mosaic.bytecode import Block, Module, Op
 from tpuprof.parsers.formats.mosaic.bytes import Damaged
-from tpuprof.parsers.formats.mosaic.entries import Entries, Shaped
-
-PREFIX = "stable_mosaic."
-"""In front of the name of each op in a form of Mosaic that changes by numbered versions."""
-
-MOST_OPS = 4_000_000
-"""Ops of one kernel; large ones have some ten thousands."""
+from tpuprof.parsers.formats.mosaic.entries import PREFIX, Entries, Shaped
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from math import prod
 
-from tpuprof.parsers.formats.mosaic.entries import DYNAMIC, Shaped
+from tpuprof.parsers.formats.mosaic.entries import Shaped
 
 LANES = 128
 _ROWS = 8
@@ -22,18 +22,15 @@ def element_bits(element: str) -> int | None:
     return int(found.group(1)) if found.group(1) else 32 if element == "index" else None
 
 
-def known(dimensions: Iterable[int]) -> bool:
-    """Whether all dimensions are known before the program runs."""
-    return all(size >= 0 and size != DYNAMIC for size in dimensions)
+def elements(dimensions: Sequence[int]) -> int | None:
+    """How many numbers an array has; None where a dimension is not known before the program runs, and negative."""
+    return prod(dimensions) if all(size >= 0 for size in dimensions) else None
 
 
 def unpadded_bytes(dimensions: tuple[int, ...], element: str) -> int | None:
     """Bytes of the numbers alone; None where a dimension or the type is not known."""
-    bits = element_bits(element)
-    if bits is None or not known(dimensions):
-        return None
-    count = prod(dimensions)
-    return (count * bits + 7) // 8 if count < _LIMIT else None
+    bits, count = element_bits(element), elements(dimensions)
+    return (count * bits + 7) // 8 if bits is not None and count is not None and count < _LIMIT else None
 
 
 def vmem_bytes(dimensions: tuple[int, ...], element: str) -> int | None:
@@ -43,7 +40,7 @@ def vmem_bytes(dimensions: tuple[int, ...], element: str) -> int | None:
     Mosaic lays out the arguments of a kernel since TPU v4 (`infer_memref_layout.cc`).
     """
     bits = element_bits(element)
-    if bits is None or not bits or not known(dimensions):
+    if not bits or elements(dimensions) is None:
         return None
     size = dimensions[-1] if dimensions else 1
     rows = dimensions[-2] if len(dimensions) > 1 else -(-size // LANES)

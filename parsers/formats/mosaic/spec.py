@@ -23,7 +23,7 @@ from tpuprof.parsers.formats.mosaic.entries import Shaped
 from tpuprof.parsers.formats.mosaic.follow import Effort
 from tpuprof.parsers.formats.mosaic.index_maps import Visits, VisitsOf
 from tpuprof.parsers.formats.mosaic.kernel import Kernel, Window, allocations, read_kernel
-from tpuprof.parsers.formats.mosaic.sizes import bytes_of, known, unpadded_bytes
+from tpuprof.parsers.formats.mosaic.sizes import bytes_of, elements, unpadded_bytes
 from tpuprof.parsers.formats.mosaic.work import Details, Work, unknown_work, work_of
 from tpuprof.parsers.formats.xspace.walk import text
 
@@ -144,14 +144,9 @@ class KernelSpec:
     @property
     def steps(self) -> int | None:
         """Steps of the grid; None where a bound is not known before the program runs."""
-        if self.grid is None:
+        if self.grid is None or None in self.grid:
             return None
-        steps = 1
-        for bound in self.grid:
-            if bound is None:
-                return None
-            steps *= bound
-        return steps
+        return prod(bound for bound in self.grid if bound is not None)
 
     def bytes_in(self, space: str) -> int | None:
         """Bytes of the buffers in ``vmem`` or ``smem``; None where the buffers or one of them are not known."""
@@ -161,43 +156,16 @@ class KernelSpec:
         return None if None in sizes else sum(size for size in sizes if size is not None)
 
 
-def kernel_specs(hlo: HloModule) -> Iterator[KernelSpec]:
-    """The kernels of a program in its order. One that is called more than once is read once."""
-    reader = _Reader(10 * Effort().left)
-    for computation in hlo.proto.hlo_module.computations:
-        for proto in computation.instructions:
-            if _is_kernel(proto):
-                yield _spec(hlo, proto, reader)
-
-
 def kernel_spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto) -> KernelSpec | None:
     """What a custom call says of its kernel; None for an instruction that calls no Mosaic kernel.
 
     A module that is damaged, or in a form that is not read here, leaves `grid` at None, and `reason` says why.
     """
-    return _spec(hlo, proto, _Reader(Effort().left)) if _is_kernel(proto) else None
+    is_kernel = proto.opcode == b"custom-call" and proto.custom_call_target == TARGET
+    return _spec(hlo, proto) if is_kernel else None
 
 
-def _is_kernel(proto: hlo_pb2.HloInstructionProto) -> bool:
-    return bool(proto.opcode == b"custom-call" and proto.custom_call_target == TARGET)
-
-
-class _Reader:
-    """Reads modules and follows them, for a bounded time all together; each of them once."""
-
-    def __init__(self, ops: int) -> None:
-        self.effort = Effort(ops)
-        self._read: dict[bytes, tuple[Kernel, Work, Details]] = {}
-
-    def read(self, module: bytes) -> tuple[Kernel, Work, Details]:
-        """The kernel of a module, and what it does."""
-        if module not in self._read:
-            kernel = read_kernel(module)
-            self._read[module] = (kernel, *work_of(kernel, self.effort))
-        return self._read[module]
-
-
-def _spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto, reader: _Reader) -> KernelSpec:
+def _spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto) -> KernelSpec:
     config = _json(hlo.backend_config(proto))
     call = config.get("custom_call_config")
     call = call if isinstance(call, dict) else {}
@@ -206,8 +174,9 @@ def _spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto, reader: _Reader) -
     runs: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...] = ()
     reason = ""
     try:
-        kernel, work, details = reader.read(_module(call))
-        buffers = tuple(_buffers(hlo, proto, kernel, details, reader.effort))
+        kernel, effort = read_kernel(_module(call)), Effort()
+        work, details = work_of(kernel, effort)
+        buffers = tuple(_buffers(hlo, proto, kernel, details, effort))
         runs = tuple(sorted(details.runs.items()))
     except Damaged as fault:
         kernel, buffers, reason = None, (), str(fault)
@@ -359,7 +328,7 @@ def _argument(
     if window is not None and window.bounds is not None:
         seen = visits.of(window, array.dimensions)
     elif space in _COPIED:
-        seen = Visits(True, 1, _elements(block), _elements(block))
+        seen = Visits(True, 1, elements(block), elements(block))
     else:
         seen = Visits()
     if in_vmem:
@@ -385,10 +354,6 @@ def _argument(
 
 def _parts(shape: Shaped | None) -> tuple[tuple[int, ...], str, str]:
     return ((), "", "") if shape is None else (shape.dimensions, shape.element, shape.space)
-
-
-def _elements(block: tuple[int, ...]) -> int | None:
-    return prod(block) if known(block) else None
 
 
 def _how_many(space: str, window: Window | None, seen: Visits, in_vmem: bool) -> int | None:

@@ -15,7 +15,7 @@ from tpuprof.parsers.formats.mosaic.bytecode import Op, Value
 from tpuprof.parsers.formats.mosaic.entries import Shaped
 from tpuprof.parsers.formats.mosaic.follow import Effort, State, TooLong, Walk
 from tpuprof.parsers.formats.mosaic.kernel import Kernel
-from tpuprof.parsers.formats.mosaic.sizes import unpadded_bytes
+from tpuprof.parsers.formats.mosaic.sizes import elements, unpadded_bytes
 
 _ON_CHIP = ("vmem", "smem")
 _CONDITION = "a part of it runs only on a condition that is known at run time"
@@ -233,9 +233,7 @@ _SPECIAL = frozenset(
 
 def _count(shape: Shaped | None) -> int | None:
     """How many numbers a shape has; 1 for what has none."""
-    if shape is None:
-        return 1
-    return prod(shape.dimensions) if all(size >= 0 for size in shape.dimensions) else None
+    return 1 if shape is None else elements(shape.dimensions)
 
 
 def work_of(kernel: Kernel, effort: Effort) -> tuple[Work, Details]:

@@ -19,11 +19,17 @@ from tpuprof.parsers.base.intervals import Floats, Int64s, no_ints, union_length
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.events import Events
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane
-from tpuprof.parsers.ops.core.ops import CATEGORY, DEVICE_SPAN, OPS_LINE, device_spans, event_spans, op_name
+from tpuprof.parsers.ops.core.ops import (
+    CATEGORY,
+    DEVICE_SPAN,
+    OPS_LINE,
+    TRACE_ME_LINE,
+    device_spans,
+    event_spans,
+    op_name,
+)
 from tpuprof.parsers.ops.device import CUSTOM_CALL, is_kernel
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
-
-SCOPES_LINE = "XLA TraceMe"
 
 SpanKind = Literal["wait in", "wait out", "body", "copies", "scope"]
 """What a span inside a kernel is: it waits for blocks to come, or for results to be written; it runs the body of a grid
@@ -118,7 +124,7 @@ class CallRuns:
 
 def has_waits(plane: Plane) -> bool:
     """Whether spans of kernels lie on a core's line, by the names of its events."""
-    return plane.line(SCOPES_LINE) is not None and any(name in plane.event_metadata.body for name in _NAMES)
+    return plane.line(TRACE_ME_LINE) is not None and any(name in plane.event_metadata.body for name in _NAMES)
 
 
 def core_calls(plane: Plane, on_chunk: ChunkDone | None = None) -> Iterator[CallRuns]:
@@ -127,7 +133,7 @@ def core_calls(plane: Plane, on_chunk: ChunkDone | None = None) -> Iterator[Call
     if not ids:
         return
     runs = _runs(plane, ids, on_chunk)
-    scopes = _Scopes.of(plane.line(SCOPES_LINE), plane) if runs else None
+    scopes = _Scopes.of(plane.line(TRACE_ME_LINE), plane) if runs else None
     counts = _of_metadata(plane, ids)
     for key, (start, end, duration, *of_events) in runs.items():
         known = zip(of_events, counts[key], strict=True)
@@ -153,7 +159,8 @@ def _of_metadata(plane: Plane, ids: Mapping[int, tuple[int, str]]) -> Mapping[tu
     numbers = np.array(list(ids), np.int64)
     rows = plane.event_metadata.rows(numbers)
     stats = MetadataStats(OpSource(plane.event_metadata, plane.stat_metadata), rows, _COUNTS)
-    columns = [np.where(stats.number(name) > 0, stats.number(name), np.nan).tolist() for name in _COUNTS]
+    counted = (stats.number(name) for name in _COUNTS)
+    columns = [np.where(each > 0, each, np.nan).tolist() for each in counted]
     return {ids[number]: counts for number, counts in zip(ids, zip(*columns, strict=True), strict=True)}
 
 

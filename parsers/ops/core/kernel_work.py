@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.formats.mosaic.spec import KernelSpec
 
 LEAST = 0.95
-"""A count contradicts the shapes from this part of what they need on downwards: cost estimates are rounded."""
+"""A figure below this part of what the shapes need contradicts them; above it, times and estimates are rounded."""
 
 _MOST = 64
 """So many kernels are read, those that take most time: a module takes some 50 ms."""
@@ -74,7 +74,7 @@ class KernelWorks:
 
     def __init__(self, programs: Callable[[], HloModules]) -> None:
         self._programs = programs
-        self._known: dict[tuple[bytes, bytes], KernelWork] = {}
+        self._known: dict[tuple[bytes, tuple[bytes, ...]], KernelWork] = {}
 
     def applied(self, table: OpTable) -> OpTable:
         """A table whose kernels have the work that their shapes need, where nobody counted it, or too little of it."""
@@ -87,11 +87,12 @@ class KernelWorks:
         programs = self._programs()
         for row in rows:
             program = int(table.program_id[row])
-            module = programs.module(program) if program in programs.names else None
+            module = programs.module(program)
             proto = None if module is None else module.instruction_proto(table.name[row])
             if module is None or proto is None:
                 continue
-            alike = module.backend_config(proto), proto.shape.SerializeToString()
+            arrays = (proto.shape, *(operand.shape for operand in module.operand_protos(proto) if operand is not None))
+            alike = module.backend_config(proto), tuple(shape.SerializeToString() for shape in arrays)
             if alike not in self._known:
                 if len(self._known) >= _MOST:
                     continue

@@ -9,8 +9,6 @@ from tpuprof.parsers.formats.hlo.shapes import Shape, shapes_in
 
 _CALL = "custom-call("
 _BEHIND = re.compile(r"\)(?:, [a-z_]+=|$)")
-_ALIASED = re.compile(r"\{[0-9, ]*\}: \(([0-9]{1,9}),")
-_ALIASING = "output_to_operand_aliasing={"
 _INDEX = frozenset(("s32", "u32", "s64", "u64"))
 _HBM = 0
 
@@ -24,12 +22,10 @@ class CallArrays:
 
     Attributes:
         operands, results: in the order of the text.
-        in_place: numbers of the operands that a result is written over.
     """
 
     operands: tuple[Shape, ...]
     results: tuple[Shape, ...]
-    in_place: frozenset[int]
 
     @property
     def is_indexed(self) -> bool:
@@ -60,10 +56,7 @@ def call_arrays(text: str) -> CallArrays | None:
     behind = _BEHIND.search(text, begin)
     end = len(text) if behind is None else behind.start()
     found = shapes_in(text[:end])
-    at = text.find(_ALIASING, end)
-    rest = text[at : text.find("}, ", at) if text.find("}, ", at) > 0 else len(text)] if at >= 0 else ""
     return CallArrays(
         tuple(each.shape for each in found if each.begin > begin),
         tuple(each.shape for each in found if each.begin < begin),
-        frozenset(int(number) for number in _ALIASED.findall(rest)),
     )

@@ -29,6 +29,7 @@ OPS_LINE = "XLA Ops"
 ASYNC_OPS_LINE = "Async XLA Ops"
 MODULES_LINE = "XLA Modules"
 STEPS_LINE = "Steps"
+TRACE_ME_LINE = "XLA TraceMe"
 SPARSE_OPS_LINE = "Sparse Core Ops"
 SPARSE_MODULES_LINE = "Sparse Core Modules"
 

@@ -10,7 +10,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.ops.counters.chips import chip_of, register_names
 from tpuprof.parsers.ops.counters.kernels import ScopeUse, scope_uses
-from tpuprof.parsers.ops.counters.placed import placed_tracks
+from tpuprof.parsers.ops.counters.placed import CustomCalls, placed_tracks
 from tpuprof.parsers.ops.counters.raw import Counter, read_counters, sampled_counters
 from tpuprof.parsers.ops.counters.samples import has_counters, readings, sampled
 from tpuprof.parsers.ops.counters.units import UnitUse, of_readings, of_samples
@@ -69,11 +69,12 @@ def host_counters(trace: Trace, host: str, on_chunk: ChunkDone = lambda _, __: N
             chip = chip_of(kind)
             types |= {kind: None} if kind else {}
             tracks, read = list(sampled(plane)), list(readings(plane))
-            in_time = placed_tracks(plane, tracks)
+            core = CustomCalls(plane)
+            in_time = placed_tracks(core, tracks)
             units += of_readings(plane.name, chip, read) if chip is not None else ()
             units += of_samples(plane.name, chip, in_time)
             counters += [*read_counters(plane, read, register_names(chip)), *sampled_counters(plane, in_time)]
-            kernels += scope_uses(plane, in_time)
+            kernels += scope_uses(core, in_time)
             on_chunk(_bytes_of(plane), 0)
     return HostCounters(
         host=host,

@@ -16,11 +16,10 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Floats, Int64s, intersect, union, union_length
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Line, Plane
-from tpuprof.parsers.ops.core.ops import CATEGORY, OPS_LINE, event_spans
-from tpuprof.parsers.ops.counters.placed import SCOPES_LINE
-from tpuprof.parsers.ops.counters.samples import UNIT_LINE, UTILIZATION, Sampled, by_id, event_name
+from tpuprof.parsers.ops.core.ops import event_spans
+from tpuprof.parsers.ops.counters.placed import Call, CustomCalls
+from tpuprof.parsers.ops.counters.samples import UNIT_LINE, UTILIZATION, Sampled, by_id
 from tpuprof.parsers.ops.counters.units import SEEN
-from tpuprof.parsers.ops.device import CUSTOM_CALL
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
 
 _SCOPES = "llo_scopes"
@@ -83,7 +82,7 @@ def busy_of(start: Int64s, end: Int64s, value: Floats) -> _Busy:
     return _Busy(time, busy, watched)
 
 
-def scope_uses(plane: Plane, tracks: Sequence[Sampled]) -> Iterator[ScopeUse]:
+def scope_uses(core: CustomCalls, tracks: Sequence[Sampled]) -> Iterator[ScopeUse]:
     """What each custom call of a core used of its units; nothing where the profile does not record it.
 
     Args:
@@ -94,79 +93,28 @@ def scope_uses(plane: Plane, tracks: Sequence[Sampled]) -> Iterator[ScopeUse]:
         for track in tracks
         if track.stat == UTILIZATION and track.lasts
     }
-    lines = [(match.group(1), line) for line in plane.lines if (match := UNIT_LINE.match(line.name))]
+    lines = [(match.group(1), line) for line in core.plane.lines if (match := UNIT_LINE.match(line.name))]
     if not (lanes or lines):
         return
-    scopes = _traced_scopes(plane) if lanes else {}
-    traced = [(unit, *_instructions(plane, line)) for unit, line in lines]
-    for call in _custom_calls(plane):
+    scopes = core.scopes() if lanes else {}
+    traced = [(unit, *_instructions(core.plane, line)) for unit, line in lines]
+    for call in core.calls:
         if lanes:
             yield from _of_lanes(call, lanes, scopes)
         for unit, spans, by_scope in traced:
             yield from _of_instructions(call, unit, spans, by_scope)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Call:
-    """A custom call: its runs, as disjoint spans, and how many there were."""
-
-    program_id: int
-    symbol_id: int
-    name: str
-    runs: int
-    spans: Spans
-
-    def use(self, scope: str, unit: str, time_ps: int, busy_ps: float, sampled_ps: float) -> ScopeUse:
-        """A row of it."""
-        return ScopeUse(
-            self.program_id, self.symbol_id, self.name, scope, unit, self.runs, time_ps, busy_ps, sampled_ps
-        )
-
-
-def _custom_calls(plane: Plane) -> Iterator[_Call]:
-    """The custom calls of a core."""
-    line = plane.line(OPS_LINE)
-    if line is None:
-        return
-    source = OpSource(plane.event_metadata, plane.stat_metadata)
-    every = np.arange(len(source.events), dtype=np.int64)
-    is_call = MetadataStats(source, every, (CATEGORY,)).is_one_of(CATEGORY, (CUSTOM_CALL,))
-    chosen = every[is_call]
-    if not len(chosen):
-        return
-    ids = source.events.ids[chosen]
-    metadata = MetadataStats(source, chosen, ("program_id", "symbol_id"))
-    programs, symbols = (metadata.unsigned(name)[0].tolist() for name in ("program_id", "symbol_id"))
-    of = {number: (program, symbol) for number, program, symbol in zip(ids.tolist(), programs, symbols, strict=True)}
-    events = line.events(places=False)
-    start, end = event_spans(line, events)
-    kept = np.flatnonzero(np.isin(events.metadata_id, ids))
-    for number, rows in by_id(events.metadata_id[kept]):
-        runs = kept[rows]
-        yield _Call(*of[number], event_name(plane, number), len(runs), _union(start[runs], end[runs]))
-
-
-def _union(start: Int64s, end: Int64s) -> Spans:
-    """Disjoint spans in order."""
-    order = np.argsort(start, kind="stable")
-    return union(start[order], end[order])
+def _use(call: Call, scope: str, unit: str, time_ps: int, busy_ps: float, sampled_ps: float) -> ScopeUse:
+    """A row of a call."""
+    return ScopeUse(call.program_id, call.symbol_id, call.name, scope, unit, call.runs, time_ps, busy_ps, sampled_ps)
 
 
 def _length(spans: Spans) -> int:
     return int((spans[1] - spans[0]).sum())
 
 
-def _traced_scopes(plane: Plane) -> dict[str, Spans]:
-    """The scopes of kernels by name: what the core's runtime recorded."""
-    line = plane.line(SCOPES_LINE)
-    if line is None:
-        return {}
-    events = line.events(places=False)
-    start, end = event_spans(line, events)
-    return {event_name(plane, number): _union(start[rows], end[rows]) for number, rows in by_id(events.metadata_id)}
-
-
-def _of_lanes(call: _Call, lanes: Mapping[str, _Busy], scopes: Mapping[str, Spans]) -> Iterator[ScopeUse]:
+def _of_lanes(call: Call, lanes: Mapping[str, _Busy], scopes: Mapping[str, Spans]) -> Iterator[ScopeUse]:
     """The call as a whole, then its scopes by their time, by ``% util``."""
     inside = {scope: intersect(*call.spans, *spans) for scope, spans in scopes.items()}
     longest = sorted(inside, key=lambda scope: _length(inside[scope]), reverse=True)[:_MOST_SCOPES]
@@ -175,7 +123,7 @@ def _of_lanes(call: _Call, lanes: Mapping[str, _Busy], scopes: Mapping[str, Span
         for unit, lane in lanes.items():
             busy, watched = lane.within(spans)
             if watched > SEEN * _length(spans):
-                yield call.use(scope, unit, _length(spans), busy, watched)
+                yield _use(call, scope, unit, _length(spans), busy, watched)
 
 
 def _instructions(plane: Plane, line: Line) -> tuple[Spans, dict[str, Spans]]:
@@ -198,7 +146,7 @@ def _instructions(plane: Plane, line: Line) -> tuple[Spans, dict[str, Spans]]:
         if scope:
             by_scope.setdefault(scope, []).append(chosen)
     joined = {scope: np.concatenate(rows) for scope, rows in by_scope.items()}
-    return _union(start, end), {scope: _union(start[rows], end[rows]) for scope, rows in joined.items()}
+    return union(start, end), {scope: union(start[rows], end[rows]) for scope, rows in joined.items()}
 
 
 def _scope(text: str | None) -> str:
@@ -212,10 +160,10 @@ def _scope(text: str | None) -> str:
     return " / ".join(map(str, parts)) if isinstance(parts, list) else text
 
 
-def _of_instructions(call: _Call, unit: str, spans: Spans, by_scope: Mapping[str, Spans]) -> Iterator[ScopeUse]:
+def _of_instructions(call: Call, unit: str, spans: Spans, by_scope: Mapping[str, Spans]) -> Iterator[ScopeUse]:
     """The call as a whole, then its scopes, by the instructions of one unit: of the time of the whole call."""
     whole = _length(call.spans)
     for scope, times in {"": spans, **by_scope}.items():
         busy = union_length(*intersect(*call.spans, *times))
         if busy:
-            yield call.use(scope, unit, whole, float(busy), float(whole))
+            yield _use(call, scope, unit, whole, float(busy), float(whole))

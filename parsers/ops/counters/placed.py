@@ -1,4 +1,4 @@
-"""Where the compiler's counts of custom calls belong in time.
+"""The custom calls of a core, and where the compiler's counts of them belong in time.
 
 A core with trace points in its kernels (``bundle.N`` on the line ``Tensor Core``) has a sample of each unit from one
 point to the next. In a real capture of a v6e the two points around a predicated body run at once, 78 ps to 1.3 ns
@@ -9,46 +9,101 @@ whatever the core did meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, Intervals, union
+from tpuprof.parsers.base.intervals import Int64s, Intervals, no_ints, union
+from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Plane
-from tpuprof.parsers.ops.core.ops import CATEGORY, OPS_LINE, event_spans
-from tpuprof.parsers.ops.counters.samples import UTILIZATION, Sampled
+from tpuprof.parsers.ops.core.ops import CATEGORY, OPS_LINE, TRACE_ME_LINE, Keys, event_spans
+from tpuprof.parsers.ops.counters.samples import UTILIZATION, Sampled, by_id, event_name
 from tpuprof.parsers.ops.device import CUSTOM_CALL
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
 
 MARKER_PS = 2_000
 """A sample that is no longer lies between two trace points, and holds no body; a cycle takes about 1 ns."""
 
-SCOPES_LINE = "XLA TraceMe"
-NO_SPANS: Intervals = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+NO_SPANS: Intervals = (no_ints(), no_ints())
 
 
-def placed_tracks(plane: Plane, tracks: Sequence[Sampled]) -> list[Sampled]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """A custom call: its runs, as disjoint spans, and how many there were."""
+
+    program_id: int
+    symbol_id: int
+    name: str
+    runs: int
+    spans: Intervals
+
+
+class CustomCalls:
+    """Those of one core; each line is decoded when it is asked for first."""
+
+    def __init__(self, plane: Plane) -> None:
+        self.plane = plane
+
+    @cached_property
+    def calls(self) -> tuple[Call, ...]:
+        """The custom calls that ran."""
+        return tuple(_calls(self.plane))
+
+    @property
+    def spans(self) -> Intervals:
+        """When the core ran any, as disjoint spans."""
+        starts, ends = zip(*(call.spans for call in self.calls), strict=True) if self.calls else ((), ())
+        return union(np.concatenate([no_ints(), *starts]), np.concatenate([no_ints(), *ends]))
+
+    @property
+    def scope_spans(self) -> Intervals:
+        """All spans of scopes, in the order of the file."""
+        return self._scopes[1]
+
+    def scopes(self) -> dict[str, Intervals]:
+        """The scopes by name, each as disjoint spans: what the core's runtime recorded."""
+        ids, (start, end) = self._scopes
+        return {event_name(self.plane, number): union(start[rows], end[rows]) for number, rows in by_id(ids)}
+
+    @cached_property
+    def _scopes(self) -> tuple[Keys, Intervals]:
+        line = self.plane.line(TRACE_ME_LINE)
+        if line is None:
+            return no_ints(), NO_SPANS
+        events = line.events(places=False)
+        return events.metadata_id, event_spans(line, events)
+
+
+def _calls(plane: Plane) -> Iterator[Call]:
+    line = plane.line(OPS_LINE)
+    if line is None:
+        return
+    source = OpSource(plane.event_metadata, plane.stat_metadata)
+    every = np.arange(len(source.events), dtype=np.int64)
+    is_call = MetadataStats(source, every, (CATEGORY,)).is_one_of(CATEGORY, (CUSTOM_CALL,))
+    chosen = every[is_call]
+    if not len(chosen):
+        return
+    ids = source.events.ids[chosen]
+    metadata = MetadataStats(source, chosen, ("program_id", "symbol_id"))
+    programs, symbols = (metadata.unsigned(name)[0].tolist() for name in ("program_id", "symbol_id"))
+    of = {number: (program, symbol) for number, program, symbol in zip(ids.tolist(), programs, symbols, strict=True)}
+    events = line.events(places=False)
+    start, end = event_spans(line, events)
+    kept = np.flatnonzero(np.isin(events.metadata_id, ids))
+    for number, rows in by_id(events.metadata_id[kept]):
+        runs = kept[rows]
+        yield Call(*of[number], event_name(plane, number), len(runs), union(start[runs], end[runs]))
+
+
+def placed_tracks(core: CustomCalls, tracks: Sequence[Sampled]) -> list[Sampled]:
     """The counters of a core, with the compiler's counts where they belong in time (see `placed`)."""
     if not any(track.stat == UTILIZATION and track.lasts for track in tracks):
         return list(tracks)
-    calls, line = _calls(plane), plane.line(SCOPES_LINE)
-    scopes = NO_SPANS if line is None else event_spans(line, line.events(places=False))
+    calls, scopes = core.spans, core.scope_spans
     return [placed(track, calls, scopes) for track in tracks]
-
-
-def _calls(plane: Plane) -> Intervals:
-    """When a core ran custom calls."""
-    line = plane.line(OPS_LINE)
-    if line is None:
-        return NO_SPANS
-    source = OpSource(plane.event_metadata, plane.stat_metadata)
-    every = np.arange(len(source.events), dtype=np.int64)
-    ids = source.events.ids[MetadataStats(source, every, (CATEGORY,)).is_one_of(CATEGORY, (CUSTOM_CALL,))]
-    events = line.events(places=False)
-    start, end = event_spans(line, events)
-    chosen = np.isin(events.metadata_id, ids)
-    return union(start[chosen], end[chosen])
 
 
 def placed(track: Sampled, calls: Intervals, scopes: Intervals) -> Sampled:

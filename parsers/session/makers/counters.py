@@ -48,10 +48,14 @@ def _needs(ops: OpsPage) -> dict[tuple[int, str], float]:
     return {(program, name): need for program, name, kind, need in keys if kind == CUSTOM_CALL and 0 < need <= 1}
 
 
-def kernels_of(files: Sequence[HostFile]) -> tuple[KernelRow, ...]:
-    """What custom calls of some hosts use of the units; none where no host is readable. For any thread."""
+def kernels_of(files: Sequence[HostFile], ops: OpsPage) -> tuple[KernelRow, ...]:
+    """What custom calls of some hosts use of the units; none where no host is readable. For any thread.
+
+    Args:
+        ops: of these hosts.
+    """
     found = HostReader(COUNTERS_OF_HOST, Means(), lambda _: None).read(files)
-    return counters_page(found.summaries).kernels if found.read else ()
+    return counters_page(found.summaries, needs=_needs(ops)).kernels if found.read else ()
 
 
 def has_counters(session: Session, host: str | None) -> bool:

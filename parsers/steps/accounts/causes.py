@@ -10,7 +10,7 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Intervals, intersect, no_ints, union
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Plane
-from tpuprof.parsers.ops.core.ops import event_spans
+from tpuprof.parsers.ops.core.ops import TRACE_ME_LINE, event_spans
 from tpuprof.parsers.steps.accounts.owners import Owner
 from tpuprof.parsers.steps.launches import LaunchedRuns, waiting_to_run
 from tpuprof.parsers.steps.spans.runs import ModuleRuns
@@ -62,12 +62,12 @@ class IdleCauses:
         return "between_ops" if self.running is None else "host"
 
 
-BARRIERS_LINE, _BARRIER = "XLA TraceMe", "barrier-cores"
+_BARRIER = "barrier-cores"
 
 
 def barriers(plane: Plane) -> Intervals | None:
     """When a core waits at barriers, before programs mostly; None without a line of events that show it."""
-    lines = [line for line in plane.lines if line.name == BARRIERS_LINE]
+    lines = [line for line in plane.lines if line.name == TRACE_ME_LINE]
     if not lines:
         return None
     wanted, spans = plane.event_metadata.find_names((_BARRIER,)).get(_BARRIER), [(no_ints(), no_ints())]

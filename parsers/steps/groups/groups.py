@@ -25,7 +25,7 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Bools, Int64s, distinct, is_among, no_ints, opens
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Line, Plane, Trace
-from tpuprof.parsers.ops.core.ops import MODULES_LINE, STEPS_LINE
+from tpuprof.parsers.ops.core.ops import MODULES_LINE, STEPS_LINE, TRACE_ME_LINE
 from tpuprof.parsers.ops.device import is_tensor_core
 from tpuprof.parsers.ops.host.events import HOST_PLANE, Ends, HostEvents, HostThread, SparseStat
 from tpuprof.parsers.steps.groups import links
@@ -40,7 +40,7 @@ _NONE = np.int64(1 << 62)
 
 _STEP_LINES = (STEPS_LINE, SPARSE_STEPS_LINE)
 _MODULE_LINES = (MODULES_LINE, "Sparse Core Modules")
-_LINKED_LINES = (*_STEP_LINES, *_MODULE_LINES, "XLA TraceMe")
+_LINKED_LINES = (*_STEP_LINES, *_MODULE_LINES, TRACE_ME_LINE)
 _ROOM_OF_HEADER = 1 << 10
 
 _HOST_PLANES = (

@@ -13,14 +13,15 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.formats.xspace.trace import Plane
-from tpuprof.parsers.ops.counters.placed import placed_tracks
+from tpuprof.parsers.ops.counters.placed import CustomCalls, placed_tracks
 from tpuprof.parsers.ops.counters.samples import Sampled, by_id, event_name, readings, sampled, unit_of
 from tpuprof.parsers.timeline.model import CounterTrack
 
 
 def counter_tracks(plane: Plane) -> tuple[CounterTrack, ...]:
     """The counters of a plane, in the order in which they first occur in the file."""
-    return (*(_of_sampled(track) for track in placed_tracks(plane, list(sampled(plane)))), *_hardware(plane))
+    tracks = placed_tracks(CustomCalls(plane), list(sampled(plane)))
+    return (*map(_of_sampled, tracks), *_hardware(plane))
 
 
 def _of_sampled(track: Sampled) -> CounterTrack:

@@ -18,7 +18,15 @@ from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.formats.xspace.core.api import by_lane, lane_bounds, lanes, trim
 from tpuprof.parsers.formats.xspace.events import ColumnRoom
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
-from tpuprof.parsers.ops.core.ops import ASYNC_OPS_LINE, MODULES_LINE, OPS_LINE, STEPS_LINE, Keys, event_spans
+from tpuprof.parsers.ops.core.ops import (
+    ASYNC_OPS_LINE,
+    MODULES_LINE,
+    OPS_LINE,
+    STEPS_LINE,
+    TRACE_ME_LINE,
+    Keys,
+    event_spans,
+)
 from tpuprof.parsers.ops.device import (
     ENVIRONMENT_PLANE,
     capture_start_ns,
@@ -73,7 +81,7 @@ _KINDS: dict[str, TrackKind] = {
     MODULES_LINE: "modules",
     OPS_LINE: "ops",
     ASYNC_OPS_LINE: "async",
-    "XLA TraceMe": "traceme",
+    TRACE_ME_LINE: "traceme",
     "Sparse Core Steps": "steps",
     "Sparse Core Modules": "modules",
     "Sparse Core Ops": "ops",

@@ -17,7 +17,7 @@ from tpuprof.parsers.formats.llo import module
 from tpuprof.parsers.formats.llo.texts import read_use
 from tpuprof.parsers.formats.llo.wire import Damaged
 from tpuprof.parsers.formats.mosaic.executed import executed
-from tpuprof.parsers.formats.mosaic.spec import KernelSpec, kernel_specs
+from tpuprof.parsers.formats.mosaic.spec import KernelSpec
 
 _NUMBERS = (0, 1, 2, 3, 7, 128, 1 << 15, 1 << 31, (1 << 62) - 1, -1, mlir.DYNAMIC)
 _TEXT = b"== CAP"
@@ -38,7 +38,7 @@ def read_module(_: Path, data: bytes, rng: random.Random) -> Outcome:
     operands = ["f32[64,128]", "bf16[1024,128]{1,0:T(8,128)(2,1)S(1)}", "s32[]"][: rng.randrange(4)]
 
     def read() -> bool:
-        (spec,) = kernel_specs(mlir.program(data, operands, "f32[64,128]"))
+        (spec,) = mlir.kernels(mlir.program(data, operands, "f32[64,128]"))
         _ = (spec.steps, spec.bytes_in("vmem"), spec.bytes_in("smem"), repr(spec))
         return not spec.reason
 
@@ -101,7 +101,7 @@ def schedules() -> tuple[bytes, ...]:
 
 @cache
 def _spec() -> KernelSpec:
-    return next(kernel_specs(program("wait")))
+    return mlir.kernels(program("wait"))[0]
 
 
 def read_schedule(_: Path, data: bytes, __: random.Random) -> Outcome:

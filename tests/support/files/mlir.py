@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tpuprof.parsers.formats.hlo.modules import HloModule
+from tpuprof.parsers.formats.hlo.shapes import parse_shape, shape_to_proto
+from tpuprof.parsers.formats.mosaic.spec import KernelSpec, kernel_spec
 from tpuprof.parsers.formats.proto.hlo_pb2 import HloProto
 
 DYNAMIC = -(1 << 63)
@@ -184,8 +186,6 @@ class Writer:
 
 def program(module: bytes | str, operands: Sequence[str], result: str, **call: object) -> HloModule:
     """A compiled program that calls a kernel: operands and result as `element[dimensions]`, and more of the JSON."""
-    from tpuprof.parsers.formats.hlo.shapes import parse_shape, shape_to_proto
-
     body = module if isinstance(module, str) else base64.b64encode(module).decode()
     config = {"custom_call_config": {"body": body} | call}
     proto = HloProto()
@@ -205,3 +205,9 @@ def program(module: bytes | str, operands: Sequence[str], result: str, **call: o
     assert shape is not None
     shape_to_proto(shape, made.shape)
     return HloModule(proto)
+
+
+def kernels(hlo: HloModule) -> list[KernelSpec]:
+    """The kernels of a program, in its order."""
+    calls = (call for part in hlo.proto.hlo_module.computations for call in part.instructions)
+    return [spec for call in calls if (spec := kernel_spec(hlo, call)) is not None]

@@ -23,7 +23,7 @@ def load(session: Pages, run: Run, host: str | None, publish: Publish) -> None:
         roofline_without_feeds=session.page(pages.ROOFLINE_WITHOUT_INFEED, host),
         modules=session.page(pages.MODULES, host),
         listed=with_offloaded(profile.ops),
-        calls=partial(kernels_of, run.files(host)) if session.page(pages.HAS_COUNTERS, host) else None,
+        calls=partial(kernels_of, run.files(host), profile.ops) if session.page(pages.HAS_COUNTERS, host) else None,
     )
     publish("ops", op_pages)
     publish("views", views_there("op-profile", session, host))

@@ -380,25 +380,20 @@ class TreeView(Filterable):
     @property
     def selection(self) -> str | None:
         """The full name of what is under the cursor."""
-        row, sources = self.row, self._cards.sources
+        row = self.row
         if row is None or row.instruction is not None:
             return self.op_name
         if row.offloaded is not None:
             return self._pages.listed.table.name[row.offloaded]
-        named = sources is not None and self.tree.name[row.node] in sources.row
-        return self.tree.name[row.node] if named and self.tree.kind[row.node] == "line" else self.op_name
+        return self.source_line or self.op_name
 
     @property
     def source_line(self) -> str:
-        """The source line of a row of the tree by source, else of the op under the cursor."""
+        """The source line that a row of the tree by source is; empty for another row, which has that of its op."""
         row, sources = self.row, self._cards.sources
-        if row is None:
+        if row is None or sources is None or self.tree.kind[row.node] != "line":
             return ""
-        if sources is not None and self.tree.kind[row.node] == "line" and self.tree.name[row.node] in sources.row:
-            return self.tree.name[row.node]
-        return (
-            "" if self.op_row is None else str(HLO_OPS.by_key["source"].read(self._pages.ops, [self.op_row])[0] or "")
-        )
+        return self.tree.name[row.node] if self.tree.name[row.node] in sources.row else ""
 
     @property
     def shown_table(self) -> Shown:

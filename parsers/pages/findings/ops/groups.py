@@ -11,6 +11,7 @@ from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, short
+from tpuprof.parsers.formats.hlo import programs
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.ops.frames import call_stack, own_call
 from tpuprof.parsers.ops.framework_op import parse_framework_op, pass_of
@@ -144,9 +145,7 @@ def of_pass(table: OpTable, rows: Rows) -> str:
 
 def module_of(evidence: Evidence, row: int) -> HloModule | None:
     """The compiled program that an op is part of; None where the profile does not hold it."""
-    program = int(evidence.table.program_id[row])
-    modules = (programs.module(program) for programs in evidence.modules)
-    return next((module for module in modules if module is not None), None)
+    return programs.module_of(evidence.modules, int(evidence.table.program_id[row]))
 
 
 _MOST_USED = 1e6

@@ -7,8 +7,8 @@ from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.hosts.reduction import Reduction
-from tpuprof.parsers.ops.core.calls import SCOPES_LINE, CallRuns, core_calls, merged_calls
-from tpuprof.parsers.ops.core.ops import OPS_LINE
+from tpuprof.parsers.ops.core.calls import CallRuns, core_calls, merged_calls
+from tpuprof.parsers.ops.core.ops import OPS_LINE, TRACE_ME_LINE
 from tpuprof.parsers.ops.device import tensor_cores
 
 
@@ -22,7 +22,7 @@ class HostCalls:
 
 def _needed_bytes(trace: Trace) -> int:
     lines = (line for plane in tensor_cores(trace) for line in plane.lines)
-    return sum(line.size for line in lines if line.name in (OPS_LINE, SCOPES_LINE))
+    return sum(line.size for line in lines if line.name in (OPS_LINE, TRACE_ME_LINE))
 
 
 def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, threads: int) -> HostCalls:

@@ -24,7 +24,7 @@ from tpuprof.parsers.ops.core.operands import CHOSEN, NO_TEXT, call_arrays
 from tpuprof.parsers.ops.counters.chips import chip_of
 from tpuprof.parsers.ops.device import CUSTOM_CALL, Peaks
 from tpuprof.parsers.ops.table import kernel_name
-from tpuprof.parsers.pages.counters import KernelRow
+from tpuprof.parsers.pages.counters import TRACE_KERNELS, KernelRow
 from tpuprof.parsers.pages.ops.kernels.parameters import parameters
 from tpuprof.parsers.pages.ops.kernels.static import StaticSchedule, static_schedule
 from tpuprof.parsers.pages.ops.kernels.witnesses import Figure, Witness, use, work
@@ -39,10 +39,7 @@ WAITS = 0.5
 SAYS = 0.5
 """Where FLOPs or bytes are unknown, the other one bounds a kernel that uses at least this share of its peak."""
 
-NOT_TRACED = (
-    "the profile has no spans inside kernels: LIBTPU_INIT_ARGS='--xla_xprof_register_llo_debug_info=true "
-    "--xla_xprof_enable_custom_call_tracing=true' records them"
-)
+NOT_TRACED = f"the profile has no spans inside kernels: {TRACE_KERNELS} records them"
 NO_COUNT = "nobody counted it: the profile has no count, and no module of the kernel that says what it does"
 NO_KERNEL = "no custom call of a TPU that is a kernel ran in this profile"
 
@@ -188,7 +185,7 @@ class TpuKernel:
 
     @property
     def block_sizes(self) -> str:
-        """Sizes of the blocks that it copies, or those that its name tells; empty where neither does."""
+        """Sizes of the blocks that it copies, or those in its name; empty where neither has any."""
         return block_sizes(self.blocks) or sizes_in_name(self.op)
 
     @property
@@ -293,7 +290,7 @@ _BLOCK = re.compile(r"_(block_[a-z_]{1,30}|[a-z]{1,4})=[0-9]{1,6}")
 
 
 def sizes_in_name(name: str) -> str:
-    """Block sizes that a kernel's name tells, as vLLM's kernels have them: ``bq 32, bkvp 64``; empty without."""
+    """Block sizes in a kernel's name, as vLLM's kernels have them: ``bq 32, bkvp 64``; empty without."""
     return ", ".join(f"{what} {size}" for what, size in _SIZE.findall(name))
 
 
@@ -471,7 +468,7 @@ def _statement(kernels: Sequence[TpuKernel]) -> str:
     words = f"{short(first.kernel)} takes {share(first.fraction)} of the cores' time"
     words += f", {time(first.mean_ps or 0.0)} a run"
     if first.waits is not None and first.waits >= WAITS:
-        words += f"; {share(first.waits)} of that it waits for copies"
+        words += f"; waiting for copies takes {share(first.waits)} of that"
         words += f", and of the waits {first.wait_words}" if first.wait_words else ""
     elif first.roof is not None:
         words += f", {share(first.roof)} of its roof"

@@ -12,6 +12,7 @@ from typing import Literal
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import share
+from tpuprof.parsers.ops.core.kernel_work import LEAST
 from tpuprof.parsers.ops.roofline import AT_THE_PEAK
 
 Witness = Literal["shapes", "schedule", "trace points", "count", "operands"]
@@ -24,10 +25,6 @@ WITNESSES: Mapping[Witness, str] = {
     "operands": "operands and results, each moved once",
 }
 """What each witness goes by."""
-
-LEAST = 0.95
-"""A figure contradicts the shapes from this part of what they need on downwards: times and counts are rounded."""
-
 
 _NEAR = 0.05  # of a grid step: what a body does besides its products
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.text import examples, printable
+from tpuprof.parsers.formats.hlo.programs import module_of
 from tpuprof.parsers.formats.llo.dump import DumpedSchedule, dumped_schedules
 from tpuprof.parsers.formats.llo.stored import StoredSchedule, stored_schedules
 from tpuprof.parsers.ops.core.calls import CallRuns, merged_calls
@@ -43,7 +44,7 @@ def tpu_kernels(session: Session, host: str | None, dump: str | None = None) -> 
     modules = session.page(MODULES, host)
 
     def of_program(program: int, name: str) -> KernelSpec | None:
-        return spec_of(next((found for each in modules if (found := each.module(program)) is not None), None), name)
+        return spec_of(module_of(modules, program), name)
 
     wanted = {(call.name, _program(ops, call)) for call in calls[:_MOST_SCHEDULES]}
     schedules = _schedules(session, host, wanted) if dumped is None else _of_dump(dumped, wanted)

@@ -19,7 +19,7 @@ from tpuprof.parsers.session.pages import TPU_KERNELS
 if TYPE_CHECKING:
     from tpuprof.parsers.session.session import Session
 
-NOT_COMPARED = "no kernel of it is there in blocks of another size"
+NOT_COMPARED = "none of its kernels ran with blocks of another size"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class RunVariant:
 def variants_of_runs(
     runs: Sequence[Run], place: str, cache: HostCache | None, session: Callable[[Run], Session], name: str | None = None
 ) -> tuple[RunVariant, ...]:
-    """The kernels of all runs that are there in blocks of several sizes, the fastest of each kernel first.
+    """Over all runs the kernels that have blocks of several sizes, the fastest of each kernel first.
 
     Kernels with most time come first; the runs without a kernel among them come last, in the order given.
 

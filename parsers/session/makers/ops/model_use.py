@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.formats.hlo.programs import module_of
 from tpuprof.parsers.memory.model import HBM, SpaceMemory
 from tpuprof.parsers.ops.table import OpTable, merge_tables
 from tpuprof.parsers.pages.common import device_of
@@ -79,12 +81,7 @@ _UNKNOWN_SAMPLES: Samples | str = NO_STEPS
 
 
 def _programs(session: Session, host: str | None) -> Callable[[int], HloModule | None]:
-    known = modules_in(session, read(session, host).files)
-
-    def module(program: int) -> HloModule | None:
-        return next((found for each in known if (found := each.module(program)) is not None), None)
-
-    return module
+    return partial(module_of, modules_in(session, read(session, host).files))
 
 
 def _step_program(table: OpTable) -> int:

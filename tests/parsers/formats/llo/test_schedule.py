@@ -299,10 +299,10 @@ def test_a_dump_of_texts_gives_the_use_of_slots(tmp_path: Path) -> None:
     [
         ("", "does not name the units"),
         (USE.replace("MXU", "M"), "does not name the units"),
-        (USE[:-3], "one number a unit"),
-        (USE.replace("0 0 4", "0 -1 4"), "something else than numbers"),
-        (USE.replace("0 0 4", "0 9999999999 4"), "something else than numbers"),
-        (USE.replace("    4     3     4", "    4     3"), "one number a unit"),
+        (USE[:-3], "one number for each unit"),
+        (USE.replace("0 0 4", "0 -1 4"), "something other than numbers"),
+        (USE.replace("0 0 4", "0 9999999999 4"), "something other than numbers"),
+        (USE.replace("    4     3     4", "    4     3"), "one number for each unit"),
     ],
 )
 def test_a_text_that_is_damaged_is_refused(text: str, reason: str) -> None:

@@ -9,16 +9,16 @@ import pytest
 
 from tests.parsers.formats.mosaic.compiled import archive
 from tests.parsers.formats.mosaic.made import Kernel
-from tests.support.files.mlir import DYNAMIC, Made, Ref, Writer, program
+from tests.support.files.mlir import DYNAMIC, Made, Ref, Writer, kernels, program
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.mosaic.sizes import vmem_bytes
-from tpuprof.parsers.formats.mosaic.spec import CostEstimate, KernelBuffer, KernelSpec, kernel_spec, kernel_specs
+from tpuprof.parsers.formats.mosaic.spec import CostEstimate, KernelBuffer, KernelSpec, kernel_spec
 
 MIB = 1 << 20
 
 
 def only(hlo: HloModule) -> KernelSpec:
-    (spec,) = kernel_specs(hlo)
+    (spec,) = kernels(hlo)
     return spec
 
 
@@ -164,7 +164,7 @@ def test_another_call_is_no_kernel() -> None:
     proto = hlo.instruction_proto("kernel.7")
     assert proto is not None and kernel_spec(hlo, proto) is not None
     proto.custom_call_target = b"Sharding"
-    assert kernel_spec(hlo, proto) is None and not list(kernel_specs(hlo))
+    assert kernel_spec(hlo, proto) is None and not kernels(hlo)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.parsers.formats.mosaic.test_spec import copy
 from tests.parsers.ops.counters.test_samples import plane_of
 from tests.parsers.pages.ops.kernels.made import COPIED, FLOPS, SPEC, buffer
 from tests.support.files.kernels import KernelRun, with_kernels
+from tests.support.files.mlir import program
+from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.mosaic.work import Amount, Work
 from tpuprof.parsers.ops.core.kernel_work import KernelWork, KernelWorks, with_works, work_of_spec
@@ -43,6 +46,21 @@ def test_without_the_program_nothing_changes() -> None:
     before = table()
     after = KernelWorks(lambda: HloModules({})).applied(before)
     assert after.flops.tolist() == pytest.approx(before.flops.tolist())
+
+
+def test_calls_of_one_kernel_whose_operands_lie_elsewhere_copy_other_bytes() -> None:
+    hlo = program(copy().module(), ["f32[32,128]", "f32[32,128]{1,0:T(8,128)S(1)}"], "f32[32,128]")
+    first = hlo.instruction_proto("kernel.7")
+    assert first is not None
+    second = hlo.proto.hlo_module.computations[0].instructions.add()
+    second.CopyFrom(first)
+    first.operand_ids[:], second.operand_ids[:], second.id, second.name = [0], [1], 100, b"kernel.8"
+    programs = HloModules({RUN.program: ("m", lambda _: HloModule(hlo.proto))})
+    runs = (replace(RUN, op="kernel.7"), replace(RUN, op="kernel.8"))
+    found = KernelWorks(lambda: programs).applied(table(*runs))
+    bytes_of = dict(zip(found.name, found.hbm_bytes.tolist(), strict=True))
+    array = 32 * 128 * 4
+    assert bytes_of == {"kernel.7": 3.0 * 2 * array, "kernel.8": 3.0 * array}  # of the second one's, the result alone
 
 
 def test_work_of_a_module() -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.parsers.ops.counters.test_samples import plane_of
 from tests.support.files.kernels import KernelRun, with_kernels
 from tpuprof.parsers.ops.counters.kernels import ScopeUse, scope_uses
-from tpuprof.parsers.ops.counters.placed import NO_SPANS, placed, placed_tracks
+from tpuprof.parsers.ops.counters.placed import NO_SPANS, CustomCalls, placed, placed_tracks
 from tpuprof.parsers.ops.counters.samples import UTILIZATION, Sampled, sampled
 from tpuprof.parsers.ops.counters.units import lane_use
 
@@ -17,8 +17,8 @@ RUN = KernelRun()
 
 def rows() -> dict[tuple[str, str], ScopeUse]:
     """What a kernel uses, by scope and unit."""
-    plane = plane_of(with_kernels())
-    return {(row.scope, row.unit): row for row in scope_uses(plane, placed_tracks(plane, list(sampled(plane))))}
+    core = CustomCalls(plane_of(with_kernels()))
+    return {(row.scope, row.unit): row for row in scope_uses(core, placed_tracks(core, list(sampled(core.plane))))}
 
 
 def test_a_body_has_the_sample_that_stands_before_it() -> None:
@@ -31,7 +31,7 @@ def test_a_body_has_the_sample_that_stands_before_it() -> None:
 
 def test_the_last_sample_ends_with_its_call() -> None:
     plane = plane_of(with_kernels())
-    tracks = placed_tracks(plane, list(sampled(plane)))
+    tracks = placed_tracks(CustomCalls(plane), list(sampled(plane)))
     for track in tracks:
         assert track.weights()[1] <= RUN.runs * RUN.time_ps
         use = lane_use("plane", track)

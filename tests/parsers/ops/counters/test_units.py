@@ -13,6 +13,7 @@ from tests.support.files.counters import US, add_reading, with_custom_calls, wit
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.ops.counters.chips import Chip, chip_of, register_names
 from tpuprof.parsers.ops.counters.kernels import ScopeUse, busy_of, scope_uses
+from tpuprof.parsers.ops.counters.placed import CustomCalls
 from tpuprof.parsers.ops.counters.samples import readings, sampled
 from tpuprof.parsers.ops.counters.units import UnitUse, of_readings, of_samples
 
@@ -94,7 +95,7 @@ def test_a_register_that_goes_back_tells_nothing() -> None:
 def rows(data: bytes) -> dict[tuple[str, str], ScopeUse]:
     """What custom calls use, by scope and unit."""
     plane = plane_of(data)
-    return {(row.scope, row.unit): row for row in scope_uses(plane, list(sampled(plane)))}
+    return {(row.scope, row.unit): row for row in scope_uses(CustomCalls(plane), list(sampled(plane)))}
 
 
 def test_custom_calls_by_scope() -> None:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.formats.llo.stored import FLAG
 from tpuprof.parsers.ops.core.calls import SpanKind, StepSpan, span_kind
+from tpuprof.parsers.pages.counters import TRACE_KERNELS
 from tpuprof.parsers.pages.ops.kernels.tpu import TpuKernel, TpuKernelsPage
 from tpuprof.parsers.pages.ops.kernels.variants import Variant
 from tpuprof.parsers.pages.ops.kernels.witnesses import Figure
@@ -58,10 +60,7 @@ def kernel_card(kernel: TpuKernel, pen: Pen) -> list[Line]:
     return card.lines
 
 
-NO_SPANS = (
-    "n/a: LIBTPU_INIT_ARGS='--xla_xprof_register_llo_debug_info=true --xla_xprof_enable_custom_call_tracing=true' "
-    "records what a kernel waits for"
-)
+NO_SPANS = f"n/a: {TRACE_KERNELS} records what a kernel waits for"
 
 
 def _times(card: Card, kernel: TpuKernel) -> None:
@@ -168,7 +167,7 @@ def _often(runs: float) -> str:
 
 _MANY = 100
 _MOST_REGIONS, _MOST_UNITS = 4, 3
-NO_SCHEDULE = "n/a: LIBTPU_INIT_ARGS='--xla_xprof_register_llo_debug_info=true' puts it into the profile"
+NO_SCHEDULE = f"n/a: LIBTPU_INIT_ARGS='{FLAG}' puts it into the profile"
 
 
 def _rate(rate: str, peak: str, used: float | None, figure: Figure) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tpuprof.parsers.formats.llo import stored
 from tpuprof.parsers.formats.llo.schedule import UNITS
 from tpuprof.parsers.ops.core.calls import CallPart
 from tpuprof.parsers.ops.core.kernel_blocks import BlockRow
@@ -44,10 +45,7 @@ NO_PEAK = "its FLOPs, its bytes or a peak is unknown, and it uses less than half
 NO_RUNS = "no event of the profile is of it"
 NO_MODULE = "the profile has no module of this kernel, or it cannot be read"
 NO_PARAMETERS = f"its author says nothing, or {NO_MODULE}"
-NO_SCHEDULE = (
-    "the profile has no schedule of this kernel, or several: "
-    "LIBTPU_INIT_ARGS='--xla_xprof_register_llo_debug_info=true' puts it there"
-)
+NO_SCHEDULE = f"the profile has no schedule of this kernel, or several: LIBTPU_INIT_ARGS='{stored.FLAG}' puts it there"
 NO_BODY = "the profile has no spans of Pallas's pipeline inside it (ep_run_kernel)"
 _ONE_WITNESS = "no witness says, or each is refused (refused says why)"
 
@@ -266,11 +264,11 @@ def blocks_of(page: TpuKernelsPage) -> tuple[Block, ...]:
 _NOT_COPIED = "it is not copied by the grid, or the module does not say"
 _BLOCKS: tuple[Field[Any], ...] = (
     named("op", TEXT, of_each("kernel.op"), "the kernel's op", "op"),
-    named("name", TEXT, of_each("row.name"), "the operand or result", "array", null="it is no argument"),
+    named("name", TEXT, of_each("row.name"), "the operand or result", "array", null="it is not an argument"),
     named("role", VERBATIM, of_each("row.role"),
           "input, output, prefetch (numbers that are there before it starts), scratch, or pipeline: buffers of an "
           "array that the kernel copies by itself", "role"),
-    named("array", TEXT, of_each("row.array"), "dimensions of the array", "size", null="it is no argument"),
+    named("array", TEXT, of_each("row.array"), "dimensions of the array", "size", null="it is not an argument"),
     named("block", TEXT, of_each("row.block"), "dimensions of what a grid step sees", "block", null="it is a scalar"),
     named("element", VERBATIM, of_each("row.buffer.element"), "type of an element", "type"),
     named("space", VERBATIM, of_each("row.buffer.space"), "vmem, smem, or any for an array that stays where it is",
@@ -333,7 +331,8 @@ _REGIONS: tuple[Field[Any], ...] = (
           "spans of its scope", "runs"),
     named("is_measured", FLAG, of_each("row.is_measured"), "whether spans say how often it runs", "measured"),
     named("fraction_percent", SHARE_PERCENT, of_each("row.fraction"),
-          "its bundles, as often as they run, of those of the kernel: no time, as bundles wait", "of bundles run"),
+          "its bundles times its runs, as a share of the kernel's: not of its time, because bundles wait",
+          "of bundles run"),
     *map(_unit, UNITS),
 )  # fmt: skip
 

@@ -25,7 +25,7 @@ from tpuprof.tui.report.units import COUNT, TEXT, VERBATIM
 
 @dataclass(frozen=True)
 class Sweep:
-    """The kernels of all runs of a folder that are there in blocks of several sizes.
+    """The kernels with blocks of several sizes, over all runs of a folder.
 
     Attributes:
         path: of the folder.
@@ -47,7 +47,7 @@ class Sweep:
         """Which blocks the kernel with most time is fastest in, in a sentence."""
         compared = [row.variant for row in self.rows if row.variant is not None]
         if not compared:
-            return f"{counted(len(self.runs), 'run')}: no kernel is there in blocks of several sizes."
+            return f"{counted(len(self.runs), 'run')}: no kernel ran with blocks of several sizes."
         best = compared[0].kernel
         group = [each for each in compared if (each.kernel.kernel, each.kernel.arrays) == (best.kernel, best.arrays)]
         words = f"{short(best.kernel)} is fastest in blocks of {best.block_sizes}: {time(best.runs.median_ps or 0)} in "
@@ -65,7 +65,7 @@ def read(request: ReportRequest) -> Sweep:
 
     Raises:
         ProfileError: `usage`, exit code 2, where an option is for one run; `unknown_op`, 3, where `--op` names no
-            kernel that is there in blocks of several sizes.
+            kernel with blocks of several sizes.
     """
     wanted = request.options.get("op")
     of_one = {"host": request.host, "core": request.core, "dump": request.options.get("dump")}
@@ -79,7 +79,7 @@ def read(request: ReportRequest) -> Sweep:
     cache = request.session(runs[0]).cache
     rows = variants_of_runs(runs, request.logdir.query, cache, request.session, wanted and wanted.removeprefix("%"))
     if wanted is not None and all(row.variant is None for row in rows):
-        sentence = f"No kernel {printable(wanted)} is there in blocks of several sizes."
+        sentence = f"No kernel {printable(wanted)} ran with blocks of several sizes."
         raise ProfileError("unknown_op", sentence, "leave --op out to see those there are", EXIT_NOT_FOUND)
     return Sweep(request.logdir.query, runs, rows)
 

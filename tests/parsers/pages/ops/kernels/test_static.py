@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.parsers.formats.mosaic.compiled import archive
+from tests.support.files.mlir import kernels
 from tpuprof.parsers.formats.llo.module import read_schedule
 from tpuprof.parsers.formats.llo.schedule import UNITS, Instructions, LloAllocation, Origin, Regions, Schedule
-from tpuprof.parsers.formats.mosaic.spec import kernel_specs
 from tpuprof.parsers.pages.ops.kernels.static import StaticSchedule, static_schedule
 
 SLOTS = (2, 2, 4, 1, 3, 2, 2)
@@ -29,7 +29,7 @@ def schedule(turns: int = 16) -> Schedule:
     )
     region = np.array([2, 2, 3, 1, 1, 0])
     zero = np.zeros(6, np.int64)
-    instructions = Instructions(np.array([2, 3, 6, 1, 8, 9]), zero, region, np.array([0, 0, 1, 2, -1, -1]), zero, zero)
+    instructions = Instructions(np.array([2, 3, 6, 1, 8, 9]), zero, region, np.array([0, 0, 1, 2, -1, -1]))
     origins = (
         Origin(("kernel.py:7",), "dot_general", ("ep_run_kernel", "init")),
         Origin(("kernel.py:9",), "dot_general", ("ep_run_kernel", "acc")),
@@ -63,7 +63,7 @@ def test_without_spans_nobody_knows_how_often_a_condition_holds() -> None:
 
 
 def compiled(name: str) -> StaticSchedule:
-    (spec,) = kernel_specs(archive.program(name))
+    (spec,) = kernels(archive.program(name))
     return static_schedule(read_schedule(archive.stored(f"v5e-{name}.llo_module.pb")), {}, spec)
 
 

@@ -27,6 +27,7 @@ from tpuprof.parsers.pages.ops.kernels.tpu import (
 )
 from tpuprof.parsers.pages.ops.kernels.variants import variants
 from tpuprof.parsers.pages.ops.kernels.witnesses import Figure, use, work
+from tpuprof.parsers.session.makers.counters import kernels_of
 from tpuprof.parsers.session.pages import COUNTERS, OPS, TPU_KERNELS
 
 RUN = KernelRun(steps=16, wait_y_ps=3 * US, body_ps=900_000, flops=FLOPS // 8)
@@ -92,6 +93,14 @@ def test_a_use_of_the_matrix_units_below_what_the_shapes_need_is_refused(tmp_pat
     trace = kernel.matrix.statements[-1]
     assert trace.witness == "trace points" and "of what the shapes need" in trace.refused
     assert kernel.matrix.witness == "shapes"
+
+
+def test_the_card_of_an_op_refuses_the_uses_that_the_page_of_counters_refuses(tmp_path: Path) -> None:
+    needy = replace(RUN, flops=2 * FLOPS)  # of which the samples show a fifth
+    session = session_at(write_run(tmp_path, host0=with_kernels([needy])))
+    counters: CountersPage = session.page(COUNTERS)
+    assert [row.refused != "" for row in counters.kernels if row.use.scope == "" and row.use.unit == "MXU"] == [True]
+    assert kernels_of(session.run.files(None), session.page(OPS)) == counters.kernels
 
 
 def test_calls_of_one_kernel_are_one_row(tmp_path: Path) -> None:
