@@ -247,7 +247,7 @@ class PageScreen(AppScreen, Generic[_Row]):
         self.redraw()
 
     def _ask_export(self) -> None:
-        self.ask_export(self.shown_table, self.export_name, None)
+        self.ask_export(self.export_of(self.export_name, self.shown_table, None))
 
     @property
     def shown_table(self) -> Shown | None:

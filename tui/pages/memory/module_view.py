@@ -35,7 +35,6 @@ from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, OF_GROUPS, L
 from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
 from tpuprof.tui.report.choice import ASCENDING, DESCENDING
 from tpuprof.tui.report.fields import help_rows
-from tpuprof.tui.report.shared.buffers import BufferRows
 from tpuprof.tui.report.shared.exporting import Shown
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import Choice
@@ -297,9 +296,8 @@ class BuffersView:
         if state.grouping != "none":
             groups = ListedRows.of(space, listed.groups, listed.in_memory_bytes)
             return Shown("memory", GROUPS, groups, range(len(groups)), OF_GROUPS, state.words, order)
-        buffers = [space.buffers[row] for row in listed.rows.tolist()]
-        rows = BufferRows(buffers, max(1, space.peak_bytes))
-        return Shown("memory", BUFFERS, rows, range(len(buffers)), (), state.words, order)
+        rows = ListedRows.of(space, listed.rows, max(1, space.peak_bytes))
+        return Shown("memory", BUFFERS, rows, range(len(rows)), (), state.words, order)
 
     def why_not(self, verb: str) -> str:
         """Why a verb does nothing here."""
