@@ -302,6 +302,10 @@ OLD_NAMES = {
 """Names of verbs before each had one key, and what they are now."""
 
 
+FORWARD = {"previous_view": "view", "previous_step": "next_step", "previous_peak": "next_peak", "reverse": "sort"}
+"""Verbs that go the other way than another one: where that one has nothing to do, they have nothing either."""
+
+
 def verbs_of(typed: str) -> list[Verb]:
     """What a key means, by Textual's name of it: on some page each."""
     return [verb for verb in VERBS if typed in verb.typed]

@@ -307,7 +307,7 @@ class BuffersView:
             "next_step": f"This module has only the memory space {self.space.name}.",
             "module": "There is only one module.",
         }
-        return words.get(verb.replace("previous", "next"), "")
+        return words.get(verb, "")
 
     def search(self, text: str) -> str:
         """Shows only buffers with a text; says how many."""
