@@ -151,6 +151,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("next_tab(1)", "next_tab", "Next tab"),
     Action("next_tab(-1)", "previous_tab", "Previous tab"),
     _command("latencies", "view", "Next view: latencies of requests or runs, the model, and back", "latencies"),
+    _command("latencies", "previous_view", "Previous view", argument=", -1"),
     _command("view", "view", "Next view: profile, HLO ops, framework ops, roofline, kernels", "view"),
     _command("view", "previous_view", "Previous view", argument=", -1"),
     _command(
