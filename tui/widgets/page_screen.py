@@ -163,7 +163,7 @@ class PageScreen(AppScreen, Generic[_Row]):
     def _sort(self, reverse: bool = False) -> None:
         """In the next order, or the other way round."""
         if not self.orders:
-            self.flash = "These rows have a fixed order."
+            self.flash = BY_NAME["sort"].absent
             return
         view = replace(self.view, sort=self.view.sort or next(iter(self.orders)))
         self.view = view.turned_round() if reverse else view.sorted_by_next(list(self.orders))

@@ -359,7 +359,7 @@ class GraphScreen(PageScreen[int]):
     def _next_match(self, by: int) -> None:
         matches = self._matches
         if not matches or self.here is None:
-            self.flash = "There is no search yet." if not self.view.words else "Nothing in the module matches."
+            self.flash = "Nothing in the module matches." if self.view.words else BY_NAME["next_match"].absent
             return
         own = self.here.op.row
         later = [at for at, row in enumerate(matches) if (row > own if by > 0 else row < own)]

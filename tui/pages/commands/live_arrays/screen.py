@@ -101,7 +101,7 @@ class LiveArraysScreen(PageScreen[Row]):
         words = "Only rows with these words anywhere on their stacks"
         return (
             *ROW_KEYS,
-            KeyRow("open", "stack", stacks, {"open": self.enter}, rank=1),
+            KeyRow("open", "stack", stacks, {"open": self.enter} if self.row is not None else {}, rank=1),
             KeyRow("group", f"by {BY_WORDS[view.by]}", by_words, by),
             KeyRow("view", kind, "Buffers and executables, or one kind only", {"view": next_kind}, rank=of_kind),
             KeyRow("next_step", device, devices_words, {"next_step": next_device}, rank=of_device),
