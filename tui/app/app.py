@@ -425,9 +425,8 @@ class MainScreen(AppScreen):
             self.jumps.edit(op, edit)
 
     def _ask_export(self) -> None:
-        shown, shows = self.tab.shown_table, self.current_run
-        name = shown.page if shown is not None else self.tab_name
-        self.ask_export(self.export_of(name, shown, shows.run, shows.logdir, report_named))
+        shows = self.current_run
+        self.ask_export(self.export_of(self.tab_name, self.tab.shown_table, shows.run, shows.logdir, report_named))
 
     def leave(self) -> None:
         """Ends the app."""

@@ -111,7 +111,7 @@ def export_of(
     """What any screen can write: its table or page, where it shows one, and itself.
 
     Args:
-        name: of the page, for the file.
+        name: of the screen, for the file where it shows no table or page; these have names of their own.
         screen: draws the screen as ``svg``, ``html`` or ``txt``.
         report_of: how the page of a name is printed, where whole pages are written.
     """
@@ -119,12 +119,13 @@ def export_of(
     of = shown.run or run if isinstance(shown, Shown) else run
     if shown is not None and of is not None:
         kinds = {end: partial(_table, shown, form, of, report_of) for end, form in OF_TABLES.items()} | kinds
-    return Export(default_path(name, shown is not None, run), kinds, run, logdir)
+    path = default_path(name if shown is None else shown.page, ".csv" in kinds, run)
+    return Export(path, kinds, run, logdir)
 
 
-def kinds_of_screen(screen: Callable[[str], str], ends: Sequence[str] = OF_SCREENS) -> dict[str, Kind]:
+def kinds_of_screen(screen: Callable[[str], str]) -> dict[str, Kind]:
     """The kinds of files that hold a screen, which `screen` draws."""
-    return {end: partial(_drawn, screen, end[1:]) for end in ends}
+    return {end: partial(_drawn, screen, end[1:]) for end in OF_SCREENS}
 
 
 def _drawn(screen: Callable[[str], str], form: str) -> tuple[Produce, str]:

@@ -25,15 +25,6 @@ from tpuprof.tui.report.shared.exporting import Export, default_path, kind_of, k
 from tpuprof.tui.widgets.rows import RowsView
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working folder, and an empty folder for what this program keeps."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
-    return tmp_path / "work"
-
-
 async def test_two_keys_write_the_table_as_it_is_filtered_and_sorted(here: Path) -> None:
     async with scene(keys=["3", "v", "slash", *"fusion", "enter", "s"]) as (app, pilot):
         view = ops_tab(app).view
@@ -112,7 +103,7 @@ async def test_a_screen_without_a_run_writes_its_rows(here: Path) -> None:
             await quiet(pilot)
         screen = app.screen
         assert isinstance(screen, LiveArraysScreen)
-        rows = list(csv.DictReader((here / "livearrays.csv").read_text().splitlines()))
+        rows = list(csv.DictReader((here / "live-arrays.csv").read_text().splitlines()))
         assert [row["name"] for row in rows] == [group_of(row).title for row in screen.rows]
         sizes = [group_of(row).total.size_bytes for row in screen.rows]
         document = json.loads((here / "a.json").read_text())
