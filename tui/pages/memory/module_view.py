@@ -33,7 +33,7 @@ from tpuprof.tui.pages.memory.draw.table import (
 )
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, OF_GROUPS, ListedRows, readable_metrics
 from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
-from tpuprof.tui.report.choice import ASCENDING, DESCENDING
+from tpuprof.tui.report.choice import sort_text
 from tpuprof.tui.report.fields import help_rows
 from tpuprof.tui.report.shared.exporting import Shown
 from tpuprof.tui.terminal.theme import AnyLine
@@ -292,7 +292,7 @@ class BuffersView:
         space, state, listed = self.space, self._state, self.listed
         if space is None:
             return None
-        order = f"{state.sort}:{DESCENDING if is_down(state) else ASCENDING}"
+        order = sort_text(state.sort, is_down(state))
         if state.grouping != "none":
             groups = ListedRows.of(space, listed.groups, listed.in_memory_bytes)
             return Shown("memory", GROUPS, groups, range(len(groups)), OF_GROUPS, state.words, order)

@@ -30,7 +30,7 @@ from tpuprof.tui.pages.commands.oom.draw.table import (
     rows_to_write,
     searched_texts,
 )
-from tpuprof.tui.report.choice import ASCENDING, DESCENDING
+from tpuprof.tui.report.choice import sort_text
 from tpuprof.tui.report.shared import holders
 from tpuprof.tui.report.shared.exporting import Shown, run_of_file
 from tpuprof.tui.terminal.grammar import BY_NAME
@@ -118,7 +118,7 @@ class TriageScreen(PageScreen[BufferRow]):
         triage, view = self.triage, self.view
         if not triage.need.buffers:
             return None
-        order = f"{view.sort}:{DESCENDING if is_down(view) else ASCENDING}"
+        order = sort_text(view.sort, is_down(view))
         table, source = rows_to_write(triage, self.rows, view.grouped)
         run = run_of_file(triage.where, triage.where)
         return Shown("oom", table, source, range(len(self.rows)), (), view.words, order, run)
