@@ -60,7 +60,8 @@ if TYPE_CHECKING:
 _SOURCES = "tpuprof.parsers.files.source_lines"  # imported when a line of it is asked for
 _EXPORTING = "tpuprof.tui.report.shared.exporting"  # imported when something is written
 TABLE_WORDS = (
-    "The table as it is filtered and sorted: a name in .csv, .json or .md. The screen: one in .svg, .html or .txt.",
+    "The end of the name chooses the format: .csv, .json, .md the table as it is filtered and sorted; .svg, .html, "
+    ".txt the screen.",
 )
 SCREEN_WORDS = ("It never overwrites a file, and writes nothing among profiles.",)
 ABOUT_EXPORT = meanings(
