@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import sys
 from functools import partial
 
 from tpuprof.tui.app.loader import find_hlo, open_hlo_session, opener
@@ -19,7 +18,6 @@ def run_app(path: str, *, options: AppOptions) -> int:
         The exit code: 0, 128 and the number of a signal that ended it, or 1 after an error in this program, whose
         traceback is on standard error then.
     """
-    draw_on_standard_output()
     with contextlib.suppress(OSError, ValueError):  # a crash in compiled code says where it was
         faulthandler.enable(2)
     terminal = settle_terminal(options.color, options.ascii, options.mouse, options.custom)
@@ -32,14 +30,3 @@ def run_app(path: str, *, options: AppOptions) -> int:
         session = opener(options)
         app = TpuprofApp(path, options, terminal, open_session=session)
     return app.show(terminal.mouse)
-
-
-def draw_on_standard_output() -> None:
-    """Has the screen drawn on standard output where standard error is not a terminal: closed, or redirected to a file.
-
-    Textual draws on what Python's standard error was when it started. What this program says on standard error goes
-    where the user has sent it.
-    """
-    original = sys.__stderr__
-    if original is None or original.closed or not original.isatty():
-        sys.__stderr__ = sys.__stdout__  # type: ignore[misc]

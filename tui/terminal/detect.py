@@ -7,6 +7,7 @@ back as a mapping. So a test can stand at any terminal, and importing this costs
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from typing import Literal
 
@@ -134,6 +135,7 @@ def _is_utf8(term: str, environ: Mapping[str, str]) -> bool:
 
 def settle_terminal(color: str, ascii_only: bool | None, mouse: bool | None, custom: Custom = UNCHANGED) -> Terminal:
     """What the terminal can do; also sets it up for Textual, which reads its settings when it is imported."""
+    _draw_on_standard_output()
     terminal = detect(os.environ, color=color, ascii_only=ascii_only, mouse=mouse, custom=custom)
     for name, value in textual_settings(terminal, os.environ).items():
         if value is None:
@@ -141,3 +143,14 @@ def settle_terminal(color: str, ascii_only: bool | None, mouse: bool | None, cus
         else:
             os.environ[name] = value
     return terminal
+
+
+def _draw_on_standard_output() -> None:
+    """Has the screen drawn on standard output where standard error is not a terminal: closed, or redirected to a file.
+
+    Textual draws on what Python's standard error was when it started. What this program says on standard error goes
+    where the user has sent it.
+    """
+    original = sys.__stderr__
+    if original is None or original.closed or not original.isatty():
+        sys.__stderr__ = sys.__stdout__  # type: ignore[misc]

@@ -23,6 +23,7 @@ from tpuprof.parsers.memory.model import HBM, Capacity, ModuleLabel, SpaceMemory
 from tpuprof.parsers.memory.modules.capacity import capacity_of
 from tpuprof.parsers.memory.modules.space_memory import space_memory
 from tpuprof.parsers.memory.modules.target import device_of, stem_of
+from tpuprof.parsers.memory.oom.advice.words import capacity
 from tpuprof.parsers.memory.oom.model import OomLog, OomReport
 
 _FAILED = ".oom_intermediate_module.hlo.pb"
@@ -127,20 +128,20 @@ def _left_over(log: OomLog, dumps: Sequence[Dumped], used: set[int]) -> list[str
     others = [dumped for place, dumped in enumerate(dumps) if place not in used and (dumped.failed or not used)]
     if not others:
         return []
-    names = ", ".join(f"{printable(each.name)} ({_gib(each.memory.peak_bytes)})" for each in others[:_RULED_OUT])
+    names = ", ".join(f"{printable(each.name)} ({_size(each.memory.peak_bytes)})" for each in others[:_RULED_OUT])
     names += f" and {len(others) - _RULED_OUT} more" if len(others) > _RULED_OUT else ""
     wanted = ", ".join(
-        f"{printable(report.program or 'a program without a name')} ({_gib(report.used_bytes)})"
+        f"{printable(report.program or 'a program without a name')} ({_size(report.used_bytes)})"
         for report in log.reports[:_RULED_OUT]
         if report.memory_space == "hbm"
     )
     of = f"the log's errors are about {wanted}" if wanted else "the log has no error about HBM"
-    return [f"The dump holds {names}, and {of}: these are different programs, so the dump is left out."]
+    return [f"The dump is left out: it holds {names}, and {of}, so these are different programs."]
 
 
-def _gib(size: int | None) -> str:
+def _size(count: int | None) -> str:
     """A size as the error's text has it, which rounds it: ``30.21 GiB``."""
-    return "size unknown" if size is None else f"{size / (1 << 30):.2f} GiB"
+    return "size unknown" if count is None else capacity(count)
 
 
 def _belongs(report: OomReport, dumped: Dumped) -> bool:

@@ -40,16 +40,13 @@ def performance_of(
     watched = sum(chip.total_ps for summary in summaries for chip in summary.duty)
     active = sum(chip.active_ps for summary in summaries for chip in summary.duty)
     host = merge_host_ops([summary.host_ops for summary in summaries])
-    no_counters = "the host recorded no {} counters (hardware counters are off by default)"
     flops, bandwidth, roofline = _roofline(summaries, table, total)
     bits16, bits32 = _precision(table, modules)
     device: Mapping[str, Known] = {
         "device_duty_cycle_percent": (percent_of(active, watched), "no device events"),
         "device_idle_percent": (percent_of(total - busy, total), "no device events"),
-        "mxu_utilization_percent": _matrix_units(
-            _mean([s.mxu_percent for s in summaries]), flops[0], no_counters.format("matrix unit")
-        ),
-        "hbm_utilization_percent": (_mean([s.hbm_percent for s in summaries]), no_counters.format("HBM")),
+        "mxu_utilization_percent": _matrix_units(summaries, table, total),
+        "hbm_utilization_percent": (_mean([s.hbm_percent for s in summaries]), _NO_COUNTERS.format("HBM")),
         "flops_utilization_percent": flops,
         "roofline_efficiency_percent": roofline,
         "memory_bandwidth_utilization_percent": bandwidth,
@@ -108,15 +105,27 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
+_NO_COUNTERS = "the host recorded no {} counters (hardware counters are off by default)"
+
 _LEAST = 0.9
 """A counter of the matrix units contradicts the FLOPs from this part of what they need on downwards."""
 
 
-def _matrix_units(counted: float | None, needed: float | None, reason: str) -> Known:
-    """Use of the matrix units by a counter; unknown where it can't be: above 100 %, or less than the FLOPs need."""
-    if counted is None or (counted <= 100.0 and (needed is None or counted >= _LEAST * min(needed, 100.0))):
-        return counted, reason
-    why = "" if counted > 100.0 else f", and the FLOPs that ran need {share_words((needed or 0.0) / 100)}"
+def _matrix_units(summaries: Sequence[HostSummary], table: OpTable, total_ps: int) -> Known:
+    """Use of the matrix units by the hosts' counters; unknown where it can't be: above 100 %, or less than their ops
+    need. Other ops have FLOPs too, which vector units work off.
+    """
+    counted = _mean([summary.mxu_percent for summary in summaries])
+    if counted is None:
+        return None, _NO_COUNTERS.format("matrix unit")
+    device = device_of(summaries)
+    peak = device.peaks.flops_per_second if device else None
+    on_them = np.array([kind == "compute" for kind in table.classes()], np.bool_)
+    flops = float(np.nansum(work_of(table)[on_them, WORK.index("model_flops")]))
+    needed = min(100.0 * flops / (total_ps / 1e12) / peak, 100.0) if peak and total_ps else 0.0
+    if _LEAST * needed <= counted <= 100.0:
+        return counted, ""
+    why = "" if counted > 100.0 else f", and the FLOPs that ran on them need {share_words(needed / 100)}"
     return None, f"the host's counter of the matrix units says {share_words(counted / 100)}{why}: it is refused"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from textual.keys import _character_to_key
 from tests.support.app.scene import after, scene
 from tests.support.app.stage import ReadyPages, make_app
 from tests.support.made.pages import serving_overview, training_overview
+from tests.tui.words.collect import sentences
 from tpuprof.tui.app.keys.actions import ACTIONS, MOTIONS, possible
 from tpuprof.tui.terminal.grammar import BY_NAME, FIXED_KEYS, KEY_NAMES, OLD_NAMES, VERBS, shown_keys, typed_name
 
@@ -44,6 +46,12 @@ def test_every_verb_has_a_sentence_for_where_it_does_nothing() -> None:
     silent = {verb.name for verb in VERBS if not verb.absent}
     assert silent == {"leave", "suspend", "repaint", "pan_left"}, "these work everywhere, or share a key that says it"
     assert all(verb.absent.endswith(".") for verb in VERBS if verb.absent)
+
+
+def test_sentences_name_the_key_of_the_notes() -> None:
+    """The key that most sentences name: it was another once, and is another page's still."""
+    named = [key for each in sentences() for key in re.findall(r"\bnotes \(`(\S)`\)", each.text)]
+    assert len(named) >= 3 and set(named) == {*BY_NAME["notes"].keys}
 
 
 def _rows(tree: ast.AST) -> list[ast.Call]:

@@ -125,7 +125,7 @@ def _documents(run: Run, session: Session) -> Documents:
         report = page.load_report()
         wanted = {name: value for name, value in ASKED.items() if name in page.options}
         options: dict[str, Any] = {**dict.fromkeys(page.options), **wanted}
-        asked = asked_of(run, "json", session=lambda _: session, **options)
+        asked = asked_of(run, "json", limit=0, session=lambda _: session, **options)
         try:
             content = report.read(asked)
         except ProfileError:  # it has nothing for this page

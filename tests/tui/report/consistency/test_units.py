@@ -1,7 +1,7 @@
 """No use of a unit contradicts what the work needs, on any profile at hand.
 
-The FLOPs that ran say what was used of the matrix units at least. A counter, or the compiler's count of instructions,
-that says less, or more than all of it, is not shown as a use.
+The FLOPs of products say what was used of the matrix units at least; those of other ops run on vector units. A counter,
+or the compiler's count of instructions, that says less, or more than all of it, is not shown as a use.
 """
 
 from __future__ import annotations
@@ -22,10 +22,13 @@ PLACES = {**REAL, "vllm": "files/vllm-decode-trace"}
 def contradictions(shown: Documents) -> Iterator[str]:
     """What can't be, a line each."""
     performance = shown.get("overview", {}).get("performance", {})
-    counter, flops = performance.get("mxu_utilization_percent"), performance.get("flops_utilization_percent")
-    if counter is not None and not (flops or 0.0) * LEAST / 100 <= counter <= 100:
-        yield f"the counter says {counter} % of the matrix units, and the FLOPs need {flops} %"
-    need = {row["name"]: (row["flops_utilization"] or 0.0) * 100 for row in shown.get("ops", {}).get("ops", ())}
+    counter, idle = performance.get("mxu_utilization_percent"), performance.get("device_idle_percent") or 0.0
+    ops = shown.get("ops", {}).get("ops", ())
+    products = [row for row in ops if row["class"] == "compute"]
+    flops = sum((row["flops_utilization"] or 0.0) * row["self_time_percent"] for row in products) * (1 - idle / 100)
+    if counter is not None and not flops * LEAST / 100 <= counter <= 100:
+        yield f"the counter says {counter} % of the matrix units, and the FLOPs of products need {flops} %"
+    need = {row["name"]: (row["flops_utilization"] or 0.0) * 100 for row in ops}
     for row in shown.get("counters", {}).get("kernels") or ():
         used, at_least = row["use_percent"], need.get(row["op"]) or 0.0
         is_whole = row["unit"].startswith("MXU") and not row["scope"] and used is not None
@@ -53,8 +56,8 @@ def test_real_profiles(profile: str, shared: Path) -> None:
 
 def test_what_contradicts_is_seen() -> None:
     shown = {
-        "overview": {"performance": {"mxu_utilization_percent": 0.0, "flops_utilization_percent": 74.0}},
-        "ops": {"ops": [{"name": "mm.1", "flops_utilization": 0.12}]},
+        "overview": {"performance": {"mxu_utilization_percent": 0.0, "device_idle_percent": 50.0}},
+        "ops": {"ops": [{"name": "mm.1", "class": "compute", "flops_utilization": 0.12, "self_time_percent": 90.0}]},
         "counters": {"kernels": [{"op": "mm.1", "unit": "MXU", "scope": None, "use_percent": 0.3}]},
         "kernels": {"calls": []},
     }

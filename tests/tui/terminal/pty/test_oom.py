@@ -49,6 +49,14 @@ def test_a_log_opens_on_the_screen_and_leaves_the_terminal_as_it_was(log: str) -
         assert b"\x1b[?1049l" in app.written
 
 
+def test_where_errors_go_elsewhere_the_screen_stays_on_the_terminal(log: str, tmp_path: Path) -> None:
+    with piped(f"{{ run; }} oom {log} 2>{tmp_path / 'errors'}") as app:
+        app.wait_for_text(VERDICT)
+        app.press("Q")
+        assert app.wait_for_exit() == 0
+    assert (tmp_path / "errors").read_text() == ""
+
+
 def test_a_pipe_is_read_to_its_end_and_keys_come_from_the_terminal(log: str) -> None:
     with piped(f"cat {log} | {{ run; }} oom -") as app:
         app.wait_for_text(VERDICT)

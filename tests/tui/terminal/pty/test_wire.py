@@ -102,4 +102,6 @@ def test_a_step_and_a_zoom_are_few_bytes() -> None:
         assert sent("j") <= PICTURE_BYTES
         app.press("5")
         app.wait_for_text("Buffers at the peak")
-        assert all(0 < sent("j") <= PICTURE_BYTES for _ in range(3))
+        app.wait_for_text("largest that fits")  # what is found behind the page's back is drawn too
+        steps = [sent("j") for _ in range(3)]
+        assert 0 < min(steps) <= max(steps) <= PICTURE_BYTES, steps

@@ -32,7 +32,7 @@ MODEL_MEANINGS: Mapping[str, str] = {
     "by name": "the part of the time in ops whose names give the block.",
     "of peak": "FLOPs over what the cores could compute at their peak in the same time.",
     **{block: f"{words}." for block, words in ROW_WORDS.items()},
-    "n/a": "unknown: the notes (`w`) say why. Unknown is never shown as 0.",
+    "n/a": "unknown: the notes (`W`) say why. Unknown is never shown as 0.",
 }
 
 
