@@ -425,9 +425,8 @@ class MainScreen(AppScreen):
             self.jumps.edit(op, edit)
 
     def _ask_export(self) -> None:
-        shown, title = self.tab.shown_table, TABS[TAB_NAMES.index(self.tab_name)].name
         shows = self.current_run
-        self.ask_export(shown, shown.page if shown is not None else title, shows.run, shows.logdir, report_named)
+        self.ask_export(self.export_of(self.tab_name, self.tab.shown_table, shows.run, shows.logdir, report_named))
 
     def leave(self) -> None:
         """Ends the app."""

@@ -61,11 +61,9 @@ def why_not(key: str) -> str:
         return "is a key that can't be changed"
     if key in _SAME_BYTES:
         return f"is the same byte in a terminal as {_SAME_BYTES[key]}"
-    return (
-        ""
-        if _KEY.fullmatch(key)
-        else ("is not a key; keys are a character such as e or ?, ctrl+e, f5, space, tab, insert or delete")
-    )
+    if _KEY.fullmatch(key):
+        return ""
+    return "is not a key; keys are a character such as e or ?, ctrl+e, f5, space, tab, insert or delete"
 
 
 def _error(sentence: str, hint: str = _HINT) -> ProfileError:

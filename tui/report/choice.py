@@ -28,6 +28,7 @@ TIMES = ("self_time_ps", "self_time_percent")
 """Keys of the fields that a filter by time and share looks at, where the view has no others."""
 
 ASCENDING, DESCENDING = "asc", "desc"
+
 SCHEMA = "rows"
 """The name of the JSON that holds chosen rows, as of a page."""
 
@@ -35,6 +36,11 @@ _ROWS_BYTES = json.PIPE_BYTES - 2_000  # for rows; the rest is what stands aroun
 _BESIDE = len(', "unknown": {}') - len("    ,")  # of a line in a stream, less what stands around a row
 _MOST_ROWS = 2_000
 _WIDEST = 60  # cells of a column of text
+
+
+def sort_text(key: str, descending: bool) -> str:
+    """An order as ``--sort`` takes it: ``size_bytes:desc``."""
+    return f"{key}:{DESCENDING if descending else ASCENDING}"
 
 
 @dataclass(frozen=True)

@@ -245,13 +245,11 @@ class ShownPage:
 
     Attributes:
         page: its name.
-        content: what its report reads of a run, as the screen has it.
-        how_much: how much is written, in words.
+        made: makes what its report reads of a run, as the screen has it, and says how much that is; may take a while.
     """
 
     page: str
-    content: Any
-    how_much: str = "the page"
+    made: Callable[[], tuple[Any, str]]
 
 
 @dataclass(frozen=True)

@@ -283,23 +283,27 @@ def written(verb: Verb) -> tuple[str, ...]:
 
 OLD_NAMES = {
     **dict.fromkeys(("tick", "what_if", "mark_run"), "mark"),
-    **dict.fromkeys(("idle",), "exclude"),
-    **dict.fromkeys(("most",), "top"),
-    **dict.fromkeys(("same_op",), "there"),
-    **dict.fromkeys(("on_timeline",), "timeline"),
-    **dict.fromkeys(("previous_gap",), "previous_peak"),
-    **dict.fromkeys(("next_gap",), "next_peak"),
     **dict.fromkeys(("at_peak", "all_hosts"), "whole"),
     **dict.fromkeys(("space", "next_phase", "next_device"), "next_step"),
-    **dict.fromkeys(("previous_phase",), "previous_step"),
     **dict.fromkeys(("pin", "pause"), "hold"),
-    **dict.fromkeys(("measure",), "figures"),
-    **dict.fromkeys(("what_to_do",), "advice"),
-    **dict.fromkeys(("map",), "view"),
-    **dict.fromkeys(("arrays",), "live_arrays"),
-    **dict.fromkeys(("by_busy",), "reverse"),
+    "idle": "exclude",
+    "most": "top",
+    "same_op": "there",
+    "on_timeline": "timeline",
+    "previous_gap": "previous_peak",
+    "next_gap": "next_peak",
+    "previous_phase": "previous_step",
+    "measure": "figures",
+    "what_to_do": "advice",
+    "map": "view",
+    "arrays": "live_arrays",
+    "by_busy": "reverse",
 }
 """Names of verbs before each had one key, and what they are now."""
+
+
+FORWARD = {"previous_view": "view", "previous_step": "next_step", "previous_peak": "next_peak", "reverse": "sort"}
+"""Verbs that go the other way than another one: where that one has nothing to do, they have nothing either."""
 
 
 def verbs_of(typed: str) -> list[Verb]:

@@ -163,7 +163,7 @@ class PageScreen(AppScreen, Generic[_Row]):
     def _sort(self, reverse: bool = False) -> None:
         """In the next order, or the other way round."""
         if not self.orders:
-            self.flash = "These rows have a fixed order."
+            self.flash = BY_NAME["sort"].absent
             return
         view = replace(self.view, sort=self.view.sort or next(iter(self.orders)))
         self.view = view.turned_round() if reverse else view.sorted_by_next(list(self.orders))
@@ -247,7 +247,7 @@ class PageScreen(AppScreen, Generic[_Row]):
         self.redraw()
 
     def _ask_export(self) -> None:
-        self.ask_export(self.shown_table, self.export_name, None)
+        self.ask_export(self.export_of(self.export_name, self.shown_table, None))
 
     @property
     def shown_table(self) -> Shown | None:

@@ -16,7 +16,7 @@ from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line
 from tpuprof.tui.draw.table import Column, Listing, chosen_columns, header_line, most_shift, row_lines
-from tpuprof.tui.report.choice import ASCENDING, DESCENDING, op_columns
+from tpuprof.tui.report.choice import op_columns, sort_text
 from tpuprof.tui.report.fields import Table, columns, help_rows, is_descending, order, screen_columns
 from tpuprof.tui.report.shared.exporting import Shown
 from tpuprof.tui.widgets.chrome import KeyRow, motion_keys
@@ -319,7 +319,7 @@ class RowsView(Filterable):
     def shown_table(self) -> Shown:
         """The rows as they stand."""
         table, source = self.table()
-        sort = f"{self.listing.sort}:{DESCENDING if self.descending else ASCENDING}" if self.listing.sort else ""
+        sort = sort_text(self.listing.sort, self.descending) if self.listing.sort else ""
         return Shown(self.page_name or table.key, table, source, self.rows.tolist(), (), self.listing.words, sort)
 
     @property

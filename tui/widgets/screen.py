@@ -50,17 +50,18 @@ from tpuprof.tui.widgets.asking import LineEditor, PromptPopup, remembered
 from tpuprof.tui.widgets.chrome import footer
 from tpuprof.tui.widgets.driver import ThriftyDriver
 from tpuprof.tui.widgets.line_canvas import LineCanvas, ScreenLook, picture_of
-from tpuprof.tui.widgets.popup import Popup, PopupLayer, meanings
+from tpuprof.tui.widgets.popup import Lines, Popup, PopupLayer, meanings
 
 if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
     from tpuprof.tui.report.page import Report, ShownPage
-    from tpuprof.tui.report.shared.exporting import Shown
+    from tpuprof.tui.report.shared.exporting import Export, Kind, Shown
 
 _SOURCES = "tpuprof.parsers.files.source_lines"  # imported when a line of it is asked for
 _EXPORTING = "tpuprof.tui.report.shared.exporting"  # imported when something is written
 TABLE_WORDS = (
-    "The table as it is filtered and sorted: a name in .csv, .json or .md. The screen: one in .svg, .html or .txt.",
+    "The end of the name chooses the format: .csv, .json, .md the table as it is filtered and sorted; .svg, .html, "
+    ".txt the screen.",
 )
 SCREEN_WORDS = ("It never overwrites a file, and writes nothing among profiles.",)
 ABOUT_EXPORT = meanings(
@@ -185,6 +186,7 @@ class AppScreen(Screen[None]):
         self.ahead = KeysAhead()
         self.typed: list[str] = []  # into the prompt, the latest last
         self.answers: dict[str, list[str]] = {}  # to questions, by their titles
+        self._writing = ""  # the file that is being written
         self.head = LineCanvas(look, self.draw_head, self.point_at_head, background="bar", id="head")
         self.foot = LineCanvas(look, self._draw_foot, background="bar", id="foot")
         self.tiny = LineCanvas(look, self._draw_tiny, id="tiny")
@@ -430,44 +432,61 @@ class AppScreen(Screen[None]):
         wrong = self.open_editor(excerpt.path, excerpt.first_line + excerpt.marked)
         return wrong or f"Opened {printable(source)} in your editor."
 
-    def ask_export(
+    def export_of(
         self,
-        shown: Shown | ShownPage | None,
         name: str,
+        shown: Shown | ShownPage | None,
         run: Run | None,
         logdir: Logdir | None = None,
         report_of: Callable[[str], Report[Any]] | None = None,
-    ) -> None:
-        """Asks which file to write what is shown to; the end of its name says what is written."""
-        writing = import_module(_EXPORTING)
-        path, title = writing.default_path(name, shown is not None, run), "Write what is shown"
-        content_of = partial(writing.content_of, shown=shown, screen=self.picture, run=run, report_of=report_of)
-        answered = partial(self._export, content_of, partial(writing.write, run=run, logdir=logdir))
-        words = (*(TABLE_WORDS if shown is not None else ()), *SCREEN_WORDS)
-        history = self.answers.setdefault(title, [])
-        self.open(PromptPopup(self.look, title, words, path, answered, ABOUT_EXPORT, does="write", history=history))
+    ) -> Export:
+        """What of a page with that name can be written: see `tui.report.shared.exporting.export_of`."""
+        export: Export = import_module(_EXPORTING).export_of(name, shown, self.picture, run, logdir, report_of)
+        return export
 
-    def _export(
-        self, content_of: Callable[[str], tuple[str, str]], write: Callable[[str, str], None], answer: str
-    ) -> str:
-        """Writes a file; says what is wrong with its name."""
+    def ask_export(self, export: Export, words: Sequence[str] = (), about: Lines = ABOUT_EXPORT) -> None:
+        """Asks which file to write what is shown to; the end of its name says what is written, as `words` say."""
+        if self._writing:
+            self.flash = f"Still writing {printable(self._writing)}."
+            return
+        title, has_table = "Write what is shown", ".csv" in export.kinds
+        words = words or (*(TABLE_WORDS if has_table else ()), *SCREEN_WORDS)
+        history, answered = self.answers.setdefault(title, []), partial(self._export, export)
+        self.open(PromptPopup(self.look, title, words, export.path, answered, about, does="write", history=history))
+
+    def _export(self, export: Export, answer: str) -> str:
+        """Begins to write a file; says what is wrong with its name."""
         path = os.path.expanduser(answer.strip())
         try:
-            text, how_much = content_of(path)
-            write(path, text)
+            kind = import_module(_EXPORTING).kind_of(path, export)
         except ProfileError as error:
-            return f"{error.sentence} Try: {error.hint}." if error.hint else error.sentence
+            return _with_hint(error)
         except OSError as error:
-            return f"{printable(path)} can't be written: {(error.strerror or str(error)).lower()}."
-        self.flash = f"Wrote {how_much} to {printable(path)}"
+            return _not_written(path, error)
+        self._writing, self.flash = path, f"Writing {printable(path)}"
+        self._write(path, kind, export.is_private)
         return ""
 
-    def picture(self, form: str) -> str:
-        """The page as it stands without what is open above it, as ``svg``, ``html`` or ``txt``."""
-        width = self.app.size.width
+    @work(thread=True, group="write", description="write")
+    def _write(self, path: str, kind: Kind, is_private: bool) -> None:
+        try:
+            said = f"Wrote {import_module(_EXPORTING).write(path, kind, is_private)} to {printable(path)}"
+        except ProfileError as error:
+            said = _with_hint(error)
+        except OSError as error:
+            said = _not_written(path, error)
+        self.call_later(self._written, said)
+
+    def _written(self, said: str) -> None:
+        self._writing, self.flash = "", said
+        self.redraw()
+
+    @property
+    def picture(self) -> Callable[[str], str]:
+        """Draws the page as it stands, without what is open above it, as ``svg``, ``html`` or ``txt``."""
         canvases = (self.head, *self.page_canvases)
         lines = [canvas.render_line(y) for canvas in canvases if canvas.display for y in range(canvas.size.height)]
-        return picture_of(lines, width, form, chrome.APP_NAME)
+        return partial(picture_of, lines, self.app.size.width, title=chrome.APP_NAME)
 
     def open(self, popup: Popup) -> None:
         """Opens a popup above the page."""
@@ -488,3 +507,12 @@ class AppScreen(Screen[None]):
         tmux = "tmux, " if message.in_tmux else ""
         self.flash = f"Copied to {tmux}the terminal (if it takes OSC 52) and {message.where}"
         self.redraw()
+
+
+def _with_hint(error: ProfileError) -> str:
+    """What went wrong, and what to try."""
+    return f"{error.sentence} Try: {error.hint}." if error.hint else error.sentence
+
+
+def _not_written(path: str, error: OSError) -> str:
+    return f"{printable(path)} can't be written: {(error.strerror or str(error)).lower()}."

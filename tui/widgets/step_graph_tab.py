@@ -153,7 +153,10 @@ class StepGraphTab(Tab, Generic[P]):
     @property
     def shown_table(self) -> ShownPage | None:
         """The page, as its report has it."""
-        return None if self._page is None else ShownPage(*self._written(self._page))
+        if self._page is None:
+            return None
+        name, content = self._written(self._page)
+        return ShownPage(name, lambda: (content, "the page"))
 
     def _first_panel(self, page: P) -> Panel:
         """The panel whose first entry shows with all that stands above it: the answer, if there is one."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 
-from tpuprof.parsers.base.text import alike, beginning, printable, words_of
+from tpuprof.parsers.base.text import alike, beginning, nearest, printable, words_of
 from tpuprof.parsers.ops.filtering.field_term import FieldTerm
 from tpuprof.parsers.ops.filtering.filter import (
     CHOICES,
@@ -90,5 +89,5 @@ def _near_value(condition: FieldTerm, columns: OpColumns) -> str:
         extreme = max(numbers) if ">" in condition.relation else min(numbers)
         return f"{condition.key}{condition.relation[0]}={extreme:g}"
     texts = sorted({value for value in values if isinstance(value, str)})
-    near = get_close_matches(str(condition.text), texts, 1, 0.4)
+    near = nearest(str(condition.text), texts, 1)
     return printable(f"{condition.key}={near[0]}") if near else ""

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.pages import TABS, TabEntry
-from tpuprof.tui.terminal.grammar import BY_NAME, verbs_of
+from tpuprof.tui.terminal.grammar import BY_NAME, FORWARD, verbs_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +151,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("next_tab(1)", "next_tab", "Next tab"),
     Action("next_tab(-1)", "previous_tab", "Previous tab"),
     _command("latencies", "view", "Next view: latencies of requests or runs, the model, and back", "latencies"),
+    _command("latencies", "previous_view", "Previous view", argument=", -1"),
     _command("view", "view", "Next view: profile, HLO ops, framework ops, roofline, kernels", "view"),
     _command("view", "previous_view", "Previous view", argument=", -1"),
     _command(
@@ -264,7 +265,8 @@ def meant(key: str, situation: ScreenState) -> str | None:
 def why_nothing(key: str, tab: Refuses) -> str:
     """Why a key does nothing now; empty for one that is none of the grammar's."""
     names, verbs = ACTIONS_BY_KEY.get(key, []), verbs_of(key)
-    if own := next(filter(None, (tab.why_not(verb.name) for verb in verbs)), ""):
+    asked = [name for verb in verbs for name in (verb.name, FORWARD.get(verb.name)) if name]
+    if own := next(filter(None, map(tab.why_not, asked)), ""):
         return own
     if verbs and not tab.has_page and not any(name.startswith("show_tab") for name in names):
         return UNREAD

@@ -13,11 +13,8 @@ from tpuprof.tui.draw.buffers.sizes import binary_size
 from tpuprof.tui.draw.format import share
 from tpuprof.tui.report.output import Produce, Write, text_pieces
 
-ENDINGS = {
-    **{f".{form}": form for form in ("csv", "json", "md", "dot", "hlo", "svg", "html")},
-    **{".gv": "dot", ".txt": "text", ".pb": "proto"},
-}
-"""How a file's name ends, and what is written into it."""
+ENDINGS = {".dot": "dot", ".hlo": "hlo", ".gv": "dot", ".txt": "text", ".pb": "proto"}
+"""How a file's name ends, and what is written into it; besides rows and the screen, as on every page."""
 
 WRITTEN_STEPS = 3  # steps around the op that are written for Graphviz
 

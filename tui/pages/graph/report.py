@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.pages.graph.neighbourhood import Neighbourhood, around, neighbourhood
 from tpuprof.parsers.session import pages
 from tpuprof.parsers.session.hlo import HloSession
@@ -28,9 +27,7 @@ from tpuprof.tui.pages.graph.fields import (
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared
 from tpuprof.tui.report.fields import metric_rows
 from tpuprof.tui.report.markdown import escaped, metrics_table
-from tpuprof.tui.report.output import Produce, text_pieces
-from tpuprof.tui.report.page import Format, Head, ReportRequest, Writer
-from tpuprof.tui.report.shared.exporting import page_text
+from tpuprof.tui.report.page import Head, ReportRequest, Writer
 from tpuprof.tui.report.text import SIMULATED
 
 METRICS = (*MODULE, *OP)
@@ -127,7 +124,6 @@ _WRITERS: dict[str, Writer[GraphReport]] = {
 REPORT = replace(_DECLARED, writers={**_DECLARED.writers, **_WRITERS})
 
 
-def written(form: Format, here: Neighbourhood, hosts: tuple[str, ...], warnings: tuple[str, ...], run: Run) -> Produce:
-    """What the screen shows of an op, itself and its neighbours, as the report writes it."""
-    report = GraphReport(here, around(here.program.graph, here.op.row, 1), 1, hosts, warnings)
-    return text_pieces((page_text(REPORT, report, form, run),))
+def written(here: Neighbourhood, hosts: tuple[str, ...], warnings: tuple[str, ...]) -> tuple[GraphReport, str]:
+    """What the screen shows of an op, itself and its neighbours, as the report has it; and what that is."""
+    return GraphReport(here, around(here.program.graph, here.op.row, 1), 1, hosts, warnings), ""

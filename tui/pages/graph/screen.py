@@ -11,8 +11,8 @@ from textual import work
 
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.folders import state_folder
-from tpuprof.parsers.base.text import counted, printable, said_of
-from tpuprof.parsers.files.logdir import Logdir, Run
+from tpuprof.parsers.base.text import printable, said_of
+from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.pages.graph.model import CalledComputation
 from tpuprof.parsers.pages.graph.neighbourhood import Neighbourhood, Side, neighbourhood
 from tpuprof.parsers.pages.graph.programs import Program, Programs
@@ -20,14 +20,15 @@ from tpuprof.tui.draw.format import count
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import Listing
+from tpuprof.tui.pages import report_named
 from tpuprof.tui.pages.graph import drawing, export, words
 from tpuprof.tui.pages.graph.drawing import DrawnGraph, GraphView
 from tpuprof.tui.report.declared import drawn_by
-from tpuprof.tui.report.output import Produce, check_output, stream_file, text_pieces
+from tpuprof.tui.report.output import Produce
+from tpuprof.tui.report.page import ShownPage
 from tpuprof.tui.report.shared.exporting import run_of_file
 from tpuprof.tui.terminal.grammar import BY_NAME, Verb
 from tpuprof.tui.terminal.theme import AnyLine
-from tpuprof.tui.widgets.asking import PromptPopup
 from tpuprof.tui.widgets.choosing import Choice, ChoicePopup
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow, pad
 from tpuprof.tui.widgets.line_canvas import ScreenLook
@@ -218,7 +219,7 @@ class GraphScreen(PageScreen[int]):
                 acts=leave,
             ),
             KeyRow("edit", title=BY_NAME["edit"].meaning, acts={"edit": self._edit}),
-            KeyRow("export", "write", written, {"export": self._ask_where}, rank=HELPS + 3),
+            KeyRow("export", "write", written, {"export": self._ask_export}, rank=HELPS + 3),
             KeyRow("copy", title="Copy the op's name; in the text its line", acts={"copy": self._copy}),
         )
 
@@ -358,7 +359,7 @@ class GraphScreen(PageScreen[int]):
     def _next_match(self, by: int) -> None:
         matches = self._matches
         if not matches or self.here is None:
-            self.flash = "There is no search yet." if not self.view.words else "Nothing in the module matches."
+            self.flash = "Nothing in the module matches." if self.view.words else BY_NAME["next_match"].absent
             return
         own = self.here.op.row
         later = [at for at, row in enumerate(matches) if (row > own if by > 0 else row < own)]
@@ -395,57 +396,19 @@ class GraphScreen(PageScreen[int]):
             lines = partial(words.all_lines, self.here)
             self.open(TextPopup(self.look, printable(self.here.op.name), lines, _MEANINGS))
 
-    def _ask_where(self) -> None:
+    def _ask_export(self) -> None:
         """Asks which file to write; its name says what."""
         if self.here is None:
             return
-        name = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in self.here.op.name)
-        path = os.path.join(state_folder(), "graph", f"{name[:_MOST_NAME]}.{'txt' if self.view.is_text else 'dot'}")
-        self.open(PromptPopup(self.look, "Write to a file", words.WRITING, path, self._begin_writing, _ABOUT_WRITING))
-
-    def _begin_writing(self, answer: str) -> str:
-        """Begins to write; says what is wrong with the name."""
-        if self.here is None:
-            return ""
-        path = os.path.expanduser(answer.strip())
-        kind = export.ENDINGS.get(os.path.splitext(path)[1].lower())
-        if kind is None:
-            return f"The name must end in one of {', '.join(export.ENDINGS)}, which chooses the format."
-        if os.path.exists(path):
-            return "That file exists: give another name."
-        try:
-            folder = os.path.dirname(path)
-            if folder == os.path.join(state_folder(), "graph"):
-                os.makedirs(folder, mode=0o700, exist_ok=True)
-            runs = (self._run,) if self._run is not None else ()
-            check_output(path, Logdir("", runs, (), ()))
-        except ProfileError as error:
-            return f"{error.sentence} Try: {error.hint}." if error.hint else error.sentence
-        except OSError as error:
-            return f"The folder can't be created: {(error.strerror or str(error)).lower()}."
         here, programs = self.here, self._programs
-        if kind in ("svg", "html"):
-            self._write(path, partial(text_pieces, (self.picture(kind),)))
-        elif kind in ("csv", "json", "md"):
-            run = self._run or run_of_file(str(here.program.label), here.program.label.origin)
-            self._write(path, partial(_rows, kind, here, programs.hosts, programs.warnings, run))
-        else:
-            self._write(path, partial(export.made, kind, here.program, here.op.row))
-        return ""
-
-    @work(thread=True, group="write", description="write")
-    def _write(self, path: str, make: Callable[[], Produce]) -> None:
-        try:
-            stream_file(path, make(), is_private=True)
-            said = f"Written to {printable(path)}, {counted(os.path.getsize(path), 'byte')}"
-        except (ProfileError, OSError) as error:
-            words = f"{printable(path)} can't be written: {error}."
-            said = error.sentence if isinstance(error, ProfileError) else words
-        self.call_later(self._written, said)
-
-    def _written(self, said: str) -> None:
-        self.flash = said
-        self.redraw()
+        name = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in here.op.name)
+        path = os.path.join(state_folder(), "graph", f"{name[:_MOST_NAME]}.{'txt' if self.view.is_text else 'dot'}")
+        run = self._run or run_of_file(str(here.program.label), here.program.label.origin)
+        page = ShownPage("graph", partial(_rows, here, programs.hosts, programs.warnings))
+        own = {end: partial(_made, kind, here.program, here.op.row) for end, kind in export.ENDINGS.items()}
+        made = self.export_of("graph", page, run, report_of=report_named)
+        made = replace(made, path=path, kinds={**made.kinds, **own}, run=self._run, is_private=True)
+        self.ask_export(made, words.WRITING, _ABOUT_WRITING)
 
     def point_at(self, x: int, y: int) -> None:
         """A click on a neighbour marks it, a second one goes there; on a line of the text the same."""
@@ -470,3 +433,8 @@ class GraphScreen(PageScreen[int]):
         if at == was:
             self.enter()
         self.redraw()
+
+
+def _made(kind: str, program: Program, row: int) -> tuple[Produce, str]:
+    """What a kind of file holds of a program; its bytes are counted when they are written."""
+    return export.made(kind, program, row), ""

@@ -33,9 +33,8 @@ from tpuprof.tui.pages.memory.draw.table import (
 )
 from tpuprof.tui.pages.memory.fields.module import BUFFERS, GROUPS, OF_GROUPS, ListedRows, readable_metrics
 from tpuprof.tui.pages.memory.modules import MemoryPages, SpaceRequest
-from tpuprof.tui.report.choice import ASCENDING, DESCENDING
+from tpuprof.tui.report.choice import sort_text
 from tpuprof.tui.report.fields import help_rows
-from tpuprof.tui.report.shared.buffers import BufferRows
 from tpuprof.tui.report.shared.exporting import Shown
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.choosing import Choice
@@ -293,13 +292,12 @@ class BuffersView:
         space, state, listed = self.space, self._state, self.listed
         if space is None:
             return None
-        order = f"{state.sort}:{DESCENDING if is_down(state) else ASCENDING}"
+        order = sort_text(state.sort, is_down(state))
         if state.grouping != "none":
             groups = ListedRows.of(space, listed.groups, listed.in_memory_bytes)
             return Shown("memory", GROUPS, groups, range(len(groups)), OF_GROUPS, state.words, order)
-        buffers = [space.buffers[row] for row in listed.rows.tolist()]
-        rows = BufferRows(buffers, max(1, space.peak_bytes))
-        return Shown("memory", BUFFERS, rows, range(len(buffers)), (), state.words, order)
+        rows = ListedRows.of(space, listed.rows, max(1, space.peak_bytes))
+        return Shown("memory", BUFFERS, rows, range(len(rows)), (), state.words, order)
 
     def why_not(self, verb: str) -> str:
         """Why a verb does nothing here."""
@@ -309,7 +307,7 @@ class BuffersView:
             "next_step": f"This module has only the memory space {self.space.name}.",
             "module": "There is only one module.",
         }
-        return words.get(verb.replace("previous", "next"), "")
+        return words.get(verb, "")
 
     def search(self, text: str) -> str:
         """Shows only buffers with a text; says how many."""

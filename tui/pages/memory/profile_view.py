@@ -158,7 +158,7 @@ class AllocatorsView:
             "edit": "No allocation has a source line.",
             "buffers": "An allocation has no op.",
         }
-        return words.get(verb.replace("previous", "next").replace("reverse", "sort"), "")
+        return words.get(verb, "")
 
     @property
     def searched(self) -> list[str]:

@@ -308,16 +308,12 @@ class MemoryTab(Tab):
         """Why a verb does nothing here."""
         if self._pages is None:
             return ""
+        words = {
+            "live_arrays": "There is no device memory profile (*.prof) beside this profile.",
+            "there": "No op creates it, so no other page has more on it.",
+        }
         own = self.view.why_not(verb) if self.view is not None else ""
-        return (
-            own
-            or {
-                "live_arrays": "There is no device memory profile (*.prof) beside this profile.",
-                "there": "No op creates this buffer: `g` to `G` lists those that ops create.",
-            }.get(verb, "")
-            if verb != "there"
-            else own or "No op creates it, so no other page has more on it."
-        )
+        return own or words.get(verb, "")
 
     def search(self, text: str) -> str:
         """Shows only what has a text in its name, shape, framework op or source; says how much that is."""

@@ -168,8 +168,11 @@ class OverviewTab(StepGraphTab[Overview]):
 
     @property
     def _next_view(self) -> View:
+        return self._view_after(1)
+
+    def _view_after(self, by: int) -> View:
         views = self._views
-        return views[(views.index(self._shown) + 1) % len(views)]
+        return views[(views.index(self._shown) + by) % len(views)]
 
     def _written(self, page: Overview) -> tuple[str, object]:
         if self._shown == "model" and self._model is not None:
@@ -342,7 +345,7 @@ class OverviewTab(StepGraphTab[Overview]):
             return self._take_next()
         if name != "latencies":
             return super().command(name, by)
-        self._show_view(self._next_view)
+        self._show_view(self._view_after(by))
         return ""
 
     def _take_next(self) -> str:

@@ -386,7 +386,7 @@ class TimelineTab(Tab):
             "compare_ops": "Ops are compared on tab 3: `o` goes there.",
             "edit": "The event under the cursor belongs to no op.",
         }
-        return words.get(verb.replace("previous_", ""), "") if self._view is not None else ""
+        return words.get(verb, "") if self._view is not None else ""
 
     def go_to(self, what: str, name: str, program: int | None = None) -> str:
         """Goes to a step, an op's longest run or a counter, by name; as soon as the timeline is there."""

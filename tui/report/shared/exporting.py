@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import ProfileError
@@ -12,7 +13,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.logdir import Logdir, Run
 from tpuprof.tui.report.choice import report_of_rows
-from tpuprof.tui.report.output import check_output, stream_file, text_pieces
+from tpuprof.tui.report.output import Produce, check_output, stream_file, text_pieces
 from tpuprof.tui.report.page import Choice, Format, Head, Report, ReportRequest, ShownPage, TextLook
 
 if TYPE_CHECKING:
@@ -51,6 +52,30 @@ class Shown:
     run: Run | None = None
 
 
+ReportOf = Callable[[str], "Report[Any]"]
+"""How the page of a name is printed."""
+Kind = Callable[[], tuple[Produce, str]]
+"""Makes what goes into a file, and says how much that is; nothing where its bytes are counted. It may take a while."""
+
+
+@dataclass(frozen=True)
+class Export:
+    """What can be written to a file.
+
+    Attributes:
+        path: a file that is not there yet, which is proposed; its folder is created where it is missing.
+        kinds: what makes the content, by the end of the file's name.
+        run, logdir: what is shown, and all runs that are known: nothing is written among their files.
+        is_private: the file is for this user alone.
+    """
+
+    path: str
+    kinds: Mapping[str, Kind]
+    run: Run | None = None
+    logdir: Logdir | None = None
+    is_private: bool = False
+
+
 def run_of_file(name: str, path: str) -> Run:
     """A file in place of a run, for the head of a report."""
     return Run(name, path, (), ())
@@ -75,40 +100,48 @@ def _takes_files(run: Run | None) -> bool:
     return os.access(here, os.W_OK) and not is_among and not any(name in here.split(os.sep) for name in names)
 
 
-def content_of(
-    path: str,
+def export_of(
+    name: str,
     shown: Shown | ShownPage | None,
     screen: Callable[[str], str],
     run: Run | None,
-    report_of: Callable[[str], Report[Any]] | None = None,
-) -> tuple[str, str]:
-    """The content of a file, which its ending chooses; and how much it is, in words.
+    logdir: Logdir | None = None,
+    report_of: ReportOf | None = None,
+) -> Export:
+    """What any screen can write: its table or page, where it shows one, and itself.
 
     Args:
+        name: of the screen, for the file where it shows no table or page; these have names of their own.
         screen: draws the screen as ``svg``, ``html`` or ``txt``.
-        report_of: gives the report of a page by its name; None where no whole page is shown.
-
-    Raises:
-        ProfileError: the ending is unknown, or there is no table.
+        report_of: how the page of a name is printed, where whole pages are written.
     """
-    end = os.path.splitext(path)[1].lower()
-    if end in OF_SCREENS:
-        return screen(end[1:]), "the screen"
-    if end not in OF_TABLES:
-        known = ", ".join((*OF_TABLES, *OF_SCREENS))
-        raise ProfileError("usage", f"The name must end in one of {known}, which chooses the format.", "")
-    if shown is None:
-        raise ProfileError("usage", f"There is no table here: end the name in {', '.join(OF_SCREENS)}.", "")
-    run = run if isinstance(shown, ShownPage) else shown.run or run
-    if run is None:
-        raise ProfileError("usage", "These rows belong to no run.", "")
+    kinds = kinds_of_screen(screen)
+    of = shown.run or run if isinstance(shown, Shown) else run
+    if shown is not None and of is not None:
+        kinds = {end: partial(_table, shown, form, of, report_of) for end, form in OF_TABLES.items()} | kinds
+    path = default_path(name if shown is None else shown.page, ".csv" in kinds, run)
+    return Export(path, kinds, run, logdir)
+
+
+def kinds_of_screen(screen: Callable[[str], str]) -> dict[str, Kind]:
+    """The kinds of files that hold a screen, which `screen` draws."""
+    return {end: partial(_drawn, screen, end[1:]) for end in OF_SCREENS}
+
+
+def _drawn(screen: Callable[[str], str], form: str) -> tuple[Produce, str]:
+    return text_pieces((screen(form),)), "the screen"
+
+
+def _table(shown: Shown | ShownPage, form: Format, run: Run, report_of: ReportOf | None) -> tuple[Produce, str]:
+    """A table or a page as its report writes it."""
     if isinstance(shown, ShownPage):
-        assert report_of is not None, "whoever shows a page knows how it is printed"
-        return page_text(report_of(shown.page), shown.content, OF_TABLES[end], run), shown.how_much
+        assert report_of is not None, f"no report of the page {shown.page} is known here"
+        content, how_much = shown.made()
+        return text_pieces((page_text(report_of(shown.page), content, form, run),)), how_much
     head = Head(f"{shown.page} of {printable(run.name)}", run, [host.host for host in run.hosts])
     choice = Choice(shown.filter, shown.sort, tuple(shown.keys))
-    text = report_of_rows(shown.page, head, shown, choice, OF_TABLES[end], _LOOK)
-    return text, counted(len(shown.rows), "row")
+    text = report_of_rows(shown.page, head, shown, choice, form, _LOOK)
+    return text_pieces((text,)), counted(len(shown.rows), "row")
 
 
 def page_text(report: Report[Any], content: object, form: Format, run: Run) -> str:
@@ -123,16 +156,32 @@ def page_text(report: Report[Any], content: object, form: Format, run: Run) -> s
     return made if isinstance(made, str) else "".join(made)
 
 
-def write(path: str, text: str, run: Run | None = None, logdir: Logdir | None = None) -> None:
-    """Writes a new file, never among the profiles of the run or the logdir.
+def kind_of(path: str, export: Export) -> Kind:
+    """What makes the content of a new file, by the end of its name. Sees, before any work, that it may be written.
 
     Raises:
-        ProfileError: the file exists, or can't be written.
+        ProfileError: the name says no format, or there is no table; it is there already, or can't be written there.
     """
+    end, ends = os.path.splitext(path)[1].lower(), ", ".join(export.kinds)
+    if end in OF_TABLES and end not in export.kinds:
+        raise ProfileError("usage", f"There is no table here: end the name in {ends}.", "")
+    if end not in export.kinds:
+        raise ProfileError("usage", f"The name must end in one of {ends}, which chooses the format.", "")
     if os.path.lexists(path):
         raise ProfileError("output", f"{printable(path)} exists: give another name.", "")
     folder = os.path.dirname(path)
-    if folder == os.path.join(state_folder(), FOLDER):
+    if folder and folder == os.path.dirname(export.path):
         os.makedirs(folder, mode=0o700, exist_ok=True)
-    check_output(path, logdir or Logdir("", () if run is None else (run,), (), ()))
-    stream_file(path, text_pieces((text,)))
+    check_output(path, export.logdir or Logdir("", () if export.run is None else (export.run,), (), ()))
+    return export.kinds[end]
+
+
+def write(path: str, kind: Kind, is_private: bool = False) -> str:
+    """Makes and writes a file, which may take a while; says how much that is.
+
+    Raises:
+        ProfileError: it can't be written.
+    """
+    produce, how_much = kind()
+    stream_file(path, produce, is_private=is_private)
+    return how_much or counted(os.path.getsize(path), "byte")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from tests.support.app.scene import after, press, scene
-from tests.support.app.stage import frame, make_demo_app, ops_tab
+from tests.support.app.stage import frame, make_demo_app, ops_tab, settled
 from tests.tui.app.test_popups import arrays_app, quiet
 from tests.tui.cli.calls import Call
 from tpuprof.parsers.base.errors import ProfileError
@@ -19,17 +20,9 @@ from tpuprof.tui.app.options import AppOptions
 from tpuprof.tui.pages.commands.live_arrays.changes import group_of
 from tpuprof.tui.pages.commands.live_arrays.screen import LiveArraysScreen
 from tpuprof.tui.pages.graph.screen import GraphScreen
-from tpuprof.tui.report.shared.exporting import default_path, write
+from tpuprof.tui.report.output import Produce, text_pieces
+from tpuprof.tui.report.shared.exporting import Export, default_path, kind_of, kinds_of_screen
 from tpuprof.tui.widgets.rows import RowsView
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working folder, and an empty folder for what this program keeps."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
-    return tmp_path / "work"
 
 
 async def test_two_keys_write_the_table_as_it_is_filtered_and_sorted(here: Path) -> None:
@@ -79,6 +72,28 @@ async def test_what_may_not_be_written_is_said_and_nothing_is_lost(here: Path) -
     assert (here / "there.csv").read_text() == "mine"
 
 
+async def test_a_file_is_made_beside_the_thread_of_the_screen_and_only_one_at_a_time(here: Path) -> None:
+    started, may_end = threading.Event(), threading.Event()
+
+    def slow() -> tuple[Produce, str]:
+        started.set()
+        assert may_end.wait(10)
+        return text_pieces(("x",)), "1 row"
+
+    async with scene(keys=["3"]) as (app, pilot):
+        app.main.ask_export(Export("slow.csv", {".csv": slow}))
+        await pilot.press("enter")
+        assert started.wait(10)
+        await pilot.press("E")
+        assert "Still writing slow.csv." in frame(app) and app.main.popup is None
+        may_end.set()
+        await settled(pilot)
+        assert "Wrote 1 row to slow.csv" in frame(app)
+        assert (here / "slow.csv").read_text() == "x"
+        await press(pilot, "E")
+        assert app.main.popup is not None
+
+
 async def test_a_screen_without_a_run_writes_its_rows(here: Path) -> None:
     app = arrays_app()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -88,7 +103,7 @@ async def test_a_screen_without_a_run_writes_its_rows(here: Path) -> None:
             await quiet(pilot)
         screen = app.screen
         assert isinstance(screen, LiveArraysScreen)
-        rows = list(csv.DictReader((here / "livearrays.csv").read_text().splitlines()))
+        rows = list(csv.DictReader((here / "live-arrays.csv").read_text().splitlines()))
         assert [row["name"] for row in rows] == [group_of(row).title for row in screen.rows]
         sizes = [group_of(row).total.size_bytes for row in screen.rows]
         document = json.loads((here / "a.json").read_text())
@@ -110,7 +125,7 @@ def test_never_among_profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         path = default_path("ops", True, run)
         assert path == str(tmp_path / "state" / "tpuprof-tui" / "export" / "ops.csv")
     with pytest.raises(ProfileError, match="folder of profiles"):
-        write(str(folder / "x.csv"), "", run)
+        kind_of(str(folder / "x.txt"), Export("", kinds_of_screen(str), run))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")

@@ -27,15 +27,6 @@ from tpuprof.tui.widgets.tab import Jump
 LOOK = ScreenLook.of(detect(ENVIRONMENT))
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working folder, and an empty folder for what this program keeps."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
-    return tmp_path / "work"
-
-
 def written_to(name: str) -> tuple[str, ...]:
     """The keys that write to a file of that name."""
     return ("E", "ctrl+u", *name, "enter")

@@ -105,6 +105,14 @@ async def test_on_a_tab_a_key_does_one_thing_and_the_palette_has_it(page: object
                 await after(pilot, "v")
 
 
+@pytest.mark.parametrize("keys", [["l"], ["3", "j"], ["5", "j"]], ids=["overview", "ops", "memory"])
+async def test_the_key_of_the_previous_view_undoes_that_of_the_next(keys: list[str]) -> None:
+    async with scene(make_app(ReadyPages(serving_overview())), keys) as (_, pilot):
+        first = await after(pilot, "v", "V")
+        assert await after(pilot, "v") != first and await after(pilot, "V") == first
+        assert await after(pilot, "V") != first and await after(pilot, "v") == first, "the last one is before the first"
+
+
 def test_the_names_of_the_users_file() -> None:
     assert {name for names in KEY_NAMES.values() for name in names.split()}.isdisjoint(OLD_NAMES)
     assert {*OLD_NAMES.values()} <= {*BY_NAME}

@@ -102,11 +102,17 @@ def test_no_key_is_silent_on_a_tab_or_popup(page: str) -> None:
     assert asyncio.run(silent_keys(app, PAGES[page])) == []
 
 
+NOTHING = ["slash", *"nosuchrow", "enter"]
+"""Filters all rows away."""
+
+
+@pytest.mark.parametrize("opening", [[], NOTHING], ids=["rows", "none"])
 @pytest.mark.parametrize("make", [oom_app, arrays_app])
-def test_no_key_is_silent_on_a_screen(make: Callable[[], App[Any]]) -> None:
-    assert asyncio.run(silent_keys(make(), [])) == []
+def test_no_key_is_silent_on_a_screen(make: Callable[[], App[Any]], opening: list[str]) -> None:
+    assert asyncio.run(silent_keys(make(), opening)) == []
 
 
-def test_no_key_is_silent_in_a_comparison(tmp_path: Path) -> None:
+@pytest.mark.parametrize("view", ["1", "4"], ids=["ops", "steps"])
+def test_no_key_is_silent_in_a_comparison(view: str, tmp_path: Path) -> None:
     diff = served(tmp_path)
-    assert asyncio.run(silent_keys(DIFF_APP(diff, detect(ENVIRONMENT), environ=ENVIRONMENT), [])) == []
+    assert asyncio.run(silent_keys(DIFF_APP(diff, detect(ENVIRONMENT), environ=ENVIRONMENT), [view])) == []

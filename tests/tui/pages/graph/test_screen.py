@@ -223,7 +223,7 @@ async def test_written_files(ending: str, begin: bytes, tmp_path: Path, monkeypa
         await press(pilot, "enter")
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()
-        assert "Written to" in frame(pilot)
+        assert "Wrote " in frame(pilot)
     (path,) = (tmp_path / "state" / "tpuprof-tui" / "graph").iterdir()
     assert path.read_bytes().startswith(begin) and stat.S_IMODE(path.stat().st_mode) == 0o600
 
@@ -239,7 +239,7 @@ async def test_what_may_not_be_written(tmp_path: Path) -> None:
         for text, why in (
             ("graph.png", "The name must end in"),
             (str(folder / "x.dot"), "lies in a folder of profiles"),
-            (str(tmp_path / "there.dot"), "That file exists"),
+            (str(tmp_path / "there.dot"), "there.dot exists: give another name"),
             (str(tmp_path / "no" / "x.dot"), "does not exist"),
         ):
             asker.editor.text = text

@@ -107,7 +107,7 @@ class DiffScreen(PageScreen[ChangeRow]):
         return (
             KeyRow("pick next_tab", "view", _VIEWS, views, f"1-{len(changes.VIEWS)}"),
             *ROW_KEYS,
-            KeyRow("open", details, _ALL_OF_IT, {"open": self.enter}),
+            KeyRow("open", details, _ALL_OF_IT, {"open": self.enter} if self.row is not None else {}),
             KeyRow("exclude", same, "Show or hide what is the same within the noise", {"exclude": self._hide}, rank=2),
             KeyRow("next_step previous_step", program, _BY_ITSELF, phases, "]", 1),
             KeyRow("group", clones, "An op and its clones as one row, or apart", {"group": self._group}, rank=3),
@@ -116,7 +116,7 @@ class DiffScreen(PageScreen[ChangeRow]):
                 "search",
                 "filter" if hides else "",
                 "Only rows with these words",
-                {"search": self._begin_filter},
+                {"search": self.begin_filter} if self.all_rows else {},
                 rank=late,
             ),
             KeyRow("copy", "copy", "Copy a summary", {"copy": lambda: self.copy(summary(self.content))}, rank=4),
@@ -142,8 +142,8 @@ class DiffScreen(PageScreen[ChangeRow]):
     def move(self, rows: int, screens: float) -> None:
         """Moves the cursor, or scrolls the steps."""
         if self.view.name == "steps":
-            first = self.view.first + self.rows_in(rows, screens)
-            self.view = replace(self.view, first=max(0, min(first, 10**6)))
+            self.view = replace(self.view, first=max(0, self.view.first + self.rows_in(rows, screens)))
+            self.body.redraw()  # which goes no further than the last line
         else:
             super().move(rows, screens)
 
@@ -202,10 +202,6 @@ class DiffScreen(PageScreen[ChangeRow]):
 
     def _all_phases(self) -> None:
         self.view = self.view.anew(phase="")
-
-    def _begin_filter(self) -> None:
-        if self.all_rows:
-            self.begin_filter()
 
 
 APP = partial(PageApp, DiffScreen)

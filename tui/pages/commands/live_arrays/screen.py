@@ -18,7 +18,7 @@ from tpuprof.tui.pages.commands.live_arrays.card import group_card, meaning_line
 from tpuprof.tui.pages.commands.live_arrays.changes import Content, Row, group_of, sorts
 from tpuprof.tui.pages.commands.live_arrays.drawing import ListedArrays, LiveArraysView
 from tpuprof.tui.pages.commands.live_arrays.fields import BY_WORDS
-from tpuprof.tui.report.choice import ASCENDING, DESCENDING
+from tpuprof.tui.report.choice import sort_text
 from tpuprof.tui.report.shared.exporting import Shown, run_of_file
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow
@@ -66,7 +66,7 @@ class LiveArraysScreen(PageScreen[Row]):
         source = changes.group_rows(rows, by)
         if isinstance(content, LiveArrays):
             source = replace(source, whole_bytes=content.total.size_bytes)
-        order = f"{sort}:{DESCENDING if descending else ASCENDING}"
+        order = sort_text(sort, descending)
         name = "live-arrays" if isinstance(content, LiveArrays) else "live-arrays-diff"
         return Shown(name, table, source, range(len(rows)), (), self.view.words, order, run)
 
@@ -101,7 +101,7 @@ class LiveArraysScreen(PageScreen[Row]):
         words = "Only rows with these words anywhere on their stacks"
         return (
             *ROW_KEYS,
-            KeyRow("open", "stack", stacks, {"open": self.enter}, rank=1),
+            KeyRow("open", "stack", stacks, {"open": self.enter} if self.row is not None else {}, rank=1),
             KeyRow("group", f"by {BY_WORDS[view.by]}", by_words, by),
             KeyRow("view", kind, "Buffers and executables, or one kind only", {"view": next_kind}, rank=of_kind),
             KeyRow("next_step", device, devices_words, {"next_step": next_device}, rank=of_device),

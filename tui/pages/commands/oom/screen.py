@@ -30,9 +30,10 @@ from tpuprof.tui.pages.commands.oom.draw.table import (
     rows_to_write,
     searched_texts,
 )
-from tpuprof.tui.report.choice import ASCENDING, DESCENDING
+from tpuprof.tui.report.choice import sort_text
 from tpuprof.tui.report.shared import holders
 from tpuprof.tui.report.shared.exporting import Shown, run_of_file
+from tpuprof.tui.terminal.grammar import BY_NAME
 from tpuprof.tui.terminal.theme import AnyLine
 from tpuprof.tui.widgets.chrome import ROW_KEYS, KeyRow
 from tpuprof.tui.widgets.line_canvas import ScreenLook
@@ -117,7 +118,7 @@ class TriageScreen(PageScreen[BufferRow]):
         triage, view = self.triage, self.view
         if not triage.need.buffers:
             return None
-        order = f"{view.sort}:{DESCENDING if is_down(view) else ASCENDING}"
+        order = sort_text(view.sort, is_down(view))
         table, source = rows_to_write(triage, self.rows, view.grouped)
         run = run_of_file(triage.where, triage.where)
         return Shown("oom", table, source, range(len(self.rows)), (), view.words, order, run)
@@ -175,8 +176,9 @@ class TriageScreen(PageScreen[BufferRow]):
         has_buffers = bool(self.triage.need.buffers)
         after = HELPS + 1
         filters = {"search": self.begin_filter} if has_buffers else {}
+        opens = {"open": self.enter} if self.view.is_trying or self.row is not None else {}
         rows = (
-            KeyRow("open", "details", "All about the buffer, and its source lines", {"open": self.enter}, rank=1),
+            KeyRow("open", "details", "All about the buffer, and its source lines", opens, rank=1),
             KeyRow("edit", "edit source", "Open the source line in $EDITOR", {"edit": self._edit}, rank=after + 2),
             self.sorting_key("Sort by the next column; reverse", "sort", after + 1),
             KeyRow("group", "by source", "Group by source line", {"group": self._group}, rank=after),
@@ -273,7 +275,7 @@ class TriageScreen(PageScreen[BufferRow]):
         """The next or previous error."""
         total = len(self.content)
         if total < 2:
-            self.flash = "There is only one error." if self.triage.kind != "module" else ""
+            self.flash = "There is only one error." if self.triage.kind != "module" else BY_NAME["next_step"].absent
             return
         self.at = (self.at + by) % total
         self.view = OomView(cursor=0, sort=self.view.sort, grouped=self.view.grouped)
@@ -315,4 +317,4 @@ class TriageScreen(PageScreen[BufferRow]):
 
     def _edit(self) -> None:
         """Opens the user's editor at the source line, where that file is here."""
-        self.flash = self.edit_source(self.source) if self.source else "It has no known source line."
+        self.flash = self.edit_source(self.source) if self.source else BY_NAME["edit"].absent

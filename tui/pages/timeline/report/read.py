@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tpuprof.parsers.base.errors import ProfileError
@@ -90,11 +91,16 @@ def shown_page(timeline: Timeline, interval: tuple[int, int], wanted: str) -> Sh
         part = part_of(timeline, Interval(*interval, wanted))
     except ProfileError:
         return None
+    return ShownPage("timeline", partial(_shown_events, part))
+
+
+def _shown_events(part: TimelinePart) -> tuple[Content, str]:
+    """The events of a part, and how many these are."""
     selection = select(part)
     shown, found = min(len(selection), MOST_EVENTS), counted(len(selection), "event")
     left_out = (f"{shown:,} of {found} are shown, the first ones",) if shown < len(selection) else ()
-    content = Content(part, selection, shown, (*timeline.lost, *timeline.warnings, *left_out))
-    return ShownPage("timeline", content, f"{shown:,} of {found}" if left_out else found)
+    content = Content(part, selection, shown, (*part.timeline.lost, *part.timeline.warnings, *left_out))
+    return content, f"{shown:,} of {found}" if left_out else found
 
 
 def _beyond(part: TimelinePart) -> Sequence[str]:
