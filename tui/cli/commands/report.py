@@ -28,6 +28,7 @@ from tpuprof.tui.report.page import (
     Report,
     ReportRequest,
     check_keys,
+    check_part,
     chosen_of,
     no_rows,
 )
@@ -125,6 +126,7 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
     report = page.load_report()
     report.check(options, args.format, args.limit)
     page.check_groups(args.by)
+    check_part(options)
     _check_choice(args, page, report)
     if args.format == "perfetto" and printing.output_file(args) is None and sys.stdout.isatty():
         sentence = "A trace for Perfetto can't be printed on a terminal."
@@ -140,27 +142,40 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
 
 
 _INSTEAD: Mapping[str, Mapping[str, str]] = {
-    "step": {
-        "ledger": "report ledger --by step --filter name=STEP",
-        "op": "report op has its runs by step",
-        "timeline": "report timeline --from MS --to MS",
-        "": "report ops --step STEP",
-    }
+    "step": {"": "report ledger --step STEP, or report ops --step STEP"},
+    "from_ps": {"": "report timeline or report ops with --from MS --to MS"},
+    "to_ps": {"": "report timeline or report ops with --from MS --to MS"},
 }
-"""What a page has in place of an option; under an empty name, where it has nothing."""
+"""What another page has in place of an option, by page; under an empty name, for any page."""
+
+_WHY_NO_STEPS: Mapping[str, str] = {
+    "runs": "It lists runs.",
+    "trend": "It compares runs.",
+    "overview": "It shows means over all steps.",
+    "findings": "Findings are about all steps.",
+    "model": "It shows means over all steps.",
+    "inference": "It shows requests or runs of modules.",
+    "graph": "It shows compiled modules.",
+    "memory": "It shows compiled modules.",
+    "memory-profile": "Its memory is not measured by step.",
+    "live-arrays": "Its file has one moment.",
+}
+"""Why a page has no steps."""
 
 
 def _no_such_option(name: str, option: str, page: str) -> ProfileError:
     """The error of an option that is for other pages."""
     owners = [each.name for each in PAGES if name in each.options]
     sentence = f"{option} is for the page{'s' * (len(owners) > 1)} {', '.join(owners)}, not {page}."
+    if name == "step":
+        sentence = f"The page {page} can't be shown for one step. {_WHY_NO_STEPS[page]}"
     instead = _INSTEAD.get(name, {})
     return ProfileError("usage", sentence, instead.get(page) or instead.get("") or HELP, EXIT_USAGE)
 
 
 def _choice(args: argparse.Namespace, page: Page) -> Choice | None:
     """The rows and columns that are asked for; all of the table where groups make it another one, or steps do."""
-    is_another = args.by in page.groups or (args.step is not None and page.name == "collectives")
+    is_another = args.by in page.groups or (args.step is not None and page.name in ("collectives", "ledger"))
     return chosen_of(vars(args)) or (Choice() if is_another and args.format in (*FORMATS, PARQUET) else None)
 
 
@@ -208,7 +223,8 @@ def _asked(
     core = common.core_of(logdir, args)
     look, options = printing.report_look(args), {name: getattr(args, name) for name in page.options}
     whose = (args.run, args.host, session, args.format, look)
-    return ReportRequest(logdir, *whose, args.limit, options, only_hlo, core, args.keys)
+    asked = ReportRequest(logdir, *whose, args.limit, options, only_hlo, core, args.keys)
+    return asked.of_part(page.is_of_events)
 
 
 def _made(
