@@ -38,6 +38,7 @@ class Page:
         without_host: why ``--host`` does not go with it; empty where it does.
         groups: what ``--by`` takes of those that make other rows its table, which alone is printed then.
         other_groups: what ``--by`` takes besides, with which everything is printed.
+        rows_in_a_pipe: how many rows a pipe is given unasked, where they are chosen as the page is read; 0 elsewhere.
         is_of_events: it is made of the events alone that start in a step or an interval, where a call asks for one.
     """
 
@@ -52,6 +53,7 @@ class Page:
     groups: tuple[str, ...] = ()
     other_groups: tuple[str, ...] = ()
     is_of_events: bool = False
+    rows_in_a_pipe: int = 0
 
     def check_groups(self, by: str | None) -> None:
         """Sees that the page's table has the groups that are asked for; pages without `groups` check it themselves.
@@ -94,7 +96,7 @@ PAGES: tuple[Page, ...] = (
     Page("model", "overview.ledger.use.report", {"model_flops": "--model-flops", "tokens": "--tokens", "by": "--by"}),
     Page("input", "input.report", _IN_TIME, is_of_events=True),
     Page("inference", "overview.inference.report", {"requests": "--requests"}),
-    Page("timeline", "timeline.report.report", _OF_TIMELINE, ("perfetto",)),
+    Page("timeline", "timeline.report.report", _OF_TIMELINE, ("perfetto",), rows_in_a_pipe=40),
     Page("ops", "ops.report.hlo_ops", {**_IN_TIME, **_BY}, groups=("clones",), is_of_events=True),
     Page("op", "ops.report.one_op", {**_IN_TIME, "op": "--op", "module": "--module"}, is_of_events=True),
     Page(

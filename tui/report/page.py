@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from tpuprof.tui.report.output import Produce
 
 Format = Literal["text", "json", "csv", "md", "perfetto", "dot", "hlo", "proto", "parquet"]
+CUT = "only the first rows are here, as many as fit a pipe: --limit 0 has all, --output FILE writes all to a file"
+"""What to say of a page that is cut to fit a pipe."""
+
 HTML = "html"
 """A format that every page has too: its pictures, and its Markdown as a page of its own."""
 
@@ -184,6 +187,7 @@ class ReportRequest:
         options: the page's own options by name (``module``, ``from_ps``), None for those that are not given.
         only_hlo: the path leads to compiled modules without a profile.
         keys: the keys of JSON to print, separated by commas; None for all.
+        is_cut: whether the limit is there to make the page fit a pipe.
     """
 
     logdir: Logdir
@@ -197,6 +201,7 @@ class ReportRequest:
     only_hlo: bool = False
     core: str | None = None
     keys: str | None = None
+    is_cut: bool = False
 
     @property
     def run(self) -> Run:
