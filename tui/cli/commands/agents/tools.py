@@ -263,8 +263,8 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         "ops",
-        "HLO ops by self time over the whole capture, or a step, and all cores: how far from the roof, what bounds them, which "
-        "source line.",
+        "HLO ops by self time over the whole capture, or a step, and all cores: how far from the roof, what bounds "
+        "them, which source line.",
         "ops",
         (*_OF_RUN, _STEP, _FILTER, _SORT, replace(_COLUMNS, default=_OF_OPS), _limit(20)),
         short.rows,
