@@ -30,7 +30,7 @@ EXPERTS = Trial(
             Plant(
                 "collective", ("all-to-all", "shuffle_tokens", "router.py"),
                 part=Beside(
-                    "all-to-all", 49_152, (Gemms(((0, 0, 8192),) * 2, "dense_expert/dot_general", "router.py:140"),),
+                    "all-to-all", 61_440, (Gemms(((0, 0, 8192),) * 2, "dense_expert/dot_general", "router.py:140"),),
                     True, "shuffle_tokens/all_to_all", "router.py:131",
                 ),
                 into="each",
