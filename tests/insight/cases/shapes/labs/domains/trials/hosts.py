@@ -94,7 +94,7 @@ STAGES = Trial(
         ),
         "chip-of-the-sixth-stage": ("gpt-2-hosts-v5p", Plant("slow-core", ("host-1",), **throttled(5, 1.22))),
     },
-    (("few-microbatches", "chip-of-the-sixth-stage"),),
+    (),
 )  # fmt: skip
 
 OF_SLICED = Sizes(8192, 2048, 8192, 16)

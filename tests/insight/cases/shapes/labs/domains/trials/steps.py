@@ -163,7 +163,7 @@ LONG_RHYTHM = Trial(
             ),
         ),
     },
-    (("loader-shuffles-every-8th-step", "one-checkpoint-in-the-middle"),),
+    (("compiles-each-10th-step", "one-checkpoint-in-the-middle"),),
     {"applies-updates-every-8th-step": ("gpt-v4", harmless(scene={"turns": (*((0,),) * 7, (0, 1))}))},
 )  # fmt: skip
 

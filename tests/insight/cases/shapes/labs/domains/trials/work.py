@@ -30,7 +30,7 @@ EXPERTS = Trial(
             Plant(
                 "collective", ("all-to-all", "shuffle_tokens", "router.py"),
                 part=Beside(
-                    "all-to-all", 61_440, (Gemms(((0, 0, 8192),) * 2, "dense_expert/dot_general", "router.py:140"),),
+                    "all-to-all", 61_440, (Gemms(((0, 0, 8192),) * 8, "dense_expert/dot_general", "router.py:140"),),
                     True, "shuffle_tokens/all_to_all", "router.py:131",
                 ),
                 into="each",
@@ -93,7 +93,7 @@ TABLES = Trial(
             Plant(
                 "padding", ("pairwise", "interactions.py"),
                 part=Products(
-                    40, 40, 40, batch=32_768, count=3, on_chip=True, scope="pairwise/dot_general",
+                    40, 40, 40, batch=8192, count=12, on_chip=True, scope="pairwise/dot_general",
                     source="interactions.py:77",
                 ),
             ),
