@@ -137,20 +137,37 @@ def slow_core(budget: Budget) -> Claimed:
     if claim.worth_ps < _LEAST_WAIT * budget.whole_ps:
         return NOTHING
     of_it = slower.factor - 1 if not late.when.is_regular else late.factor - 1
+    which = f"{late.label} is"
+    if len(slower.too) == 1:
+        which = f"{late.label.replace('Core', 'Cores')} and {short(steps.core(slower.too[0][0]))} are up to"
+    elif slower.too:
+        which = f"{late.label} and {len(slower.too):,} others are up to"
     finding = budget.finding(
         "slow-core",
-        f"{late.label} is {share(of_it)} slower than the others at the same {slower.what}s{late.when.after}",
+        f"{which} {share(of_it)} slower than the others at the same {slower.what}s{late.when.after}",
         claim.worth_ps,
         _LONGER,
         [
             *_sentences(late, steps),
             f"It is slower at {slower.at} of the {counted(slower.ops, f'largest {slower.what}')}: the chip is "
             "slow, its work is the same.",
+            _slow_too(slower, late, steps),
         ],
         late.step(steps),
         is_estimate=True,
     )
     return finding, claim
+
+
+def _slow_too(slower: SlowerCore, late: _Late, steps: Steps) -> str:
+    """A sentence on other slow cores, and what the slowest one alone costs; empty where there are none."""
+    if not slower.too:
+        return ""
+    named = ", ".join(f"{short(steps.core(core))} by {share(factor - 1)}" for core, factor in slower.too[:_FEW])
+    more = f" and {len(slower.too) - _FEW:,} more" if len(slower.too) > _FEW else ""
+    next_ps = RankedTimes(steps.of(*BUSY_OWNERS)).next_of_others(late.rows)
+    alone = float(np.maximum(late.own_ps - next_ps, 0.0).mean())
+    return f"Slow too: {named}{more}. Without {late.label.lower()} alone, a step takes {time(alone)} less."
 
 
 _LONGER = "Time by which its ops, without collectives, exceed the others' median, as far as the others wait for it."
