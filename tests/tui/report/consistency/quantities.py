@@ -117,9 +117,7 @@ STEP_TIMES = (
         *each(("collectives", "model"), "step_count"),
         *each(("overview", "ledger", "input"), "steps[].name", "count"),
         At("trend", "runs[].step_count", how="first"),
-        apart=(
-            Apart(At("runs", "runs[].step_count", how="first"), "each marker of that", "It reads no host's events."),
-        ),
+        apart=(Apart(At("runs", "runs[].step_count", how="first"), "each marker", "A list reads no host's events."),),
     ),
     Quantity(
         "exposed collectives of the mean step",
