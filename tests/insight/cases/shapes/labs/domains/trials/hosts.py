@@ -29,12 +29,12 @@ FOUR = Trial(
     {
         "host-2-starved": (
             "llama-v5e",
-            Plant("straggler", ("host-2",), ("input", "host", "idle"),
+            Plant("straggler", ("host-2",), ("input",),
                   loop={"slow_every": 1, "slow_ps": 90 * MS, "slow_hosts": (2,)}),
         ),
         "host-1-reads-slowly-every-8th-step": (
             "llama-v5e",
-            Plant("straggler", ("host-1",), ("input", "host", "idle"), every=8,
+            Plant("straggler", ("host-1",), ("input",), every=8,
                   loop={"slow_every": 8, "slow_ps": 400 * MS, "slow_hosts": (1,)}),
         ),
         "two-chips-throttled": (
