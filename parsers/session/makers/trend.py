@@ -12,8 +12,7 @@ level goes on, is called odd and starts no level.
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from statistics import NormalDist
@@ -34,7 +33,7 @@ from tpuprof.parsers.session.diff.noise import (
     typical_bounds,
     within,
 )
-from tpuprof.parsers.session.known_runs import Entry, FileStates, KeptByRun
+from tpuprof.parsers.session.known_runs import KeptByRun
 from tpuprof.parsers.session.makers.summaries import read
 from tpuprof.parsers.session.opening import host_cache
 from tpuprof.parsers.session.pages import MODEL_USE, OPS, OVERVIEW, PageKey
@@ -101,23 +100,7 @@ class TrendPoint:
 TREND: PageKey[TrendPoint] = PageKey("trend:point")
 
 
-@dataclass(frozen=True, slots=True)
-class KeptPoint:
-    """The figures of the run at a path, and its files as they were."""
-
-    path: str
-    states: FileStates
-    point: TrendPoint
-
-
-@dataclass(frozen=True, slots=True)
-class KeptSeries:
-    """What one look at a series leaves to the next."""
-
-    points: tuple[KeptPoint, ...]
-
-
-class KnownPoints:
+class KnownPoints(KeptByRun[TrendPoint]):
     """The figures of the runs of a folder: one whose files are as they were at the last look isn't read again.
 
     Args:
@@ -126,8 +109,7 @@ class KnownPoints:
     """
 
     def __init__(self, cache: HostCache | None, place: str) -> None:
-        name = f"trend of the runs in {os.path.abspath(place)}"
-        self._known: KeptByRun[TrendPoint] = KeptByRun(cache, name, _unpacked, _packed)
+        super().__init__(cache, "trend", place, TrendPoint)
 
     def point(self, run: Run, session: Callable[[Run], Session]) -> TrendPoint:
         """The figures of a run.
@@ -135,24 +117,12 @@ class KnownPoints:
         Raises:
             ProfileError: as for `Session.page`.
         """
-        return self._known.value(run, lambda: session(run).page(TREND))
-
-    def keep(self) -> None:
-        """Puts into the cache what is new since it was read; silent where that can't be done."""
-        self._known.keep()
+        return self.value(run, lambda: session(run).page(TREND))
 
 
 def known_points(place: str, cache: bool, cache_bytes: int | None) -> KnownPoints:
     """The figures of the runs of a folder; arguments as of `KnownPoints` and `parsers.session.opening.open_run`."""
     return KnownPoints(host_cache(cache, cache_bytes), place)
-
-
-def _unpacked(found: object) -> Iterable[Entry[TrendPoint]]:
-    return [(kept.path, kept.states, kept.point) for kept in found.points] if isinstance(found, KeptSeries) else []
-
-
-def _packed(entries: Iterable[Entry[TrendPoint]]) -> KeptSeries:
-    return KeptSeries(tuple(KeptPoint(*entry) for entry in entries))
 
 
 def point(session: Session, host: str | None) -> TrendPoint:
