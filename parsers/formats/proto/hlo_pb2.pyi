@@ -164,18 +164,12 @@ class ReplicaGroup(_message.Message):
     def __init__(self, replica_ids: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class OpSharding(_message.Message):
-    __slots__ = ("type", "tile_assignment_dimensions", "tuple_shardings", "replicate_on_last_tile_dim", "last_tile_dims")
+    __slots__ = ("type", "tile_assignment_dimensions")
     TYPE_FIELD_NUMBER: _ClassVar[int]
     TILE_ASSIGNMENT_DIMENSIONS_FIELD_NUMBER: _ClassVar[int]
-    TUPLE_SHARDINGS_FIELD_NUMBER: _ClassVar[int]
-    REPLICATE_ON_LAST_TILE_DIM_FIELD_NUMBER: _ClassVar[int]
-    LAST_TILE_DIMS_FIELD_NUMBER: _ClassVar[int]
     type: int
     tile_assignment_dimensions: _containers.RepeatedScalarFieldContainer[int]
-    tuple_shardings: _containers.RepeatedCompositeFieldContainer[OpSharding]
-    replicate_on_last_tile_dim: bool
-    last_tile_dims: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, type: _Optional[int] = ..., tile_assignment_dimensions: _Optional[_Iterable[int]] = ..., tuple_shardings: _Optional[_Iterable[_Union[OpSharding, _Mapping]]] = ..., replicate_on_last_tile_dim: bool = ..., last_tile_dims: _Optional[_Iterable[int]] = ...) -> None: ...
+    def __init__(self, type: _Optional[int] = ..., tile_assignment_dimensions: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class CollectiveDeviceListProto(_message.Message):
     __slots__ = ("replica_groups",)
