@@ -8,11 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, median
+from tpuprof.parsers.base.words import significant
 from tpuprof.parsers.pages.overview.ledger import StepAccount
 from tpuprof.parsers.pages.overview.model import Step
 from tpuprof.parsers.steps.accounts.owners import Owner, owner_index
 from tpuprof.tui.draw.columns import GraphColumns, columns_of, graph_lines, names_line
-from tpuprof.tui.draw.format import duration, significant
+from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 
