@@ -6,7 +6,6 @@ takes copies and kernels of no op for idle. In a profile without a device the st
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -25,7 +24,14 @@ from tpuprof.parsers.pages.inference import InferencePage, inference
 from tpuprof.parsers.pages.overview.bottleneck import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND, with_slow_steps
 from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
 from tpuprof.parsers.pages.overview.ledger import StepAccount, step_account
-from tpuprof.parsers.pages.overview.model import Bottleneck, Environment, Overview, Performance, Step
+from tpuprof.parsers.pages.overview.model import (
+    Bottleneck,
+    Environment,
+    Overview,
+    Performance,
+    Step,
+    percent_of_steps,
+)
 from tpuprof.parsers.pages.overview.on_cpu import account_on_cpu, bottleneck_on_cpu, left_out, on_cpu, steps_on_cpu
 from tpuprof.parsers.pages.overview.performance import first_start, host_figures, step_parts
 from tpuprof.parsers.pages.steps import step_time
@@ -225,14 +231,13 @@ def _placed(table: OpTable) -> int:
 
 def _bottleneck(steps: Sequence[Step], unknown: dict[str, str], why: str, is_cpu: bool) -> Bottleneck:
     """Judges whether the steps wait: for input, or in much time in which no GPU does anything."""
-    parts = [step.breakdown for step in steps if isinstance(step.breakdown, GenericBreakdown)]
-    total = math.fsum(step.duration_ps for step in steps)
-    if not parts or not total:
+    has_parts = any(isinstance(step.breakdown, GenericBreakdown) for step in steps)
+    if not has_parts or not any(step.duration_ps for step in steps):
         unknown.update({f"bottleneck.{key}_percent": why for key in ("input", "output", "idle")})
         return Bottleneck("unknown", None, None, None, f"Unknown: {why}.", ())
 
     def percent(*fields: str) -> float:
-        return 100.0 * math.fsum(getattr(part, f"{field}_ps") for part in parts for field in fields) / total
+        return percent_of_steps(steps, *(f"{field}_ps" for field in fields))
 
     collectives, launch, compiles = percent("device_collectives"), percent("kernel_launch"), percent("compile")
     waits, sends, of_host = percent("input"), percent("output"), percent("host_compute", "host_ops")

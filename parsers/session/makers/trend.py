@@ -33,6 +33,7 @@ from tpuprof.parsers.session.diff.noise import (
     typical_bounds,
     within,
 )
+from tpuprof.parsers.session.diff.regression import Regression, noisy, slower
 from tpuprof.parsers.session.known_runs import KeptByRun
 from tpuprof.parsers.session.makers.summaries import read
 from tpuprof.parsers.session.opening import host_cache
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
 
 Verdict = Literal["first", "noise", "slower", "faster", "odd", "other program", "unknown"]
 """What a run is against the level before it."""
-
-Outcome = Literal["slower", "passed", "unknown"]
 
 _COLLECTIVES: tuple[Owner, ...] = ("collective_wait", "collective_transfer")
 
@@ -187,15 +186,6 @@ class Judged:
     noise: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """Whether the newest run is slower than is allowed, as CI asks; outcomes as of `diff`."""
-
-    allowed: float
-    outcome: Outcome
-    sentence: str
-
-
 def judged(points: Sequence[TrendPoint | None]) -> tuple[Judged, ...]:
     """Each run, the oldest first, against the level before it; None for a run that can't be read."""
     series = _Series.of(points)
@@ -328,22 +318,19 @@ what their steps show.
 """
 
 
-def checked(points: Sequence[TrendPoint | None], of: Sequence[Judged], allowed: float) -> Checked:
+def checked(points: Sequence[TrendPoint | None], of: Sequence[Judged], allowed: float) -> Regression:
     """Whether the newest run is slower than the level before it, by more than is allowed and beyond the noise."""
     newest = len(points) - 1
     last, here = (points[newest], of[newest]) if points else (None, Judged("unknown"))
     if last is None or last.estimate is None:
         why = "it can't be read" if last is None else last.why_no_step
-        return Checked(allowed, "unknown", f"The newest run's step time is unknown: {why}.")
+        return Regression(allowed, "unknown", f"The newest run's step time is unknown: {why}.")
     if here.verdict in ("first", "other program"):
-        return Checked(allowed, "unknown", "No run before the newest one has its program: nothing can be compared.")
+        return Regression(allowed, "unknown", "No run before the newest one has its program: nothing can be compared.")
     if here.verdict == "unknown" or here.change is None or here.noise is None:
-        return Checked(allowed, "unknown", "A run with one step says nothing about the noise: nothing can be said.")
-    grown = f"{100 * here.change:.1f} %"
+        return Regression(allowed, "unknown", "A run with one step says nothing about the noise: nothing can be said.")
     if here.verdict == "slower" and here.change > allowed:
-        sentence = f"The typical step takes {grown} longer than in the runs before, more than the {100 * allowed:g} %"
-        return Checked(allowed, "slower", f"{sentence} allowed.")
+        return slower("typical", "in the runs before", here.change, allowed)
     if here.verdict == "noise" and here.noise > allowed > 0:
-        sentence = f"The noise ({100 * here.noise:.1f} %) is larger than the {100 * allowed:g} % allowed"
-        return Checked(allowed, "passed", f"{sentence}: more steps would decide.")
-    return Checked(allowed, "passed", "")
+        return noisy(here.noise, allowed)
+    return Regression(allowed, "passed", "")
