@@ -1,4 +1,4 @@
-"""Figures and names as the sentences of pages have them."""
+"""Figures and names as the sentences of pages have them, and why a figure is unknown."""
 
 from __future__ import annotations
 
@@ -92,3 +92,20 @@ def ordinal(number: int) -> str:
         return "other"
     ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
     return f"{number}{ending}"
+
+
+# --- why a figure is unknown, where several pages say so
+
+NO_DEVICE_NAME = "the device plane does not name its device"
+NO_DEVICE_PLANE = "the profile has no device plane: only the host was traced"
+NO_PEAK_FLOPS = "the device plane gives no peak FLOPS"
+NO_PEAK_HBM = "the device plane gives no peak HBM bandwidth"
+NO_TIME_SCALE = "no op event has a Time Scale Multiplier"
+NO_START = "the profile does not record its start and stop"
+NO_SPAN = "the profile records neither its start and stop nor device events"
+NO_TIMED_STEPS = "the profile has no steps with a duration"
+NO_SCOPES = "no op has a framework name"
+NO_FRAMEWORK_OP = "the profile names no framework op for these ops"
+NO_CATEGORY = "the profile has no HLO category for these ops"
+NO_HOST_OPS = "no host thread ran a framework op: plain JAX records none on the host"
+NO_FLOPS_OR_BYTES = "no FLOPs or bytes are counted for it"

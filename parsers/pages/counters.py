@@ -15,6 +15,7 @@ from tpuprof.parsers.ops.counters.host import HostCounters
 from tpuprof.parsers.ops.counters.kernels import ScopeUse
 from tpuprof.parsers.ops.counters.raw import Counter
 from tpuprof.parsers.ops.counters.units import Source, UnitUse
+from tpuprof.parsers.pages.common import NO_DEVICE
 
 HOW_TO_RECORD = (
     "the profiler's option tpu_perf_counters records them (capture HOST:PORT --option tpu_perf_counters=true); from "
@@ -285,7 +286,7 @@ def _unknown(
     """Why there are none, by table."""
     unknown: dict[str, str] = {}
     if not any(part.device_count for part in parts):
-        return dict.fromkeys(("units", "counters", "kernels"), "no device plane in this profile")
+        return dict.fromkeys(("units", "counters", "kernels"), NO_DEVICE)
     if not any(part.tpu_count for part in parts):
         none = "only TPUs have counters of units, and this profile has no TPU"
         return dict.fromkeys(("units", "kernels", *(() if counters else ("counters",))), none)

@@ -21,6 +21,7 @@ import numpy as np
 from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError, unreadable
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.urls import scheme_of
+from tpuprof.parsers.base.words import NO_DEVICE_NAME, NO_DEVICE_PLANE, NO_START
 from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.parsers.formats.hlo.programs import METADATA_PLANE, HloModules, module_name
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
@@ -214,7 +215,7 @@ def _facts_of(trace: Trace, host: str, budget: _Budget) -> RunFacts:
         unknown.update(dict.fromkeys(OF_STEPS, why))
     duration = _duration(environment)
     if duration is None:
-        unknown["duration_ps"] = "the profile does not record its start and stop"
+        unknown["duration_ps"] = NO_START
     has_hlo, stored = _hlo(trace, budget)
     names = _module_names(runs) or stored
     if names is None:
@@ -276,14 +277,14 @@ def _device_type(trace: Trace, devices: Sequence[Plane], unknown: dict[str, str]
     if not devices and runs_on_cpu(trace) is not None:
         return CPU
     if not devices:
-        unknown["device_type"] = "the profile has no device plane: only the host was traced"
+        unknown["device_type"] = NO_DEVICE_PLANE
         return None
     if is_gpu(devices[0]):
         return gpu_type(devices[0])
     kind = devices[0].stats.get("device_type_string")
     if isinstance(kind, str) and kind:
         return kind
-    unknown["device_type"] = "the device plane does not name its device"
+    unknown["device_type"] = NO_DEVICE_NAME
     return None
 
 
@@ -302,7 +303,7 @@ def _line_bytes(plane: Plane, name: str) -> int:
 
 def _no_steps(devices: Sequence[Plane]) -> str:
     if not devices:
-        return "the profile has no device plane: only the host was traced"
+        return NO_DEVICE_PLANE
     return "no core has a Steps or XLA Modules line" + (", as on GPUs: see the overview" if is_gpu(devices[0]) else "")
 
 

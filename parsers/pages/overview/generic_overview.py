@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.words import percent_of, short
+from tpuprof.parsers.base.words import NO_SCOPES, NO_START, percent_of, short
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
@@ -86,10 +86,10 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
     remarks += [] if is_cpu else _which_gpus(summaries)
     durations = [s.profile_duration_ps for s in summaries if s.profile_duration_ps is not None]
     if not durations:
-        unknown["environment.profile_duration_ms"] = "the profile does not record its start and stop"
+        unknown["environment.profile_duration_ms"] = NO_START
     names = [parse_framework_op(op).name for op in set(table.framework_op) if op]
     if not names:
-        unknown["environment.is_training"] = "no op has a framework name"
+        unknown["environment.is_training"] = NO_SCOPES
     on_host = is_cpu and any(summary.thread_count for summary in summaries)
     cpu = on_cpu(summaries) if is_cpu else None
     account, found = (_account(summaries, table), ()) if cpu is None else account_on_cpu(cpu, table)

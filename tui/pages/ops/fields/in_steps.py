@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats
+from tpuprof.parsers.base.words import NO_CATEGORY, NO_FRAMEWORK_OP
 from tpuprof.tui.pages.ops.fields import common
 from tpuprof.tui.pages.ops.fields.common import known_program
 from tpuprof.tui.report.fields import Metric, Rows, Table, column, in_order, named
@@ -54,12 +55,12 @@ IN_STEPS: Table[OpsInSteps] = Table(
         named("program", TEXT, _programs, _OF, "program", 24, null=common.NO_PROGRAM, filter=("program",)),
         named(
             *("category", TEXT, _CATEGORY, f"{_WITH}its HLO category", "HLO category", 20),
-            null=common.NO_CATEGORY,
+            null=NO_CATEGORY,
             filter=("category",),
         ),
         named(
             *("framework_op", TEXT, _SCOPE, f"{_WITH}the framework op that it comes from", "framework op", 40),
-            null=common.NO_FRAMEWORK_OP,
+            null=NO_FRAMEWORK_OP,
             filter=("framework_op",),
         ),
         named("source", TEXT, _sources, f"{_WITH}its source file and line", "source", 30, null=common.NO_SOURCE),
