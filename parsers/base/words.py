@@ -96,6 +96,7 @@ def ordinal(number: int) -> str:
 
 # --- why a figure is unknown, where several pages say so
 
+NO_DEVICE = "no device plane in this profile"
 NO_DEVICE_NAME = "the device plane does not name its device"
 NO_DEVICE_PLANE = "the profile has no device plane: only the host was traced"
 NO_PEAK_FLOPS = "the device plane gives no peak FLOPS"

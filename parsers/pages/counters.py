@@ -8,14 +8,13 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.words import share, time
+from tpuprof.parsers.base.words import NO_DEVICE, share, time
 from tpuprof.parsers.ops.core.kernel_work import LEAST
 from tpuprof.parsers.ops.counters.chips import chip_of, known_types
 from tpuprof.parsers.ops.counters.host import HostCounters
 from tpuprof.parsers.ops.counters.kernels import ScopeUse
 from tpuprof.parsers.ops.counters.raw import Counter
 from tpuprof.parsers.ops.counters.units import Source, UnitUse
-from tpuprof.parsers.pages.common import NO_DEVICE
 
 HOW_TO_RECORD = (
     "the profiler's option tpu_perf_counters records them (capture HOST:PORT --option tpu_perf_counters=true); from "

@@ -15,10 +15,10 @@ import numpy as np
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.text import counted, examples, natural_key
-from tpuprof.parsers.base.words import NO_DEVICE_NAME, NO_SPAN, percent_of, share, time
+from tpuprof.parsers.base.words import NO_DEVICE, NO_DEVICE_NAME, NO_SPAN, percent_of, share, time
 from tpuprof.parsers.files.folder_search import host_name
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.pages.common import NO_DEVICE, complaints, damage_of, warnings_of, why_no_ops
+from tpuprof.parsers.pages.common import complaints, damage_of, warnings_of, why_no_ops
 from tpuprof.parsers.pages.hosts.cores import LEAST_COST, WAIT, core_rows, judged_cores, part_percent, parts_of
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, LeftOut, SharedSteps, StepPartName, Verdict
 from tpuprof.parsers.pages.steps import common_steps, step_time

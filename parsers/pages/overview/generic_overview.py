@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.words import NO_SCOPES, NO_START, percent_of, short
+from tpuprof.parsers.base.words import NO_DEVICE, NO_SCOPES, NO_START, percent_of, short
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
 from tpuprof.parsers.ops.host.ops import merge_host_ops
 from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.table import OpTable, framework_groups, merge_tables, most_frequent
-from tpuprof.parsers.pages.common import NO_DEVICE, damage_of, warnings_of
+from tpuprof.parsers.pages.common import damage_of, warnings_of
 from tpuprof.parsers.pages.findings.finding import KINDS
 from tpuprof.parsers.pages.findings.on_cpu import KINDS_ON_CPU
 from tpuprof.parsers.pages.inference import InferencePage, inference

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, median
-from tpuprof.parsers.base.words import NO_DEVICE_NAME, NO_SCOPES, NO_SPAN
+from tpuprof.parsers.base.words import NO_DEVICE, NO_DEVICE_NAME, NO_SCOPES, NO_SPAN
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.core.calls import merged_calls
@@ -33,7 +33,7 @@ from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
 from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.table import OpTable, merge_tables
-from tpuprof.parsers.pages.common import NO_DEVICE, damage_of, device_of, warnings_of, why_no_ops
+from tpuprof.parsers.pages.common import damage_of, device_of, warnings_of, why_no_ops
 from tpuprof.parsers.pages.findings.budget import Budget, budget
 from tpuprof.parsers.pages.findings.capture import why_no_device
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding
