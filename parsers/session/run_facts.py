@@ -17,8 +17,10 @@ from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError, unreadable
+from tpuprof.parsers.base.intervals import median
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.urls import scheme_of
 from tpuprof.parsers.base.words import NO_DEVICE_NAME, NO_DEVICE_PLANE, NO_START
@@ -328,10 +330,14 @@ def _step_time(steps: CoreSteps | None, runs: ModuleRuns | None) -> tuple[int | 
         and len(steps)
         and not (periods is not None and runs is not None and _a_module_each(steps, runs))
     ):
-        return int(np.median(steps.duration_ps)), len(steps), "steps"
+        return _median(steps.duration_ps), len(steps), "steps"
     if periods is not None and len(periods):
-        return int(np.median(periods.duration_ps)), len(periods), "modules"
+        return _median(periods.duration_ps), len(periods), "modules"
     return None, None, None
+
+
+def _median(durations_ps: ArrayLike) -> int:
+    return int(median(np.asarray(durations_ps, np.float64)))
 
 
 def _steps_of_host(trace: Trace, host: str, budget: _Budget) -> tuple[int | None, int | None, StepSource | None]:
@@ -345,9 +351,9 @@ def _steps_of_host(trace: Trace, host: str, budget: _Budget) -> tuple[int | None
     summary = summarise(trace, host)
     if summary.generic is not None and summary.generic.steps:
         times = [step.duration_ps for step in summary.generic.steps]
-        return int(np.median(times)), len(times), "steps"
+        return _median(times), len(times), "steps"
     if summary.steps is not None and len(summary.steps):
-        return int(np.median(summary.steps.duration_ps[0])), len(summary.steps), summary.steps.source
+        return _median(summary.steps.duration_ps[0]), len(summary.steps), summary.steps.source
     return None, None, None
 
 
