@@ -15,10 +15,10 @@ import numpy as np
 from tpuprof.parsers.base.errors import Problem
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.text import counted, examples, natural_key
-from tpuprof.parsers.base.words import percent_of, share, time
+from tpuprof.parsers.base.words import NO_DEVICE, NO_DEVICE_NAME, NO_SPAN, percent_of, share, time
 from tpuprof.parsers.files.folder_search import host_name
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.pages.common import NO_DEVICE, complaints, damage_of, warnings_of, why_no_ops
+from tpuprof.parsers.pages.common import complaints, damage_of, warnings_of, why_no_ops
 from tpuprof.parsers.pages.hosts.cores import LEAST_COST, WAIT, core_rows, judged_cores, part_percent, parts_of
 from tpuprof.parsers.pages.hosts.model import PARTS, HostRow, HostsPage, LeftOut, SharedSteps, StepPartName, Verdict
 from tpuprof.parsers.pages.steps import common_steps, step_time
@@ -325,7 +325,7 @@ def why_unknown(
     no_other = why or f"no other {what} has a step at the same time"
     no_input = why or "neither infeed ops nor the host's events show a wait for input"
     reasons = {
-        "device_type": why or "the device plane does not name its device",
+        "device_type": why or NO_DEVICE_NAME,
         "step_time": no_steps,
         "own_ps": no_steps,
         "slowest_in": no_other,
@@ -339,7 +339,7 @@ def why_unknown(
         "duty_percent": no_events,
         "mxu_percent": "the host recorded no matrix unit counters (hardware counters are off by default)",
         "hbm_percent": "the host recorded no HBM counters (hardware counters are off by default)",
-        "profile_duration_ps": "the profile records neither its start and stop nor device events",
+        "profile_duration_ps": NO_SPAN,
     }
     unknown: dict[str, str] = {}
     of_others = ("busy_percent",) if what == "host" else (*_OF_HOST, "duty_percent", "idle_percent")
