@@ -39,18 +39,24 @@ class _Member:
             self._take(default)
 
     def _take(self, described: Any) -> None:  # noqa: ANN401 - a `Field`, whose module not every start imports
-        from dataclasses import MISSING  # noqa: PLC0415 - whoever called `field()` has imported it
-
-        self.default = _MISSING if described.default is MISSING else described.default
-        self.factory = None if described.default_factory is MISSING else described.default_factory
+        missing = _standard().MISSING
+        self.default = _MISSING if described.default is missing else described.default
+        self.factory = None if described.default_factory is missing else described.default_factory
         self.has_argument, self.is_shown, self.compared = described.init, described.repr, described.compare
-        if described.kw_only is not MISSING:
+        if described.kw_only is not missing:
             self.kw_only = described.kw_only
 
     @property
     def has_default(self) -> bool:
         """Whether a call may leave it out."""
         return self.factory is not None or self.default is not _MISSING
+
+
+def _standard() -> Any:  # noqa: ANN401 - a module
+    """The standard library's dataclasses."""
+    import dataclasses  # noqa: PLC0415 - a sixth of the time of `--version`
+
+    return dataclasses
 
 
 def _is_described(default: object) -> bool:
@@ -146,9 +152,7 @@ class _Fields:
         self.annotations, self.own, self.kw_only = annotations, own, kw_only
 
     def __get__(self, instance: object, owner: type[Any]) -> Mapping[str, object]:
-        from dataclasses import dataclass  # noqa: PLC0415 - it takes a tenth of the time of `--version`
-
-        cls = self.cls
+        cls, dataclass = self.cls, _standard().dataclass
         defaults = {name: default for name, default in self.own.items() if default is not _MISSING}
         body = {**defaults, "__annotations__": self.annotations, "__module__": cls.__module__, "__doc__": ""}
         alone: Any = dataclass(init=False, repr=False, eq=False, kw_only=self.kw_only)(type(cls.__name__, (), body))
@@ -249,9 +253,7 @@ def _repr(self: object) -> str:
 
 
 def _refuse(self: object, name: str, *_: object) -> NoReturn:
-    from dataclasses import FrozenInstanceError  # noqa: PLC0415 - see `_Fields`
-
-    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+    raise _standard().FrozenInstanceError(f"cannot assign to field {name!r}")
 
 
 def _values(self: Any) -> list[Any]:  # noqa: ANN401 - of any class
