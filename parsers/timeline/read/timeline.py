@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import nesting_order
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.formats.crew import Crew, Task
 from tpuprof.parsers.formats.xspace.core.api import by_lane, lane_bounds, lanes, trim
@@ -69,10 +69,10 @@ _SEEN = 1000
 _MOST_SAID = 50
 """It lists so many sentences of the profiler."""
 
-_DROPPED = re.compile(r"(?i)drop|lost|overflow")
+_DROPPED = pattern(r"(?i)drop|lost|overflow")
 
 # What a profiler says when it could not keep all that it saw.
-_LOSS = re.compile(r"(?i)drop|lost|loss|truncat|overflow|overwrit|discard|incomplete|exceed|too (many|large)|fail")
+_LOSS = pattern(r"(?i)drop|lost|loss|truncat|overflow|overwrit|discard|incomplete|exceed|too (many|large)|fail")
 _KINDS: dict[str, TrackKind] = {
     STEPS_LINE: "steps",
     MODULES_LINE: "modules",

@@ -13,6 +13,7 @@ from functools import partial
 from typing import NoReturn
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.text import nearest
 from tpuprof.parsers.base.tpus import generation_of
 from tpuprof.tui.terminal.custom import THEMES
@@ -22,14 +23,14 @@ PROGRAM = "tpuprof-tui"
 DEMO = "demo"  # the path that stands for the bundled demo profile
 STREAM = "-"  # the file name that stands for standard input or output
 MOST_WIDTH = 10_000  # cells of the widest text report
-_MILLISECONDS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})")
-_PERCENT = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,9})?) ?%?")
+_MILLISECONDS = pattern(r"(?:[0-9]{1,9}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})")
+_PERCENT = pattern(r"([0-9]{1,4}(?:\.[0-9]{1,9})?) ?%?")
 _HELP_WIDTH = 80  # cells of a help text where nothing says
 HERE = "."  # where profiles are looked for if no path is given
 
 
-_NO_OPTION = re.compile(r"unrecognized arguments: --([\w-]+)")
-_NO_CHOICE = re.compile(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)\Z")
+_NO_OPTION = pattern(r"unrecognized arguments: --([\w-]+)")
+_NO_CHOICE = pattern(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)\Z")
 """The messages of argparse for an unknown option, and for a value that an option does not take."""
 
 
