@@ -34,7 +34,7 @@ from tpuprof.parsers.pages.findings.ops.groups import (
     subject,
 )
 from tpuprof.parsers.pages.findings.ops.moving import op_shapes
-from tpuprof.parsers.pages.findings.ops.trips import Loop, holds_both_passes
+from tpuprof.parsers.pages.findings.ops.trips import Loop
 
 LEAST_MEMORY_BOUND = 0.10
 """Ops bound by memory must take this share of the time together; every program has some."""
@@ -136,7 +136,7 @@ def _sums_of_gradients(budget: Budget, rows: Rows, loops: Sequence[Loop]) -> Row
     adds_up = rows[np.array([_adds_up(budget, row) for row in rows.tolist()], np.bool_)]
     if not len(adds_up):
         return adds_up
-    inside = [loop.inside for loop in loops if holds_both_passes(budget, loop)]
+    inside = [loop.inside for loop in loops if loop.is_over_batches]
     return adds_up[is_among(adds_up, np.concatenate([rows[:0], *inside]))]
 
 

@@ -219,7 +219,8 @@ def unfused(budget: Budget, programs: Sequence[ModuleArrays]) -> list[Claimed]:
     for program in programs:
         first = next(iter(program.ops.values()), None)
         names = [] if first is None else small.get(int(table.program_id[first.row]), [])
-        for chain in _chains(program.of(own.keys()), names):
+        part = program.of(own.keys())
+        for chain in part.once("chains", lambda part=part, names=names: tuple(_chains(part, names)), frozenset(names)):
             place = _NUMBER.sub("#", code_name(table, [of.row for of in chain.ops]))
             of_place.setdefault(place, []).append(chain)
     found: list[Claimed] = []
