@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, distinct, no_ints, numbered, opens, place, positions
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.steps.spans.matching import CLOCKS_APART_PS, HostSteps, by_name, matched, repeats
 from tpuprof.parsers.timeline.model import CLASSES, Clock, Section, Timeline, Track
 from tpuprof.parsers.timeline.read.async_ops import op_pairs

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, no_ints
-from tpuprof.parsers.base.pattern import pattern
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.timeline.model import EventNames, Track
 
 _AWAITS = "-done("

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import nesting_order
-from tpuprof.parsers.base.pattern import pattern
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.formats.crew import Crew, Task
 from tpuprof.parsers.formats.xspace.core.api import by_lane, lane_bounds, lanes, trim

@@ -13,7 +13,7 @@ from functools import partial
 from typing import NoReturn
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
-from tpuprof.parsers.base.pattern import pattern
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import nearest
 from tpuprof.parsers.base.tpus import generation_of
 from tpuprof.tui.terminal.custom import THEMES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 
-from tpuprof.parsers.base.pattern import pattern
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.tui.cli.arguments import options
 from tpuprof.tui.cli.arguments.options import UsageParser
 from tpuprof.tui.pages import PAGE_NAMES, PAGES

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, size
 from tpuprof.parsers.formats.hlo.modules import HloModule
