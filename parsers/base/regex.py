@@ -24,18 +24,19 @@ _FLAGS = re.IGNORECASE
 class _Pattern:
     """Has what a compiled expression has."""
 
-    def __init__(self, pattern: str | bytes, flags: int = 0) -> None:
+    def __init__(self, pattern: Any, flags: int = 0) -> None:  # noqa: ANN401 - a text or bytes
         self._written = pattern, flags
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever that is
         """What the compiled expression has under a name; the next time it is found without this."""
-        value = getattr(re.compile(*self._written), name)
+        pattern, flags = self._written
+        value = getattr(re.compile(pattern, flags), name)
         setattr(self, name, value)
         return value
 
 
 if TYPE_CHECKING:
-    from re import compile as pattern
+    pattern = re.compile
 else:
     pattern = _Pattern
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -220,7 +221,7 @@ def unfused(budget: Budget, programs: Sequence[ModuleArrays]) -> list[Claimed]:
         first = next(iter(program.ops.values()), None)
         names = [] if first is None else small.get(int(table.program_id[first.row]), [])
         part = program.of(own.keys())
-        for chain in part.once("chains", lambda part=part, names=names: tuple(_chains(part, names)), frozenset(names)):
+        for chain in part.once("chains", partial(_chains, small=names), frozenset(names)):
             place = _NUMBER.sub("#", code_name(table, [of.row for of in chain.ops]))
             of_place.setdefault(place, []).append(chain)
     found: list[Claimed] = []
