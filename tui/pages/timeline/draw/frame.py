@@ -30,7 +30,7 @@ from tpuprof.tui.pages.timeline.rows import TimelineRow, host_track, main_track,
 from tpuprof.tui.pages.timeline.state import TimelineView
 
 TOP_LINES = 3  # lines of the axis and the minimap
-_LOW = 26  # rows below which the pane at the bottom is short
+_LOW = 20  # rows below which the pane at the bottom has none for the colours beside three of facts
 _TALL = 42  # rows from which on it has all its lines
 _PANEL_LOW, _PANEL_MIDDLE, _PANEL_HIGH = 3, 4, 6
 
@@ -385,7 +385,7 @@ class TimelinePage:
                 counts = window.last - window.first
             else:
                 counts = windows.track_window(found[1], canvas.edges).count
-            self._count = key, count_line(counts, glyphs)
+            self._count = key, count_line(counts)
         return (*label, *self._count[1])
 
 
