@@ -148,5 +148,6 @@ def _absolute(value: float | None) -> float | None:
 def head_words(rows: Sequence[SeriesRow]) -> str:
     """How many runs there are, how many are read, and what the marks mean."""
     read = sum(row.point is not None for row in rows)
-    so_far = "" if read == len(rows) else f", {read:,} read so far"
-    return f"{counted(len(rows), 'run')}{so_far}, the oldest at the left; + slower, - faster, o odd"
+    so_far = "" if read == len(rows) else f", {read:,} read"
+    marks = ", ".join(f"{mark} {word}" for word, mark in MARKS.items())
+    return f"{counted(len(rows), 'run')}{so_far}, oldest first; {marks}"

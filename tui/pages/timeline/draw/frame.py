@@ -36,7 +36,7 @@ _PANEL_LOW, _PANEL_MIDDLE, _PANEL_HIGH = 3, 4, 6
 
 _MOST_AVERAGES = 1000  # labels whose averages are kept
 _NEAR_AN_END = 1  # columns from an end of the marked interval at which the mouse takes hold of it
-_GRAPHS: dict[str, Fill] = {"MXU": "compute", "HBM": "copy"}
+_GRAPHS: dict[str, Fill] = {"FLOPS": "compute", "HBM": "copy"}
 
 
 class _Canvas(NamedTuple):
