@@ -229,7 +229,7 @@ def _bottleneck(steps: Sequence[Step], unknown: dict[str, str], why: str, is_cpu
     total = math.fsum(step.duration_ps for step in steps)
     if not parts or not total:
         unknown.update({f"bottleneck.{key}_percent": why for key in ("input", "output", "idle")})
-        return Bottleneck("unknown", None, None, None, f"Unknown: {why}.", ())
+        return Bottleneck("unknown", None, None, None, f"Whether it waits for input is unknown: {why}.", ())
 
     def percent(*fields: str) -> float:
         return 100.0 * math.fsum(getattr(part, f"{field}_ps") for part in parts for field in fields) / total

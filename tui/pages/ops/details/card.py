@@ -113,7 +113,8 @@ def group_card(page: OpProfilePage, tree: OpTree, node: int, pen: Pen) -> list[L
     """A program, category, scope or group of duplicates: its time, its rates, and what of it takes longest."""
     card = Card(pen, LABEL)
     kind = {"root": "all ops", "duplicates": "copies of one op"}.get(tree.kind[node], tree.kind[node])
-    card.head(tree.name[node], (kind, f"{count(tree.child_count(node))} inside"))
+    inside = [f"{count(tree.child_count(node))} inside"] if tree.child_count(node) else []
+    card.head(tree.name[node], (kind, *inside))
     card.entry("time", f"{duration(int(tree.time_ps[node]))}, {share(float(tree.time_fraction[node]))} of all")
     if tree.kind[node] == "idle":
         place = page.ops.runs_on

@@ -43,9 +43,9 @@ def metrics(page: RooflinePage, pen: Pen) -> list[Line]:
         reached = share(float(page.average_step.rates.efficiency[0]))
         program += [("  s", "strong"), (f" {steps} step{'s' * (steps != 1)} ", "dim"), (reached, "strong")]
     missing = _not_drawn(page)
-    if sum(len(text) for text, _ in (*program, *missing)) > pen.width:
+    if sum(len(text) for text, _ in (*program, *missing)) + 1 > pen.width:
         return [pen.fit(spans), pen.fit(program), pen.fit(missing)]
-    return [pen.fit(spans), pen.fit([*program, *missing])]
+    return [pen.fit(spans), pen.fit([*program, (" ", "text"), *missing])]
 
 
 def _not_drawn(page: RooflinePage) -> list[Span]:

@@ -437,6 +437,8 @@ def gutter_line(label: Label, pen: Pen) -> Line:
     ]
     room = max(0, pen.width - 1 - line_width(head))
     text = pen.text(label.text[:_SEEN])
+    if len(text) > room and not is_section:  # the number and the kind of a stream say which one it is
+        text = text.removeprefix("Stream ")
     notes = [pen.text(note[:_SEEN]) for note in label.notes]
     note = next((note for note in notes if len(text) + 1 + len(note) <= room), "")
     if notes and not note and label.kind == "graph" and len(notes[-1]) + 1 + min(len(text), 8) <= room:
