@@ -39,12 +39,12 @@ def regression(diff: Diff, allowed: float) -> Regression:
         return Regression(allowed, "unknown", sentence)
     for name, change in (("typical", steps.typical), ("mean", steps.mean)):
         if change.mark == "more" and change.relative is not None and change.relative > allowed:
-            grown = f"{100 * change.relative:.1f} %"
-            sentence = f"The {name} step takes {grown} longer than before, more than the {100 * allowed:g} % allowed."
+            grown = f"{100 * change.relative:.1f}%"
+            sentence = f"The {name} step takes {grown} longer than before, more than the {100 * allowed:g}% allowed."
             return Regression(allowed, "slower", sentence)
     base = steps.typical.before or 0.0
     if steps.typical.mark == "same" and steps.typical.noise > allowed * base > 0:
-        noise = f"{100 * steps.typical.noise / base:.1f} %"
-        sentence = f"The noise ({noise}) is larger than the {100 * allowed:g} % allowed: more steps would decide."
+        noise = f"{100 * steps.typical.noise / base:.1f}%"
+        sentence = f"The noise ({noise}) is larger than the {100 * allowed:g}% allowed: more steps would decide."
         return Regression(allowed, "passed", sentence)
     return Regression(allowed, "passed", "")

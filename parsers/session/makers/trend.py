@@ -353,7 +353,7 @@ _LEAST_DIFFERENCES = 5
 _SMALL_ONES = 0.35
 """This share of the differences of neighbours is taken for noise alone: an odd run makes two others, a change one.
 
-Simulated, 0 to 11 % of series of 6 to 100 equal runs are found to change somewhere, most where runs differ by ten times
+Simulated, 0 to 11% of series of 6 to 100 equal runs are found to change somewhere, most where runs differ by ten times
 what their steps show.
 """
 
@@ -369,11 +369,11 @@ def checked(points: Sequence[TrendPoint | None], of: Sequence[Judged], allowed: 
         return Checked(allowed, "unknown", "No run before the newest one has its program: nothing can be compared.")
     if here.verdict == "unknown" or here.change is None or here.noise is None:
         return Checked(allowed, "unknown", "A run with one step says nothing about the noise: nothing can be said.")
-    grown = f"{100 * here.change:.1f} %"
+    grown = f"{100 * here.change:.1f}%"
     if here.verdict == "slower" and here.change > allowed:
-        sentence = f"The typical step takes {grown} longer than in the runs before, more than the {100 * allowed:g} %"
+        sentence = f"The typical step takes {grown} longer than in the runs before, more than the {100 * allowed:g}%"
         return Checked(allowed, "slower", f"{sentence} allowed.")
     if here.verdict == "noise" and here.noise > allowed > 0:
-        sentence = f"The noise ({100 * here.noise:.1f} %) is larger than the {100 * allowed:g} % allowed"
+        sentence = f"The noise ({100 * here.noise:.1f}%) is larger than the {100 * allowed:g}% allowed"
         return Checked(allowed, "passed", f"{sentence}: more steps would decide.")
     return Checked(allowed, "passed", "")

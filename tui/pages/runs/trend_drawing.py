@@ -124,7 +124,7 @@ def verdict_words(row: SeriesRow) -> str:
     of = row.judged
     if of is None:
         return "It is compared with the runs before it once all are read."
-    change, noise = (None if value is None else f"{100 * value:.1f} %" for value in (_absolute(of.change), of.noise))
+    change, noise = (None if value is None else f"{100 * value:.1f}%" for value in (_absolute(of.change), of.noise))
     if of.verdict == "first":
         return "It is the first run with a step time."
     if of.verdict == "other program":
