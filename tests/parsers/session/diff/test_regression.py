@@ -32,7 +32,7 @@ def test_within_the_noise_passes_and_says_how_little_that_means(tmp_path: Path) 
     steps = [[("fusion.1", 60 * MS + by * MS)] for by in wild]
     after = [[("fusion.1", 66 * MS + by * MS)] for by in wild]
     found = regression(diff_of(tmp_path, replace(BASE, steps=steps), replace(BASE, steps=after)), 0.05)
-    assert found.outcome == "passed" and "is larger than the 5 % allowed: more steps would decide" in found.sentence
+    assert found.outcome == "passed" and "is larger than the 5% allowed: more steps would decide" in found.sentence
 
 
 def test_odd_steps_that_slow_the_mean(tmp_path: Path) -> None:
