@@ -99,7 +99,7 @@ def test_changes_are_marked_below_their_runs() -> None:
     marks = next(line for line in lines if " change " in line)
     begin = marks.index("change") + 11
     assert marks[begin : begin + len(STEPS)] == "   o  +  "
-    while "A new level begins." not in frame(view):
+    while "new level begins." not in frame(view):
         press(view, "h")
     assert "run_0006" in frame(view) and "longer" in frame(view)
 
