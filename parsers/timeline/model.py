@@ -227,7 +227,7 @@ class RateTrack:
     """How much work a core's ops do over time, as the compiler counts it, against what the core can do.
 
     Attributes:
-        name, ops: such as ``MXU``; and the track of the ops.
+        name, ops: such as ``FLOPS``; and the track of the ops.
         work: float64[keys]: FLOPs or bytes of one occurrence, 0 where unknown.
         peak: the peak per second; None where the profile does not record it, so that utilization is unknown.
     """

@@ -27,7 +27,7 @@ MOST_TOP_OPS = 10
 """Names of a track that the summary of an interval lists."""
 
 _SEPARATOR = " / "
-_RATE_UNITS = {"MXU": "FLOP/s", "HBM": "bytes/s"}
+_RATE_UNITS = {"FLOPS": "FLOP/s", "HBM": "bytes/s"}
 _MOST_COMPARED = 2000
 _NEAREST = 3
 _NAME_SEEN = 200

@@ -234,7 +234,7 @@ def _bottleneck(steps: Sequence[Step], unknown: dict[str, str], why: str, is_cpu
     has_parts = any(isinstance(step.breakdown, GenericBreakdown) for step in steps)
     if not has_parts or not any(step.duration_ps for step in steps):
         unknown.update({f"bottleneck.{key}_percent": why for key in ("input", "output", "idle")})
-        return Bottleneck("unknown", None, None, None, f"Unknown: {why}.", ())
+        return Bottleneck("unknown", None, None, None, f"Whether it waits for input is unknown: {why}.", ())
 
     def percent(*fields: str) -> float:
         return percent_of_steps(steps, *(f"{field}_ps" for field in fields))

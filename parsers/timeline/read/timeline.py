@@ -345,9 +345,9 @@ def _title(plane: Plane, kind: SectionKind) -> str:
 
 
 def _rates(plane: Plane, ops: Track) -> tuple[RateTrack, ...]:
-    """The use of the matrix unit and of HBM, where the profile counts the ops' work."""
+    """FLOPs and bytes of HBM against their peaks, where the profile counts the ops' work."""
     peaks = device_info(plane).peaks
-    uses = (("MXU", ops.names.flops, peaks.flops_per_second), ("HBM", ops.names.hbm_bytes, peaks.hbm))
+    uses = (("FLOPS", ops.names.flops, peaks.flops_per_second), ("HBM", ops.names.hbm_bytes, peaks.hbm))
     return tuple(RateTrack(name, ops, np.nan_to_num(work), peak) for name, work, peak in uses if work is not None)
 
 

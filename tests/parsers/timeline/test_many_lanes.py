@@ -53,7 +53,7 @@ def test_cells_hold_the_class_of_the_deepest_event(events: list[LaneEvent], firs
 
 @given(_any_events, st.integers(-5, 60), st.integers(1, 70), st.integers(1, 9))
 def test_rates_are_the_same(events: list[LaneEvent], first: int, span: int, cells: int) -> None:
-    rate = RateTrack("MXU", track(events), np.array([100.0, 0.0, 3.0, 7.0]), None)
+    rate = RateTrack("FLOPS", track(events), np.array([100.0, 0.0, 3.0, 7.0]), None)
     edges = cell_edges(first, first + span, cells)
     usual = rate_window(rate, edges)
     with patch.object(windows, "MANY_LANES", -1):

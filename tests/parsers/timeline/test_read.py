@@ -374,7 +374,7 @@ def test_rates_come_from_what_the_ops_ask_for() -> None:
     space = XSpace()
     tpu_plane(space, 0, [("fusion.1", "loop fusion", 0, 10), ("while.2", "while", 20, 10)])
     found = section(space)
-    assert [(rate.name, rate.peak) for rate in found.rates] == [("MXU", 100e12), ("HBM", 1000e9)]
+    assert [(rate.name, rate.peak) for rate in found.rates] == [("FLOPS", 100e12), ("HBM", 1000e9)]
     ops = tracks(found)["XLA Ops"]
     assert all(rate.ops is ops for rate in found.rates)
     work = {ops.label(at): [float(rate.work[ops.key[at]]) for rate in found.rates] for at in range(2)}
@@ -385,7 +385,7 @@ def test_without_peaks_rates_have_none_and_without_counts_there_are_no_rates() -
     builder = plane(XSpace(), "/device:TPU:0")
     op = builder.event_id("%a = f32[] a()", "a", hlo_category="loop fusion", flops=10, memory_access_breakdown=HBM_READ)
     builder.event(builder.line("XLA Ops"), op, 0, 10)
-    assert [(rate.name, rate.peak) for rate in section(builder.space).rates] == [("MXU", None), ("HBM", None)]
+    assert [(rate.name, rate.peak) for rate in section(builder.space).rates] == [("FLOPS", None), ("HBM", None)]
     bare = XSpace()
     plane(bare, "/device:TPU:0", "XLA Ops")
     assert section(bare).rates == ()

@@ -56,7 +56,7 @@ def _core(number: int) -> Section:
         "Steps",
     )
     ops = _ops(number)
-    rate = RateTrack("MXU", ops, np.array([0.0, 8e12, 0.0, 0.0, 0.0]), 200e12)
+    rate = RateTrack("FLOPS", ops, np.array([0.0, 8e12, 0.0, 0.0, 0.0]), 200e12)
     return Section(f"Chip {number}: TPU core 0", f"/device:TPU:{number}", "core", (steps, modules, ops), (rate,))
 
 

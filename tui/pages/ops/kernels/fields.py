@@ -103,7 +103,7 @@ def _rank(page: TpuKernelsPage, rows: Rows) -> list[int]:
 _SPREAD = (
     ("minimum_time_ps", "minimum_ps", "the shortest run", "least"),
     ("median_time_ps", "median_ps", "the run in the middle", "median"),
-    ("p90_time_ps", "p90_ps", "the time that 90 % of the runs are not longer than", "p90"),
+    ("p90_time_ps", "p90_ps", "the time that 90% of the runs are not longer than", "p90"),
     ("maximum_time_ps", "maximum_ps", "the longest run", "most"),
 )
 
