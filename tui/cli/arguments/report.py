@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import math
-import re
 from collections.abc import Mapping
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.tui.cli.arguments import options
 from tpuprof.tui.cli.arguments.options import UsageParser
 from tpuprof.tui.pages import PAGE_NAMES, PAGES
@@ -31,7 +31,7 @@ class _Suggested(tuple[str, ...]):
 _OTHER_GROUPS: Mapping[str, tuple[str, ...]] = {page.name: page.other_groups for page in PAGES}
 _GROUPS = _Suggested(dict.fromkeys(group for page in PAGES for group in (*page.other_groups, *page.groups)))
 
-_AMOUNT = re.compile(r"[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE]\+?[0-9]{1,3})?")
+_AMOUNT = pattern(r"[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE]\+?[0-9]{1,3})?")
 
 
 def _add_of_pages(parser: UsageParser) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.words import NO_FLOPS_OR_BYTES
 from tpuprof.parsers.pages.findings.figures import Figure
 from tpuprof.parsers.pages.findings.finding import KIND_OWNERS, KINDS, Finding, FindingKind, names_of
 from tpuprof.parsers.pages.findings.subject import MOST_LISTED, SubjectOp, SubjectPart
@@ -137,7 +138,7 @@ _SUBJECT_OPS: Table[Sequence[SubjectOp]] = object_table(
         attribute("program_id", NUMBER, "of its module", null="the profile does not say which program it belongs to"),
         attribute("time_ms", TIME_MS, f"its time, {_A_STEP}"),
         attribute("claimed_ms", TIME_MS, "the part of that time claimed by the finding"),
-        attribute("bound_by", VERBATIM, "what bounds it", null="no FLOPs or bytes are counted for it"),
+        attribute("bound_by", VERBATIM, "what bounds it", null=NO_FLOPS_OR_BYTES),
         attribute(
             "roofline_efficiency", SHARE, "how close it is to the roof", null="nothing bounds it", name="efficiency"
         ),

@@ -124,7 +124,12 @@ def _same_layers(names: Collection[str]) -> dict[str, str]:
 
     Ops in a loop or a checkpoint sometimes have only the names from there on.
     """
-    longer = {name: [other for other in names if other.endswith(f"/{name}")] for name in names}
+    longer: dict[str, list[str]] = {name: [] for name in names}
+    for other in names:
+        parts = other.split("/")
+        for ahead in range(1, len(parts)):
+            if (name := "/".join(parts[ahead:])) in longer:
+                longer[name].append(other)
     return {name: others[0] for name, others in longer.items() if len(others) == 1}
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.words import NO_PEAK_FLOPS
 from tpuprof.parsers.pages.overview.use.model_use import PART_TITLES, PART_WORDS, PARTS, ModelUse, Part, with_given
 from tpuprof.parsers.pages.overview.use.page import ModelPage
 from tpuprof.parsers.pages.overview.use.samples import Samples
@@ -211,7 +212,7 @@ def reasons(content: Content) -> Mapping[str, str]:
     found = {keys.get(name, name): why for name, why in use.unknown.items()}
     found |= {"model_flops_from": found["model_flops"]} if "model_flops" in found else {}
     if use.peak is None:
-        found["core_peak_gflops_per_second"] = "the device plane gives no peak FLOPS"
+        found["core_peak_gflops_per_second"] = NO_PEAK_FLOPS
     if use.step_ps is None:
         found |= dict.fromkeys(("step_time_ms", "period_ms", "cores"), use.unknown.get("hfu", ""))
     if use.tokens is not None and use.tokens_per_second is None:
