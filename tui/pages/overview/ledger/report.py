@@ -74,7 +74,7 @@ def _by(request: ReportRequest) -> By | None:
 
 
 def _read_accounts(page: Overview, request: ReportRequest) -> Sequence[Account] | None:
-    by, account, steps = _by(request), page.account, request.options.get("step")
+    by, account, steps = request.options.get("by"), page.account, request.options.get("step")
     if steps is not None:
         names = request.session(request.run).names_of_steps(steps, request.host)
         return [each for each in (account.steps if account is not None else ()) if each.name in names]
