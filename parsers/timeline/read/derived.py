@@ -24,6 +24,7 @@ from tpuprof.parsers.formats.xspace.core.types import KeyedSpans, LanedEvents, R
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
+from tpuprof.parsers.timeline.durations import Durations
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, Track, TrackKind, small_keys
 
 _SCOPES_ID, _FRAMEWORK_OPS_ID, _SOURCE_ID, _OFFLOAD_ID = (0xDEADBEEF + position for position in (2, 3, 7, 8))
@@ -278,7 +279,8 @@ def _track(
         lane = lanes(start, end)
         bounds = lane_bounds(lane)
         start, end, key = by_lane(lane, bounds, start, end, key)
-    return Track(name, kind, names, start, end, small_keys(key), bounds, sort_id=sort_id, is_derived=True)
+    lasting = Durations.of(end - start)
+    return Track(name, kind, names, start, lasting, small_keys(key), bounds, sort_id=sort_id, is_derived=True)
 
 
 # --- copies between a device and its host's memory

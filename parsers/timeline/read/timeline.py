@@ -38,6 +38,7 @@ from tpuprof.parsers.ops.device import (
     is_tensor_core,
 )
 from tpuprof.parsers.ops.host.events import HOST_PLANE
+from tpuprof.parsers.timeline.durations import Durations
 from tpuprof.parsers.timeline.model import (
     EventNames,
     RateTrack,
@@ -260,25 +261,31 @@ def _read_line(plane: Plane, index: int, room: ColumnRoom, on_chunk: ChunkDone |
     line = plane.lines[index]
     events = line_columns(line, room, on_chunk, crew)
     tail = line.tail(events.end)
-    columns: list[NDArray[Any]] = [*event_spans(line, events, in_place=True), events.ids, events.place, events.length]
+    start, end = event_spans(line, events, in_place=True)
+    columns: list[NDArray[Any]] = [start, end, events.ids, events.place, events.length]
     malformed, aggregated = events.malformed, events.aggregated
-    del events  # each column is let go when it is put into another order
+    del events, start, end  # each column is let go when it is put into another order
     order = nesting_order(columns[0], columns[1])
     if order is not None:
         for number, column in enumerate(columns):
             columns[number] = column[order]
     lane = lanes(columns[0], columns[1])
     bounds = lane_bounds(lane)
+    lasting = columns.pop(1)
+    lasting -= columns[0]
+    durations = Durations.of(lasting)
+    del lasting
     if len(bounds) > 2:
+        durations = durations.by_lane(lane, bounds)
         for number in range(len(columns)):
             columns[number] = by_lane(lane, bounds, columns[number])[0]
-    start, end, ids, short, length = columns
+    start, ids, short, length = columns
     track = Track(
         name=tail.display_name or line.name or f"line {line.id}",
         kind=_kind_of(line.name, _section_kind(plane)),
         names=_NO_NAMES,
         start_ps=start,
-        end_ps=end,
+        lasting=durations,
         key=_NO_KEYS,
         lanes=bounds,
         plane_index=plane.index,
@@ -386,7 +393,7 @@ def _dropped(sections: Sequence[Section]) -> Iterator[str]:
         keys = [key for key in np.flatnonzero(track.counts).tolist() if _DROPPED.search(track.names.name(key))]
         if keys:
             rows = np.flatnonzero(np.isin(track.key, keys))
-            first, lasting = int(track.start_ps[rows].min()), int((track.end_ps - track.start_ps)[rows].sum())
+            first, lasting = int(track.start_ps[rows].min()), int(track.lasting[rows].sum())
             yield (
                 f"{section.title} dropped trace entries {counted(len(rows), 'time')}, first at "
                 f"{first / 1e9:,.3f} ms, for {lasting / 1e9:,.3f} ms in all; they are marked on {track.name}"

@@ -464,15 +464,15 @@ def test_progress_covers_all_that_is_needed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "text", "size"), [(1, 0, 24), (1 << 16, 65_000, 24), ((1 << 16) + 1, 0, 26), (1, 66_000, 26)]
+    ("names", "text", "size"), [(1, 0, 20), (1 << 16, 65_000, 20), ((1 << 16) + 1, 0, 22), (1, 66_000, 22)]
 )
-def test_columns_take_24_bytes_an_event_where_names_and_bytes_are_few(names: int, text: int, size: int) -> None:
+def test_columns_take_20_bytes_an_event_where_names_and_bytes_are_few(names: int, text: int, size: int) -> None:
     space, count = XSpace(), max(names, 1000)
     built = plane(space, "/host:CPU")
     line = built.spans("python", ((f"call {at % names}", 10 * at, 10 * at + 5) for at in range(count)))
     built.event(line, built.event_id("call 0"), 10 * count, 5, what="x" * text)
     (track,) = section(space).tracks
-    columns = (track.start_ps, track.end_ps, track.key, track.place, track.length)
+    columns = (track.start_ps, track.lasting.column, track.key, track.place, track.length)
     assert sum(column.nbytes for column in columns) == size * len(track)
     assert names > 1 or all(_owner(column).nbytes == column.nbytes for column in columns)
     assert track.label(count - 1) == f"call {(count - 1) % names}"
