@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, no_ints
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.xspace.core.api import by_lane
 
 _LONG = (1 << 32) - 1
 """Stands for a duration of four milliseconds or more, which the column has no room for."""
 
-_MOST_LONG = 16
-"""The column takes eight bytes an event where more than one in so many is long: each of these takes sixteen more."""
+_LONG_BYTES = 12
+"""How many bytes more a long event takes: where many are long, eight bytes for each event are fewer."""
 
 _Event = int | np.integer
 _Events = slice | NDArray[np.integer]
@@ -27,19 +26,20 @@ class Durations:
 
     Attributes:
         column: uint32[n], the largest of them for a long event; or int64[n], where many events are long.
-        long_at, long_ps: int64[m]: which events are long, ascending, and how long they last; with a column of int64 none.
+        long_at, long_ps: uint32[m] and int64[m]: which events are long, ascending, and how long they last; none with
+            int64.
     """
 
     column: NDArray[np.uint32] | Int64s
-    long_at: Int64s
+    long_at: NDArray[np.uint32]
     long_ps: Int64s
 
     @classmethod
     def of(cls, lasting_ps: Int64s) -> Durations:
         """Durations in their smallest form; it may keep the array."""
-        long_at = np.flatnonzero(lasting_ps.view(np.uint64) >= _LONG).astype(np.int64)
-        if len(long_at) * _MOST_LONG > len(lasting_ps):
-            return cls(lasting_ps, no_ints(), no_ints())
+        long_at = np.flatnonzero(lasting_ps.view(np.uint64) >= _LONG).astype(np.uint32)
+        if len(long_at) * _LONG_BYTES > 4 * len(lasting_ps) or len(lasting_ps) > _LONG:
+            return cls(lasting_ps, long_at[:0], no_ints())
         column = lasting_ps.astype(np.uint32)
         column[long_at] = _LONG
         return cls(column, long_at, lasting_ps[long_at])
@@ -63,15 +63,8 @@ class Durations:
                 at: NDArray[np.integer] = first + step * long_
             else:
                 at = events[long_]
-            lasting[long_] = self.long_ps[np.searchsorted(self.long_at, at)]
+            lasting[long_] = self.long_ps[np.searchsorted(self.long_at, at.astype(np.uint32))]
         return lasting
-
-    def by_lane(self, lane: NDArray[np.int32], bounds: Int64s) -> Durations:
-        """The durations of the events lane by lane, see `core.api.by_lane`."""
-        order = np.argsort(lane[self.long_at], kind="stable")
-        column = by_lane(lane, bounds, self.column)[0]
-        long_at = np.flatnonzero(column == _LONG).astype(np.int64) if len(order) else self.long_at
-        return Durations(column, long_at, self.long_ps[order])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import nesting_order
+from tpuprof.parsers.base.intervals import Int64s, nesting_order, no_ints
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.formats.xspace.core.api import by_lane, lane_bounds, lanes, trim
+from tpuprof.parsers.formats.xspace.core.types import LanedEvents
 from tpuprof.parsers.formats.xspace.events import ColumnRoom
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.ops.core.ops import (
@@ -101,6 +102,7 @@ _ORDER: tuple[TrackKind, ...] = get_args(TrackKind)
 _SECTIONS: tuple[SectionKind, ...] = get_args(SectionKind)
 
 _NO_KEYS = np.zeros(0, np.int32)
+_NO_DURATIONS = Durations.of(no_ints())
 _NO_NAMES = EventNames(None, (), np.zeros(0, np.uint8))
 
 
@@ -109,17 +111,18 @@ OnPart = Callable[[Timeline], None]
 
 
 class _Read(NamedTuple):
-    """A line: its track, yet without names and keys.
+    """A line: its track, yet without names and keys; that of a core's ops without durations, too.
 
     Attributes:
         ids: metadata ids of the events.
-        lane: int32[n], the lanes of the first event, the second, and so on in order of time, the outer first; of ops
-            alone.
+        end: int64[n], when each op of a core ends; empty for all other lines.
+        lane: int32[n], the lanes of the first op, the second, and so on in order of time, the outer first; as `end`.
         aggregated: how many more events have no place in time.
     """
 
     track: Track
     ids: Keys
+    end: Int64s
     lane: NDArray[np.int32]
     aggregated: int
 
@@ -271,21 +274,17 @@ def _read_line(plane: Plane, index: int, room: ColumnRoom, on_chunk: ChunkDone |
             columns[number] = column[order]
     lane = lanes(columns[0], columns[1])
     bounds = lane_bounds(lane)
-    lasting = columns.pop(1)
-    lasting -= columns[0]
-    durations = Durations.of(lasting)
-    del lasting
     if len(bounds) > 2:
-        durations = durations.by_lane(lane, bounds)
         for number in range(len(columns)):
             columns[number] = by_lane(lane, bounds, columns[number])[0]
-    start, ids, short, length = columns
+    start, end, ids, short, length = columns
+    section_kind = _section_kind(plane)
     track = Track(
         name=tail.display_name or line.name or f"line {line.id}",
-        kind=_kind_of(line.name, _section_kind(plane)),
+        kind=_kind_of(line.name, section_kind),
         names=_NO_NAMES,
         start_ps=start,
-        lasting=durations,
+        lasting=_NO_DURATIONS,
         key=_NO_KEYS,
         lanes=bounds,
         plane_index=plane.index,
@@ -296,30 +295,43 @@ def _read_line(plane: Plane, index: int, room: ColumnRoom, on_chunk: ChunkDone |
         malformed=malformed,
         sort_id=tail.display_id or line.id,
     )
-    return _Read(track, ids, lane if track.kind == "ops" else _NO_KEYS, aggregated)
+    read = _Read(track, ids, end, lane, aggregated)
+    return read if section_kind == "core" and track.kind == "ops" else _with_durations(read)
+
+
+def _with_durations(line: _Read) -> _Read:
+    """A line with durations in place of its ends, which it overwrites."""
+    lasting = np.subtract(line.end, line.track.start_ps, out=line.end)
+    return line._replace(track=replace(line.track, lasting=Durations.of(lasting)), end=no_ints(), lane=_NO_KEYS)
 
 
 def _section(plane: Plane, lines: list[_Read]) -> Section:
-    """Makes a plane's tracks, and those that derive from its ops; takes the ids out of the lines."""
+    """Makes a plane's tracks, and those that derive from its ops; takes what it no longer needs out of the lines."""
     kind = _section_kind(plane)
     plane_keys = PlaneKeys(plane)
-    keys = []
+    keys: list[NDArray[np.integer]] = []
     for index, line in enumerate(lines):
-        keys.append(small_keys(plane_keys.of(line.ids)))
+        key = plane_keys.of(line.ids)
+        keys.append(key if len(line.end) else small_keys(key))
         lines[index] = line._replace(ids=_NO_KEYS)  # they take as much as the keys
     names = event_names(plane, kind, plane_keys.lost_names())
+    groupings = (line.track for wanted in ("steps", "modules") for line in lines if line.track.kind == wanted)
+    grouping = next(groupings, None)
     tracks: list[Track] = []
-    for line, key in zip(lines, keys, strict=True):
-        tracks.append(replace(line.track, names=names, key=key))
+    derived: list[Track] = []
     rates: tuple[RateTrack, ...] = ()
-    if kind == "core":
-        groupings = (track for wanted in ("steps", "modules") for track in tracks if track.kind == wanted)
-        grouping = next(groupings, None)
-        ops = [(track, line.lane) for track, line in zip(tracks, lines, strict=True) if track.kind == "ops"]
-        for track, lane in ops[:_MOST_DERIVED]:
-            tracks += derived_tracks(track, grouping, lane)
-            rates = rates or _rates(plane, track)
-    tracks.sort(key=lambda track: (_ORDER.index(track.kind), track.sort_id))
+    ops = [index for index, line in enumerate(lines) if len(line.end)]
+    for index, line in enumerate(lines):
+        if index in ops[:_MOST_DERIVED]:
+            spans = line.track.start_ps, line.end, keys[index].astype(np.int32, copy=False)
+            derived += derived_tracks(names, LanedEvents(*spans, line.lane, line.track.lanes), grouping)
+            del spans
+        lines[index] = _with_durations(line) if index in ops else line
+        tracks.append(replace(lines[index].track, names=names, key=small_keys(keys[index])))
+        keys[index] = _NO_KEYS
+        if index in ops[:_MOST_DERIVED]:
+            rates = rates or _rates(plane, tracks[-1])
+    tracks = sorted([*tracks, *derived], key=lambda track: (_ORDER.index(track.kind), track.sort_id))
     return Section(_title(plane, kind), plane.name, kind, tuple(tracks), rates, counter_tracks(plane))
 
 
