@@ -17,7 +17,8 @@ from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.formats.xspace.core.api import by_lane, lane_bounds, lanes, trim
 from tpuprof.parsers.formats.xspace.core.types import LanedEvents
-from tpuprof.parsers.formats.xspace.events import ColumnRoom
+from tpuprof.parsers.formats.xspace.events import ColumnRoom, LineHeader
+from tpuprof.parsers.formats.xspace.pieces import event_border
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.ops.core.ops import (
     ASYNC_OPS_LINE,
@@ -64,6 +65,15 @@ _BATCH = 1 << 18
 
 _CHUNK_EVENTS = 1 << 15
 """How many events a chunk of a line has at most, nearly always."""
+
+_FIRST_BYTES = 32 << 20
+"""How many bytes of a large first section are read before the rest, so that its begin is there at once."""
+
+_LARGE = 4
+"""A section is large from so many times that on: reading so much of it twice is a small part of the time."""
+
+_TAIL = 1 << 16
+"""How many of a line's last bytes it looks at for what stands behind the events."""
 
 _MOST_DERIVED = 8
 """How many lines of ops in a plane it derives tracks from; sound profiles have one."""
@@ -150,7 +160,8 @@ def read_timeline(
         steps: the overview's steps.
         on_chunk: receives the progress, on any of the threads.
         threads: how many lines, or pieces of long lines, are decoded at once.
-        on_part: receives, on the calling thread, what is read so far; after each section but the last.
+        on_part: receives, on the calling thread, what is read so far: of a large first section the begin, then all
+            sections up to each but the last.
         only_first: whether to read the first section alone.
     """
     told = partial(Timeline, host, path, steps=tuple(steps), steps_are_inferred=steps_are_inferred)
@@ -168,7 +179,17 @@ def read_timeline(
         def begin(reads: Sequence[_PlaneRead]) -> None:
             work.extend([crew.submit(read.take, batch) for batch in read.batches] for read in reads)
 
+        def show(read: Sequence[Section], number: int) -> None:
+            if on_part is not None:
+                yet = (other.unread() for other in planes[number:])
+                lost = tuple(dict.fromkeys(_losses(trace, 0)))
+                on_part(made((*read, *yet), *_time_span(read), lost=lost))
+
         for read in planes[:1]:  # all threads read its lines, so that it is there early
+            first = read.first_part() if on_part is not None else None
+            if first is not None:
+                show([first], 1)
+                del first
             read.when_read = partial(begin, planes[1:])
             begin([read])
         for number, read in enumerate(planes, 1):
@@ -176,10 +197,8 @@ def read_timeline(
                 batch.result()
             if read.section is not None:
                 sections.append(read.section)
-                if on_part is not None and number < len(planes):
-                    yet = (other.unread() for other in planes[number:])
-                    lost = tuple(dict.fromkeys(_losses(trace, 0)))
-                    on_part(made((*sections, *yet), *_time_span(sections), lost=lost))
+                if number < len(planes):
+                    show(sections, number)
     malformed, aggregated = (sum(getattr(read, name) for read in planes) for name in ("malformed", "aggregated"))
     lost = tuple(dict.fromkeys((*_losses(trace, malformed), *_dropped(sections))))
     return made(tuple(sections), *_time_span(sections), lost=lost, warnings=tuple(_remarks(trace, aggregated)))
@@ -212,10 +231,7 @@ class _PlaneRead:
 
     def take(self, batch: Sequence[int]) -> None:
         """Reads some lines."""
-        # each thread has a room of its own for chunks: memory that is new to the process takes longer to write
-        if not hasattr(self._rooms, "room"):
-            self._rooms.room = ColumnRoom(0, places=True, capacity=_CHUNK_EVENTS)
-        lines = {index: _read_line(self._plane, index, self._rooms.room, self._on_chunk, self._crew) for index in batch}
+        lines = {index: self._read(self._plane.lines[index], index, self._on_chunk) for index in batch}
         with self._lock:
             self._lines |= lines
             self._batches_left -= 1
@@ -227,9 +243,31 @@ class _PlaneRead:
         with_events = [line for _, line in sorted(self._lines.items()) if len(line.track)]
         self._lines = {}
         if with_events or any(_is_counter(line) for line in self._plane.lines):
-            section = _section(self._plane, with_events)
+            section = replace(_section(self._plane, with_events), counters=counter_tracks(self._plane))
             self.section = section if section.tracks or section.counters else None
             trim()  # of what its columns were made from, else the next plane's come on top
+
+    def _read(self, line: Line, index: int, on_chunk: ChunkDone | None) -> _Read:
+        """Reads a line of the plane, or the begin of one."""
+        # each thread has a room of its own for chunks: memory that is new to the process takes longer to write
+        if not hasattr(self._rooms, "room"):
+            self._rooms.room = ColumnRoom(0, places=True, capacity=_CHUNK_EVENTS)
+        return _read_line(line, index, self._rooms.room, on_chunk, self._crew)
+
+    def first_part(self) -> Section | None:
+        """The section as far as it follows from the begin of each line; None unless it is large."""
+        lines = self._plane.lines
+        size = sum(lines[index].size for index in _event_lines(self._plane))
+        if size < _LARGE * _FIRST_BYTES:
+            return None
+        # the same share of each, so that they reach about as far in time
+        begins = {
+            index: lines[index].begin_of(_FIRST_BYTES * lines[index].size // size)
+            for index in _event_lines(self._plane)
+        }
+        read = [self._read(line, index, None) for index, line in begins.items()]
+        section = _section(self._plane, [line for line in read if len(line.track)])
+        return replace(section, is_read=False) if section.tracks else None
 
     def unread(self) -> Section:
         """What stands for the section until it is there."""
@@ -259,11 +297,11 @@ def _batches(plane: Plane) -> list[list[int]]:
     return out
 
 
-def _read_line(plane: Plane, index: int, room: ColumnRoom, on_chunk: ChunkDone | None, crew: Crew) -> _Read:
-    """Decodes a line of a plane and sorts its events into lanes. It leaves nothing in the room."""
-    line = plane.lines[index]
+def _read_line(line: Line, index: int, room: ColumnRoom, on_chunk: ChunkDone | None, crew: Crew) -> _Read:
+    """Decodes a line, or the begin of that with an index, and sorts its events into lanes. It leaves the room empty."""
+    plane = line.plane
     events = line_columns(line, room, on_chunk, crew)
-    tail = line.tail(events.end)
+    tail = line.tail(events.end) if line is plane.lines[index] else _tail(plane.lines[index])
     start, end = event_spans(line, events, in_place=True)
     columns: list[NDArray[Any]] = [start, end, events.ids, events.place, events.length]
     malformed, aggregated = events.malformed, events.aggregated
@@ -299,6 +337,12 @@ def _read_line(plane: Plane, index: int, room: ColumnRoom, on_chunk: ChunkDone |
     return read if section_kind == "core" and track.kind == "ops" else _with_durations(read)
 
 
+def _tail(line: Line) -> LineHeader:
+    """What stands behind a line's events, which are not read; empty where nothing shows where that is."""
+    border = event_border(line.plane.source, max(line.begin, line.end - _TAIL), line.end)
+    return LineHeader() if border is None else line.tail(border)
+
+
 def _with_durations(line: _Read) -> _Read:
     """A line with durations in place of its ends, which it overwrites."""
     lasting = np.subtract(line.end, line.track.start_ps, out=line.end)
@@ -306,7 +350,10 @@ def _with_durations(line: _Read) -> _Read:
 
 
 def _section(plane: Plane, lines: list[_Read]) -> Section:
-    """Makes a plane's tracks, and those that derive from its ops; takes what it no longer needs out of the lines."""
+    """Makes a plane's tracks, and those that derive from its ops, but no counters.
+
+    It takes what it no longer needs out of the lines.
+    """
     kind = _section_kind(plane)
     plane_keys = PlaneKeys(plane)
     keys: list[NDArray[np.integer]] = []
@@ -332,7 +379,7 @@ def _section(plane: Plane, lines: list[_Read]) -> Section:
         if index in ops[:_MOST_DERIVED]:
             rates = rates or _rates(plane, tracks[-1])
     tracks = sorted([*tracks, *derived], key=lambda track: (_ORDER.index(track.kind), track.sort_id))
-    return Section(_title(plane, kind), plane.name, kind, tuple(tracks), rates, counter_tracks(plane))
+    return Section(_title(plane, kind), plane.name, kind, tuple(tracks), rates)
 
 
 def _kind_of(name: str, kind: SectionKind) -> TrackKind:

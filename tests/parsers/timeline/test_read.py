@@ -10,7 +10,7 @@ import pytest
 from tests.support.build import PlaneBuilder, tpu_plane, trace_of
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.formats.proto.xplane_pb2 import CoreDetails, XLine, XSpace
-from tpuprof.parsers.formats.xspace.trace import HEAD, Line, Plane, Trace
+from tpuprof.parsers.formats.xspace.trace import HEAD, Line, Trace
 from tpuprof.parsers.timeline.model import Section, StepSpan, Timeline, Track
 from tpuprof.parsers.timeline.read import timeline as read_module
 from tpuprof.parsers.timeline.read.timeline import needed_bytes, read_timeline
@@ -495,8 +495,8 @@ def test_the_first_section_is_read_before_any_other_begins(threads: int, monkeyp
     began: list[int] = []
     original = read_module._read_line
 
-    def noted(of: Plane, *given: object) -> object:
-        began.append(of.index)
+    def noted(of: Line, *given: object) -> object:
+        began.append(of.plane.index)
         return original(of, *given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(read_module, "_read_line", noted)
