@@ -14,7 +14,9 @@ from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.files.core_names import core_label, title_of
+from tpuprof.parsers.files.places import TimePart
 from tpuprof.parsers.formats.xspace.core.api import split_fields
+from tpuprof.parsers.formats.xspace.pieces import keep_started
 from tpuprof.parsers.formats.xspace.source import OnFetched
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.formats.xspace.walk import VARINT, varint
@@ -268,13 +270,16 @@ def device_info(plane: Plane) -> DeviceInfo:
     )
 
 
-def open_host(path: str, host: str, core: str = "", on_fetched: OnFetched | None = None) -> Trace:
+def open_host(
+    path: str, host: str, core: str = "", on_fetched: OnFetched | None = None, part: TimePart | None = None
+) -> Trace:
     """Opens a host's file, as much of it as is looked at.
 
     Args:
         on_fetched: as for `Trace.open`.
         core: the core (``2``) or chip (``chip1``) whose planes are all that it has of devices; empty for all.
             SparseCores go with the TensorCore whose number they have. What the host did, and the metadata, stay.
+        part: the part of the capture whose events are all that its lines have; None for all of them.
 
     Raises:
         ProfileError: as `Trace.open`; `unknown_core`, exit code 3, with the cores that there are.
@@ -287,6 +292,9 @@ def open_host(path: str, host: str, core: str = "", on_fetched: OnFetched | None
             trace.close()
             raise
         trace.keep(lambda plane: not is_device(plane) or device_ordinal(plane) in wanted)
+    if part is not None:
+        for plane in trace.planes:
+            keep_started(plane, part.of_core(device_ordinal(plane)) if is_device(plane) else part.spans)
     return trace
 
 

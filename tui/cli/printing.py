@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import stat
 import sys
 from collections.abc import Iterable
 
@@ -27,6 +28,17 @@ def output_file(args: argparse.Namespace) -> str | None:
     """The file that a report is to be written to; None for standard output."""
     file: str | None = args.output
     return None if file == STREAM else file
+
+
+def is_pipe(args: argparse.Namespace) -> bool:
+    """Whether a report goes to another program: to standard output, where that is a pipe or a socket."""
+    if output_file(args) is not None:
+        return False
+    try:
+        kind = os.fstat(sys.stdout.fileno()).st_mode
+    except (OSError, ValueError):  # closed, or no file
+        return False
+    return stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)
 
 
 def write_report(args: argparse.Namespace, report: str | Iterable[str] | Produce, compressed: bool = False) -> None:

@@ -19,6 +19,7 @@ from tpuprof.parsers.base.intervals import (
     no_ints,
     overlap,
     union,
+    union_of,
 )
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import nest, sum_by_key
@@ -199,27 +200,26 @@ def compilations(host: HostEvents, idle: Intervals) -> tuple[Compilation, ...]:
 
 def compiling(host: HostEvents | None) -> Intervals:
     """When some thread of the host traced, lowered or compiled a program; disjoint and in order."""
-    starts, ends = [no_ints()], [no_ints()]
     wanted = no_ints() if host is None else host.ids_named(is_compilation)
-    for thread in host.threads if host is not None and len(wanted) else ():
-        rows = thread.rows_of(wanted)
-        starts.append(thread.start_ps[rows])
-        ends.append(thread.end_ps[rows])
-    return union(np.concatenate(starts), np.concatenate(ends))
+    threads = host.threads if host is not None and len(wanted) else ()
+    return union_of(_spans(thread, thread.rows_of(wanted)) for thread in threads)
 
 
 def reading(host: HostEvents | None) -> Intervals:
     """When a thread that launches programs waited for a result of the device; disjoint and in order."""
-    starts, ends = [no_ints()], [no_ints()]
+    spans: list[Intervals] = []
     wanted = no_ints() if host is None else host.ids_named(lambda name: READS.search(name) is not None)
     if host is not None and len(wanted):
         launches = host.ids_named(lambda name: LAUNCHES.search(name) is not None)
         for thread in host.threads:
             rows = thread.rows_of(wanted)
             if len(rows) and len(thread.rows_of(launches)):
-                starts.append(thread.start_ps[rows])
-                ends.append(thread.end_ps[rows])
-    return union(np.concatenate(starts), np.concatenate(ends))
+                spans.append(_spans(thread, rows))
+    return union_of(spans)
+
+
+def _spans(thread: HostThread, rows: Int64s) -> Intervals:
+    return thread.start_ps[rows], thread.end_ps[rows]
 
 
 def launches(host: HostEvents) -> int:

@@ -24,7 +24,17 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, in_nesting_order, no_ints, place, positions, union
+from tpuprof.parsers.base.intervals import (
+    Bools,
+    Int64s,
+    Intervals,
+    in_nesting_order,
+    no_ints,
+    place,
+    positions,
+    union,
+    union_of,
+)
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR
@@ -180,11 +190,11 @@ def input_waits(host: HostEvents) -> Intervals:
     Returns:
         Start and end of disjoint intervals in order, in picoseconds on the trace's clock.
     """
-    spans = [(no_ints(), no_ints())]
+    spans = []
     for fed in _feeding(host):
         rows = fed.rows[fed.category != _PRODUCE]
         spans.append((fed.thread.start_ps[rows], fed.thread.end_ps[rows]))
-    return union(*(np.concatenate(column) for column in zip(*spans, strict=True)))
+    return union_of(spans)
 
 
 def input_rows(host: HostEvents) -> InputRows:

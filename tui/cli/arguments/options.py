@@ -187,11 +187,19 @@ def add_reading(
     parser.add_argument("--no-cache", dest="cache", action="store_false", help=again)
 
 
-def add_interval(group: argparse._ArgumentGroup) -> None:
-    """Which part of the timeline."""
-    begin = "start, in milliseconds on the trace's clock"
+def add_interval(group: argparse._ArgumentGroup, which: str = "") -> None:
+    """From when to when on the timeline.
+
+    Args:
+        which: pages have it.
+    """
+    begin = f"only events from this instant on, in milliseconds on the trace's clock{f': {which}' if which else ''}"
     group.add_argument("--from", dest="from_ps", type=_milliseconds, metavar="MS", help=begin)
-    group.add_argument("--to", dest="to_ps", type=_milliseconds, metavar="MS", help="end")
+    group.add_argument("--to", dest="to_ps", type=_milliseconds, metavar="MS", help="only events up to this instant")
+
+
+def add_track(group: argparse._ArgumentGroup) -> None:
+    """Which tracks of the timeline."""
     group.add_argument("--track", metavar="NAME", help="only tracks with NAME in their section / name")
 
 

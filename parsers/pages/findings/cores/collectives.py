@@ -17,6 +17,7 @@ from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, short, size, time
+from tpuprof.parsers.collectives.groups import lacking_partners
 from tpuprof.parsers.ops.device import kind_by_name
 from tpuprof.parsers.pages.findings.budget import Budget, Steps
 from tpuprof.parsers.pages.findings.claims import COLLECTIVE, Rows, together
@@ -146,7 +147,7 @@ def exposed_collectives(budget: Budget) -> Claimed:
             if timing is not None and timing.is_regular
             else "",
             *_largest(budget, rows, kinds),
-            arrival(waits),
+            arrival(budget, waits),
         ],
         place,
     )
@@ -173,8 +174,11 @@ def _in_short(name: str) -> str:
     return f"{number} {which} {kind}".strip() if of else name
 
 
-def arrival(waits: CollectiveWaits) -> str:
-    """A sentence on how much of the time is waiting for other cores; empty where it is unknown."""
+def arrival(budget: Budget, waits: CollectiveWaits) -> str:
+    """A sentence on how much of the time is waiting for other cores; empty where the program has one core."""
+    lacking = lacking_partners(budget.evidence.table, budget.evidence.core_count)
+    if lacking:
+        return f"{lacking[0].upper()}{lacking[1:]}."
     if not waits.is_known or waits.ps <= 0:
         return ""
     if waits.waiting_ps < _HARDLY * waits.ps:
