@@ -16,6 +16,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.metadata import StatValue
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
+from tpuprof.parsers.formats.xspace.walk import message_at
 from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats
 from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline, Track
@@ -102,7 +103,7 @@ def own_stats(trace: Trace, track: Track, index: int) -> Stats:
     plane = trace.planes[track.plane_index]
     begin = plane.lines[track.line_index].begin + int(track.place[index])
     with suppress(DecodeError):
-        return _named(plane, xplane_pb2.XEvent.FromString(trace.source.read(begin, int(track.length[index]))).stats)
+        return _named(plane, xplane_pb2.XEvent.FromString(message_at(trace.source, begin)).stats)
     return ()
 
 

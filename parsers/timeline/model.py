@@ -108,7 +108,7 @@ class EventNames:
 class Track:
     """The events of one line of a plane, or events derived from them.
 
-    The columns take 20 bytes an event, where names, bytes and long events are few.
+    The columns take 18 bytes an event, where names and long events are few.
 
     Attributes:
         name: name on the screen: the line's display name or name.
@@ -119,9 +119,8 @@ class Track:
         key: uint16[n], or int32[n] in a track with more names; see `EventNames`.
         lanes: int64[lanes + 1]; lane i is the events from `lanes[i]` to `lanes[i + 1]`.
         plane_index, line_index: where in the file the line is; -1 for a derived track.
-        place, length: where each event lies in its line in the file, and its size in bytes; empty for a derived track.
-            place is uint32[n], or int64[n] in a line of more than 4 GB; length is uint16[n], or uint32[n] in a line
-            with an event of 64 kB.
+        place: where each event lies in its line in the file, its size right before it; empty for a derived track. It is
+            uint32[n], or int64[n] in a line of more than 4 GB.
         lost_bytes: bytes of the line that the file lacks.
         malformed: number of events with damaged bytes.
         sort_id: the line's display id or id, by which XProf sorts.
@@ -138,7 +137,6 @@ class Track:
     plane_index: int = -1
     line_index: int = -1
     place: NDArray[np.uint32] | Int64s = field(default_factory=lambda: np.zeros(0, np.uint32))
-    length: NDArray[np.uint16] | NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint16))
     lost_bytes: int = 0
     malformed: int = 0
     sort_id: int = 0

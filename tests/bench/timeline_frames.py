@@ -88,7 +88,7 @@ def main() -> None:
     draw()
     print(f"a frame of {page.view.rows.height} rows        {timed(frame)}")
     print(f"after a cursor's step      {timed(step)}")
-    columns = (track.start_ps, track.lasting.column, track.key, track.place, track.length)
+    columns = (track.start_ps, track.lasting.column, track.key, track.place)
     sums = [
         value.nbytes for name, value in vars(track).items() if name.startswith("_") and isinstance(value, np.ndarray)
     ]

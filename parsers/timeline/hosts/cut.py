@@ -52,5 +52,4 @@ def _with_events(track: Track, spans: Sequence[slice]) -> Track:
         key=track.key[rows],
         lanes=np.cumsum([0, *sizes]).astype(np.int64),
         place=track.place[rows] if has_places else track.place,
-        length=track.length[rows] if has_places else track.length,
     )

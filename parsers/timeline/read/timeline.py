@@ -303,7 +303,7 @@ def _read_line(line: Line, index: int, room: ColumnRoom, on_chunk: ChunkDone | N
     events = line_columns(line, room, on_chunk, crew)
     tail = line.tail(events.end) if line is plane.lines[index] else _tail(plane.lines[index])
     start, end = event_spans(line, events, in_place=True)
-    columns: list[NDArray[Any]] = [start, end, events.ids, events.place, events.length]
+    columns: list[NDArray[Any]] = [start, end, events.ids, events.place]
     malformed, aggregated = events.malformed, events.aggregated
     del events, start, end  # each column is let go when it is put into another order
     order = nesting_order(columns[0], columns[1])
@@ -315,7 +315,7 @@ def _read_line(line: Line, index: int, room: ColumnRoom, on_chunk: ChunkDone | N
     if len(bounds) > 2:
         for number in range(len(columns)):
             columns[number] = by_lane(lane, bounds, columns[number])[0]
-    start, end, ids, short, length = columns
+    start, end, ids, short = columns
     section_kind = _section_kind(plane)
     track = Track(
         name=tail.display_name or line.name or f"line {line.id}",
@@ -328,7 +328,6 @@ def _read_line(line: Line, index: int, room: ColumnRoom, on_chunk: ChunkDone | N
         plane_index=plane.index,
         line_index=index,
         place=short,
-        length=length.astype(np.uint16) if int(length.max(initial=0)) < 1 << 16 else length,
         lost_bytes=line.lost_bytes,
         malformed=malformed,
         sort_id=tail.display_id or line.id,

@@ -17,7 +17,7 @@ How = Literal["timeline-host", "timeline-brief"]
 ROOM = 768 << 20
 """Bytes of events that are kept; of hosts out of sight those seen longest ago are given up beyond that."""
 
-_EVENT = 20  # bytes that an event takes, see `parsers.timeline.model.Track`
+_EVENT = 18  # bytes that an event takes, see `parsers.timeline.model.Track`
 
 
 class Hosts:
