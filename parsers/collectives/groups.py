@@ -8,7 +8,6 @@ along which a group lies; an axis may be a part of one, ``'data':(2)4``. (XLA: `
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 
@@ -28,14 +28,14 @@ _MOST_DEVICES = 1 << 20
 _LONGEST = 1 << 16
 """So long a text of groups is looked at."""
 
-_LISTED = re.compile(r"replica_groups=\{(\{[0-9, ]*\}(?:, ?\{[0-9, ]*\})*)?\}")
-_IOTA = re.compile(r"replica_groups=\[(\d{1,9}),(\d{1,9})\]<=\[([\d,]{1,200})\](?:T\(([\d,]{1,100})\))?")
-_MESH = re.compile(r"replica_groups=@?mesh[^\[<{]{0,60}[\[<]([^\]>]{1,500})[\]>](?:[^{]{0,400}?)\{([^}]{0,300})\}")
-_PAIRS = re.compile(r"source_target_pairs=\{(\{[0-9, ]*\}(?:, ?\{[0-9, ]*\})*)\}")
-_AXIS = re.compile(r"'?([^'=,:\[\](){}<>]{1,60})'?(?:=(\d{1,9})|:\((\d{1,9})\)(\d{1,9}))?(?:,|\Z)")
-_NEXT = re.compile(r", [a-z_]{2,40}=")
-_NUMBERED = re.compile(r"axis_\d+")
-_INNER = re.compile(r"\{([0-9, ]*)\}")
+_LISTED = pattern(r"replica_groups=\{(\{[0-9, ]*\}(?:, ?\{[0-9, ]*\})*)?\}")
+_IOTA = pattern(r"replica_groups=\[(\d{1,9}),(\d{1,9})\]<=\[([\d,]{1,200})\](?:T\(([\d,]{1,100})\))?")
+_MESH = pattern(r"replica_groups=@?mesh[^\[<{]{0,60}[\[<]([^\]>]{1,500})[\]>](?:[^{]{0,400}?)\{([^}]{0,300})\}")
+_PAIRS = pattern(r"source_target_pairs=\{(\{[0-9, ]*\}(?:, ?\{[0-9, ]*\})*)\}")
+_AXIS = pattern(r"'?([^'=,:\[\](){}<>]{1,60})'?(?:=(\d{1,9})|:\((\d{1,9})\)(\d{1,9}))?(?:,|\Z)")
+_NEXT = pattern(r", [a-z_]{2,40}=")
+_NUMBERED = pattern(r"axis_\d+")
+_INNER = pattern(r"\{([0-9, ]*)\}")
 
 
 @dataclass(frozen=True, slots=True)

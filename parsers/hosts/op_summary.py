@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from tpuprof.parsers.base.errors import Problem
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.crew import Crew
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.ops.streams.devices import StreamDevice
     from tpuprof.parsers.ops.streams.kernels import Kernel
 
-_MODULE_NAME = re.compile(r"(.*)\((\d{1,20})\)\Z", re.DOTALL)
+_MODULE_NAME = pattern(r"(.*)\((\d{1,20})\)\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

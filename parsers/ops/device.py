@@ -11,6 +11,7 @@ import numpy as np
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.files.core_names import core_label, title_of
@@ -24,9 +25,9 @@ from tpuprof.parsers.formats.xspace.walk import VARINT, varint
 ENVIRONMENT_PLANE = "Task Environment"
 """The plane whose stats describe the capture."""
 
-_TENSOR_CORE = re.compile(r"^/device:TPU:(\d+)$")
-_SPARSE_CORE = re.compile(r"^/device:TPU:(\d+) SparseCore[ x]*(\d+)$")
-_GPU = re.compile(r"^/device:GPU:(\d+)$")
+_TENSOR_CORE = pattern(r"^/device:TPU:(\d+)$")
+_SPARSE_CORE = pattern(r"^/device:TPU:(\d+) SparseCore[ x]*(\d+)$")
+_GPU = pattern(r"^/device:GPU:(\d+)$")
 
 OFF_DUTY = frozenset(
     {
@@ -49,26 +50,26 @@ CUSTOM_CALL = "custom-call"
 """HLO category of kernels, such as Pallas ones, and other calls out of the compiler's own code."""
 
 _KERNEL_TARGET = "tpu_custom_call"
-_TARGET = re.compile(r'custom_call_target="([^"]*)"')
+_TARGET = pattern(r'custom_call_target="([^"]*)"')
 
-_COLLECTIVE = re.compile(r"all-reduce|all-gather|all-to-all|reduce-scatter|collective|^send|^recv|partition-id|^nccl")
-_HOST = re.compile(r"^infeed|^outfeed|^host (send|recv)|host-|^memcpy .*host")
-_COPY = re.compile(
+_COLLECTIVE = pattern(r"all-reduce|all-gather|all-to-all|reduce-scatter|collective|^send|^recv|partition-id|^nccl")
+_HOST = pattern(r"^infeed|^outfeed|^host (send|recv)|host-|^memcpy .*host")
+_COPY = pattern(
     r"copy|data formatting|^dynamic-(update-)?slice|^slice|^concatenate|^pad$|^reshape|^transpose|^bitcast"
     r"|^mem(cpy|set)"
 )
-_COMPUTE = re.compile(r"convolution|^dot|output fusion|matmul")
-_FUSED_COPY = re.compile(r"(?:copy|transpose|bitcast|reshape)(?:_(?:copy|transpose|bitcast|reshape))*_fusion(?:\.|\Z)")
+_COMPUTE = pattern(r"convolution|^dot|output fusion|matmul")
+_FUSED_COPY = pattern(r"(?:copy|transpose|bitcast|reshape)(?:_(?:copy|transpose|bitcast|reshape))*_fusion(?:\.|\Z)")
 """XLA names a fusion after the instructions in it: ``copy_bitcast_fusion.3`` computes nothing."""
-_ENDING = re.compile(r"(-start|-done)?(\.\d+)*\Z")
+_ENDING = pattern(r"(-start|-done)?(\.\d+)*\Z")
 
-HOST_TRANSFER = re.compile(r"^host (send|recv)")
+HOST_TRANSFER = pattern(r"^host (send|recv)")
 """HLO categories of sends to the host and receives from it, which between slices carry collectives."""
 
 _HANDLER = "_xla_host_transfer_handler_name"
-_BETWEEN_CORES = re.compile(r"psum|pmean|all_reduce|all_gather|reduce_scatter|psum_scatter|all_to_all|ppermute")
+_BETWEEN_CORES = pattern(r"psum|pmean|all_reduce|all_gather|reduce_scatter|psum_scatter|all_to_all|ppermute")
 _SEEN = 4000
-_PRODUCT = re.compile(
+_PRODUCT = pattern(
     r"(dot_general|ragged_dot\w*|scaled_dot\w*|conv_general_dilated|(Batch|Fused)?MatMul\w*|\w*Conv[23]\w*|Einsum"
     r"|XlaDot\w*|CudnnRNN\w*)\Z"
 )

@@ -15,6 +15,7 @@ from tpuprof.tui.report import output
 from tpuprof.tui.report.declared import drawn_by
 from tpuprof.tui.report.output import Produce
 from tpuprof.tui.report.page import TextLook
+from tpuprof.tui.report.shared import target
 from tpuprof.tui.terminal.custom import config_path
 from tpuprof.tui.terminal.detect import detect
 
@@ -71,7 +72,7 @@ def check_output(args: argparse.Namespace, *logdirs: Logdir, inputs: Iterable[st
     file = output_file(args)
     read = (config_path(os.environ), *inputs)
     for logdir in logdirs if file is not None else ():
-        output.check_output(file or "", logdir, read)
+        target.check_output(file or "", logdir, read)
 
 
 def report_look(args: argparse.Namespace) -> TextLook:

@@ -18,7 +18,6 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.report import fields, json, markdown
-from tpuprof.tui.report.csv import table_csv
 from tpuprof.tui.report.page import CUT, Choice, Content, Format, Head, Report, ReportRequest, no_rows
 from tpuprof.tui.report.text import covered, heading, page_text
 
@@ -103,7 +102,7 @@ class Section(Generic[fields.Source]):
 
     def csv(self) -> str:
         """A header line, then a line a row."""
-        return table_csv(self.table, self.source, self.shown, self.keys)
+        return _table_csv(self.table, self.source, self.shown, self.keys)
 
 
 @dataclass(frozen=True)
@@ -161,6 +160,9 @@ def drawn_by(place: str) -> Callable[..., Any]:
         return getattr(import_module(module), name)(*given)
 
     return draw
+
+
+_table_csv = drawn_by("tpuprof.tui.report.csv:table_csv")
 
 
 def declared(

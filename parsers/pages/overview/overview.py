@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, median
-from tpuprof.parsers.collectives.groups import lacking_partners
 from tpuprof.parsers.base.words import NO_DEVICE, NO_DEVICE_NAME, NO_SCOPES, NO_SPAN
+from tpuprof.parsers.collectives.groups import lacking_partners
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.core.calls import merged_calls

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import math
-import re
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.tui.cli.arguments import options
 from tpuprof.tui.cli.arguments.options import UsageParser
 from tpuprof.tui.pages import PAGE_NAMES, PAGES
@@ -31,7 +31,7 @@ _OF_TABLES = (
     *(group for page in PAGES for group in page.other_groups),
 )
 
-_AMOUNT = re.compile(r"[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE]\+?[0-9]{1,3})?")
+_AMOUNT = pattern(r"[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE]\+?[0-9]{1,3})?")
 
 
 def _add_of_pages(parser: UsageParser) -> None:

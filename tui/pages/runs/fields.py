@@ -152,8 +152,8 @@ _CORE_STEP = (
 )
 
 _CORE_STEPS = (
-    "how many steps that median is of: each marker of that core is one, or each period of its busiest module. A step of "
-    "the overview may have several markers, and is in the capture as a whole"
+    "how many steps that median is of: each marker of that core is one, or each period of its busiest module. A step "
+    "of the overview may have several markers, and is in the capture as a whole"
 )
 
 _FACTS = (

@@ -6,19 +6,20 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.words import short
 from tpuprof.parsers.ops.host.activity import LAUNCHES, READS, Activity, IdleTime, is_compilation, waits_for_python
 
 EXPLAINS = 0.5
 """A host event that fills at least this share of the gaps is named in titles; less may be a coincidence."""
 
-_WAITING = re.compile(
+_WAITING = pattern(
     r"wait|sleep|acquire|until_?ready|futex|\b(poll|select|join|park)\b|ThreadpoolListener::", re.IGNORECASE
 )
 """Names of host events in which a thread waits, or runs a pool's work that has no name; they explain nothing."""
 
 
-_FUNCTION = re.compile(r"^\$\S+\.py:\d+ ")
+_FUNCTION = pattern(r"^\$\S+\.py:\d+ ")
 """Names that the Python tracer gives to functions."""
 
 

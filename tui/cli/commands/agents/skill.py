@@ -16,7 +16,8 @@ from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.commands.agents.questions import FIRST, PLACES
 from tpuprof.tui.cli.commands.agents.references import references
 from tpuprof.tui.cli.common import note
-from tpuprof.tui.report.output import check_output, stream_file, text_pieces, write_stdout
+from tpuprof.tui.report.output import stream_file, text_pieces, write_stdout
+from tpuprof.tui.report.shared import target
 
 MAIN = "SKILL.md"
 FOLDER = "references"
@@ -67,7 +68,7 @@ def run_skill(args: argparse.Namespace) -> int:
     files = {os.path.join(folder, MAIN): skill()}
     files |= {os.path.join(folder, FOLDER, name): text for name, text in references().items()}
     signed = {path: _signed(text) for path, text in files.items()}
-    check_output(os.path.join(_existing(args.dir), MAIN), Logdir("", (), (), ()))
+    target.check_output(os.path.join(_existing(args.dir), MAIN), Logdir("", (), (), ()))
     for path in signed:
         _check(path)
     for path, text in signed.items():
