@@ -62,24 +62,11 @@ def host_timeline(
         shown = with_core_names(named(shifted(made, clock.shift_ps), file.label), file.host)
         return HostRead(file.label, file.path, shown, clock, whole)
 
-    def show(made: Timeline) -> None:
-        if on_part is not None and made.sections[0].is_read:
-            on_part(on_axis(made))
-
+    show = None if on_part is None else lambda made: on_part(on_axis(made))
     with closing(opened(file)) as trace:
         meter.opened(needed_bytes(trace))
-        read = (
-            trace,
-            file.label,
-            file.path,
-            steps,
-            inferred,
-            meter.chunk,
-            session.threads,
-            on_part and show,
-            only_first,
-        )
-        return on_axis(read_timeline(*read))
+        read = (trace, file.label, file.path, steps, inferred, meter.chunk, session.threads, show, only_first)
+        return on_axis(read_timeline(*read, first_bytes=0))
 
 
 def _step_spans(session: Session, host: str) -> tuple[tuple[StepSpan, ...], bool]:

@@ -63,7 +63,7 @@ _BATCH = 1 << 18
 _CHUNK_EVENTS = 1 << 15
 """How many events a chunk of a line has at most, nearly always."""
 
-_FIRST_BYTES = 32 << 20
+FIRST_BYTES = 32 << 20
 """How many bytes of a large first section are read before the rest, so that its begin is there at once."""
 
 _LARGE = 4
@@ -149,6 +149,7 @@ def read_timeline(
     threads: int = 1,
     on_part: OnPart | None = None,
     only_first: bool = False,
+    first_bytes: int = FIRST_BYTES,
 ) -> Timeline:
     """Decodes every line of a profile, one section after the other.
 
@@ -160,6 +161,7 @@ def read_timeline(
         on_part: receives, on the calling thread, what is read so far: of a large first section the begin, then all
             sections up to each but the last.
         only_first: whether to read the first section alone.
+        first_bytes: how much of a large first section is its begin; 0 where `on_part` wants whole sections alone.
     """
     told = partial(Timeline, host, path, steps=tuple(steps), steps_are_inferred=steps_are_inferred)
     made = partial(told, began_ns=capture_start_ns(trace.plane(ENVIRONMENT_PLANE)))
@@ -183,7 +185,7 @@ def read_timeline(
                 on_part(made((*read, *yet), *_time_span(read), lost=lost))
 
         for read in planes[:1]:  # all threads read its lines, so that it is there early
-            first = read.first_part() if on_part is not None else None
+            first = read.first_part(first_bytes) if on_part is not None and first_bytes else None
             if first is not None:
                 show([first], 1)
                 del first
@@ -252,16 +254,15 @@ class _PlaneRead:
             self._rooms.room = ColumnRoom(0, places=True, capacity=_CHUNK_EVENTS)
         return _read_line(line, index, self._rooms.room, on_chunk, self._crew)
 
-    def first_part(self) -> Section | None:
-        """The section as far as it follows from the begin of each line; None unless it is large."""
+    def first_part(self, first_bytes: int) -> Section | None:
+        """The section as far as it follows from so many bytes, the begin of each line; None unless it is large."""
         lines = self._plane.lines
         size = sum(lines[index].size for index in _event_lines(self._plane))
-        if size < _LARGE * _FIRST_BYTES:
+        if size < _LARGE * first_bytes:
             return None
         # the same share of each, so that they reach about as far in time
         begins = {
-            index: lines[index].begin_of(_FIRST_BYTES * lines[index].size // size)
-            for index in _event_lines(self._plane)
+            index: lines[index].begin_of(first_bytes * lines[index].size // size) for index in _event_lines(self._plane)
         }
         read = [self._read(line, index, None) for index, line in begins.items()]
         section = _section(self._plane, [line for line in read if len(line.track)])

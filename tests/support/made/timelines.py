@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from unittest.mock import patch
 
 import numpy as np
 
@@ -13,7 +12,6 @@ from tests.support.build import PlaneBuilder, tpu_plane, trace_of
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, RateTrack, Section, StepSpan, Timeline, Track
-from tpuprof.parsers.timeline.read import timeline as read_module
 from tpuprof.parsers.timeline.read.flows import Flows
 from tpuprof.parsers.timeline.read.timeline import read_timeline
 from tpuprof.tui.pages.timeline.state import TimelineView
@@ -71,8 +69,7 @@ def read_in_parts(space: XSpace, first_bytes: int = 8_000) -> list[Timeline]:
         first_bytes: how much of a large first section is read before the rest.
     """
     parts: list[Timeline] = []
-    with patch.object(read_module, "_FIRST_BYTES", first_bytes):
-        whole = read_timeline(trace_of(space), "host0", "p", on_part=parts.append)
+    whole = read_timeline(trace_of(space), "host0", "p", on_part=parts.append, first_bytes=first_bytes)
     return [*parts, whole]
 
 

@@ -48,7 +48,7 @@ def test_without_anyone_to_show_it_to_it_is_read_once(monkeypatch: pytest.Monkey
         began.append(given[1])
         return original(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(read_module, "_FIRST_BYTES", 1000)
     monkeypatch.setattr(read_module, "_read_line", noted)
-    read_timeline(trace_of(large_cores(1)), "host0", "p")
-    assert began == [0, 1, 0]
+    read_timeline(trace_of(large_cores(1)), "host0", "p", first_bytes=1000)
+    read_timeline(trace_of(large_cores(1)), "host0", "p", on_part=lambda _: None, first_bytes=0)
+    assert began == 2 * [0, 1, 0]
