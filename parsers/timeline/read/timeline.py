@@ -242,10 +242,13 @@ class _PlaneRead:
         with_events = [line for _, line in sorted(self._lines.items()) if len(line.track)]
         self._lines = {}
         if with_events or any(_is_counter(line) for line in self._plane.lines):
-            trim()  # of what its lines were decoded and put in order in
+            is_large = sum(len(line.track) for line in with_events) > _CHUNK_EVENTS
+            if is_large:
+                trim()  # of what its lines were decoded and put in order in
             section = replace(_section(self._plane, with_events), counters=counter_tracks(self._plane))
             self.section = section if section.tracks or section.counters else None
-            trim()  # of what its columns were made from, else the next plane's come on top
+            if is_large:
+                trim()  # of what its columns were made from, else the next plane's come on top
 
     def _read(self, line: Line, index: int, on_chunk: ChunkDone | None) -> _Read:
         """Reads a line of the plane, or the begin of one."""
