@@ -133,7 +133,7 @@ def _runs_of(track: Track, known: dict[str, int]) -> tuple[Int64s, ...]:
         begun = positions(rows[waits], distinct(dones))
         first = track.start_ps[starts[np.argsort(dones, kind="stable")]]
         arrive[waits] = np.where(begun >= 0, first[np.maximum(begun, 0)] if len(first) else 0, _UNKNOWN)
-    waited = ~waits | (track.end_ps[rows] - track.start_ps[rows] > _WAITED_PS)
+    waited = ~waits | (track.lasting[rows] > _WAITED_PS)
     kept = np.flatnonzero(arrive != _UNKNOWN)
     rows, arrive, waited = rows[kept], arrive[kept], waited[kept]
     return number[track.key[rows]], arrive, track.end_ps[rows], waited.astype(np.int64)
