@@ -17,7 +17,8 @@ from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.hosts.core_summary import CoreBusy, CoreSummary, OfCore, has_infeed, summarise_core
-from tpuprof.parsers.hosts.op_summary import OPS_OF_HOST, OpSummary, of_core, op_summary
+from tpuprof.parsers.hosts.framework_summary import FRAMEWORK_OPS_OF_HOST, FrameworkOpsSummary
+from tpuprof.parsers.hosts.op_summary import of_core, op_summary
 from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.ops import device as devices
 from tpuprof.parsers.ops.core.calls import CallRuns, core_calls, has_waits, merged_calls
@@ -65,14 +66,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class HostSummary(OpSummary):
+class HostSummary(FrameworkOpsSummary):
     """What all pages of a profile need of one host, but for the timeline and memory.
 
     Attributes:
+        clocks: sentences on clocks that differ.
         duty: the duty cycle of each chip.
         steps: the steps that the host's cores share, None where there are none; step_note: how they were inferred, or
             why there are none; step_module: the module whose periods they are, None where they are other ones.
-        host_ops: framework ops of the host's threads.
         input_rows: what the host did for input that is no framework op.
         requests: the requests that the host served, and the runs of its cores' modules.
         generic: what its GPUs did, or its own CPU in a profile without a device; None with TPUs, or without either.
@@ -94,11 +95,11 @@ class HostSummary(OpSummary):
         calls: kernels of which the profile has the spans inside, over the host's cores.
     """
 
+    clocks: tuple[str, ...]
     duty: tuple[ChipDuty, ...]
     steps: AlignedSteps | None
     step_note: str
     step_module: str | None
-    host_ops: HostOps
     input_rows: InputRows
     requests: HostRequests
     generic: GenericSummary | None
@@ -184,8 +185,8 @@ def summarise(
         note = "the cores share no step"
     host_stats, environment = (_plane_stats(trace, name) for name in (HOST_PLANE, devices.ENVIRONMENT_PLANE))
     return HostSummary(
-        **{field.name: getattr(ops, field.name) for field in fields(ops) if field.name != "remarks"},
-        remarks=(*ops.remarks, *_of_clocks(lead)),
+        **{field.name: getattr(ops, field.name) for field in fields(ops)},
+        clocks=_of_clocks(lead),
         duty=chip_duty([core.duty for core in summaries], trace, on_chunk),
         steps=steps,
         step_note=note,
@@ -232,7 +233,13 @@ def _summarise_host(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDo
 
 
 SUMMARY_OF_HOST = Reduction(
-    "summary", HostSummary, needed_bytes, _summarise_host, tables=("table",), includes=OPS_OF_HOST
+    "summary",
+    HostSummary,
+    needed_bytes,
+    _summarise_host,
+    tables=("table",),
+    includes=FRAMEWORK_OPS_OF_HOST,
+    given_by=("collectives", "steps"),
 )
 """What all pages need of a host, but for those that have a reduction of their own."""
 

@@ -76,7 +76,15 @@ def hosts_page(
         left_out=missing,
         unknown=why_unknown(rows, summaries, common.note),
         cores_unknown=why_unknown(cores, summaries, together or common.note, "core"),
-        warnings=tuple(dict.fromkeys((*warnings_of(summaries, common.remarks), *_apart(rows), *notes))),
+        warnings=tuple(
+            dict.fromkeys(
+                (
+                    *warnings_of(summaries, common.remarks, [summary.clocks for summary in summaries]),
+                    *_apart(rows),
+                    *notes,
+                )
+            )
+        ),
     )
 
 

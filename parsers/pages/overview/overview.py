@@ -108,7 +108,9 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
-        warnings=warnings_of(summaries, (*common.remarks, *counted_words(table))),
+        warnings=warnings_of(
+            summaries, (*common.remarks, *counted_words(table)), [summary.clocks for summary in summaries]
+        ),
     )
 
 

@@ -45,11 +45,11 @@ def op_runs(session: Session, host: str | None, name: str | None, module: str | 
 
 def one_op(session: Session, host: str | None, name: str | None, module: str | None) -> OpPage:
     """See `Session.op`."""
+    steps = common_steps(read(session, host).summaries)  # the ops are made of them
     those = op_runs(session, host, name, module)
     found, runs, failed, page = those.found, those.runs, those.failed, those.found.page
     if those.why_none:
         return op_page(found, (), None, those.why_none, those.why_none)
-    steps = common_steps(read(session, host).summaries)
     warned = replace(found.page, warnings=(*found.page.warnings, *left_out(failed)))
     grid = steps.grid if page.runs_on == "core" else None
     why = "" if grid is not None else steps.note if page.runs_on == "core" else NO_STEPS_OF_STREAMS
