@@ -528,6 +528,16 @@ typedef struct {
     int seen; /* flags of all events, or-ed */
 } Scan;
 
+/* The ids of the events to decode; all where there are none. */
+typedef struct {
+    const uint8_t *is;
+    int64_t count;
+} Chosen;
+
+INLINE int is_chosen(const Chosen *chosen, uint64_t id) {
+    return id < (uint64_t)chosen->count && chosen->is[id];
+}
+
 #ifdef WORDS
 /* Reads a varint of up to eight bytes, all of which may be read; returns 0 for a longer one. */
 INLINE int read_short(const uint8_t *data, int64_t *at, uint64_t *value) {
@@ -547,6 +557,32 @@ INLINE int read_short(const uint8_t *data, int64_t *at, uint64_t *value) {
     word = (word & 0x00003fff00003fffu) | (word & 0x3fff00003fff0000u) >> 2;
     *value = (word & 0x000000000fffffffu) | (word & 0x0fffffff00000000u) >> 4;
     return 1;
+}
+
+/* Reads the metadata id of an event of the usual form; returns 0 for any other. Eight bytes behind its end may be read. */
+INLINE int read_usual_id(const uint8_t *data, int64_t at, int64_t end, uint64_t *id) {
+    uint64_t other;
+    *id = 0;
+    while (at < end) {
+        switch (data[at++]) {
+        case STATS_FIELD << 3 | LEN:
+            at += 1 + data[at]; /* for a length of several bytes, no less than 0x80 here, beyond the end */
+            break;
+        case 1 << 3 | VARINT:
+            if (UNLIKELY(!read_short(data, &at, id)))
+                return 0;
+            break;
+        case 2 << 3 | VARINT:
+        case 3 << 3 | VARINT:
+        case 5 << 3 | VARINT:
+            if (UNLIKELY(!read_short(data, &at, &other)))
+                return 0;
+            break;
+        default:
+            return 0;
+        }
+    }
+    return at == end;
 }
 
 /* Decodes an event of the usual form into place i: short, its plain fields first to last in bounds, its stats an id and
@@ -708,15 +744,39 @@ INLINE int scan_event(Bytes bytes, int64_t base, Field body, const Wanted *wante
     return OK;
 }
 
-static Scan scan_loop(Bytes bytes, int64_t base, int64_t start, int64_t at, Wanted wanted, const Columns *to) {
+/* Reads the metadata id of an event: the last one, as far as the event is sound. */
+INLINE uint64_t read_id(Bytes bytes, Field body) {
+    int64_t at = body.begin;
+    uint64_t id = 0;
+    Field field;
+    while (at < body.end && read_inner(bytes, at, body.end, &field) == OK) {
+        at = field.end;
+        if (field.number == 1 && field.wire == VARINT)
+            id = field.value;
+    }
+    return id;
+}
+
+static Scan scan_loop(Bytes bytes, int64_t base, int64_t start, int64_t at, Wanted wanted, Chosen chosen,
+                      const Columns *to) {
     Scan out = {0, start, OK, 0};
     while (out.next < bytes.size) {
         Field field;
 #ifdef WORDS
         if (LIKELY(bytes.size - out.next > 2 + 0x7f + 8 && bytes.data[out.next] == (EVENTS_FIELD << 3 | LEN) &&
-                   bytes.data[out.next + 1] < 0x80 && at + out.count < to->capacity)) {
+                   bytes.data[out.next + 1] < 0x80 && (chosen.count || at + out.count < to->capacity))) {
             int64_t begin = out.next + 2, end = begin + bytes.data[out.next + 1];
-            if (LIKELY(scan_usual(bytes.data, base, begin, end, &wanted, to, at + out.count, &out.seen))) {
+            int is_usual = 1;
+            if (chosen.count) {
+                uint64_t id;
+                is_usual = read_usual_id(bytes.data, begin, end, &id);
+                if (LIKELY(is_usual && !is_chosen(&chosen, id))) {
+                    out.next = end;
+                    continue;
+                }
+                is_usual = is_usual && at + out.count < to->capacity;
+            }
+            if (LIKELY(is_usual && scan_usual(bytes.data, base, begin, end, &wanted, to, at + out.count, &out.seen))) {
                 out.count++;
                 out.next = end;
                 continue;
@@ -727,7 +787,10 @@ static Scan scan_loop(Bytes bytes, int64_t base, int64_t start, int64_t at, Want
         if (LIKELY(status == OK && field.number == EVENTS_FIELD && field.wire == LEN)) {
             if (UNLIKELY(field.end > bytes.size))
                 status = INCOMPLETE; /* the event goes on behind these bytes */
-            else if (UNLIKELY(at + out.count == to->capacity))
+            else if (chosen.count && !is_chosen(&chosen, read_id(bytes, field))) {
+                out.next = field.end;
+                continue;
+            } else if (UNLIKELY(at + out.count == to->capacity))
                 status = FULL;
             else
                 status = scan_event(bytes, base, field, &wanted, to, at + out.count, &out.seen);
@@ -742,37 +805,38 @@ static Scan scan_loop(Bytes bytes, int64_t base, int64_t start, int64_t at, Want
     return out;
 }
 
-/* scan(buf, wanted, metadata_id, offset, duration, flags, begin, length, kind, value, stat_length, base, start, at)
+/* scan(buf, wanted, chosen, metadata_id, offset, duration, flags, begin, length, kind, value, stat_length, base, start, at)
  * -> (count, next, status, seen) */
 static PyObject *core_scan(PyObject *module, PyObject *const *args, Py_ssize_t given) {
     Arrays a;
     Py_ssize_t number[3];
     (void)module;
-    if (!expect_args(given, 14) || !read_numbers(args + 11, 3, number))
+    if (!expect_args(given, 15) || !read_numbers(args + 12, 3, number))
         return NULL;
-    if (!acquire(&a, args, 2, 9))
+    if (!acquire(&a, args, 3, 9))
         return NULL;
-    Py_ssize_t capacity = a.view[5].len, k = a.view[1].len / 8, cells = a.view[8].len;
-    int wide = a.view[2].len != 0 && a.view[2].len / 8 == capacity, places = a.view[6].len != 0;
-    int fits = holds(&a, 1, k, 8) && holds(&a, 2, capacity, wide ? 8 : 4) && holds(&a, 3, capacity, 8) &&
-               holds(&a, 4, capacity, 8) && holds(&a, 6, places ? capacity : 0, 8) &&
-               holds(&a, 7, places ? capacity : 0, 4) && holds(&a, 9, cells, 8) && holds(&a, 10, cells, 4) &&
+    Py_ssize_t capacity = a.view[6].len, k = a.view[1].len / 8, cells = a.view[9].len;
+    int wide = a.view[3].len != 0 && a.view[3].len / 8 == capacity, places = a.view[7].len != 0;
+    int fits = holds(&a, 1, k, 8) && holds(&a, 3, capacity, wide ? 8 : 4) && holds(&a, 4, capacity, 8) &&
+               holds(&a, 5, capacity, 8) && holds(&a, 7, places ? capacity : 0, 8) &&
+               holds(&a, 8, places ? capacity : 0, 4) && holds(&a, 10, cells, 8) && holds(&a, 11, cells, 4) &&
                (capacity == 0 || k == 0 ? cells == 0 : cells % capacity == 0 && cells / capacity == k);
     if (!fits || number[1] < 0 || number[1] > a.view[0].len || number[2] < 0 || number[2] > capacity) {
         refuse(&a, "columns of different lengths, not aligned, or a start outside the bytes or columns");
         return NULL;
     }
     Columns to = {capacity,      wide,
-                  a.view[2].buf, a.view[3].buf,
-                  a.view[4].buf, a.view[5].buf,
-                  places ? a.view[6].buf : NULL,
+                  a.view[3].buf, a.view[4].buf,
+                  a.view[5].buf, a.view[6].buf,
                   places ? a.view[7].buf : NULL,
-                  a.view[8].buf, a.view[9].buf,
-                  a.view[10].buf};
+                  places ? a.view[8].buf : NULL,
+                  a.view[9].buf, a.view[10].buf,
+                  a.view[11].buf};
     Wanted wanted = wanted_ids(a.view[1].buf, k);
+    Chosen chosen = {a.view[2].buf, a.view[2].len};
     Scan out;
     Py_BEGIN_ALLOW_THREADS
-    out = scan_loop(bytes_of(&a), number[0], number[1], number[2], wanted, &to);
+    out = scan_loop(bytes_of(&a), number[0], number[1], number[2], wanted, chosen, &to);
     Py_END_ALLOW_THREADS
     release(&a);
     return Py_BuildValue("LLii", (long long)out.count, (long long)out.next, out.status, out.seen);

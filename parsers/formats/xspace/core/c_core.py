@@ -68,7 +68,7 @@ def stat_columns(buf: types.Buffer, begin: Int64s, end: Int64s, stats_field: int
 
 
 def scan_events(
-    buf: types.Buffer, base: int, start: int, wanted: Int64s, columns: types.EventColumns, place: int
+    buf: types.Buffer, base: int, start: int, wanted: Int64s, columns: types.EventColumns, place: int, chosen: Bools
 ) -> types.Scan:
     """See `core.scan_events`."""
     data, wanted = types.as_bytes(buf), types.as_int64(wanted, "wanted")
@@ -79,6 +79,7 @@ def scan_events(
         *_core.scan(
             data,
             wanted,
+            np.ascontiguousarray(chosen, np.bool_).view(np.uint8),
             to.metadata_id,
             to.offset_ps,
             to.duration_ps,

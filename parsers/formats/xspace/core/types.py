@@ -26,6 +26,9 @@ FULL = 3
 WIDE_ID = 4
 """Scan status: the event at `next` has a metadata id beyond int32, and the columns have none."""
 
+EVERY_EVENT: Bools = np.zeros(0, np.bool_)
+"""What chooses no events by their ids, but takes all."""
+
 HAS_OFFSET = 1
 """Event flag: the event has `offset_ps`."""
 HAS_OCCURRENCES = 2
@@ -240,9 +243,9 @@ class Core(Protocol):
         """Chosen stats of messages."""
 
     def scan_events(
-        self, buf: Buffer, base: int, start: int, wanted: Int64s, columns: EventColumns, place: int
+        self, buf: Buffer, base: int, start: int, wanted: Int64s, columns: EventColumns, place: int, chosen: Bools
     ) -> Scan:
-        """The events of a stretch of a line, into columns."""
+        """The events of a stretch of a line, all or those of some ids, into columns."""
 
     def nest(self, start: Int64s, end: Int64s) -> Nesting:
         """How events contain each other."""

@@ -24,12 +24,12 @@ from tpuprof.parsers.base.errors import EXIT_UNREADABLE, EXIT_USAGE, Cancelled, 
 from tpuprof.parsers.files.logdir import HostFile, open_logdir
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts import plan as host_plan
-from tpuprof.parsers.hosts.workers import pool as host_pool
 from tpuprof.parsers.hosts.plan import JOBS_VARIABLE, MOST_THREADS, WORKERS_VARIABLE, decoding_threads, worker_count
-from tpuprof.parsers.hosts.workers.pool import PoolMeter, Task, over_executor, over_processes
 from tpuprof.parsers.hosts.progress import Meter, Progress, ProgressReceiver
 from tpuprof.parsers.hosts.reduction import reduce_host
 from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST, summarise
+from tpuprof.parsers.hosts.workers import pool as host_pool
+from tpuprof.parsers.hosts.workers.pool import PoolMeter, Task, over_executor, over_processes
 from tpuprof.parsers.hosts.workers.work import SharedProgress, do_work
 from tpuprof.parsers.ops.table import TEXTS
 from tpuprof.parsers.pages.overview.model import Overview

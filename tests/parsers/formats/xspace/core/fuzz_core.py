@@ -170,7 +170,10 @@ def _scan(rng: random.Random, core: ModuleType, data: array[int]) -> None:
     at = rng.choice((0, 0, 0, n, rng.randint(-1, n + 1), rng.choice(EXTREMES)))
     events = (_zeros(rng.choice("iq"), n), _zeros("q", n), _zeros("q", n), _zeros("B", n))
     places, values = (_zeros("q", placed), _zeros("I", placed)), (_zeros(code, cells) for code in "BqI")
-    core.scan(data, wanted, *events, *places, *values, rng.choice((0, 1 << 40, rng.choice(EXTREMES))), start, at)
+    chosen = array("B", [rng.randrange(2) for _ in range(rng.choice((0, 0, 1, 4, 40)))])
+    core.scan(
+        data, wanted, chosen, *events, *places, *values, rng.choice((0, 1 << 40, rng.choice(EXTREMES))), start, at
+    )
 
 
 def _times(rng: random.Random, n: int) -> list[int]:
