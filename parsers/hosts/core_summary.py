@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -62,10 +62,12 @@ class OfCore:
     Attributes:
         coding: see `core_sums`; None where it needs no single events.
         take: receives each core with its steps and sums, on the thread that decoded it.
+        begin: receives the steps of all cores before any core is decoded.
     """
 
     coding: Coding | None
     take: Callable[[Plane, CoreSteps, CoreSums], None]
+    begin: Callable[[Sequence[CoreSteps]], None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.xspace.core.api import trim
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.hosts.core_summary import CoreBusy, CoreSummary, OfCore, has_infeed, summarise_core
 from tpuprof.parsers.hosts.framework_summary import FRAMEWORK_OPS_OF_HOST, FrameworkOpsSummary
@@ -151,6 +152,8 @@ def summarise(
     runs = [core.runs for core in launched]
     groups = _groups(trace, cores, side.events)
     step_lists, source, note, step_module = _find_steps(cores, launched, groups, side.events)
+    if more is not None:
+        more.begin(step_lists)
     lead = clock_lead(launched)
     shift = 0 if lead is None else lead.shift_ps
     waits = _shifted(side.waits, -shift)
@@ -171,7 +174,10 @@ def summarise(
         core = cores[index], infos[index], step_lists[index], runs[index]
         others = [*runs[:index], *runs[index + 1 :]]
         of_core = causes_of_core(causes, launched[index], at_barriers[index], shift, others)
-        return summarise_core(*core, shares_chip, waits, of_core, modules, works, on_chunk, more, crew)
+        made = summarise_core(*core, shares_chip, waits, of_core, modules, works, on_chunk, more, crew)
+        if more is not None:
+            trim()  # of what more was made of, else the next core's comes on top
+        return made
 
     with Crew(workers) as crew:
         summaries = crew.map(work, range(len(cores)))

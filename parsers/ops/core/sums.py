@@ -21,6 +21,8 @@ from tpuprof.parsers.ops.core.one_pass import Progress, in_one_pass
 from tpuprof.parsers.ops.core.traced import Coding, TracedEvents, traced_events, traced_of_events
 from tpuprof.parsers.ops.table import OpTable
 
+Indices = NDArray[np.signedinteger]
+
 _DENSE = 4
 """Sums by step and op are dense up to this many cells per event."""
 
@@ -100,7 +102,7 @@ def core_sums(
         op_events=sums.events,
         span=sums.span,
         own_span=sums.own_span,
-        cells=StepCells(cells.step, row_of[cells.metadata_id], cells.self_ps, cells.count),
+        cells=StepCells(cells.step, row_of.astype(np.int32)[cells.metadata_id], cells.self_ps, cells.count),
         all_reduce_step=sums.reduces[:, 0],
         all_reduce_id=sums.reduces[:, 1],
         all_reduce_ps=sums.reduces[:, 2],
@@ -190,7 +192,7 @@ def _step_cells(steps: Intervals, times: Int64s, key: NDArray[np.integer], self_
     """Sums of events by the step in which they start, and by op."""
     count = len(steps[0])
     if not count or not len(times):
-        return StepCells(no_ints(), no_ints(), no_ints(), no_ints())
+        return _cells(no_ints(), no_ints(), no_ints(), no_ints())
     if is_sorted(times) and count * rows <= _DENSE * len(times):
         first = np.searchsorted(times, steps[0]).tolist()
         last = np.searchsorted(times, steps[1]).tolist()
@@ -198,18 +200,18 @@ def _step_cells(steps: Intervals, times: Int64s, key: NDArray[np.integer], self_
         keys = key.astype(np.int32)
         sums = np.stack([sum_by_key(keys[a:b], self_ps[a:b], rows) for a, b in zip(first, last, strict=True)])
         step, row = np.nonzero(counts)
-        return StepCells(step.astype(np.int64), row.astype(np.int64), sums[step, row], counts[step, row])
+        return _cells(step, row, sums[step, row], counts[step, row])
     step_of_event = place(times, *steps)
     inside = np.flatnonzero(step_of_event >= 0)
     code = step_of_event[inside] * rows + key[inside]
     codes = distinct(code)
     cell = np.searchsorted(codes, code)
-    return StepCells(
-        codes // rows,
-        codes % rows,
-        sum_by_key(cell, self_ps[inside], len(codes)),
-        np.bincount(cell, minlength=len(codes)).astype(np.int64),
-    )
+    self_sums = sum_by_key(cell, self_ps[inside], len(codes))
+    return _cells(codes // rows, codes % rows, self_sums, np.bincount(cell, minlength=len(codes)))
+
+
+def _cells(step: Indices, row: Indices, self_ps: Int64s, count: Indices) -> StepCells:
+    return StepCells(step.astype(np.int32), row.astype(np.int32), self_ps, count.astype(np.int32))
 
 
 def _device_times_of_events(ops: core_ops.CoreOps, times: Int64s) -> Int64s | None:

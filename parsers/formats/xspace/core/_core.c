@@ -1498,8 +1498,8 @@ static PyObject *core_block_sums(PyObject *module, PyObject *const *args, Py_ssi
 }
 
 /* Adds up the cells of steps and ops. Returns how many it took. */
-static int64_t cell_loop(int64_t n, int64_t steps, int64_t ops, int64_t kinds, const int64_t *step, const int64_t *row,
-                         const int64_t *self, const int64_t *count, const int64_t *kind, const double *weight,
+static int64_t cell_loop(int64_t n, int64_t steps, int64_t ops, int64_t kinds, const int32_t *step, const int32_t *row,
+                         const int64_t *self, const int32_t *count, const int64_t *kind, const double *weight,
                          int64_t *by_kind, double *weighted, int64_t *events, double *by_op) {
     for (int64_t i = 0; i < n; i++) {
         int64_t at = step[i], op = row[i];
@@ -1508,7 +1508,7 @@ static int64_t cell_loop(int64_t n, int64_t steps, int64_t ops, int64_t kinds, c
         int64_t *sum = by_kind + at * kinds + kind[op];
         *sum = (int64_t)((uint64_t)*sum + (uint64_t)self[i]);
         weighted[at] += (double)self[i] * weight[op];
-        events[at] = (int64_t)((uint64_t)events[at] + (uint64_t)count[i]);
+        events[at] += count[i];
         if (by_op)
             by_op[at * ops + op] += (double)count[i];
     }
@@ -1524,12 +1524,12 @@ static PyObject *core_cell_sums(PyObject *module, PyObject *const *args, Py_ssiz
     if (!expect_args(given, 10) || !acquire(&a, args, 6, 4))
         return NULL;
     const Py_buffer *v = a.view;
-    Py_ssize_t n = v[0].len / 8, ops = v[4].len / 8, steps = v[8].len / 8, kinds = steps ? v[6].len / 8 / steps : 0;
+    Py_ssize_t n = v[0].len / 4, ops = v[4].len / 8, steps = v[8].len / 8, kinds = steps ? v[6].len / 8 / steps : 0;
     int fits = holds(&a, 4, ops, 8) && holds(&a, 5, ops, 8) && holds(&a, 6, steps * kinds, 8) &&
                holds(&a, 7, steps, 8) && holds(&a, 8, steps, 8) &&
                (v[9].len == 0 || (ops > 0 && v[9].len / 8 / ops == steps && holds(&a, 9, steps * ops, 8)));
     for (int i = 0; i < 4; i++)
-        fits = fits && holds(&a, i, n, 8);
+        fits = fits && holds(&a, i, n, i == 2 ? 8 : 4);
     if (!fits) {
         refuse(&a, "arrays of different lengths, or not aligned");
         return NULL;

@@ -191,7 +191,8 @@ def cell_sums(
     cells: types.StepCells, kind: Int64s, kinds: int, weight: Floats, steps: int, by_op: bool
 ) -> types.CellSums:
     """See `core.cell_sums`."""
-    columns = [types.as_int64(getattr(cells, name), name) for name in ("step", "row", "self_ps", "count")]
+    step, row, count = (types.as_int32(getattr(cells, name), name) for name in ("step", "row", "count"))
+    columns = step, row, types.as_int64(cells.self_ps, "self_ps"), count
     by_kind, weighted, events = np.zeros((steps, kinds), np.int64), np.zeros(steps), np.zeros(steps, np.int64)
     counts = np.zeros((steps, len(kind)) if by_op else (0, 0))
     _core.cell_sums(*columns, types.as_int64(kind, "kind"), weight, by_kind, weighted, events, counts)

@@ -454,7 +454,7 @@ def cell_sums(
     cells: types.StepCells, kind: Int64s, kinds: int, weight: Floats, steps: int, by_op: bool
 ) -> types.CellSums:
     """See `core.cell_sums`."""
-    step, row, ops = cells.step, cells.row, len(kind)
+    step, row, ops = cells.step.astype(np.int64), cells.row, len(kind)
     _check_keys(row, step, ops)
     of_cell, place = kind[row], step * ops + row
     check_keys(of_cell, kinds)

@@ -77,12 +77,12 @@ BEFORE_ALL = Before(
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Sums by step and op, int64[m] each; a step and op may have several entries, which add up."""
+    """Sums by step and op; a step and op may have several entries, which add up."""
 
-    step: Int64s
-    metadata_id: Int64s
+    step: NDArray[np.int32]
+    metadata_id: NDArray[np.int32]
     self_ps: Int64s
-    count: Int64s
+    count: NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,16 +421,15 @@ class OpPass:
 
 def _cells(parts: list[Int64s]) -> Cells:
     """The columns of the rows of steps and ops, each part of which is let go when it is copied."""
-    if len(parts) == 1:
-        (rows,) = parts
-        return Cells(rows[:, 0] >> 32, rows[:, 0] & _LOW_BITS, rows[:, 1], rows[:, 2])
     count = sum(map(len, parts))
-    out, at = Cells(*(np.empty(count, np.int64) for _ in range(4))), 0
+    step, ids, counts = (np.empty(count, np.int32) for _ in range(3))
+    out, at = Cells(step, ids, np.empty(count, np.int64), counts), 0
     while parts:
         rows = parts.pop()
         to = slice(at, at + len(rows))
-        out.step[to], out.metadata_id[to] = rows[:, 0] >> 32, rows[:, 0] & _LOW_BITS
-        out.self_ps[to], out.count[to] = rows[:, 1], rows[:, 2]
+        np.right_shift(rows[:, 0], 32, out=step[to], casting="unsafe")
+        np.bitwise_and(rows[:, 0], _LOW_BITS, out=ids[to], casting="unsafe")
+        out.self_ps[to], counts[to] = rows[:, 1], rows[:, 2]
         at += len(rows)
         del rows
     return out

@@ -274,15 +274,14 @@ def _block_sums(rng: random.Random, core: ModuleType, _data: array[int]) -> None
 def _cell_sums(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
     n, steps, ops, kinds = rng.randrange(20), rng.randrange(4), rng.randrange(4), rng.randrange(4)
 
-    def numbers(below: int) -> array[int]:
-        return array(
-            "q", [rng.choice(EXTREMES) if rng.random() < 0.03 else rng.randrange(max(below, 1)) for _ in range(n)]
-        )
+    def numbers(below: int, code: str = "i") -> array[int]:
+        odd = EXTREMES if code == "q" else (-(2**31), -1, 2**31 - 1)
+        return array(code, [rng.choice(odd) if rng.random() < 0.03 else rng.randrange(max(below, 1)) for _ in range(n)])
 
     kind = array("q", [rng.randrange(max(kinds, 1)) for _ in range(ops)])
     by_op = _zeros("d", rng.choice((0, steps * ops, steps * ops + (rng.random() < 0.05))))
     core.cell_sums(
-        *(numbers(steps), numbers(ops), numbers(2**40), numbers(9), kind, _zeros("d", ops)),
+        *(numbers(steps), numbers(ops), numbers(2**40, "q"), numbers(9), kind, _zeros("d", ops)),
         *(_zeros("q", steps * kinds), _zeros("d", steps), _zeros("q", steps + (rng.random() < 0.05)), by_op),
     )
 
