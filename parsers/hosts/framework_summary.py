@@ -25,7 +25,8 @@ class FrameworkOpsSummary(OpSummary):
     host_ops: HostOps
 
 
-def _needed_bytes(trace: Trace) -> int:
+def needed_bytes(trace: Trace) -> int:
+    """Bytes of the ops' lines and of the host's threads."""
     host = trace.plane(HOST_PLANE)
     threads = 0 if host is None else sum(line.size for line in thread_lines(host))
     return op_summary.needed_bytes(trace) + threads
@@ -40,11 +41,11 @@ def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, thre
 FRAMEWORK_OPS_OF_HOST = Reduction(
     "framework-ops",
     FrameworkOpsSummary,
-    _needed_bytes,
+    needed_bytes,
     _reduce,
     tables=("table",),
     includes=OPS_OF_HOST,
-    given_by=("summary", "collectives", "steps"),
+    given_by=("step-spans", "summary", "collectives", "steps"),
 )
 """What the page of framework ops needs of a host."""
 

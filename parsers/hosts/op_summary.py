@@ -208,7 +208,7 @@ OPS_OF_HOST = Reduction(
     needed_bytes,
     summarise_ops,
     tables=("table",),
-    given_by=("framework-ops", "summary", "collectives", "steps"),
+    given_by=("framework-ops", "step-spans", "summary", "collectives", "steps"),
 )
 """What the pages of ops need of a host."""
 

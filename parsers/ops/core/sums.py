@@ -43,6 +43,19 @@ class OpSums:
 
 
 @dataclass(frozen=True, slots=True)
+class StepSums(OpSums):
+    """The sums of one core's op events, and how many of these start in each step.
+
+    Attributes:
+        op_count: int64[steps].
+        device_times: int64[n], the device's time at each of the times asked for; None where ops have one clock only.
+    """
+
+    op_count: Int64s
+    device_times: Int64s | None
+
+
+@dataclass(frozen=True, slots=True)
 class CoreSums(OpSums):
     """The sums of one core's op events by step too, and when the core worked.
 
@@ -125,6 +138,31 @@ def op_sums(plane: Plane, on_chunk: ChunkDone | None = None, crew: Crew = ALONE)
         return OpSums(ops.table, len(ops.events.key), _span(ops.events.start_ps, ops.events.end_ps))
     sums, totals = done
     return OpSums(core_ops.op_table(plane, totals), sums.events, sums.span)
+
+
+def step_sums(
+    plane: Plane, steps: Intervals, times: Int64s, on_chunk: ChunkDone | None = None, crew: Crew = ALONE
+) -> StepSums:
+    """The same as `core_sums` without the times by step, and without when the core worked; arguments as there."""
+    progress = Progress(on_chunk)
+    done = in_one_pass(plane, steps, times, progress, False, None, crew)
+    if done is None:
+        found = sums_of_events(core_ops.core_ops(plane, progress.again(), crew), steps, times)
+        count = _op_count(found.cells.step, found.cells.count, len(steps[0]))
+        return StepSums(found.table, found.op_events, found.span, count, found.device_times)
+    sums, totals = done
+    return StepSums(
+        core_ops.op_table(plane, totals),
+        sums.events,
+        sums.span,
+        _op_count(sums.cells.step, sums.cells.count, len(steps[0])),
+        _device_times(sums.times, *sums.time_span.T) if sums.has_two_clocks else None,
+    )
+
+
+def _op_count(step: NDArray[np.int32], count: NDArray[np.int32], steps: int) -> Int64s:
+    """int64[steps]: the events of cells by their steps."""
+    return np.bincount(step, count, steps).astype(np.int64)
 
 
 # --- in one pass ---------------------------------------------------------------------------------------------------

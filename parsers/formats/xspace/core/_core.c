@@ -1601,7 +1601,7 @@ typedef struct {
     Rows stack, out[OUTPUT_KINDS]; /* in the order of the state */
     int64_t *inherited_self;       /* by depth: what the events of this piece take from those that it inherited */
     int64_t steps, times;
-    int spans; /* which of the unions and the times are wanted: none, all but `working`, or all */
+    int spans; /* which of the unions are wanted: none, all but `working`, or all */
     const int64_t *step_start, *step_end, *time;
     int64_t *time_span;
 } OpSums;
@@ -1802,7 +1802,7 @@ INLINE int take_event(const OpBlock *block, int64_t i, OpSums *to) {
     if (UNLIKELY(has_integer(block, 2, i)) && block->value[2][i] && step >= 0)
         put(to, REDUCES, step, block->value[2][i], length);
 
-    if (!to->spans)
+    if (!to->spans && !to->times)
         return 1;
     if (!s[OUTER] || own_end > s[OUTER_END]) {
         if (s[OUTER])
@@ -1813,7 +1813,7 @@ INLINE int take_event(const OpBlock *block, int64_t i, OpSums *to) {
         s[OUTER_DEVICE_START] = start;
         s[OUTER_DEVICE_END] = end;
     }
-    if (own_end > own_start) {
+    if (to->spans && own_end > own_start) {
         unite(to, BUSY, BUSY_FROM, own_start, own_end);
         if (LIKELY(!to->off_duty[id])) {
             if (to->spans == ALL_SPANS)

@@ -197,7 +197,7 @@ class OpPass:
         step_start, step_end: int64[steps], in order, not overlapping.
         times: int64[n], ascending.
         room: how many rows the outputs have at first; those that nobody writes take no memory.
-        spans: whether `busy`, `working`, `off`, `inside` and `time_span` are wanted.
+        spans: whether `busy`, `working`, `off` and `inside` are wanted.
         time_span: where to put them; made where it is None.
 
     Attributes:

@@ -12,16 +12,16 @@ from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.hosts.op_summary import OPS_OF_HOST
 from tpuprof.parsers.hosts.reduction import left_out
+from tpuprof.parsers.hosts.step_summary import STEP_SPANS_OF_HOST
 from tpuprof.parsers.ops.core.ops import OPS_LINE
 from tpuprof.parsers.ops.core.sums import core_sums
 from tpuprof.parsers.ops.device import device_ordinal, tensor_cores
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.ops.one_op import OpsInSteps, in_steps, together
 from tpuprof.parsers.pages.ops.ops import programs_of
-from tpuprof.parsers.pages.steps import chosen_steps, common_steps
+from tpuprof.parsers.pages.steps import chosen_steps, common_spans
 from tpuprof.parsers.session.files import each_host, opened
 from tpuprof.parsers.session.makers.ops.one_op import NO_STEPS_OF_STREAMS
-from tpuprof.parsers.session.makers.summaries import read
 from tpuprof.parsers.session.pages import OPS
 
 if TYPE_CHECKING:
@@ -32,10 +32,11 @@ if TYPE_CHECKING:
 
 def ops_in_steps(session: Session, host: str | None, steps: str) -> OpsInSteps:
     """See `Session.ops_in_steps`."""
-    page, common = session.page(OPS, host), common_steps(read(session, host).summaries)
-    grid = common.grid if page.runs_on == "core" else None
+    grid, why = common_spans(session.reduced(STEP_SPANS_OF_HOST, host).summaries)  # the ops are made of them
+    page = session.page(OPS, host)
+    if page.runs_on != "core":
+        grid, why = None, NO_STEPS_OF_STREAMS
     if grid is None or not len(grid):
-        why = common.note if page.runs_on == "core" else NO_STEPS_OF_STREAMS
         hint = "tpuprof-tui report ops without --step has the whole capture"
         raise ProfileError("no_steps", f"The ops of a step are unknown: {why}.", hint, EXIT_NOT_FOUND)
     inside = chosen_steps(steps, grid.names)
