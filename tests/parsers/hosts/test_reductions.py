@@ -27,6 +27,7 @@ from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE
 from tpuprof.parsers.hosts.reader import HostReader
 from tpuprof.parsers.hosts.reduction import Reduced, Reduction
+from tpuprof.parsers.hosts.step_summary import STEP_SPANS_OF_HOST
 from tpuprof.parsers.session import pages
 from tpuprof.parsers.session.diff.measure import STEPS_OF_HOST
 from tpuprof.parsers.session.pages import (
@@ -128,7 +129,7 @@ def test_a_reduction_gives_the_same_in_processes_and_out_of_the_cache(
 
 
 def test_a_reduction_knows_which_others_include_it() -> None:
-    every = (*REDUCTIONS.values(), STEPS_OF_HOST)
+    every = (*REDUCTIONS.values(), STEPS_OF_HOST, STEP_SPANS_OF_HOST)
     for reduction in every:
         including = {other.name for other in every if other is not reduction and other.gives(reduction)}
         assert set(reduction.given_by) == including

@@ -95,7 +95,7 @@ def test_a_scan_of_some_ids_writes_their_events_alone(
         of = every.metadata_id[: whole.count]
         kept = np.flatnonzero((of >= 0) & (of < len(ids)) & chosen[np.clip(of, 0, len(ids) - 1)])
         some, start, count, status = room(capacity, wide=wide), 0, 0, FULL
-        for _ in range(len(kept) // capacity + 1):
+        while status == FULL:
             found = core.scan_events(data, 5, start, WANTED, some, 0, chosen)
             mine = kept[count : count + found.count]
             for name in (*("metadata_id", "offset_ps", "duration_ps", "flags"), *("begin", "length")):
