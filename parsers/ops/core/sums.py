@@ -7,6 +7,8 @@ and so does everything where the compiled core is absent. Both give the same sum
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -83,6 +85,12 @@ class CoreSums(OpSums):
     inside_waits: Intervals
     device_times: Int64s | None
     traced: TracedEvents | None = None
+
+    def without_intervals(self) -> CoreSums:
+        """The same without the cells and intervals, which take the most memory."""
+        none = no_ints(), no_ints()
+        cells = _cells(*none, *none)
+        return replace(self, cells=cells, busy=none, working=none, waiting=none, inside_waits=none)
 
 
 def core_sums(

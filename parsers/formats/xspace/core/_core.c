@@ -1567,7 +1567,7 @@ enum {
     STATE_SIZE
 };
 enum { DONE = 0, NO_ROOM = 1, UNUSUAL = 2 };
-enum { ALL_SPANS = 2 };
+enum { ONLY_TIMES = 1, ALL_SPANS = 3 };
 enum { GOES_ON = 0, IS_END = 1, IS_BORDER = 2 }; /* what comes behind a block's events: the line's end, or a piece's */
 enum { STACK_COLUMNS = 5, TIME_COLUMNS = 4, OUTPUT_KINDS = RUNS - CELLS };
 enum { STACK_END, STACK_ID, STACK_STEP, STACK_SELF, STACK_TRACED };
@@ -1601,7 +1601,7 @@ typedef struct {
     Rows stack, out[OUTPUT_KINDS]; /* in the order of the state */
     int64_t *inherited_self;       /* by depth: what the events of this piece take from those that it inherited */
     int64_t steps, times;
-    int spans; /* which of the unions are wanted: none, all but `working`, or all */
+    int spans; /* what else is wanted: nothing, the times, these and the unions but for `working`, or all */
     const int64_t *step_start, *step_end, *time;
     int64_t *time_span;
 } OpSums;
@@ -1802,7 +1802,7 @@ INLINE int take_event(const OpBlock *block, int64_t i, OpSums *to) {
     if (UNLIKELY(has_integer(block, 2, i)) && block->value[2][i] && step >= 0)
         put(to, REDUCES, step, block->value[2][i], length);
 
-    if (!to->spans && !to->times)
+    if (!to->spans)
         return 1;
     if (!s[OUTER] || own_end > s[OUTER_END]) {
         if (s[OUTER])
@@ -1813,7 +1813,7 @@ INLINE int take_event(const OpBlock *block, int64_t i, OpSums *to) {
         s[OUTER_DEVICE_START] = start;
         s[OUTER_DEVICE_END] = end;
     }
-    if (to->spans && own_end > own_start) {
+    if (to->spans != ONLY_TIMES && own_end > own_start) {
         unite(to, BUSY, BUSY_FROM, own_start, own_end);
         if (LIKELY(!to->off_duty[id])) {
             if (to->spans == ALL_SPANS)

@@ -28,7 +28,7 @@ _RUNS = 35
 _INHERITED = 43
 _STATE_SIZE = 44
 _GOES_ON, _IS_END, _IS_BORDER = 0, 1, 2
-_NO_SPANS, _WITHOUT_WORKING, _ALL_SPANS = 0, 1, 2
+_NO_SPANS, _ONLY_TIMES, _WITHOUT_WORKING, _ALL_SPANS = 0, 1, 2, 3
 _BORDER_SIZE = 10
 _STACK_SELF, _STACK_TRACED = 3, 4
 _TRACED, _TRACED_SELF = 6, 3
@@ -221,7 +221,8 @@ class OpPass:
     ) -> None:
         ids = len(off_duty)
         self._has_off_duty = bool(off_duty.any())
-        self._spans = (_ALL_SPANS if self._has_off_duty else _WITHOUT_WORKING) if spans else _NO_SPANS
+        of_all = _ALL_SPANS if self._has_off_duty else _WITHOUT_WORKING
+        self._spans = of_all if spans else _ONLY_TIMES if len(times) else _NO_SPANS
         self._inputs = (off_duty.view(np.uint8), code, as_int64(step_start, "start"), as_int64(step_end, "end"))
         self.times = as_int64(times, "times")
         self._state = np.zeros(_STATE_SIZE, np.int64)
