@@ -1,22 +1,43 @@
-"""Figures and names as the sentences of pages have them."""
+"""Figures and names as the sentences of pages have them, and why a figure is unknown."""
 
 from __future__ import annotations
 
 import math
 
-_UNITS = ((1e12, "s"), (1e9, "ms"), (1e6, "µs"), (1e3, "ns"), (1.0, "ps"))
+_TIME_UNITS = ((1e12, "s"), (1e9, "ms"), (1e6, "µs"), (1e3, "ns"), (1.0, "ps"))
+BINARY_UNITS = ((1 << 50, "PiB"), (1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+"""Units above a byte as the compiler and the runtime print them, the largest first."""
+
 _LETTERS = 28  # of a name in a title
 _SENTENCE_LETTERS = 60
 
 
+def significant(value: float, digits: int = 3) -> str:
+    """A number with `digits` significant digits, but never fewer than its whole part: 1.83, 18.3, 183, 1830."""
+    size = abs(value)
+    for decimals in range(digits - 1, 0, -1):
+        if round(size, decimals) < 10 ** (digits - decimals):
+            return f"{value:.{decimals}f}"
+    return f"{value:.0f}"
+
+
+def duration(ps: float, digits: int = 3) -> str:
+    """A duration in its natural unit: ``1.83 s``, ``183 ms``, ``4.12 µs``."""
+    factor, unit = next((pair for pair in _TIME_UNITS if abs(ps) >= pair[0] * 0.9995), _TIME_UNITS[-1])
+    return f"{significant(ps / factor, digits)} {unit}"
+
+
 def time(ps: float) -> str:
-    """A duration with three digits, in its natural unit: ``3.10 ms``, ``412 µs``; ``0`` for none."""
-    if ps < 1:
-        return "0"
-    factor, unit = next(pair for pair in _UNITS if ps >= pair[0] * 0.9995)
-    value = ps / factor
-    decimals = 2 if value < 9.995 else 1 if value < 99.95 else 0
-    return f"{value:.{decimals}f} {unit}"
+    """A duration for a sentence: ``3.10 ms``, ``412 µs``; ``0`` for less than a picosecond."""
+    return duration(ps) if ps >= 1 else "0"
+
+
+def binary_parts(size: int) -> tuple[str, str]:
+    """A size in bytes with three digits, and its unit: ``12.1`` and ``GiB``."""
+    for factor, unit in BINARY_UNITS:
+        if abs(size) >= factor * 0.9995:
+            return significant(size / factor), unit
+    return str(size), "B"
 
 
 def percent_of(part: float, whole: float) -> float | None:
@@ -71,3 +92,21 @@ def ordinal(number: int) -> str:
         return "other"
     ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
     return f"{number}{ending}"
+
+
+# --- why a figure is unknown, where several pages say so
+
+NO_DEVICE = "no device plane in this profile"
+NO_DEVICE_NAME = "the device plane does not name its device"
+NO_DEVICE_PLANE = "the profile has no device plane: only the host was traced"
+NO_PEAK_FLOPS = "the device plane gives no peak FLOPS"
+NO_PEAK_HBM = "the device plane gives no peak HBM bandwidth"
+NO_TIME_SCALE = "no op event has a Time Scale Multiplier"
+NO_START = "the profile does not record its start and stop"
+NO_SPAN = "the profile records neither its start and stop nor device events"
+NO_TIMED_STEPS = "the profile has no steps with a duration"
+NO_SCOPES = "no op has a framework name"
+NO_FRAMEWORK_OP = "the profile names no framework op for these ops"
+NO_CATEGORY = "the profile has no HLO category for these ops"
+NO_HOST_OPS = "no host thread ran a framework op: plain JAX records none on the host"
+NO_FLOPS_OR_BYTES = "no FLOPs or bytes are counted for it"

@@ -45,11 +45,6 @@ class Transfers:
     def __len__(self) -> int:
         return len(self.op)
 
-    def take(self, rows: Bools | NDArray[np.integer]) -> Transfers:
-        """Some of them."""
-        columns = (self.op, self.begin_ps, self.end_ps, self.own_ps, self.at_ps)
-        return Transfers(*(column[rows] for column in columns))
-
     @classmethod
     def joined(cls, parts: Sequence[Transfers]) -> Transfers:
         """Those of several lists."""

@@ -19,7 +19,7 @@ from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.hosts.framework_summary import FRAMEWORK_OPS_OF_HOST, FrameworkOpsSummary, needed_bytes
-from tpuprof.parsers.hosts.op_summary import CoreTotals, of_core, op_summary, whole_time
+from tpuprof.parsers.hosts.op_summary import CoreTotals, of_file, op_summary, whole_time
 from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.ops import device as devices
 from tpuprof.parsers.ops.core.kernel_work import KernelWorks
@@ -93,7 +93,7 @@ def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, thre
         step_note=found.note or ("" if spans is not None else NOTHING_SHARED),
         step_module=found.module,
     )
-    return of_core(made, file.core)
+    return of_file(made, file)
 
 
 STEP_SPANS_OF_HOST = Reduction(

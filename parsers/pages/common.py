@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Literal
 
 from tpuprof.parsers.base.errors import Damage
+from tpuprof.parsers.base.words import NO_DEVICE
 from tpuprof.parsers.hosts.op_summary import OpSummary
 from tpuprof.parsers.ops.device import DeviceInfo, merge_devices
 
 ExecutionUnit = Literal["core", "GPU", "host thread"]
 """What ops run on: their times are sums over all of these."""
 
-NO_DEVICE = "no device plane in this profile"
 NO_OPS = "no XLA Ops line in this profile"
 
 

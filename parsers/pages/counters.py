@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.words import share, time
+from tpuprof.parsers.base.words import NO_DEVICE, share, time
 from tpuprof.parsers.ops.core.kernel_work import LEAST
 from tpuprof.parsers.ops.counters.chips import chip_of, known_types
 from tpuprof.parsers.ops.counters.host import HostCounters
@@ -285,7 +285,7 @@ def _unknown(
     """Why there are none, by table."""
     unknown: dict[str, str] = {}
     if not any(part.device_count for part in parts):
-        return dict.fromkeys(("units", "counters", "kernels"), "no device plane in this profile")
+        return dict.fromkeys(("units", "counters", "kernels"), NO_DEVICE)
     if not any(part.tpu_count for part in parts):
         none = "only TPUs have counters of units, and this profile has no TPU"
         return dict.fromkeys(("units", "kernels", *(() if counters else ("counters",))), none)

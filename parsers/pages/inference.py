@@ -18,7 +18,7 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
-from tpuprof.parsers.base.words import short
+from tpuprof.parsers.base.words import NO_SCOPES, short
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.steps.requests.annotated import AnnotatedSpans
 from tpuprof.parsers.steps.requests.module_latency import ModuleLatency, module_shares
@@ -221,7 +221,7 @@ def inference(
     if any(row.phase is None for row in modules):
         unknown |= {"modules[].phase": NO_PHASE, **({} if serving else {"rows[].phase": NO_PHASE})}
     if is_training is None:
-        unknown["is_training"] = "no op has a framework name"
+        unknown["is_training"] = NO_SCOPES
     if is_training and page.sessions:
         note = f"This is a training profile, not a server's. {note}"
     return replace(of_run(page), note=note, unknown=unknown, offers=tuple(map(of_run, offers)))

@@ -9,7 +9,6 @@ few megabytes. The figures serve to distinguish runs; the pages' figures rest on
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import field, replace
@@ -17,10 +16,14 @@ from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError, unreadable
+from tpuprof.parsers.base.intervals import median
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.urls import scheme_of
+from tpuprof.parsers.base.words import NO_DEVICE_NAME, NO_DEVICE_PLANE, NO_START
 from tpuprof.parsers.files.logdir import HostFile, Run
 from tpuprof.parsers.formats.hlo.programs import METADATA_PLANE, HloModules, module_name
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
@@ -53,7 +56,7 @@ NAMES_LOOKED_AT = 20_000
 """How many names of host events are searched for calls of Python functions."""
 
 _LONGEST_NS = 1 << 53
-_PYTHON_CALL = re.compile(r"\$.+:\d+ ")
+_PYTHON_CALL = pattern(r"\$.+:\d+ ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +217,7 @@ def _facts_of(trace: Trace, host: str, budget: _Budget) -> RunFacts:
         unknown.update(dict.fromkeys(OF_STEPS, why))
     duration = _duration(environment)
     if duration is None:
-        unknown["duration_ps"] = "the profile does not record its start and stop"
+        unknown["duration_ps"] = NO_START
     has_hlo, stored = _hlo(trace, budget)
     names = _module_names(runs) or stored
     if names is None:
@@ -276,14 +279,14 @@ def _device_type(trace: Trace, devices: Sequence[Plane], unknown: dict[str, str]
     if not devices and runs_on_cpu(trace) is not None:
         return CPU
     if not devices:
-        unknown["device_type"] = "the profile has no device plane: only the host was traced"
+        unknown["device_type"] = NO_DEVICE_PLANE
         return None
     if is_gpu(devices[0]):
         return gpu_type(devices[0])
     kind = devices[0].stats.get("device_type_string")
     if isinstance(kind, str) and kind:
         return kind
-    unknown["device_type"] = "the device plane does not name its device"
+    unknown["device_type"] = NO_DEVICE_NAME
     return None
 
 
@@ -302,7 +305,7 @@ def _line_bytes(plane: Plane, name: str) -> int:
 
 def _no_steps(devices: Sequence[Plane]) -> str:
     if not devices:
-        return "the profile has no device plane: only the host was traced"
+        return NO_DEVICE_PLANE
     return "no core has a Steps or XLA Modules line" + (", as on GPUs: see the overview" if is_gpu(devices[0]) else "")
 
 
@@ -327,10 +330,14 @@ def _step_time(steps: CoreSteps | None, runs: ModuleRuns | None) -> tuple[int | 
         and len(steps)
         and not (periods is not None and runs is not None and _a_module_each(steps, runs))
     ):
-        return int(np.median(steps.duration_ps)), len(steps), "steps"
+        return _median(steps.duration_ps), len(steps), "steps"
     if periods is not None and len(periods):
-        return int(np.median(periods.duration_ps)), len(periods), "modules"
+        return _median(periods.duration_ps), len(periods), "modules"
     return None, None, None
+
+
+def _median(durations_ps: ArrayLike) -> int:
+    return int(median(np.asarray(durations_ps, np.float64)))
 
 
 def _steps_of_host(trace: Trace, host: str, budget: _Budget) -> tuple[int | None, int | None, StepSource | None]:
@@ -344,9 +351,9 @@ def _steps_of_host(trace: Trace, host: str, budget: _Budget) -> tuple[int | None
     summary = summarise(trace, host)
     if summary.generic is not None and summary.generic.steps:
         times = [step.duration_ps for step in summary.generic.steps]
-        return int(np.median(times)), len(times), "steps"
+        return _median(times), len(times), "steps"
     if summary.steps is not None and len(summary.steps):
-        return int(np.median(summary.steps.duration_ps[0])), len(summary.steps), summary.steps.source
+        return _median(summary.steps.duration_ps[0]), len(summary.steps), summary.steps.source
     return None, None, None
 
 

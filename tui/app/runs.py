@@ -32,11 +32,12 @@ if TYPE_CHECKING:
 
 TELL_SECONDS = 0.1  # the least time between two calls of `tell`
 Facts = TypeVar("Facts")
+Known = TypeVar("Known", "KnownRuns", "KnownPoints")
 ReadFacts = Callable[["Run", Callable[[], bool]], Facts]
 
 
-class KeptFacts:
-    """Reads facts of the runs of a list, on one worker thread, and keeps them for the next time that the app runs.
+class Kept(Generic[Known]):
+    """What is known of the runs of a list, for one worker thread, which reads it from the cache when it needs it first.
 
     Args:
         options: whether anything is kept, and how much.
@@ -44,45 +45,40 @@ class KeptFacts:
 
     def __init__(self, options: AppOptions) -> None:
         self._options = options
-        self._known: KnownRuns | None = None
+        self._known: Known | None = None
         self.place = ""
         """The path of the list's log folder; to be set before anything is read."""
-
-    def read(self, run: Run, is_cancelled: Callable[[], bool]) -> RunFacts:
-        """See `parsers.session.known_runs.KnownRuns`, which is imported when this is called."""
-        if self._known is None:
-            from tpuprof.parsers.session.known_runs import known_runs  # noqa: PLC0415 - numpy
-
-            options = self._options
-            self._known = known_runs(self.place, cache=options.cache, cache_bytes=options.cache_bytes)
-        return self._known.facts(run, is_cancelled)
 
     def keep(self) -> None:
         """Puts what is new into the cache."""
         if self._known is not None:
             self._known.keep()
 
+    def _find(self, find: Callable[[str, bool, int | None], Known]) -> Known:
+        """What is known; `find` finds it when this is called first."""
+        if self._known is None:
+            self._known = find(self.place, self._options.cache, self._options.cache_bytes)
+        return self._known
 
-class KeptPoints:
-    """Reads what a series of runs needs of each, on one worker thread, and keeps it for the next time.
 
-    Args:
-        options: how runs are opened, and whether anything is kept.
-    """
+class KeptFacts(Kept["KnownRuns"]):
+    """Reads facts of the runs of a list, on one worker thread, and keeps them for the next time that the app runs."""
 
-    def __init__(self, options: AppOptions) -> None:
-        self._options = options
-        self._known: KnownPoints | None = None
-        self.place = ""
-        """The path of the list's log folder; to be set before anything is read."""
+    def read(self, run: Run, is_cancelled: Callable[[], bool]) -> RunFacts:
+        """See `parsers.session.known_runs.KnownRuns`, which is imported when this is called."""
+        from tpuprof.parsers.session.known_runs import known_runs  # noqa: PLC0415 - numpy
+
+        return self._find(known_runs).facts(run, is_cancelled)
+
+
+class KeptPoints(Kept["KnownPoints"]):
+    """Reads what a series of runs needs of each, on one worker thread, and keeps it for the next time."""
 
     def read(self, run: Run, is_cancelled: Callable[[], bool]) -> TrendPoint | str:
         """The figures of a run, or why it can't be read; the modules for it are imported when this is called."""
-        options = self._options
-        if self._known is None:
-            self._known = maker("trend:known_points")(self.place, options.cache, options.cache_bytes)
+        known, open_run = self._find(maker("trend:known_points")), opener(self._options)
         try:
-            return self._known.point(run, lambda run: opener(options)(run, lambda _: None, is_cancelled))
+            return known.point(run, lambda run: open_run(run, lambda _: None, is_cancelled))
         except ProfileError as error:
             return error.sentence
 
@@ -90,11 +86,6 @@ class KeptPoints:
         """Each run of a series against the level before it."""
         found: Sequence[Judged] = maker("trend:judged")([None if isinstance(of, str) else of for of in points])
         return found
-
-    def keep(self) -> None:
-        """Puts what is new into the cache."""
-        if self._known is not None:
-            self._known.keep()
 
 
 def _identity(run: Run) -> tuple[str, float, int, int]:

@@ -28,13 +28,11 @@ class Ticks:
         at_ps: on the trace's clock, ascending.
         labels: of each, all with the same unit and decimals; a plain ``0`` for the base.
         offset: what is to be added to the labels, such as ``+12.3456 s``; empty for nothing.
-        offset_ps: the same, after the base.
     """
 
     at_ps: tuple[int, ...]
     labels: tuple[str, ...]
     offset: str = ""
-    offset_ps: int = 0
 
 
 def ticks(start_ps: int, end_ps: int, base_ps: int, cells: int, ascii_only: bool = False) -> Ticks:
@@ -75,7 +73,7 @@ def _ticks_apart(start_ps: int, end_ps: int, base_ps: int, apart: int, power: in
         exponent, unit = _unit(max(abs(value - offset) for value in values))
     decimals = max(0, exponent - power)
     labels = (_label(value - offset, exponent, unit, decimals, ascii_only) for value in values)
-    return Ticks(tuple(value + base_ps for value in values), tuple(labels), _offset_label(offset, ascii_only), offset)
+    return Ticks(tuple(value + base_ps for value in values), tuple(labels), _offset_label(offset, ascii_only))
 
 
 def _unit(ps: int) -> tuple[int, str]:

@@ -5,21 +5,14 @@ from __future__ import annotations
 import math
 from datetime import datetime, timezone
 
-_TIME_UNITS = ((1e12, "s"), (1e9, "ms"), (1e6, "µs"), (1e3, "ns"), (1.0, "ps"))
+from tpuprof.parsers.base import words
+from tpuprof.parsers.base.words import significant
+
 _RATE_UNITS = ((1e6, "P"), (1e3, "T"), (1.0, "G"), (1e-3, "M"))
 _SIZE_UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
 _AGE_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
 
 UNKNOWN = "n/a"
-
-
-def significant(value: float, digits: int = 3) -> str:
-    """A number with `digits` significant digits, but never fewer than its whole part: 1.83, 18.3, 183, 1830."""
-    size = abs(value)
-    for decimals in range(digits - 1, 0, -1):
-        if round(size, decimals) < 10 ** (digits - decimals):
-            return f"{value:.{decimals}f}"
-    return f"{value:.0f}"
 
 
 def duration(ps: float | None, ascii_only: bool = False, digits: int = 3) -> str:
@@ -28,8 +21,7 @@ def duration(ps: float | None, ascii_only: bool = False, digits: int = 3) -> str
         return UNKNOWN
     if ps == 0:
         return "0"
-    factor, unit = next((pair for pair in _TIME_UNITS if abs(ps) >= pair[0] * 0.9995), _TIME_UNITS[-1])
-    text = f"{significant(ps / factor, digits)} {unit}"
+    text = words.duration(ps, digits)
     return text.replace("µ", "u") if ascii_only else text
 
 

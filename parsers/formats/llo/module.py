@@ -69,7 +69,6 @@ def read_schedule(data: bytes) -> Schedule:
     return Schedule(
         instruction=_text(module, 1),
         program=_text(module, 10),
-        program_number=int(module.numbers(11, 1)[0]),
         bundles=used.shape[1],
         used=used,
         slots=slots,

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.formats.llo.opcodes import opcode_name
 
 UNITS = ("MXU", "XLU", "VALU", "EUP", "VLOAD", "VSTORE", "SALU")
 """The units that have slots in a bundle, as the compiler calls them: matrix, cross-lane, vector arithmetic, special
@@ -60,7 +59,7 @@ class Instructions:
 
     Attributes:
         bundle: in which it stands.
-        opcode: its number, see `opcode_name`.
+        opcode: its number, as the compiler counts them.
         region: row of the innermost region around it.
         origin: row of `Schedule.origins`, -1 where the compiler did not say where it comes from.
     """
@@ -114,7 +113,6 @@ class Schedule:
     Attributes:
         instruction: the HLO instruction that it is of, ``mm.1``.
         program: the HLO module, ``jit_step``; empty where it is not said.
-        program_number: the module's `unique_id` in that process; not its fingerprint.
         bundles: how many there are.
         used: slots that are used, of each of `UNITS` in each bundle.
         slots: how many slots each of `UNITS` has in a bundle.
@@ -124,7 +122,6 @@ class Schedule:
 
     instruction: str
     program: str
-    program_number: int
     bundles: int
     used: NDArray[np.uint8]
     slots: tuple[int, ...]
@@ -164,22 +161,6 @@ class Schedule:
             count / (length * slots) if length and slots else None
             for count, slots in zip(used, self.slots, strict=True)
         )
-
-    def busy_shares(self, region: int = 0) -> tuple[float | None, ...]:
-        """Share of the bundles of a region in which each unit does anything, 0 to 1; None where it has no bundles."""
-        part = self.used[:, self.bundles_of(region)]
-        if not part.shape[1]:
-            return (None,) * len(self.slots)
-        return tuple((part > 0).mean(axis=1).tolist())
-
-    def opcodes(self, region: int | None = None) -> dict[str, int]:
-        """How many instructions there are by their names, the most first; of one region without those inside it."""
-        chosen = self.instructions.opcode
-        if region is not None:
-            chosen = chosen[self.instructions.region == region]
-        numbers, counts = np.unique(chosen, return_counts=True)
-        order = np.argsort(-counts, kind="stable")
-        return {opcode_name(int(numbers[row])): int(counts[row]) for row in order}
 
     def bytes_in(self, space: str, is_spill: bool | None = None) -> int:
         """Bytes of what it allocates in ``vmem``, ``smem`` or ``sflag``; for spills alone, or without them."""

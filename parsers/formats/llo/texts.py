@@ -38,7 +38,6 @@ def read_use(data: bytes, instruction: str) -> Schedule:
     return Schedule(
         instruction=instruction,
         program="",
-        program_number=0,
         bundles=bundles,
         used=np.stack([by_unit[unit] for unit in UNITS]),
         slots=tuple(int(capacity[names.index(unit)]) for unit in UNITS),

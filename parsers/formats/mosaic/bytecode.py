@@ -88,7 +88,6 @@ class Module:
     """A module: its ops, and tables of attributes and types.
 
     Attributes:
-        producer: the compiler that wrote it, ``MLIR23.0.0git``.
         block: its ops, as a rule one ``builtin.module``.
     """
 
@@ -99,7 +98,6 @@ class Module:
             Damaged: the bytes are not a module of version 0.
         """
         sections = _sections(data)
-        self.producer = sections.producer
         self._texts = _read_texts(sections.reader(_TEXTS))
         self._text_at: dict[int, str] = {}
         dialects, self._ops = self._names(sections.reader(_DIALECTS))
@@ -136,8 +134,8 @@ class Module:
 class _Sections:
     """Where each section of a file lies."""
 
-    def __init__(self, producer: str, found: dict[int, Reader]) -> None:
-        self.producer, self.found = producer, found
+    def __init__(self, found: dict[int, Reader]) -> None:
+        self.found = found
 
     def reader(self, kind: int) -> Reader:
         if kind not in self.found:
@@ -155,8 +153,7 @@ def _sections(data: bytes) -> _Sections:
     end = data.find(b"\0", reader.at, reader.at + 1024)
     if end < 0:
         raise Damaged("it ends too early")
-    producer = data[reader.at : end].decode("utf-8", "replace")
-    reader.at = end + 1
+    reader.at = end + 1  # behind the name of the compiler that wrote it
     found: dict[int, Reader] = {}
     while reader.left:
         kind = reader.byte()
@@ -165,7 +162,7 @@ def _sections(data: bytes) -> _Sections:
             alignment = reader.number()
             reader.skip(-reader.at % alignment if alignment else 0)
         found.setdefault(kind & ~_ALIGNED, reader.part(length))
-    return _Sections(producer, found)
+    return _Sections(found)
 
 
 def _read_texts(reader: Reader) -> list[bytes]:

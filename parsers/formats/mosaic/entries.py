@@ -22,9 +22,6 @@ _MOST_STEPS = _MOST_DIMENSIONS = 64
 PREFIX = "stable_mosaic."
 """In front of names of ops and types in a form of Mosaic that changes by numbered versions."""
 
-DYNAMIC = -(1 << 63)
-"""A dimension or bound that is known when the program runs."""
-
 
 @dataclass(frozen=True, slots=True)
 class Shaped:
@@ -32,7 +29,7 @@ class Shaped:
 
     Attributes:
         kind: ``memref`` for memory, ``vector`` for registers, ``tensor``.
-        dimensions: `DYNAMIC` for one that is not known.
+        dimensions: below 0 for one that is known when the program runs.
         element: ``bf16``, ``f32``, ``i32``, ``dma_semaphore``.
         space: ``vmem``, ``smem``, ``any``, ``semaphore_mem``; empty where it is not stated.
     """

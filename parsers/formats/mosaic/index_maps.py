@@ -22,13 +22,11 @@ class Visits:
         is_constant: whether each step sees the same block; None where it is not known.
         fetches: how often a step sees another block than the step before, the first one counted; None where unknown.
         copied: elements of these blocks, what reaches over the array's end left out; None where unknown.
-        touched: elements of the blocks that are seen, each counted once; None where unknown.
     """
 
     is_constant: bool | None = None
     fetches: int | None = None
     copied: int | None = None
-    touched: int | None = None
 
 
 class VisitsOf:
@@ -50,7 +48,7 @@ class VisitsOf:
         if block is None or len(block) != len(bounds):
             return Visits()
         if self._walk is not None and self._walk.steps == 0:
-            return Visits(True, 0, 0, 0)
+            return Visits(True, 0, 0)
         fixed = self._is_constant(block)
         if fixed is not False:
             return _one_block(block, bounds, array, fixed)
@@ -91,8 +89,7 @@ def _one_block(block: list[Number], bounds: Sequence[int], array: Sequence[int] 
         return Visits(None)
     at = [int(np.asarray(_known(each)).flat[0]) for each in block]
     elements = _elements(np.array(at, np.int64)[:, None], bounds, array)
-    size = None if elements is None else int(elements[0])
-    return Visits(True, 1, size, size)
+    return Visits(True, 1, None if elements is None else int(elements[0]))
 
 
 def _moving(block: Int64s, bounds: Sequence[int], array: Sequence[int] | None) -> Visits:
@@ -102,8 +99,7 @@ def _moving(block: Int64s, bounds: Sequence[int], array: Sequence[int] | None) -
     elements = _elements(block, bounds, array)
     if elements is None:
         return Visits(False, len(fetched))
-    _, first = np.unique(block, axis=1, return_index=True)
-    return Visits(False, len(fetched), int(elements[fetched].sum()), int(elements[first].sum()))
+    return Visits(False, len(fetched), int(elements[fetched].sum()))
 
 
 def _elements(block: Int64s, bounds: Sequence[int], array: Sequence[int] | None) -> Int64s | None:

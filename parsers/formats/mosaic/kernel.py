@@ -36,10 +36,7 @@ class Kernel:
 
     Attributes:
         entries: the attributes and types of its module.
-        name: as the kernel's author or its function is called; empty where the module does not say.
-        core: what it runs on, ``tc`` for the TensorCore; empty where the module does not say.
         grid: the bounds of its grid; None for one that is known when the program runs.
-        semantics: ``parallel`` or ``arbitrary`` for each dimension of the grid.
         prefetched: how many arguments are numbers that are there before it starts.
         scratch: how many arguments are scratch.
         arguments: types of its arguments behind the indices of the grid, None for what is no memory.
@@ -49,10 +46,7 @@ class Kernel:
     """
 
     entries: Entries
-    name: str
-    core: str
     grid: tuple[int | None, ...]
-    semantics: tuple[str, ...]
     prefetched: int
     scratch: int
     arguments: tuple[Shaped | None, ...]
@@ -79,7 +73,7 @@ def read_kernel(data: bytes) -> Kernel:
         attributes = entries.dictionary(op.attributes)
         if "scalar_prefetch" in attributes or "dimension_semantics" in attributes:
             blocks = {name: body for name, each in functions.items() if each is not op and (body := _body(each))}
-            return _kernel(entries, op, attributes, blocks, _module_name(entries, module))
+            return _kernel(entries, op, attributes, blocks)
     raise Damaged("it has no function that is a kernel")
 
 
@@ -90,30 +84,19 @@ def _functions(module: Module) -> list[Op]:
     return [op for op in (*tops, *inner) if op.name.removeprefix(PREFIX) == "func.func"]
 
 
-def _module_name(entries: Entries, module: Module) -> str:
-    """What the module is called; older versions of JAX put the kernel's name here and call its function ``main``."""
-    names = (entries.text(entries.dictionary(op.attributes).get("sym_name")) for op in module.block.ops)
-    return next((name for name in names if name), "")
-
-
 def _body(op: Op) -> Block | None:
     return op.regions[0][0] if op.regions and op.regions[0] else None
 
 
-def _kernel(entries: Entries, op: Op, attributes: dict[str, int], functions: dict[str, Block], module: str) -> Kernel:
+def _kernel(entries: Entries, op: Op, attributes: dict[str, int], functions: dict[str, Block]) -> Kernel:
     body = _body(op)
     if body is None:
         raise Damaged("its kernel has no body")
     bounds = entries.numbers(attributes.get("iteration_bounds")) or ()
-    semantics = tuple(entries.word(each) for each in entries.items(attributes.get("dimension_semantics")))
     arguments = body.arguments[len(bounds) :]
-    name = entries.text(attributes.get("sym_name")) or ""
     return Kernel(
         entries=entries,
-        name=module if module and name == "main" else name,
-        core=entries.word(attributes.get("tpu.core_type")),
         grid=tuple(bound if bound >= 0 else None for bound in bounds),
-        semantics=semantics,
         prefetched=_count(entries.integer(attributes.get("scalar_prefetch")), len(arguments)),
         scratch=_count(entries.integer(attributes.get("scratch_operands")), len(arguments)),
         arguments=tuple(entries.shaped(argument.type) for argument in arguments),
@@ -146,13 +129,11 @@ class Allocation:
     Attributes:
         shape: what it is.
         slots: how many buffers it has where a pipeline copies into it: it then has as many semaphores; else None.
-        place: ``file:line``; None where the module does not say.
         op: that allocates it.
     """
 
     shape: Shaped
     slots: int | None
-    place: str | None
     op: Op
 
 
@@ -168,15 +149,10 @@ def allocations(kernel: Kernel) -> Iterator[Allocation]:
         if pending is not None:
             before, where = pending
             slots = before.dimensions[0] if is_semaphore and shape.dimensions == before.dimensions[:1] else None
-            yield Allocation(before, slots, _place(kernel, where), where)
+            yield Allocation(before, slots, where)
         pending = None if is_semaphore else (shape, op)
     if pending is not None:
-        yield Allocation(pending[0], None, _place(kernel, pending[1]), pending[1])
-
-
-def _place(kernel: Kernel, op: Op) -> str | None:
-    """Where an op comes from: the innermost call."""
-    return next(iter(kernel.entries.places(op.location)), None)
+        yield Allocation(pending[0], None, pending[1])
 
 
 def walk(block: Block) -> Iterator[Op]:

@@ -1,8 +1,8 @@
-"""What a Pallas kernel of a compiled program is: grid, blocks, buffers, scratch, memory and cost, as the program says.
+"""What a Pallas kernel of a compiled program is: grid, blocks, buffers, scratch and memory, as the program says.
 
 All of it is static: it is read from the custom call and the Mosaic module that the compiler was given, and nothing
-was measured. JAX stores the module in the JSON of the call's backend config, as ``custom_call_config.body``, with the
-cost estimate of `pl.pallas_call`; the compiler adds how much memory it set aside (``used_scoped_memory_configs``).
+was measured. JAX stores the module in the JSON of the call's backend config, as ``custom_call_config.body``; the
+compiler adds how much memory it set aside (``used_scoped_memory_configs``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tpuprof.parsers.formats.mosaic.follow import Effort
 from tpuprof.parsers.formats.mosaic.index_maps import Visits, VisitsOf
 from tpuprof.parsers.formats.mosaic.kernel import Kernel, Window, allocations, read_kernel
 from tpuprof.parsers.formats.mosaic.sizes import bytes_of, elements, unpadded_bytes
-from tpuprof.parsers.formats.mosaic.work import Details, Work, unknown_work, work_of
+from tpuprof.parsers.formats.mosaic.work import Amount, Work, work_of
 from tpuprof.parsers.formats.xspace.walk import text
 
 if TYPE_CHECKING:
@@ -39,19 +39,6 @@ _SPACE_OF_VMEM = 1  # in HLO's layouts and in the scoped memory of a backend con
 _LARGEST = 1 << 62
 _NO_MODULE = "the program does not hold its Mosaic module"
 _DOUBLE = 2
-
-
-@dataclass(frozen=True, slots=True)
-class CostEstimate:
-    """What the kernel's author, or its library, says that one call costs.
-
-    Attributes:
-        flops, transcendentals, bytes_accessed: None where they do not say.
-    """
-
-    flops: int | None
-    transcendentals: int | None
-    bytes_accessed: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +63,6 @@ class KernelBuffer:
             copies none; None where it is not known.
         copied_bytes: bytes of these blocks that lie in the array, without padding; of an array that stays where it is,
             what the kernel copies of it itself; None where they are not known.
-        touched_bytes: bytes of the blocks that are seen, each counted once; None where they are not known.
-        place: ``file:line`` where the kernel allocates it; None for arguments.
     """
 
     role: str
@@ -92,8 +77,6 @@ class KernelBuffer:
     bytes: int | None
     fetches: int | None = None
     copied_bytes: int | None = None
-    touched_bytes: int | None = None
-    place: str | None = None
 
     @property
     def total_bytes(self) -> int | None:
@@ -106,38 +89,24 @@ class KernelSpec:
     """One kernel, as its custom call and its Mosaic module describe it.
 
     Attributes:
-        instruction: name of the custom call, ``mm.1``.
-        name: the kernel's; that of the instruction without its number where the module does not say.
-        op_name: where the program calls it, ``jit(step)/attention/pallas_call``; None where it does not say.
-        source: ``file:line`` of that call; None where the program does not say.
         metadata: what the author says of it (``kernel_metadata`` and other frontend attributes), as pairs of texts.
-        core: ``tc`` for the TensorCore; empty where the module does not say.
         grid: its bounds, None for one that is known when the program runs; () for one step.
-        semantics: ``parallel`` or ``arbitrary`` for each dimension of the grid.
         buffers: prefetched numbers, inputs, outputs, scratch, pipelines, in this order.
-        cost: the estimate that the call holds; None where it holds none.
         used_vmem_bytes: what the compiler set aside for it in VMEM, its spills too; None where it does not say.
         vmem_limit_bytes: how much it may take by `vmem_limit_bytes`; None where the call sets no limit.
-        work: what it must do at least by its shapes.
+        matrix_flops: of its matrix products by their shapes, 2 m n k each.
         runs: how often vector ops run in one call, as pairs: the calls that they come from, ``file:line`` each with the
             innermost first, and numbers, more than one where some run more often than others. What is not known is
             left out.
         reason: why grid and buffers are not known, as a sentence without its point; empty where they are.
     """
 
-    instruction: str
-    name: str
-    op_name: str | None
-    source: str | None
     metadata: tuple[tuple[str, str], ...]
-    core: str
     grid: tuple[int | None, ...] | None
-    semantics: tuple[str, ...]
     buffers: tuple[KernelBuffer, ...]
-    cost: CostEstimate | None
     used_vmem_bytes: int | None
     vmem_limit_bytes: int | None
-    work: Work
+    matrix_flops: Amount
     runs: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...] = ()
     reason: str = ""
 
@@ -175,30 +144,22 @@ def _spec(hlo: HloModule, proto: hlo_pb2.HloInstructionProto) -> KernelSpec:
     reason = ""
     try:
         kernel, effort = read_kernel(_module(call)), Effort()
-        work, details = work_of(kernel, effort)
-        buffers = tuple(_buffers(hlo, proto, kernel, details, effort))
-        runs = tuple(sorted(details.runs.items()))
+        work = work_of(kernel, effort)
+        buffers = tuple(_buffers(hlo, proto, kernel, work, effort))
+        flops, runs = work.matrix_flops, tuple(sorted(work.runs.items()))
     except Damaged as fault:
         kernel, buffers, reason = None, (), str(fault)
         reason = reason if reason == _NO_MODULE else f"its Mosaic module cannot be read: {reason}"
-        work = unknown_work(reason)
-    instruction = text(proto.name)
+        flops = Amount(None, reason)
     said = proto.frontend_attributes.map
     metadata = tuple(sorted((key, text(value)) for key, value in said.items() if value != b"{}"))
     return KernelSpec(
-        instruction=instruction,
-        name=(kernel.name if kernel is not None else "") or re.sub(r"\.[0-9]{1,9}$", "", instruction),
-        op_name=text(proto.metadata.op_name) or None,
-        source=hlo.source(proto),
         metadata=metadata,
-        core=kernel.core if kernel is not None else "",
         grid=kernel.grid if kernel is not None else None,
-        semantics=kernel.semantics if kernel is not None else (),
         buffers=buffers,
-        cost=_cost(call.get("cost_estimate")),
         used_vmem_bytes=_scoped(config.get("used_scoped_memory_configs")),
         vmem_limit_bytes=_scoped(config.get("scoped_memory_configs")),
-        work=work,
+        matrix_flops=flops,
         runs=runs,
         reason=reason,
     )
@@ -232,12 +193,6 @@ def _integer(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST else None
 
 
-def _cost(estimate: object) -> CostEstimate | None:
-    if not isinstance(estimate, dict):
-        return None
-    return CostEstimate(*(_integer(estimate.get(key)) for key in ("flops", "transcendentals", "bytes_accessed")))
-
-
 def _scoped(entries: object) -> int | None:
     """Bytes in VMEM of a list of scoped memory; None where it has no entry for VMEM."""
     sizes = [
@@ -249,22 +204,22 @@ def _scoped(entries: object) -> int | None:
 
 
 def _buffers(
-    hlo: HloModule, proto: hlo_pb2.HloInstructionProto, kernel: Kernel, details: Details, effort: Effort
+    hlo: HloModule, proto: hlo_pb2.HloInstructionProto, kernel: Kernel, work: Work, effort: Effort
 ) -> Iterator[KernelBuffer]:
     """The arguments of the kernel, then what it allocates."""
     visits = VisitsOf(kernel, effort)
     arrays = _arrays(hlo, proto, kernel)
     for index, (shape, array) in enumerate(zip(kernel.arguments, arrays, strict=True)):
         window = kernel.windows[index - kernel.prefetched] if kernel.windows and array.has_window else None
-        amount = details.copied.get(index)
+        amount = work.copied.get(index)
         yield _argument(array, shape, window, visits, None if amount is None else amount.value)
     for made in allocations(kernel):
         slots, shape = made.slots, made.shape
         if slots is not None:
             shape = Shaped(shape.kind, shape.dimensions[1:], shape.element, shape.space)
-        number = details.buffer.get(made.op)
+        number = work.buffer.get(made.op)
         array = _NO_ARRAY if number is None else arrays[number]
-        yield _own("scratch" if slots is None else "pipeline", array, shape, slots or 1, made.place)
+        yield _own("scratch" if slots is None else "pipeline", array, shape, slots or 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -328,11 +283,11 @@ def _argument(
     if window is not None and window.bounds is not None:
         seen = visits.of(window, array.dimensions)
     elif space in _COPIED:
-        seen = Visits(True, 1, elements(block), elements(block))
+        seen = Visits(True, 1, elements(block))
     else:
         seen = Visits()
     if in_vmem:
-        seen = Visits(seen.is_constant, 0, 0, seen.touched)
+        seen = Visits(seen.is_constant, 0, 0)
     if not element and array.shape is not None:
         element = element_type(array.shape)
     return KernelBuffer(
@@ -348,7 +303,6 @@ def _argument(
         bytes=bytes_of(shape) if shape is not None else None,
         fetches=seen.fetches,
         copied_bytes=copied if seen.copied is None else unpadded_bytes((seen.copied,), element),
-        touched_bytes=None if seen.touched is None else unpadded_bytes((seen.touched,), element),
     )
 
 
@@ -367,9 +321,9 @@ def _how_many(space: str, window: Window | None, seen: Visits, in_vmem: bool) ->
     return _DOUBLE if seen.is_constant is not True else 1
 
 
-def _own(role: str, array: _Array, shape: Shaped | None, buffers: int = 1, place: str | None = None) -> KernelBuffer:
+def _own(role: str, array: _Array, shape: Shaped | None, buffers: int = 1) -> KernelBuffer:
     """Memory that the kernel has for itself, and the array that is copied to or from it."""
     block, element, space = _parts(shape)
     size = None if shape is None else bytes_of(shape)
     about = (array.number, array.is_output, array.name, array.dimensions)
-    return KernelBuffer(role, *about, block, element, space, buffers, size, place=place)
+    return KernelBuffer(role, *about, block, element, space, buffers, size)

@@ -1,15 +1,14 @@
-"""What a kernel must do at least: the arithmetic of its matrix products, and the bytes that it copies itself.
+"""What a kernel must do at least: the FLOPs of its matrix products, and the bytes that it copies itself.
 
 FLOPs of a product are 2 m n k, by the shapes of its vectors, for each step of the grid and turn of a loop that runs it.
-Where a condition or a loop depends on numbers that the program gets when it runs, the FLOPs are not known, but how many
-there are at most may be.
+Where a condition or a loop depends on numbers that the program gets when it runs, they are not known.
 """
 
 from __future__ import annotations
 
-import re
 from math import prod
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.mosaic.bytecode import Op, Value
 from tpuprof.parsers.formats.mosaic.entries import Shaped
@@ -25,8 +24,8 @@ _SHAPES = "one of its shapes is known only at run time"
 _LONG = "the kernel has more steps than are followed"
 _MOST = 1 << 62
 _MOST_VIEWS = 16
-_LIST = re.compile(r"\[([0-9, ]{0,256})\]")
-_MAP = re.compile(r"\(([d0-9, ]{0,256})\) -> \(([d0-9, ]{0,256})\)")
+_LIST = pattern(r"\[([0-9, ]{0,256})\]")
+_MAP = pattern(r"\(([d0-9, ]{0,256})\) -> \(([d0-9, ]{0,256})\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +34,11 @@ class Amount:
 
     Attributes:
         value: None where it is not known.
-        most: how much it is at most; None where that is not known either.
         reason: why `value` is None; empty where it is not.
     """
 
     value: int | None = None
-    most: int | None = None
     reason: str = ""
-
-
-_NOTHING = Amount(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,66 +47,41 @@ class Work:
 
     Attributes:
         matrix_flops: of matrix products, 2 m n k each; 0 where it has none.
-        transcendentals: exponentials, logarithms, tangents and their kin, one for each number.
-        copied_in_bytes: what the kernel copies itself onto the chip (`pltpu.make_async_copy`, `pltpu.emit_pipeline`),
-            apart from the blocks of its grid, by the shapes that it names.
-        copied_out_bytes: what it copies from the chip.
-    """
-
-    matrix_flops: Amount = _NOTHING
-    transcendentals: Amount = _NOTHING
-    copied_in_bytes: Amount = _NOTHING
-    copied_out_bytes: Amount = _NOTHING
-
-
-@dataclass(frozen=True, slots=True)
-class Details:
-    """What a kernel does in parts.
-
-    Attributes:
-        copied: how much it copies itself of each of its arguments, to or from the chip; the indices of its grid are
-            left out of their numbers.
+        copied: bytes that it copies itself of each of its arguments, to or from the chip (`pltpu.make_async_copy`,
+            `pltpu.emit_pipeline`), apart from the blocks of its grid; the indices of its grid are left out of their
+            numbers.
         buffer: which argument is copied to or from what an op of the kernel allocates.
         runs: how often vector ops run in one call, by the calls that they come from, the innermost first: each number
             once, in order. Ops of which that is not known are left out, with those that come from the same calls.
     """
 
+    matrix_flops: Amount
     copied: dict[int, Amount]
     buffer: dict[Op, int]
     runs: dict[tuple[str, ...], tuple[int, ...]]
-
-
-def unknown_work(reason: str) -> Work:
-    """Nothing is known, for this reason."""
-    return Work(*[Amount(None, None, reason)] * 4)
 
 
 class _Count:
     """Adds up one amount."""
 
     def __init__(self) -> None:
-        self.sum = self.most = 0
+        self.sum = 0
         self.reasons: list[str] = []
-        self.is_bounded = True
 
     def add(self, each: int | None, state: State) -> None:
         times = state.steps
         if each is None or times is None:
             self.reasons.append(_SHAPES if each is None else _GRID)
-            self.is_bounded = False
+        elif each and times and state.is_certain:
+            self.sum += each * times
         elif each and times:
-            self.most += each * times
-            self.sum += each * times if state.is_certain else 0
-            self.is_bounded &= state.is_bounded
-            if not state.is_certain:
-                self.reasons.append(_CONDITION if state.is_bounded else _UNBOUNDED)
+            self.reasons.append(_CONDITION if state.is_bounded else _UNBOUNDED)
 
     @property
     def amount(self) -> Amount:
-        if self.most >= _MOST:
-            return Amount(None, None, _SHAPES)
-        most = self.most if self.is_bounded else None
-        return Amount(None, most, self.reasons[0]) if self.reasons else Amount(self.sum, most)
+        if self.sum >= _MOST:
+            return Amount(None, _SHAPES)
+        return Amount(None, self.reasons[0]) if self.reasons else Amount(self.sum)
 
 
 class _Counter(Walk):
@@ -120,7 +89,7 @@ class _Counter(Walk):
 
     def __init__(self, kernel: Kernel, effort: Effort) -> None:
         super().__init__(kernel.entries, kernel.grid, effort)
-        self.flops, self.special, self.into, self.out = (_Count() for _ in range(4))
+        self.flops = _Count()
         ahead = len(kernel.body.arguments) - len(kernel.arguments)
         self.arguments = {value: index for index, value in enumerate(kernel.body.arguments[ahead:])}
         self.copied: dict[int, _Count] = {}
@@ -135,20 +104,15 @@ class _Counter(Walk):
             self.flops.add(self._product(op), state)
         elif name == "vector.contract":
             self.flops.add(self._contraction(op), state)
-        elif name in _SPECIAL:
-            self.special.add(_count(self._shape(op, -1)), state)
         elif name == "tpu.enqueue_dma":
             self._copy(op, state)
-        elif name.startswith("tpu.enqueue"):  # rows that numbers choose, such as `tpu.enqueue_indirect_dma`
-            self.into.add(None, state)
-            self.out.add(None, state)
 
     def _is_vector(self, op: Op) -> bool:
         made = self._shape(op, -1) if op.results else None
         return (made is not None and made.kind == "vector") or op.name.endswith("vector_store")
 
     def runs(self) -> dict[tuple[str, ...], tuple[int, ...]]:
-        """See `Details`."""
+        """See `Work`."""
         found: dict[tuple[str, ...], set[int | None]] = {}
         for op, count in self.ran.items():
             places = self.entries.places(op.location)
@@ -179,7 +143,7 @@ class _Counter(Walk):
             contracted = [len(left.dimensions) - (2 if self.entries.integer(attributes.get("transpose_lhs")) else 1)]
         if not all(0 <= number < len(left.dimensions) for number in contracted):
             return None
-        count = _count(result)
+        count = elements(result.dimensions)
         return None if count is None else 2 * count * prod(left.dimensions[number] for number in contracted)
 
     def _contraction(self, op: Op) -> int | None:
@@ -205,9 +169,8 @@ class _Counter(Walk):
             return
         (source, shape), (target, other) = ends[:2]
         size = unpadded_bytes(shape.dimensions, shape.element)
-        into = other.space in _ON_CHIP
-        (self.into if into else self.out).add(size, state)
-        array, buffer = (_root(each) for each in ((source, target) if into else (target, source)))
+        ends_on_chip = other.space in _ON_CHIP
+        array, buffer = (_root(each) for each in ((source, target) if ends_on_chip else (target, source)))
         number = self.arguments.get(array)
         if number is not None:
             self.copied.setdefault(number, _Count()).add(size, state)
@@ -225,25 +188,13 @@ def _root(value: Value) -> Value:
     return value
 
 
-_SPECIAL = frozenset(
-    f"math.{name}"
-    for name in ("exp", "exp2", "log", "log1p", "log2", "tanh", "sin", "cos", "rsqrt", "sqrt", "erf", "powf")
-) | {"tpu.reciprocal"}
-
-
-def _count(shape: Shaped | None) -> int | None:
-    """How many numbers a shape has; 1 for what has none."""
-    return 1 if shape is None else elements(shape.dimensions)
-
-
-def work_of(kernel: Kernel, effort: Effort) -> tuple[Work, Details]:
+def work_of(kernel: Kernel, effort: Effort) -> Work:
     """What one call does; every amount is unknown where the kernel takes too many steps to follow."""
     counter = _Counter(kernel, effort)
     ahead = len(kernel.body.arguments) - len(kernel.arguments)
     try:
         counter.run(kernel.body, counter.indices[:ahead], State(None, counter.steps))
     except TooLong:
-        return unknown_work(_LONG), Details({}, counter.buffer, {})
-    work = Work(counter.flops.amount, counter.special.amount, counter.into.amount, counter.out.amount)
+        return Work(Amount(None, _LONG), {}, counter.buffer, {})
     copied = {number: count.amount for number, count in counter.copied.items()}
-    return work, Details(copied, counter.buffer, counter.runs())
+    return Work(counter.flops.amount, copied, counter.buffer, counter.runs())

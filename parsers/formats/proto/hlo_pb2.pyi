@@ -72,50 +72,36 @@ class Payload(_message.Message):
     def __init__(self, value: _Optional[bytes] = ..., id: _Optional[int] = ...) -> None: ...
 
 class OpMetadata(_message.Message):
-    __slots__ = ("op_type", "op_name", "source_file", "source_line", "size_of_generated_code_in_bytes", "size_of_memory_working_set_in_bytes", "deduplicated_name", "stack_frame_id", "scheduling_name", "source_end_line", "source_column", "source_end_column")
+    __slots__ = ("op_type", "op_name", "source_file", "source_line", "deduplicated_name", "stack_frame_id")
     OP_TYPE_FIELD_NUMBER: _ClassVar[int]
     OP_NAME_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FILE_FIELD_NUMBER: _ClassVar[int]
     SOURCE_LINE_FIELD_NUMBER: _ClassVar[int]
-    SIZE_OF_GENERATED_CODE_IN_BYTES_FIELD_NUMBER: _ClassVar[int]
-    SIZE_OF_MEMORY_WORKING_SET_IN_BYTES_FIELD_NUMBER: _ClassVar[int]
     DEDUPLICATED_NAME_FIELD_NUMBER: _ClassVar[int]
     STACK_FRAME_ID_FIELD_NUMBER: _ClassVar[int]
-    SCHEDULING_NAME_FIELD_NUMBER: _ClassVar[int]
-    SOURCE_END_LINE_FIELD_NUMBER: _ClassVar[int]
-    SOURCE_COLUMN_FIELD_NUMBER: _ClassVar[int]
-    SOURCE_END_COLUMN_FIELD_NUMBER: _ClassVar[int]
     op_type: bytes
     op_name: bytes
     source_file: bytes
     source_line: int
-    size_of_generated_code_in_bytes: int
-    size_of_memory_working_set_in_bytes: int
     deduplicated_name: bytes
     stack_frame_id: int
-    scheduling_name: bytes
-    source_end_line: int
-    source_column: int
-    source_end_column: int
-    def __init__(self, op_type: _Optional[bytes] = ..., op_name: _Optional[bytes] = ..., source_file: _Optional[bytes] = ..., source_line: _Optional[int] = ..., size_of_generated_code_in_bytes: _Optional[int] = ..., size_of_memory_working_set_in_bytes: _Optional[int] = ..., deduplicated_name: _Optional[bytes] = ..., stack_frame_id: _Optional[int] = ..., scheduling_name: _Optional[bytes] = ..., source_end_line: _Optional[int] = ..., source_column: _Optional[int] = ..., source_end_column: _Optional[int] = ...) -> None: ...
+    def __init__(self, op_type: _Optional[bytes] = ..., op_name: _Optional[bytes] = ..., source_file: _Optional[bytes] = ..., source_line: _Optional[int] = ..., deduplicated_name: _Optional[bytes] = ..., stack_frame_id: _Optional[int] = ...) -> None: ...
 
 class WindowDimension(_message.Message):
-    __slots__ = ("size", "stride", "padding_low", "padding_high", "window_dilation", "base_dilation", "window_reversal")
+    __slots__ = ("size", "stride", "padding_low", "padding_high", "window_dilation", "base_dilation")
     SIZE_FIELD_NUMBER: _ClassVar[int]
     STRIDE_FIELD_NUMBER: _ClassVar[int]
     PADDING_LOW_FIELD_NUMBER: _ClassVar[int]
     PADDING_HIGH_FIELD_NUMBER: _ClassVar[int]
     WINDOW_DILATION_FIELD_NUMBER: _ClassVar[int]
     BASE_DILATION_FIELD_NUMBER: _ClassVar[int]
-    WINDOW_REVERSAL_FIELD_NUMBER: _ClassVar[int]
     size: int
     stride: int
     padding_low: int
     padding_high: int
     window_dilation: int
     base_dilation: int
-    window_reversal: bool
-    def __init__(self, size: _Optional[int] = ..., stride: _Optional[int] = ..., padding_low: _Optional[int] = ..., padding_high: _Optional[int] = ..., window_dilation: _Optional[int] = ..., base_dilation: _Optional[int] = ..., window_reversal: bool = ...) -> None: ...
+    def __init__(self, size: _Optional[int] = ..., stride: _Optional[int] = ..., padding_low: _Optional[int] = ..., padding_high: _Optional[int] = ..., window_dilation: _Optional[int] = ..., base_dilation: _Optional[int] = ...) -> None: ...
 
 class Window(_message.Message):
     __slots__ = ("dimensions",)
@@ -164,18 +150,12 @@ class ReplicaGroup(_message.Message):
     def __init__(self, replica_ids: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class OpSharding(_message.Message):
-    __slots__ = ("type", "tile_assignment_dimensions", "tuple_shardings", "replicate_on_last_tile_dim", "last_tile_dims")
+    __slots__ = ("type", "tile_assignment_dimensions")
     TYPE_FIELD_NUMBER: _ClassVar[int]
     TILE_ASSIGNMENT_DIMENSIONS_FIELD_NUMBER: _ClassVar[int]
-    TUPLE_SHARDINGS_FIELD_NUMBER: _ClassVar[int]
-    REPLICATE_ON_LAST_TILE_DIM_FIELD_NUMBER: _ClassVar[int]
-    LAST_TILE_DIMS_FIELD_NUMBER: _ClassVar[int]
     type: int
     tile_assignment_dimensions: _containers.RepeatedScalarFieldContainer[int]
-    tuple_shardings: _containers.RepeatedCompositeFieldContainer[OpSharding]
-    replicate_on_last_tile_dim: bool
-    last_tile_dims: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, type: _Optional[int] = ..., tile_assignment_dimensions: _Optional[_Iterable[int]] = ..., tuple_shardings: _Optional[_Iterable[_Union[OpSharding, _Mapping]]] = ..., replicate_on_last_tile_dim: bool = ..., last_tile_dims: _Optional[_Iterable[int]] = ...) -> None: ...
+    def __init__(self, type: _Optional[int] = ..., tile_assignment_dimensions: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class CollectiveDeviceListProto(_message.Message):
     __slots__ = ("replica_groups",)
@@ -196,7 +176,7 @@ class IotaReplicaGroupListProto(_message.Message):
     def __init__(self, num_replica_groups: _Optional[int] = ..., num_devices_per_group: _Optional[int] = ..., iota_reshape_dims: _Optional[_Iterable[int]] = ..., iota_transpose_perm: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class MeshProto(_message.Message):
-    __slots__ = ("axes", "device_ids", "iota_transform")
+    __slots__ = ("axes", "device_ids")
     class MeshAxis(_message.Message):
         __slots__ = ("name", "size")
         NAME_FIELD_NUMBER: _ClassVar[int]
@@ -204,30 +184,19 @@ class MeshProto(_message.Message):
         name: bytes
         size: int
         def __init__(self, name: _Optional[bytes] = ..., size: _Optional[int] = ...) -> None: ...
-    class IotaTransform(_message.Message):
-        __slots__ = ("reshape_dims", "transpose_perm")
-        RESHAPE_DIMS_FIELD_NUMBER: _ClassVar[int]
-        TRANSPOSE_PERM_FIELD_NUMBER: _ClassVar[int]
-        reshape_dims: _containers.RepeatedScalarFieldContainer[int]
-        transpose_perm: _containers.RepeatedScalarFieldContainer[int]
-        def __init__(self, reshape_dims: _Optional[_Iterable[int]] = ..., transpose_perm: _Optional[_Iterable[int]] = ...) -> None: ...
     AXES_FIELD_NUMBER: _ClassVar[int]
     DEVICE_IDS_FIELD_NUMBER: _ClassVar[int]
-    IOTA_TRANSFORM_FIELD_NUMBER: _ClassVar[int]
     axes: _containers.RepeatedCompositeFieldContainer[MeshProto.MeshAxis]
     device_ids: _containers.RepeatedScalarFieldContainer[int]
-    iota_transform: MeshProto.IotaTransform
-    def __init__(self, axes: _Optional[_Iterable[_Union[MeshProto.MeshAxis, _Mapping]]] = ..., device_ids: _Optional[_Iterable[int]] = ..., iota_transform: _Optional[_Union[MeshProto.IotaTransform, _Mapping]] = ...) -> None: ...
+    def __init__(self, axes: _Optional[_Iterable[_Union[MeshProto.MeshAxis, _Mapping]]] = ..., device_ids: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class AxisRefProto(_message.Message):
     __slots__ = ("mesh_axis_index", "sub_axis_info")
     class SubAxis(_message.Message):
-        __slots__ = ("pre_size", "size")
-        PRE_SIZE_FIELD_NUMBER: _ClassVar[int]
+        __slots__ = ("size",)
         SIZE_FIELD_NUMBER: _ClassVar[int]
-        pre_size: int
         size: int
-        def __init__(self, pre_size: _Optional[int] = ..., size: _Optional[int] = ...) -> None: ...
+        def __init__(self, size: _Optional[int] = ...) -> None: ...
     MESH_AXIS_INDEX_FIELD_NUMBER: _ClassVar[int]
     SUB_AXIS_INFO_FIELD_NUMBER: _ClassVar[int]
     mesh_axis_index: int
@@ -250,16 +219,6 @@ class SourceTarget(_message.Message):
     target: int
     def __init__(self, source: _Optional[int] = ..., target: _Optional[int] = ...) -> None: ...
 
-class OutputOperandAliasing(_message.Message):
-    __slots__ = ("output_shape_index", "operand_index", "operand_shape_index")
-    OUTPUT_SHAPE_INDEX_FIELD_NUMBER: _ClassVar[int]
-    OPERAND_INDEX_FIELD_NUMBER: _ClassVar[int]
-    OPERAND_SHAPE_INDEX_FIELD_NUMBER: _ClassVar[int]
-    output_shape_index: _containers.RepeatedScalarFieldContainer[int]
-    operand_index: int
-    operand_shape_index: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, output_shape_index: _Optional[_Iterable[int]] = ..., operand_index: _Optional[int] = ..., operand_shape_index: _Optional[_Iterable[int]] = ...) -> None: ...
-
 class FrontendAttributes(_message.Message):
     __slots__ = ("map",)
     class MapEntry(_message.Message):
@@ -273,21 +232,6 @@ class FrontendAttributes(_message.Message):
     map: _containers.ScalarMap[str, bytes]
     def __init__(self, map: _Optional[_Mapping[str, bytes]] = ...) -> None: ...
 
-class PaddingConfig(_message.Message):
-    __slots__ = ("dimensions",)
-    class PaddingConfigDimension(_message.Message):
-        __slots__ = ("edge_padding_low", "edge_padding_high", "interior_padding")
-        EDGE_PADDING_LOW_FIELD_NUMBER: _ClassVar[int]
-        EDGE_PADDING_HIGH_FIELD_NUMBER: _ClassVar[int]
-        INTERIOR_PADDING_FIELD_NUMBER: _ClassVar[int]
-        edge_padding_low: int
-        edge_padding_high: int
-        interior_padding: int
-        def __init__(self, edge_padding_low: _Optional[int] = ..., edge_padding_high: _Optional[int] = ..., interior_padding: _Optional[int] = ...) -> None: ...
-    DIMENSIONS_FIELD_NUMBER: _ClassVar[int]
-    dimensions: _containers.RepeatedCompositeFieldContainer[PaddingConfig.PaddingConfigDimension]
-    def __init__(self, dimensions: _Optional[_Iterable[_Union[PaddingConfig.PaddingConfigDimension, _Mapping]]] = ...) -> None: ...
-
 class PrecisionConfig(_message.Message):
     __slots__ = ("operand_precision", "algorithm")
     OPERAND_PRECISION_FIELD_NUMBER: _ClassVar[int]
@@ -297,7 +241,7 @@ class PrecisionConfig(_message.Message):
     def __init__(self, operand_precision: _Optional[_Iterable[int]] = ..., algorithm: _Optional[int] = ...) -> None: ...
 
 class HloInstructionProto(_message.Message):
-    __slots__ = ("name", "opcode", "shape", "metadata", "literal", "parameter_number", "fusion_kind", "tuple_index", "dimensions", "window", "convolution_dimension_numbers", "slice_dimensions", "dynamic_slice_sizes", "padding_config", "channel_id", "custom_call_target", "dot_dimension_numbers", "id", "operand_ids", "control_predecessor_ids", "called_computation_ids", "sharding", "backend_config", "all_reduce_id", "is_host_transfer", "replica_groups", "feature_group_count", "precision_config", "source_target_pairs", "batch_group_count", "comparison_direction", "frontend_attributes", "use_global_device_ids", "is_cross_program_prefetch", "output_operand_aliasing", "async_execution_thread", "collective_device_list", "iota_collective_device_list", "mesh_axes_replica_group_list", "backend_config_payload")
+    __slots__ = ("name", "opcode", "shape", "metadata", "literal", "parameter_number", "fusion_kind", "tuple_index", "dimensions", "window", "convolution_dimension_numbers", "slice_dimensions", "dynamic_slice_sizes", "channel_id", "custom_call_target", "dot_dimension_numbers", "id", "operand_ids", "control_predecessor_ids", "called_computation_ids", "sharding", "backend_config", "all_reduce_id", "is_host_transfer", "replica_groups", "feature_group_count", "precision_config", "source_target_pairs", "batch_group_count", "comparison_direction", "frontend_attributes", "use_global_device_ids", "async_execution_thread", "collective_device_list", "iota_collective_device_list", "mesh_axes_replica_group_list", "backend_config_payload")
     class SliceDimensions(_message.Message):
         __slots__ = ("start", "limit", "stride")
         START_FIELD_NUMBER: _ClassVar[int]
@@ -320,7 +264,6 @@ class HloInstructionProto(_message.Message):
     CONVOLUTION_DIMENSION_NUMBERS_FIELD_NUMBER: _ClassVar[int]
     SLICE_DIMENSIONS_FIELD_NUMBER: _ClassVar[int]
     DYNAMIC_SLICE_SIZES_FIELD_NUMBER: _ClassVar[int]
-    PADDING_CONFIG_FIELD_NUMBER: _ClassVar[int]
     CHANNEL_ID_FIELD_NUMBER: _ClassVar[int]
     CUSTOM_CALL_TARGET_FIELD_NUMBER: _ClassVar[int]
     DOT_DIMENSION_NUMBERS_FIELD_NUMBER: _ClassVar[int]
@@ -340,8 +283,6 @@ class HloInstructionProto(_message.Message):
     COMPARISON_DIRECTION_FIELD_NUMBER: _ClassVar[int]
     FRONTEND_ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
     USE_GLOBAL_DEVICE_IDS_FIELD_NUMBER: _ClassVar[int]
-    IS_CROSS_PROGRAM_PREFETCH_FIELD_NUMBER: _ClassVar[int]
-    OUTPUT_OPERAND_ALIASING_FIELD_NUMBER: _ClassVar[int]
     ASYNC_EXECUTION_THREAD_FIELD_NUMBER: _ClassVar[int]
     COLLECTIVE_DEVICE_LIST_FIELD_NUMBER: _ClassVar[int]
     IOTA_COLLECTIVE_DEVICE_LIST_FIELD_NUMBER: _ClassVar[int]
@@ -360,7 +301,6 @@ class HloInstructionProto(_message.Message):
     convolution_dimension_numbers: ConvolutionDimensionNumbers
     slice_dimensions: _containers.RepeatedCompositeFieldContainer[HloInstructionProto.SliceDimensions]
     dynamic_slice_sizes: _containers.RepeatedScalarFieldContainer[int]
-    padding_config: PaddingConfig
     channel_id: int
     custom_call_target: bytes
     dot_dimension_numbers: DotDimensionNumbers
@@ -380,32 +320,28 @@ class HloInstructionProto(_message.Message):
     comparison_direction: bytes
     frontend_attributes: FrontendAttributes
     use_global_device_ids: bool
-    is_cross_program_prefetch: bool
-    output_operand_aliasing: _containers.RepeatedCompositeFieldContainer[OutputOperandAliasing]
     async_execution_thread: bytes
     collective_device_list: CollectiveDeviceListProto
     iota_collective_device_list: IotaReplicaGroupListProto
     mesh_axes_replica_group_list: MeshAxesReplicaGroupListProto
     backend_config_payload: Payload
-    def __init__(self, name: _Optional[bytes] = ..., opcode: _Optional[bytes] = ..., shape: _Optional[_Union[ShapeProto, _Mapping]] = ..., metadata: _Optional[_Union[OpMetadata, _Mapping]] = ..., literal: _Optional[_Union[LiteralProto, _Mapping]] = ..., parameter_number: _Optional[int] = ..., fusion_kind: _Optional[bytes] = ..., tuple_index: _Optional[int] = ..., dimensions: _Optional[_Iterable[int]] = ..., window: _Optional[_Union[Window, _Mapping]] = ..., convolution_dimension_numbers: _Optional[_Union[ConvolutionDimensionNumbers, _Mapping]] = ..., slice_dimensions: _Optional[_Iterable[_Union[HloInstructionProto.SliceDimensions, _Mapping]]] = ..., dynamic_slice_sizes: _Optional[_Iterable[int]] = ..., padding_config: _Optional[_Union[PaddingConfig, _Mapping]] = ..., channel_id: _Optional[int] = ..., custom_call_target: _Optional[bytes] = ..., dot_dimension_numbers: _Optional[_Union[DotDimensionNumbers, _Mapping]] = ..., id: _Optional[int] = ..., operand_ids: _Optional[_Iterable[int]] = ..., control_predecessor_ids: _Optional[_Iterable[int]] = ..., called_computation_ids: _Optional[_Iterable[int]] = ..., sharding: _Optional[_Union[OpSharding, _Mapping]] = ..., backend_config: _Optional[bytes] = ..., all_reduce_id: _Optional[int] = ..., is_host_transfer: bool = ..., replica_groups: _Optional[_Iterable[_Union[ReplicaGroup, _Mapping]]] = ..., feature_group_count: _Optional[int] = ..., precision_config: _Optional[_Union[PrecisionConfig, _Mapping]] = ..., source_target_pairs: _Optional[_Iterable[_Union[SourceTarget, _Mapping]]] = ..., batch_group_count: _Optional[int] = ..., comparison_direction: _Optional[bytes] = ..., frontend_attributes: _Optional[_Union[FrontendAttributes, _Mapping]] = ..., use_global_device_ids: bool = ..., is_cross_program_prefetch: bool = ..., output_operand_aliasing: _Optional[_Iterable[_Union[OutputOperandAliasing, _Mapping]]] = ..., async_execution_thread: _Optional[bytes] = ..., collective_device_list: _Optional[_Union[CollectiveDeviceListProto, _Mapping]] = ..., iota_collective_device_list: _Optional[_Union[IotaReplicaGroupListProto, _Mapping]] = ..., mesh_axes_replica_group_list: _Optional[_Union[MeshAxesReplicaGroupListProto, _Mapping]] = ..., backend_config_payload: _Optional[_Union[Payload, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[bytes] = ..., opcode: _Optional[bytes] = ..., shape: _Optional[_Union[ShapeProto, _Mapping]] = ..., metadata: _Optional[_Union[OpMetadata, _Mapping]] = ..., literal: _Optional[_Union[LiteralProto, _Mapping]] = ..., parameter_number: _Optional[int] = ..., fusion_kind: _Optional[bytes] = ..., tuple_index: _Optional[int] = ..., dimensions: _Optional[_Iterable[int]] = ..., window: _Optional[_Union[Window, _Mapping]] = ..., convolution_dimension_numbers: _Optional[_Union[ConvolutionDimensionNumbers, _Mapping]] = ..., slice_dimensions: _Optional[_Iterable[_Union[HloInstructionProto.SliceDimensions, _Mapping]]] = ..., dynamic_slice_sizes: _Optional[_Iterable[int]] = ..., channel_id: _Optional[int] = ..., custom_call_target: _Optional[bytes] = ..., dot_dimension_numbers: _Optional[_Union[DotDimensionNumbers, _Mapping]] = ..., id: _Optional[int] = ..., operand_ids: _Optional[_Iterable[int]] = ..., control_predecessor_ids: _Optional[_Iterable[int]] = ..., called_computation_ids: _Optional[_Iterable[int]] = ..., sharding: _Optional[_Union[OpSharding, _Mapping]] = ..., backend_config: _Optional[bytes] = ..., all_reduce_id: _Optional[int] = ..., is_host_transfer: bool = ..., replica_groups: _Optional[_Iterable[_Union[ReplicaGroup, _Mapping]]] = ..., feature_group_count: _Optional[int] = ..., precision_config: _Optional[_Union[PrecisionConfig, _Mapping]] = ..., source_target_pairs: _Optional[_Iterable[_Union[SourceTarget, _Mapping]]] = ..., batch_group_count: _Optional[int] = ..., comparison_direction: _Optional[bytes] = ..., frontend_attributes: _Optional[_Union[FrontendAttributes, _Mapping]] = ..., use_global_device_ids: bool = ..., async_execution_thread: _Optional[bytes] = ..., collective_device_list: _Optional[_Union[CollectiveDeviceListProto, _Mapping]] = ..., iota_collective_device_list: _Optional[_Union[IotaReplicaGroupListProto, _Mapping]] = ..., mesh_axes_replica_group_list: _Optional[_Union[MeshAxesReplicaGroupListProto, _Mapping]] = ..., backend_config_payload: _Optional[_Union[Payload, _Mapping]] = ...) -> None: ...
 
 class HloComputationProto(_message.Message):
-    __slots__ = ("name", "instructions", "program_shape", "id", "root_id", "is_fusion_computation", "execution_thread")
+    __slots__ = ("name", "instructions", "program_shape", "id", "root_id", "is_fusion_computation")
     NAME_FIELD_NUMBER: _ClassVar[int]
     INSTRUCTIONS_FIELD_NUMBER: _ClassVar[int]
     PROGRAM_SHAPE_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     ROOT_ID_FIELD_NUMBER: _ClassVar[int]
     IS_FUSION_COMPUTATION_FIELD_NUMBER: _ClassVar[int]
-    EXECUTION_THREAD_FIELD_NUMBER: _ClassVar[int]
     name: bytes
     instructions: _containers.RepeatedCompositeFieldContainer[HloInstructionProto]
     program_shape: ProgramShapeProto
     id: int
     root_id: int
     is_fusion_computation: bool
-    execution_thread: bytes
-    def __init__(self, name: _Optional[bytes] = ..., instructions: _Optional[_Iterable[_Union[HloInstructionProto, _Mapping]]] = ..., program_shape: _Optional[_Union[ProgramShapeProto, _Mapping]] = ..., id: _Optional[int] = ..., root_id: _Optional[int] = ..., is_fusion_computation: bool = ..., execution_thread: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, name: _Optional[bytes] = ..., instructions: _Optional[_Iterable[_Union[HloInstructionProto, _Mapping]]] = ..., program_shape: _Optional[_Union[ProgramShapeProto, _Mapping]] = ..., id: _Optional[int] = ..., root_id: _Optional[int] = ..., is_fusion_computation: bool = ...) -> None: ...
 
 class HloScheduleProto(_message.Message):
     __slots__ = ("sequences",)
@@ -428,16 +364,14 @@ class HloScheduleProto(_message.Message):
 class HloInputOutputAliasProto(_message.Message):
     __slots__ = ("entries",)
     class AliasEntryProto(_message.Message):
-        __slots__ = ("output_shape_index", "parameter_number", "parameter_shape_index", "kind")
-        OUTPUT_SHAPE_INDEX_FIELD_NUMBER: _ClassVar[int]
+        __slots__ = ("parameter_number", "parameter_shape_index", "kind")
         PARAMETER_NUMBER_FIELD_NUMBER: _ClassVar[int]
         PARAMETER_SHAPE_INDEX_FIELD_NUMBER: _ClassVar[int]
         KIND_FIELD_NUMBER: _ClassVar[int]
-        output_shape_index: _containers.RepeatedScalarFieldContainer[int]
         parameter_number: int
         parameter_shape_index: _containers.RepeatedScalarFieldContainer[int]
         kind: int
-        def __init__(self, output_shape_index: _Optional[_Iterable[int]] = ..., parameter_number: _Optional[int] = ..., parameter_shape_index: _Optional[_Iterable[int]] = ..., kind: _Optional[int] = ...) -> None: ...
+        def __init__(self, parameter_number: _Optional[int] = ..., parameter_shape_index: _Optional[_Iterable[int]] = ..., kind: _Optional[int] = ...) -> None: ...
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     entries: _containers.RepeatedCompositeFieldContainer[HloInputOutputAliasProto.AliasEntryProto]
     def __init__(self, entries: _Optional[_Iterable[_Union[HloInputOutputAliasProto.AliasEntryProto, _Mapping]]] = ...) -> None: ...
@@ -455,30 +389,13 @@ class HloBufferDonorProto(_message.Message):
     entries: _containers.RepeatedCompositeFieldContainer[HloBufferDonorProto.BufferDonorEntryProto]
     def __init__(self, entries: _Optional[_Iterable[_Union[HloBufferDonorProto.BufferDonorEntryProto, _Mapping]]] = ...) -> None: ...
 
-class CrossProgramPrefetch(_message.Message):
-    __slots__ = ("parameter", "index", "offset")
-    PARAMETER_FIELD_NUMBER: _ClassVar[int]
-    INDEX_FIELD_NUMBER: _ClassVar[int]
-    OFFSET_FIELD_NUMBER: _ClassVar[int]
-    parameter: int
-    index: _containers.RepeatedScalarFieldContainer[int]
-    offset: int
-    def __init__(self, parameter: _Optional[int] = ..., index: _Optional[_Iterable[int]] = ..., offset: _Optional[int] = ...) -> None: ...
-
 class DeviceAssignmentProto(_message.Message):
-    __slots__ = ("replica_count", "computation_count", "computation_devices")
-    class ComputationDevice(_message.Message):
-        __slots__ = ("replica_device_ids",)
-        REPLICA_DEVICE_IDS_FIELD_NUMBER: _ClassVar[int]
-        replica_device_ids: _containers.RepeatedScalarFieldContainer[int]
-        def __init__(self, replica_device_ids: _Optional[_Iterable[int]] = ...) -> None: ...
+    __slots__ = ("replica_count", "computation_count")
     REPLICA_COUNT_FIELD_NUMBER: _ClassVar[int]
     COMPUTATION_COUNT_FIELD_NUMBER: _ClassVar[int]
-    COMPUTATION_DEVICES_FIELD_NUMBER: _ClassVar[int]
     replica_count: int
     computation_count: int
-    computation_devices: _containers.RepeatedCompositeFieldContainer[DeviceAssignmentProto.ComputationDevice]
-    def __init__(self, replica_count: _Optional[int] = ..., computation_count: _Optional[int] = ..., computation_devices: _Optional[_Iterable[_Union[DeviceAssignmentProto.ComputationDevice, _Mapping]]] = ...) -> None: ...
+    def __init__(self, replica_count: _Optional[int] = ..., computation_count: _Optional[int] = ...) -> None: ...
 
 class StackFrameIndexProto(_message.Message):
     __slots__ = ("file_names", "function_names", "file_locations", "stack_frames")
@@ -515,7 +432,7 @@ class StackFrameIndexProto(_message.Message):
     def __init__(self, file_names: _Optional[_Iterable[bytes]] = ..., function_names: _Optional[_Iterable[bytes]] = ..., file_locations: _Optional[_Iterable[_Union[StackFrameIndexProto.FileLocation, _Mapping]]] = ..., stack_frames: _Optional[_Iterable[_Union[StackFrameIndexProto.StackFrame, _Mapping]]] = ...) -> None: ...
 
 class HloModuleProto(_message.Message):
-    __slots__ = ("name", "entry_computation_name", "computations", "host_program_shape", "id", "entry_computation_id", "schedule", "input_output_alias", "cross_program_prefetches", "device_assignment", "stack_frame_index", "buffer_donor", "frontend_attributes", "device_type", "payloads")
+    __slots__ = ("name", "entry_computation_name", "computations", "host_program_shape", "id", "entry_computation_id", "schedule", "input_output_alias", "device_assignment", "stack_frame_index", "buffer_donor", "frontend_attributes", "device_type", "payloads")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ENTRY_COMPUTATION_NAME_FIELD_NUMBER: _ClassVar[int]
     COMPUTATIONS_FIELD_NUMBER: _ClassVar[int]
@@ -524,7 +441,6 @@ class HloModuleProto(_message.Message):
     ENTRY_COMPUTATION_ID_FIELD_NUMBER: _ClassVar[int]
     SCHEDULE_FIELD_NUMBER: _ClassVar[int]
     INPUT_OUTPUT_ALIAS_FIELD_NUMBER: _ClassVar[int]
-    CROSS_PROGRAM_PREFETCHES_FIELD_NUMBER: _ClassVar[int]
     DEVICE_ASSIGNMENT_FIELD_NUMBER: _ClassVar[int]
     STACK_FRAME_INDEX_FIELD_NUMBER: _ClassVar[int]
     BUFFER_DONOR_FIELD_NUMBER: _ClassVar[int]
@@ -539,14 +455,13 @@ class HloModuleProto(_message.Message):
     entry_computation_id: int
     schedule: HloScheduleProto
     input_output_alias: HloInputOutputAliasProto
-    cross_program_prefetches: _containers.RepeatedCompositeFieldContainer[CrossProgramPrefetch]
     device_assignment: DeviceAssignmentProto
     stack_frame_index: StackFrameIndexProto
     buffer_donor: HloBufferDonorProto
     frontend_attributes: FrontendAttributes
     device_type: bytes
     payloads: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, name: _Optional[bytes] = ..., entry_computation_name: _Optional[bytes] = ..., computations: _Optional[_Iterable[_Union[HloComputationProto, _Mapping]]] = ..., host_program_shape: _Optional[_Union[ProgramShapeProto, _Mapping]] = ..., id: _Optional[int] = ..., entry_computation_id: _Optional[int] = ..., schedule: _Optional[_Union[HloScheduleProto, _Mapping]] = ..., input_output_alias: _Optional[_Union[HloInputOutputAliasProto, _Mapping]] = ..., cross_program_prefetches: _Optional[_Iterable[_Union[CrossProgramPrefetch, _Mapping]]] = ..., device_assignment: _Optional[_Union[DeviceAssignmentProto, _Mapping]] = ..., stack_frame_index: _Optional[_Union[StackFrameIndexProto, _Mapping]] = ..., buffer_donor: _Optional[_Union[HloBufferDonorProto, _Mapping]] = ..., frontend_attributes: _Optional[_Union[FrontendAttributes, _Mapping]] = ..., device_type: _Optional[bytes] = ..., payloads: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    def __init__(self, name: _Optional[bytes] = ..., entry_computation_name: _Optional[bytes] = ..., computations: _Optional[_Iterable[_Union[HloComputationProto, _Mapping]]] = ..., host_program_shape: _Optional[_Union[ProgramShapeProto, _Mapping]] = ..., id: _Optional[int] = ..., entry_computation_id: _Optional[int] = ..., schedule: _Optional[_Union[HloScheduleProto, _Mapping]] = ..., input_output_alias: _Optional[_Union[HloInputOutputAliasProto, _Mapping]] = ..., device_assignment: _Optional[_Union[DeviceAssignmentProto, _Mapping]] = ..., stack_frame_index: _Optional[_Union[StackFrameIndexProto, _Mapping]] = ..., buffer_donor: _Optional[_Union[HloBufferDonorProto, _Mapping]] = ..., frontend_attributes: _Optional[_Union[FrontendAttributes, _Mapping]] = ..., device_type: _Optional[bytes] = ..., payloads: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class LogicalBufferProto(_message.Message):
     __slots__ = ("id", "size", "defined_at", "color")
@@ -570,7 +485,7 @@ class LogicalBufferProto(_message.Message):
     def __init__(self, id: _Optional[int] = ..., size: _Optional[int] = ..., defined_at: _Optional[_Union[LogicalBufferProto.Location, _Mapping]] = ..., color: _Optional[int] = ...) -> None: ...
 
 class BufferAllocationProto(_message.Message):
-    __slots__ = ("index", "size", "is_thread_local", "is_entry_computation_parameter", "parameter_number", "maybe_live_out", "color", "assigned", "parameter_shape_index", "is_tuple", "is_constant", "is_parameter_aliased_with_output")
+    __slots__ = ("index", "size", "is_thread_local", "is_entry_computation_parameter", "parameter_number", "maybe_live_out", "color", "assigned", "parameter_shape_index", "is_tuple", "is_constant")
     class Assigned(_message.Message):
         __slots__ = ("logical_buffer_id", "offset", "size", "element_type")
         LOGICAL_BUFFER_ID_FIELD_NUMBER: _ClassVar[int]
@@ -593,7 +508,6 @@ class BufferAllocationProto(_message.Message):
     PARAMETER_SHAPE_INDEX_FIELD_NUMBER: _ClassVar[int]
     IS_TUPLE_FIELD_NUMBER: _ClassVar[int]
     IS_CONSTANT_FIELD_NUMBER: _ClassVar[int]
-    IS_PARAMETER_ALIASED_WITH_OUTPUT_FIELD_NUMBER: _ClassVar[int]
     index: int
     size: int
     is_thread_local: bool
@@ -605,11 +519,10 @@ class BufferAllocationProto(_message.Message):
     parameter_shape_index: _containers.RepeatedScalarFieldContainer[int]
     is_tuple: bool
     is_constant: bool
-    is_parameter_aliased_with_output: bool
-    def __init__(self, index: _Optional[int] = ..., size: _Optional[int] = ..., is_thread_local: bool = ..., is_entry_computation_parameter: bool = ..., parameter_number: _Optional[int] = ..., maybe_live_out: bool = ..., color: _Optional[int] = ..., assigned: _Optional[_Iterable[_Union[BufferAllocationProto.Assigned, _Mapping]]] = ..., parameter_shape_index: _Optional[_Iterable[int]] = ..., is_tuple: bool = ..., is_constant: bool = ..., is_parameter_aliased_with_output: bool = ...) -> None: ...
+    def __init__(self, index: _Optional[int] = ..., size: _Optional[int] = ..., is_thread_local: bool = ..., is_entry_computation_parameter: bool = ..., parameter_number: _Optional[int] = ..., maybe_live_out: bool = ..., color: _Optional[int] = ..., assigned: _Optional[_Iterable[_Union[BufferAllocationProto.Assigned, _Mapping]]] = ..., parameter_shape_index: _Optional[_Iterable[int]] = ..., is_tuple: bool = ..., is_constant: bool = ...) -> None: ...
 
 class HeapSimulatorTrace(_message.Message):
-    __slots__ = ("events", "whole_module_simulation", "buffer_allocation_index")
+    __slots__ = ("events", "whole_module_simulation")
     class Event(_message.Message):
         __slots__ = ("kind", "buffer_id", "computation_name", "instruction_name", "share_with_canonical_id")
         KIND_FIELD_NUMBER: _ClassVar[int]
@@ -625,39 +538,19 @@ class HeapSimulatorTrace(_message.Message):
         def __init__(self, kind: _Optional[int] = ..., buffer_id: _Optional[int] = ..., computation_name: _Optional[bytes] = ..., instruction_name: _Optional[bytes] = ..., share_with_canonical_id: _Optional[int] = ...) -> None: ...
     EVENTS_FIELD_NUMBER: _ClassVar[int]
     WHOLE_MODULE_SIMULATION_FIELD_NUMBER: _ClassVar[int]
-    BUFFER_ALLOCATION_INDEX_FIELD_NUMBER: _ClassVar[int]
     events: _containers.RepeatedCompositeFieldContainer[HeapSimulatorTrace.Event]
     whole_module_simulation: bool
-    buffer_allocation_index: int
-    def __init__(self, events: _Optional[_Iterable[_Union[HeapSimulatorTrace.Event, _Mapping]]] = ..., whole_module_simulation: bool = ..., buffer_allocation_index: _Optional[int] = ...) -> None: ...
+    def __init__(self, events: _Optional[_Iterable[_Union[HeapSimulatorTrace.Event, _Mapping]]] = ..., whole_module_simulation: bool = ...) -> None: ...
 
 class BufferAssignmentProto(_message.Message):
-    __slots__ = ("logical_buffers", "buffer_aliases", "buffer_allocations", "heap_simulator_traces", "peak_buffers")
-    class BufferAlias(_message.Message):
-        __slots__ = ("source_buffer_id", "location")
-        SOURCE_BUFFER_ID_FIELD_NUMBER: _ClassVar[int]
-        LOCATION_FIELD_NUMBER: _ClassVar[int]
-        source_buffer_id: int
-        location: LogicalBufferProto.Location
-        def __init__(self, source_buffer_id: _Optional[int] = ..., location: _Optional[_Union[LogicalBufferProto.Location, _Mapping]] = ...) -> None: ...
-    class PeakBuffers(_message.Message):
-        __slots__ = ("index", "logical_buffer_ids")
-        INDEX_FIELD_NUMBER: _ClassVar[int]
-        LOGICAL_BUFFER_IDS_FIELD_NUMBER: _ClassVar[int]
-        index: int
-        logical_buffer_ids: _containers.RepeatedScalarFieldContainer[int]
-        def __init__(self, index: _Optional[int] = ..., logical_buffer_ids: _Optional[_Iterable[int]] = ...) -> None: ...
+    __slots__ = ("logical_buffers", "buffer_allocations", "heap_simulator_traces")
     LOGICAL_BUFFERS_FIELD_NUMBER: _ClassVar[int]
-    BUFFER_ALIASES_FIELD_NUMBER: _ClassVar[int]
     BUFFER_ALLOCATIONS_FIELD_NUMBER: _ClassVar[int]
     HEAP_SIMULATOR_TRACES_FIELD_NUMBER: _ClassVar[int]
-    PEAK_BUFFERS_FIELD_NUMBER: _ClassVar[int]
     logical_buffers: _containers.RepeatedCompositeFieldContainer[LogicalBufferProto]
-    buffer_aliases: _containers.RepeatedCompositeFieldContainer[BufferAssignmentProto.BufferAlias]
     buffer_allocations: _containers.RepeatedCompositeFieldContainer[BufferAllocationProto]
     heap_simulator_traces: _containers.RepeatedCompositeFieldContainer[HeapSimulatorTrace]
-    peak_buffers: _containers.RepeatedCompositeFieldContainer[BufferAssignmentProto.PeakBuffers]
-    def __init__(self, logical_buffers: _Optional[_Iterable[_Union[LogicalBufferProto, _Mapping]]] = ..., buffer_aliases: _Optional[_Iterable[_Union[BufferAssignmentProto.BufferAlias, _Mapping]]] = ..., buffer_allocations: _Optional[_Iterable[_Union[BufferAllocationProto, _Mapping]]] = ..., heap_simulator_traces: _Optional[_Iterable[_Union[HeapSimulatorTrace, _Mapping]]] = ..., peak_buffers: _Optional[_Iterable[_Union[BufferAssignmentProto.PeakBuffers, _Mapping]]] = ...) -> None: ...
+    def __init__(self, logical_buffers: _Optional[_Iterable[_Union[LogicalBufferProto, _Mapping]]] = ..., buffer_allocations: _Optional[_Iterable[_Union[BufferAllocationProto, _Mapping]]] = ..., heap_simulator_traces: _Optional[_Iterable[_Union[HeapSimulatorTrace, _Mapping]]] = ...) -> None: ...
 
 class HloProto(_message.Message):
     __slots__ = ("hlo_module", "buffer_assignment")

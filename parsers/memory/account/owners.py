@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Literal
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.account.need import Need, elsewhere, largest_at
 from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, Role, read
@@ -39,9 +40,9 @@ _OF_ROLE: Mapping[Role, MemoryOwner] = {
     "output": "inputs and outputs",
     "scoped": "kernel memory",
 }
-KV_CACHE = re.compile(r"(?<![A-Za-z])(?:kv_?)?cache|(?<![A-Za-z])past_key|kv_(?:key|value|pages)", re.IGNORECASE)
-COLLECTIVE = re.compile(r"(?:all-(?:gather|reduce|to-all)|reduce-scatter|collective-|ragged-all-to-all)")
-_TRANSFER = re.compile(r"(?:infeed|outfeed|send|recv)(?:-|$)")
+KV_CACHE = pattern(r"(?<![A-Za-z])(?:kv_?)?cache|(?<![A-Za-z])past_key|kv_(?:key|value|pages)", re.IGNORECASE)
+COLLECTIVE = pattern(r"(?:all-(?:gather|reduce|to-all)|reduce-scatter|collective-|ragged-all-to-all)")
+_TRANSFER = pattern(r"(?:infeed|outfeed|send|recv)(?:-|$)")
 _COPIES = frozenset(("copy", "copy-start", "copy-done", "transpose"))
 
 
@@ -51,14 +52,10 @@ class MemoryAccount:
 
     Attributes:
         owners: bytes of each owner that has any, the largest first; they add up to `total_bytes`.
-        of_buffers: the owner of each of the need's buffers, padding aside.
-        unknown: why there are bytes of no known owner, a phrase; None where there are none.
     """
 
     total_bytes: int
     owners: Mapping[MemoryOwner, int]
-    of_buffers: tuple[MemoryOwner, ...]
-    unknown: str | None
 
 
 def account(need: Need) -> MemoryAccount | None:
@@ -72,20 +69,15 @@ def account_of(facts: NeedFacts) -> MemoryAccount:
     """The account of a need that was read; what is listed beyond the need is not counted."""
     total = facts.need.used_bytes or 0
     sizes: Counter[MemoryOwner] = Counter()
-    of_buffers = tuple(owner_of(item, facts.need) for item in facts.items)
     left = total
-    for item, owner in zip(facts.items, of_buffers, strict=True):
+    for item in facts.items:
         size = min(item.size, left)
         left -= size
         padding = min(item.buffer.padding_bytes or 0, size)
         sizes["padding"] += padding
-        sizes[owner] += size - padding
+        sizes[owner_of(item, facts.need)] += size - padding
     sizes["unknown"] += left
-    ordered = {owner: size for owner, size in sizes.most_common() if size}
-    unknown = None
-    if ordered.get("unknown"):
-        unknown = "the HLO does not show what these bytes hold" if facts.need.is_whole else _NOT_LISTED
-    return MemoryAccount(total, ordered, of_buffers, unknown)
+    return MemoryAccount(total, {owner: size for owner, size in sizes.most_common() if size})
 
 
 def owners_of_rows(memory: SpaceMemory, need: Need) -> dict[int, MemoryOwner]:
@@ -98,9 +90,6 @@ def owners_of_rows(memory: SpaceMemory, need: Need) -> dict[int, MemoryOwner]:
     every = facts.everywhere or facts
     rows = [*largest_at(memory, memory.peak_position), *elsewhere(memory, memory.peak_position)]
     return {row: owner_of(item, need) for row, item in zip(rows, every.items, strict=False)}
-
-
-_NOT_LISTED = "the error's text does not list what holds them"
 
 
 def owner_of(item: BufferFacts, need: Need) -> MemoryOwner:

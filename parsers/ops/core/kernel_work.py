@@ -55,7 +55,7 @@ def work_of_spec(spec: KernelSpec) -> KernelWork:
     """The work of a kernel by its module: blocks that its grid copies, and what it copies itself of other arrays."""
     copied = [each.copied_bytes for each in spec.buffers if each.role in ("prefetch", "input", "output")]
     together = None if spec.reason or None in copied else sum(size or 0 for size in copied)
-    return KernelWork(spec.work.matrix_flops.value or None, together or None)
+    return KernelWork(spec.matrix_flops.value or None, together or None)
 
 
 def kernel_rows(table: OpTable) -> list[int]:

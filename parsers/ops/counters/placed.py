@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Int64s, Intervals, no_ints, union
+from tpuprof.parsers.base.intervals import Int64s, Intervals, no_ints, union, union_of
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core.ops import CATEGORY, OPS_LINE, TRACE_ME_LINE, Keys, event_spans
@@ -54,8 +54,7 @@ class CustomCalls:
     @property
     def spans(self) -> Intervals:
         """When the core ran any, as disjoint spans."""
-        starts, ends = zip(*(call.spans for call in self.calls), strict=True) if self.calls else ((), ())
-        return union(np.concatenate([no_ints(), *starts]), np.concatenate([no_ints(), *ends]))
+        return union_of(call.spans for call in self.calls)
 
     @property
     def scope_spans(self) -> Intervals:

@@ -17,7 +17,6 @@ from tpuprof.parsers.base.text import printable
 NULL = "null"
 """What stands for an unknown value in a filter."""
 
-RELATIONS = {">": "over", ">=": "at least", "<": "under", "<=": "at most"}
 """Signs of bounds, and what they are called."""
 
 UNIT_PS = {"ps": 1, "ns": 10**3, "us": 10**6, "µs": 10**6, "ms": 10**9, "s": 10**12}
@@ -83,11 +82,6 @@ class FieldTerm:
         wanted, values = self.text.casefold(), value if isinstance(value, list) else [value]
         texts = [(_YES[one] if isinstance(one, bool) else str(one)).casefold() for one in values]
         return wanted in texts if self.relation == "=" else any(wanted in text for text in texts)
-
-    def describe(self, negated: bool) -> str:
-        """Such as ``occurrences at least 10``."""
-        verb = {**RELATIONS, "=": "is", ":": "has"}[self.relation]
-        return f"{self.key} {'not ' if negated else ''}{verb} {printable(self.text)}"
 
 
 def field_term(named: re.Match[str], keys: Collection[str]) -> FieldTerm | None:

@@ -23,7 +23,7 @@ from tpuprof.parsers.base import regex
 from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
-from tpuprof.parsers.ops.filtering.field_term import LONGEST_NUMBER, NAMED, RELATIONS, UNIT_PS, FieldTerm, field_term
+from tpuprof.parsers.ops.filtering.field_term import LONGEST_NUMBER, NAMED, UNIT_PS, FieldTerm, field_term
 
 Mask = NDArray[np.bool_]
 
@@ -65,18 +65,6 @@ Poll = Callable[[], None]
 _SAMPLE = 1 << 16  # texts looked at to find out whether a column repeats itself
 _LARGEST_PS = int(np.iinfo(np.int64).max)
 _ANYWHERE = ("name", "category", "framework_op", "program")
-_LABELS = {
-    "name": "name",
-    "category": "category",
-    "framework_op": "framework op",
-    "program": "program",
-    "bound_by": "bound",
-    "source": "source",
-    "expression": "HLO text",
-    "shape": "shape",
-    "remat": "rematerialized",
-    "side": "side",
-}
 PREFIXES = {
     "name": "name",
     "cat": "category",
@@ -197,14 +185,6 @@ class TextTerm:
             matches |= texts.rows(map(contains, map(str.casefold, texts.distinct), repeat(wanted)))
         return matches
 
-    def describe(self, negated: bool) -> str:
-        """Such as ``category has copy``; ``has copy`` of any column."""
-        text = printable(self.text)
-        if self.columns[0] in CHOICES:
-            return f"{_LABELS[self.columns[0]]} is {'not ' if negated else ''}{text}"
-        subject = f"{_LABELS[self.columns[0]]} " if len(self.columns) == 1 else ""
-        return f"{subject}has {'no ' if negated else ''}" + (text if text.split() == [text] else f'"{text}"')
-
 
 @dataclass(frozen=True, slots=True)
 class RegexTerm:
@@ -230,17 +210,6 @@ class RegexTerm:
             matches |= texts.rows(map(bool, islice(found, len(texts.distinct))))
         return matches
 
-    def describe(self, negated: bool) -> str:
-        """Such as ``name or framework op matches dot.*``."""
-        pattern, labels = printable(self.pattern.pattern), [_LABELS[name] for name in self.columns]
-        if len(labels) == 1:
-            return f"{labels[0]} {'does not match' if negated else 'matches'} {pattern}"
-        return (
-            f"neither {' nor '.join(labels)} matches {pattern}"
-            if negated
-            else f"{' or '.join(labels)} matches {pattern}"
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class TimeTerm:
@@ -248,7 +217,6 @@ class TimeTerm:
 
     relation: str
     bound: Fraction
-    shown: str
 
     def mask(self, columns: OpColumns) -> Mask:
         """bool[n]: where the term holds."""
@@ -259,10 +227,6 @@ class TimeTerm:
         reached: Mask = np.zeros(len(times), np.bool_) if least > _LARGEST_PS else times >= least
         return reached if self.relation in (">", ">=") else ~reached
 
-    def describe(self, negated: bool) -> str:
-        """Such as ``self time over 1 ms``."""
-        return f"self time {'not ' if negated else ''}{RELATIONS[self.relation]} {self.shown}"
-
 
 @dataclass(frozen=True, slots=True)
 class ShareTerm:
@@ -270,17 +234,12 @@ class ShareTerm:
 
     relation: str
     bound: float
-    shown: str
 
     def mask(self, columns: OpColumns) -> Mask:
         """bool[n]: where the term holds."""
         compare = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less_equal}[self.relation]
         matches: Mask = compare(columns.self_share, self.bound)
         return matches
-
-    def describe(self, negated: bool) -> str:
-        """Such as ``share of self time over 5%``."""
-        return f"share of self time {'not ' if negated else ''}{RELATIONS[self.relation]} {self.shown}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,10 +254,6 @@ class Term:
         condition = self.condition
         matches = condition.mask(columns, poll) if isinstance(condition, RegexTerm) else condition.mask(columns)
         return ~matches if self.negated else matches
-
-    def describe(self) -> str:
-        """The term in words."""
-        return self.condition.describe(self.negated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,10 +289,6 @@ class Filter:
             if not kept.any():
                 break
         return kept
-
-    def describe(self) -> str:
-        """The filter in words: ``name has fusion, self time over 1 ms``."""
-        return ", ".join(term.describe() for term in self.terms) or "everything"
 
 
 def parse_filter(text: str, keys: Collection[str] = ()) -> Filter:
@@ -431,8 +382,8 @@ def _bound(value: str) -> TimeTerm | ShareTerm:
         raise FilterError(f"the number after {relation} is too long")
     exact = _exact(number)
     if unit == "%":
-        return ShareTerm(relation, float(exact / 100), f"{number}%")
-    return TimeTerm(relation, exact * UNIT_PS[unit], f"{number} {unit}")
+        return ShareTerm(relation, float(exact / 100))
+    return TimeTerm(relation, exact * UNIT_PS[unit])
 
 
 def _exact(number: str) -> Fraction:

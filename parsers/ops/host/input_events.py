@@ -24,7 +24,18 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools, Int64s, Intervals, in_nesting_order, no_ints, place, positions, union
+from tpuprof.parsers.base.intervals import (
+    Bools,
+    Int64s,
+    Intervals,
+    in_nesting_order,
+    no_ints,
+    place,
+    positions,
+    union,
+    union_of,
+)
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR
@@ -102,7 +113,7 @@ _NAMES: tuple[tuple[_Role, str], ...] = (
     ("drives", r"PjitFunction\(|ExecuteReplicated|MarkStep|StepMarker|FunctionRun|SessionRun|EagerLocalExecute"),
     ("drives", r"(?:train|test|TraceContext)[^/]*\Z"),
 )
-_OF_WEIGHTS = re.compile(
+_OF_WEIGHTS = pattern(
     r"\$.*(?:weight|param(?:eter)?s?(?:_|\b)|checkpoint|restore|load_state|state_dict|sync_model|model_sync)",
     re.IGNORECASE,
 )
@@ -113,10 +124,10 @@ _GET_NEXT, _ITERATOR, _TRANSFER, _DRIVES, _MANAGER, _QUEUE, _STAGE = range(len(_
 _CATEGORIES: tuple[InputCategory, ...] = get_args(InputCategory)
 _WAIT, _TRANSFERS, _PRODUCE = range(len(_CATEGORIES))
 
-_COMPILED = tuple((role, re.compile(pattern)) for role, pattern in _NAMES)
+_COMPILED = tuple((role, pattern(words)) for role, words in _NAMES)
 _SCOPED = "|".join(pattern.removeprefix(_SCOPE) for _, pattern in _NAMES if pattern.startswith(_SCOPE))
 _PLAIN = "|".join(pattern for _, pattern in _NAMES if not pattern.startswith(_SCOPE))
-_ANY = re.compile(f"{_PLAIN}|{_SCOPE}(?:{_SCOPED})")  # one look at a name's scope, not one for each pattern
+_ANY = pattern(f"{_PLAIN}|{_SCOPE}(?:{_SCOPED})")  # one look at a name's scope, not one for each pattern
 _LONGEST_NAME = 1000
 """Characters of a name that are looked at; those of events that feed the device are short."""
 
@@ -180,11 +191,11 @@ def input_waits(host: HostEvents) -> Intervals:
     Returns:
         Start and end of disjoint intervals in order, in picoseconds on the trace's clock.
     """
-    spans = [(no_ints(), no_ints())]
+    spans = []
     for fed in _feeding(host):
         rows = fed.rows[fed.category != _PRODUCE]
         spans.append((fed.thread.start_ps[rows], fed.thread.end_ps[rows]))
-    return union(*(np.concatenate(column) for column in zip(*spans, strict=True)))
+    return union_of(spans)
 
 
 def input_rows(host: HostEvents) -> InputRows:

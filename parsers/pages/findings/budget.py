@@ -22,7 +22,6 @@ from tpuprof.parsers.pages.findings.claims import (
     Rows,
     after,
     everything,
-    filled,
     mean_of,
     of_ops,
     spread,
@@ -154,10 +153,6 @@ class Budget:
     def take(self, owners: Sequence[Owner], wanted_ps: Floats) -> Claim:
         """Claims what is wanted of some owners on each core in each step; see `claims.taken`."""
         return Claim.of_cells(taken(self.cells, owners, wanted_ps))
-
-    def fill(self, owners: Sequence[Owner], wanted_ps: Floats) -> Claim:
-        """The same, from a core's other steps where one has too little; see `claims.filled`."""
-        return Claim.of_cells(filled(self.cells, owners, wanted_ps))
 
     def take_all(self, *owners: Owner) -> Claim:
         """Claims all that some owners have left."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tpuprof.parsers.base.words import NO_PEAK_HBM, NO_SCOPES
 from tpuprof.parsers.ops.device import CUSTOM_CALL
 from tpuprof.parsers.pages.findings.budget import Budget, budget
 from tpuprof.parsers.pages.findings.capture import memory_nearly_full, no_device_events
@@ -166,13 +167,13 @@ def undetectable(evidence: Evidence) -> dict[str, str]:
     if not evidence.barriers:
         out["barrier"] = "no core has a line of barriers (XLA TraceMe)"
     if not any(evidence.table.framework_op):
-        out["debug-print"] = "no op has a framework name"
+        out["debug-print"] = NO_SCOPES
     if evidence.core_count < 2:
         out |= dict.fromkeys(_BY_CORES, "the run has one core, which waits for no other")
     if not evidence.calls and any(category == CUSTOM_CALL for category in evidence.table.category):
         out["kernel-wait"] = "the profile has no spans inside kernels (--xla_xprof_enable_custom_call_tracing)"
     if evidence.peaks.hbm is None:
-        out |= dict.fromkeys(_BY_PEAKS, "the device plane gives no peak HBM bandwidth")
+        out |= dict.fromkeys(_BY_PEAKS, NO_PEAK_HBM)
     if not any(modules.names for modules in evidence.modules):
         out |= dict.fromkeys(_BY_HLO, "the profile holds no HLO (enable_hlo_proto may be off)")
     return {kind: out[kind] for kind in KINDS if kind in out}

@@ -16,6 +16,7 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.words import NO_HOST_OPS
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.host.ops import HostOps, merge_host_ops
 from tpuprof.parsers.ops.roofline import WORK_COUNT, Rates, rates, summed_rows, work_of
@@ -116,5 +117,5 @@ def _fractions(times: Int64s, whole: int) -> Floats:
 def _unknown(ops: OpsPage, host: HostOps) -> dict[str, str]:
     reasons = {key: why for key, why in ops.unknown.items() if key != "time_scale"}
     if not host.whole_ps:
-        reasons["host_idle_time_ps"] = "no host thread ran a framework op: plain JAX records none on the host"
+        reasons["host_idle_time_ps"] = NO_HOST_OPS
     return reasons

@@ -21,8 +21,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.base.words import share
+from tpuprof.parsers.base.words import NO_FLOPS_OR_BYTES, share
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import WORK_COUNT, Rates, rates, summed_rows, uncounted, work_of
@@ -36,7 +37,7 @@ NodeKind = Literal["root", "program", "category", "scope", "file", "line", "dupl
 
 SortBy = Literal["time", "wasted"]
 
-NO_CATEGORY = "unknown category"
+UNKNOWN_CATEGORY = "unknown category"
 NO_SOURCE = "no source line"
 """The node of the ops that name none, in the tree by source."""
 
@@ -182,7 +183,7 @@ def source_location(source: str) -> SourceLocation:
     return SourceLocation(source, None) if found is None else SourceLocation(found[1], int(found[2]))
 
 
-_PLACE = re.compile(r"(.+?):(\d{1,9})(?::\d{1,9})?", re.DOTALL)
+_PLACE = pattern(r"(.+?):(\d{1,9})(?::\d{1,9})?", re.DOTALL)
 
 
 def provenance_parts(framework_op: str) -> list[str]:
@@ -281,7 +282,7 @@ def op_tree(ops: OpsPage, by: Grouping, duplicates: Sequence[str], with_idle: bo
     """
     table = ops.table
     builder = _Builder(ops)
-    category = [name or NO_CATEGORY for name in table.category]
+    category = [name or UNKNOWN_CATEGORY for name in table.category]
     if by == "source":
         sources = [source or NO_SOURCE for source in table.texts("source")]
         files = [source_location(source).file for source in sources]
@@ -387,7 +388,7 @@ def headline(tree: OpTree, ops: OpsPage, with_idle: bool = True) -> str:
         return _overall(tree, ops)
     bound, reached = tree.rates.bound_name(worst), share(float(tree.rates.efficiency[worst]))
     counted = np.nan_to_num(tree.rates.flops_per_second[worst]) > 0
-    missing = "its limits are unknown" if counted else "no FLOPs or bytes are counted for it"
+    missing = "its limits are unknown" if counted else NO_FLOPS_OR_BYTES
     why = missing if bound == "unknown" else f"at {reached} of its limit by {bound}"
     part = share(float(tree.time_fraction[worst]))
     return f"{_overall(tree, ops)} Look first at {tree.name[worst]}: {part} of all time, {why}."

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.op_class import OpClass
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.words import NO_PEAK_FLOPS, NO_PEAK_HBM, NO_TIME_SCALE
 from tpuprof.parsers.hosts.op_summary import OpSummary, added_kernels
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import Rates, table_rates
@@ -33,9 +34,6 @@ from tpuprof.parsers.pages.common import (
 if TYPE_CHECKING:
     from tpuprof.parsers.ops.streams.kernels import Kernel
 
-NO_PEAK_FLOPS = "the device plane gives no peak FLOPS"
-NO_PEAK_HBM = "the device plane gives no peak HBM bandwidth"
-NO_TIME_SCALE = "no op event has a Time Scale Multiplier"
 NO_COUNTS: Mapping[ExecutionUnit, str] = {
     "GPU": "GPU events have no FLOPs or bytes; XProf estimates them from the HLO with XLA's cost model",
     "host thread": "events of the host's CPU have no FLOPs or bytes",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import median
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.pages.overview.model import Bottleneck, Share, Step, TopOp
+from tpuprof.parsers.pages.overview.model import Bottleneck, Share, Step, TopOp, percent_of_steps
 from tpuprof.parsers.steps.aligned import InputSource
 from tpuprof.parsers.steps.times import SLOW_STEP
 from tpuprof.parsers.steps.xprof_view import XprofBreakdown
@@ -46,16 +46,13 @@ def bottleneck_of(
         unknown: receives the reasons for unknown figures, by JSON key.
         numbered: whether the host's annotations number steps.
     """
-    parts = [step.breakdown for step in steps if isinstance(step.breakdown, XprofBreakdown)]
-    total = math.fsum(step.duration_ps for step in steps)
-    if not parts or not total:
+    has_parts = any(isinstance(step.breakdown, XprofBreakdown) for step in steps)
+    if not has_parts or not any(step.duration_ps for step in steps):
         keys = ("performance.device_duty_cycle_percent", "performance.step_time_ms")
         reason = next((unknown[key] for key in keys if key in unknown), "no step time")
         return _unknown(reason, unknown, _marking_advice(table, numbered))
 
-    def percent(field: str) -> float:
-        return 100.0 * math.fsum(getattr(part, field) for part in parts) / total
-
+    percent = partial(percent_of_steps, steps)
     has_outfeed = "outfeed" in table.category
     idle = percent("idle_ps")
     outfeed = percent("outfeed_ps") if has_outfeed or source == "infeed" else None

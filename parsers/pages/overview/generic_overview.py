@@ -6,26 +6,32 @@ takes copies and kernels of no op for idle. In a profile without a device the st
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.words import percent_of, short
+from tpuprof.parsers.base.words import NO_DEVICE, NO_SCOPES, NO_START, percent_of, short
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
 from tpuprof.parsers.ops.host.ops import merge_host_ops
 from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.table import OpTable, framework_groups, merge_tables, most_frequent
-from tpuprof.parsers.pages.common import NO_DEVICE, damage_of, warnings_of
+from tpuprof.parsers.pages.common import damage_of, warnings_of
 from tpuprof.parsers.pages.findings.finding import KINDS
 from tpuprof.parsers.pages.findings.on_cpu import KINDS_ON_CPU
 from tpuprof.parsers.pages.inference import InferencePage, inference
 from tpuprof.parsers.pages.overview.bottleneck import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND, with_slow_steps
 from tpuprof.parsers.pages.overview.by_op import shares_of, top_ops_of
 from tpuprof.parsers.pages.overview.ledger import StepAccount, step_account
-from tpuprof.parsers.pages.overview.model import Bottleneck, Environment, Overview, Performance, Step
+from tpuprof.parsers.pages.overview.model import (
+    Bottleneck,
+    Environment,
+    Overview,
+    Performance,
+    Step,
+    percent_of_steps,
+)
 from tpuprof.parsers.pages.overview.on_cpu import account_on_cpu, bottleneck_on_cpu, left_out, on_cpu, steps_on_cpu
 from tpuprof.parsers.pages.overview.performance import first_start, host_figures, step_parts
 from tpuprof.parsers.pages.steps import step_time
@@ -80,10 +86,10 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
     remarks += [] if is_cpu else _which_gpus(summaries)
     durations = [s.profile_duration_ps for s in summaries if s.profile_duration_ps is not None]
     if not durations:
-        unknown["environment.profile_duration_ms"] = "the profile does not record its start and stop"
+        unknown["environment.profile_duration_ms"] = NO_START
     names = [parse_framework_op(op).name for op in set(table.framework_op) if op]
     if not names:
-        unknown["environment.is_training"] = "no op has a framework name"
+        unknown["environment.is_training"] = NO_SCOPES
     on_host = is_cpu and any(summary.thread_count for summary in summaries)
     cpu = on_cpu(summaries) if is_cpu else None
     account, found = (_account(summaries, table), ()) if cpu is None else account_on_cpu(cpu, table)
@@ -225,14 +231,13 @@ def _placed(table: OpTable) -> int:
 
 def _bottleneck(steps: Sequence[Step], unknown: dict[str, str], why: str, is_cpu: bool) -> Bottleneck:
     """Judges whether the steps wait: for input, or in much time in which no GPU does anything."""
-    parts = [step.breakdown for step in steps if isinstance(step.breakdown, GenericBreakdown)]
-    total = math.fsum(step.duration_ps for step in steps)
-    if not parts or not total:
+    has_parts = any(isinstance(step.breakdown, GenericBreakdown) for step in steps)
+    if not has_parts or not any(step.duration_ps for step in steps):
         unknown.update({f"bottleneck.{key}_percent": why for key in ("input", "output", "idle")})
         return Bottleneck("unknown", None, None, None, f"Unknown: {why}.", ())
 
     def percent(*fields: str) -> float:
-        return 100.0 * math.fsum(getattr(part, f"{field}_ps") for part in parts for field in fields) / total
+        return percent_of_steps(steps, *(f"{field}_ps" for field in fields))
 
     collectives, launch, compiles = percent("device_collectives"), percent("kernel_launch"), percent("compile")
     waits, sends, of_host = percent("input"), percent("output"), percent("host_compute", "host_ops")

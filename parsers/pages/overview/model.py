@@ -6,7 +6,8 @@ Times are picoseconds and sizes bytes until they are drawn. A figure that the pr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
@@ -62,6 +63,17 @@ class Step:
     duration_ps: int
     breakdown: XprofBreakdown | GenericBreakdown | None
     sparse_core: SparseCoreTime | None = None
+
+
+def percent_of_steps(steps: Sequence[Step], *fields: str) -> float:
+    """What some parts of the steps' breakdowns take of the time of all steps, in percent; 0 where that has no time.
+
+    Args:
+        fields: of the breakdown, such as ``input_ps``; all steps that have one have one of the same kind.
+    """
+    total = math.fsum(step.duration_ps for step in steps)
+    parts = [step.breakdown for step in steps if step.breakdown is not None]
+    return 100.0 * math.fsum(getattr(part, field) for part in parts for field in fields) / total if total else 0.0
 
 
 @dataclass(frozen=True, slots=True)

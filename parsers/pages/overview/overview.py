@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, median
+from tpuprof.parsers.base.words import NO_DEVICE, NO_DEVICE_NAME, NO_SCOPES, NO_SPAN
+from tpuprof.parsers.collectives.groups import lacking_partners
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.core.calls import merged_calls
@@ -32,7 +34,7 @@ from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
 from tpuprof.parsers.ops.roofline import table_rates
 from tpuprof.parsers.ops.table import OpTable, merge_tables
-from tpuprof.parsers.pages.common import NO_DEVICE, damage_of, device_of, warnings_of, why_no_ops
+from tpuprof.parsers.pages.common import damage_of, device_of, warnings_of, why_no_ops
 from tpuprof.parsers.pages.findings.budget import Budget, budget
 from tpuprof.parsers.pages.findings.capture import why_no_device
 from tpuprof.parsers.pages.findings.finding import Evidence, Finding
@@ -81,6 +83,7 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
     steps = _steps(common.grid)
     environment = _environment(summaries, table, unknown)
     performance = performance_of(summaries, table, common, modules, unknown)
+    remarks = (*common.remarks, *counted_words(table), lacking_partners(table, environment.device_core_count))
     shares, top_ops = shares_of(table, summaries), top_ops_of(table)
     numbered = any(summary.has_step_numbers for summary in summaries)
     evidence = evidence_of(summaries, table, common.grid, modules, environment.is_training is False)
@@ -108,9 +111,7 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
-        warnings=warnings_of(
-            summaries, (*common.remarks, *counted_words(table)), [summary.clocks for summary in summaries]
-        ),
+        warnings=warnings_of(summaries, tuple(filter(None, remarks)), [summary.clocks for summary in summaries]),
     )
 
 
@@ -179,14 +180,14 @@ def _environment(summaries: Sequence[HostSummary], table: OpTable, unknown: dict
     device = device_of(summaries)
     if device is None or device.device_type is None:
         has_cores = any(summary.core_count or summary.gpu_count for summary in summaries)
-        unknown["environment.device_type"] = "the device plane does not name its device" if has_cores else NO_DEVICE
+        unknown["environment.device_type"] = NO_DEVICE_NAME if has_cores else NO_DEVICE
     scopes = [parse_framework_op(op).name for op in set(table.framework_op) if op]
     is_training = any(map(is_gradient, scopes)) if scopes else None
     if is_training is None:
-        unknown["environment.is_training"] = why_no_ops(summaries) or "no op has a framework name"
+        unknown["environment.is_training"] = why_no_ops(summaries) or NO_SCOPES
     durations = [s.profile_duration_ps for s in summaries if s.profile_duration_ps is not None]
     if not durations:
-        unknown["environment.profile_duration_ms"] = "the profile records neither its start and stop nor device events"
+        unknown["environment.profile_duration_ms"] = NO_SPAN
     return Environment(
         host_count=len(summaries),
         task_count=max(1, sum(summary.core_count + summary.gpu_count > 0 for summary in summaries)),

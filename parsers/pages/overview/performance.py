@@ -7,7 +7,7 @@ from dataclasses import fields
 
 import numpy as np
 
-from tpuprof.parsers.base.words import percent_of
+from tpuprof.parsers.base.words import NO_HOST_OPS, percent_of
 from tpuprof.parsers.base.words import share as share_words
 from tpuprof.parsers.formats.hlo.matrix import matrix_bits
 from tpuprof.parsers.formats.hlo.programs import HloModules
@@ -22,7 +22,6 @@ from tpuprof.parsers.pages.steps import CommonSteps, spread, step_time
 Known = tuple[float | None, str]
 """A figure, and why it is unknown where it is."""
 
-NO_HOST_OPS = "no host thread ran a framework op: plain JAX records none on the host"
 NO_EAGER = "no event says whether its op ran eagerly: only TensorFlow's do"
 
 

@@ -25,6 +25,20 @@ class Regression:
     sentence: str
 
 
+def slower(step: str, than: str, change: float, allowed: float) -> Regression:
+    """A failure: a step takes longer than another by more than is allowed, as a fraction."""
+    grown = f"The {step} step takes {100 * change:.1f} % longer than {than}"
+    return Regression(allowed, "slower", f"{grown}, more than the {100 * allowed:g} % allowed.")
+
+
+def noisy(noise: float, allowed: float) -> Regression:
+    """A pass that more steps may turn into a failure: the noise, as a fraction, is larger than what is allowed."""
+    sentence = (
+        f"The noise ({100 * noise:.1f} %) is larger than the {100 * allowed:g} % allowed: more steps would decide."
+    )
+    return Regression(allowed, "passed", sentence)
+
+
 def regression(diff: Diff, allowed: float) -> Regression:
     """Judges the typical step, and the mean step: steps that became odd don't change the typical one."""
     if diff.different:
@@ -39,12 +53,8 @@ def regression(diff: Diff, allowed: float) -> Regression:
         return Regression(allowed, "unknown", sentence)
     for name, change in (("typical", steps.typical), ("mean", steps.mean)):
         if change.mark == "more" and change.relative is not None and change.relative > allowed:
-            grown = f"{100 * change.relative:.1f} %"
-            sentence = f"The {name} step takes {grown} longer than before, more than the {100 * allowed:g} % allowed."
-            return Regression(allowed, "slower", sentence)
+            return slower(name, "before", change.relative, allowed)
     base = steps.typical.before or 0.0
     if steps.typical.mark == "same" and steps.typical.noise > allowed * base > 0:
-        noise = f"{100 * steps.typical.noise / base:.1f} %"
-        sentence = f"The noise ({noise}) is larger than the {100 * allowed:g} % allowed: more steps would decide."
-        return Regression(allowed, "passed", sentence)
+        return noisy(steps.typical.noise / base, allowed)
     return Regression(allowed, "passed", "")

@@ -12,8 +12,7 @@ level goes on, is called odd and starts no level.
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from statistics import NormalDist
@@ -34,7 +33,8 @@ from tpuprof.parsers.session.diff.noise import (
     typical_bounds,
     within,
 )
-from tpuprof.parsers.session.known_runs import Entry, FileStates, KeptByRun
+from tpuprof.parsers.session.diff.regression import Regression, noisy, slower
+from tpuprof.parsers.session.known_runs import KeptByRun
 from tpuprof.parsers.session.makers.summaries import read
 from tpuprof.parsers.session.opening import host_cache
 from tpuprof.parsers.session.pages import MODEL_USE, OPS, OVERVIEW, PageKey
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 Verdict = Literal["first", "noise", "slower", "faster", "odd", "other program", "unknown"]
 """What a run is against the level before it."""
-
-Outcome = Literal["slower", "passed", "unknown"]
 
 _COLLECTIVES: tuple[Owner, ...] = ("collective_wait", "collective_transfer")
 
@@ -101,23 +99,7 @@ class TrendPoint:
 TREND: PageKey[TrendPoint] = PageKey("trend:point")
 
 
-@dataclass(frozen=True, slots=True)
-class KeptPoint:
-    """The figures of the run at a path, and its files as they were."""
-
-    path: str
-    states: FileStates
-    point: TrendPoint
-
-
-@dataclass(frozen=True, slots=True)
-class KeptSeries:
-    """What one look at a series leaves to the next."""
-
-    points: tuple[KeptPoint, ...]
-
-
-class KnownPoints:
+class KnownPoints(KeptByRun[TrendPoint]):
     """The figures of the runs of a folder: one whose files are as they were at the last look isn't read again.
 
     Args:
@@ -126,8 +108,7 @@ class KnownPoints:
     """
 
     def __init__(self, cache: HostCache | None, place: str) -> None:
-        name = f"trend of the runs in {os.path.abspath(place)}"
-        self._known: KeptByRun[TrendPoint] = KeptByRun(cache, name, _unpacked, _packed)
+        super().__init__(cache, "trend", place, TrendPoint)
 
     def point(self, run: Run, session: Callable[[Run], Session]) -> TrendPoint:
         """The figures of a run.
@@ -135,24 +116,12 @@ class KnownPoints:
         Raises:
             ProfileError: as for `Session.page`.
         """
-        return self._known.value(run, lambda: session(run).page(TREND))
-
-    def keep(self) -> None:
-        """Puts into the cache what is new since it was read; silent where that can't be done."""
-        self._known.keep()
+        return self.value(run, lambda: session(run).page(TREND))
 
 
 def known_points(place: str, cache: bool, cache_bytes: int | None) -> KnownPoints:
     """The figures of the runs of a folder; arguments as of `KnownPoints` and `parsers.session.opening.open_run`."""
     return KnownPoints(host_cache(cache, cache_bytes), place)
-
-
-def _unpacked(found: object) -> Iterable[Entry[TrendPoint]]:
-    return [(kept.path, kept.states, kept.point) for kept in found.points] if isinstance(found, KeptSeries) else []
-
-
-def _packed(entries: Iterable[Entry[TrendPoint]]) -> KeptSeries:
-    return KeptSeries(tuple(KeptPoint(*entry) for entry in entries))
 
 
 def point(session: Session, host: str | None) -> TrendPoint:
@@ -215,15 +184,6 @@ class Judged:
     before_ps: float | None = None
     change: float | None = None
     noise: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """Whether the newest run is slower than is allowed, as CI asks; outcomes as of `diff`."""
-
-    allowed: float
-    outcome: Outcome
-    sentence: str
 
 
 def judged(points: Sequence[TrendPoint | None]) -> tuple[Judged, ...]:
@@ -358,22 +318,19 @@ what their steps show.
 """
 
 
-def checked(points: Sequence[TrendPoint | None], of: Sequence[Judged], allowed: float) -> Checked:
+def checked(points: Sequence[TrendPoint | None], of: Sequence[Judged], allowed: float) -> Regression:
     """Whether the newest run is slower than the level before it, by more than is allowed and beyond the noise."""
     newest = len(points) - 1
     last, here = (points[newest], of[newest]) if points else (None, Judged("unknown"))
     if last is None or last.estimate is None:
         why = "it can't be read" if last is None else last.why_no_step
-        return Checked(allowed, "unknown", f"The newest run's step time is unknown: {why}.")
+        return Regression(allowed, "unknown", f"The newest run's step time is unknown: {why}.")
     if here.verdict in ("first", "other program"):
-        return Checked(allowed, "unknown", "No run before the newest one has its program: nothing can be compared.")
+        return Regression(allowed, "unknown", "No run before the newest one has its program: nothing can be compared.")
     if here.verdict == "unknown" or here.change is None or here.noise is None:
-        return Checked(allowed, "unknown", "A run with one step says nothing about the noise: nothing can be said.")
-    grown = f"{100 * here.change:.1f} %"
+        return Regression(allowed, "unknown", "A run with one step says nothing about the noise: nothing can be said.")
     if here.verdict == "slower" and here.change > allowed:
-        sentence = f"The typical step takes {grown} longer than in the runs before, more than the {100 * allowed:g} %"
-        return Checked(allowed, "slower", f"{sentence} allowed.")
+        return slower("typical", "in the runs before", here.change, allowed)
     if here.verdict == "noise" and here.noise > allowed > 0:
-        sentence = f"The noise ({100 * here.noise:.1f} %) is larger than the {100 * allowed:g} % allowed"
-        return Checked(allowed, "passed", f"{sentence}: more steps would decide.")
-    return Checked(allowed, "passed", "")
+        return noisy(here.noise, allowed)
+    return Regression(allowed, "passed", "")

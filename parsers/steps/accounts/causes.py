@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Intervals, intersect, no_ints, union
+from tpuprof.parsers.base.intervals import Intervals, intersect, no_ints, union, union_of
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core.ops import TRACE_ME_LINE, event_spans
@@ -70,14 +70,13 @@ def barriers(plane: Plane) -> Intervals | None:
     lines = [line for line in plane.lines if line.name == TRACE_ME_LINE]
     if not lines:
         return None
-    wanted, spans = plane.event_metadata.find_names((_BARRIER,)).get(_BARRIER), [(no_ints(), no_ints())]
+    wanted, spans = plane.event_metadata.find_names((_BARRIER,)).get(_BARRIER), list[Intervals]()
     for line in lines if wanted is not None else ():
         events = line.events()
         start, end = event_spans(line, events)
         rows = np.flatnonzero(events.metadata_id.astype(np.int64) == wanted)
         spans.append((start[rows], end[rows]))
-    starts, ends = zip(*spans, strict=True)
-    return union(np.concatenate(starts), np.concatenate(ends))
+    return union_of(spans)
 
 
 def causes_of_core(
@@ -108,10 +107,9 @@ def _outlasting(runs: ModuleRuns, others: Sequence[ModuleRuns]) -> Intervals:
 
     What another core began later is work of its own, which this one does not wait for.
     """
-    starts, ends, own = [no_ints()], [no_ints()], np.sort(runs.end_ps)
+    spans, own = list[Intervals](), np.sort(runs.end_ps)
     for other in others if len(runs) else ():
         last = own[np.maximum(np.searchsorted(own, other.end_ps) - 1, 0)]
         outlasts = (other.start_ps < last) & (last < other.end_ps)
-        starts.append(last[outlasts])
-        ends.append(other.end_ps[outlasts])
-    return union(np.concatenate(starts), np.concatenate(ends))
+        spans.append((last[outlasts], other.end_ps[outlasts]))
+    return union_of(spans)

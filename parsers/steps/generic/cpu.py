@@ -22,7 +22,7 @@ from tpuprof.parsers.ops.host.activity import compiling
 from tpuprof.parsers.ops.host.events import HostEvents
 from tpuprof.parsers.ops.streams.devices import CPU, StreamDevice
 from tpuprof.parsers.steps.accounts.cpu import CpuAccount
-from tpuprof.parsers.steps.generic.cpu_account import cpu_account, runs_after, union_of
+from tpuprof.parsers.steps.generic.cpu_account import cpu_account, ops_of, runs_after
 from tpuprof.parsers.steps.generic.step_events import (
     EventType,
     GenericStep,
@@ -64,8 +64,8 @@ def cpu_summary(trace: Trace, host: HostEvents, cpu: StreamDevice | None, waits:
     step_events = [
         of_host.take(is_among(of_host.group, numbers)),
         during(waits, numbers, begin, stop, EventType.WAIT_INPUT),
-        during(union_of(cpu, is_collective=True), numbers, begin, stop, EventType.COLLECTIVE),
-        during(union_of(cpu, is_collective=False), numbers, begin, stop, EventType.HOST_OPS),
+        during(ops_of(cpu, is_collective=True), numbers, begin, stop, EventType.COLLECTIVE),
+        during(ops_of(cpu, is_collective=False), numbers, begin, stop, EventType.HOST_OPS),
     ]
     steps, _ = generic_steps(StepEvents.joined(step_events), begin, stop, numbers, groups.roots)
     if _ends_before_its_ops(host, cpu, steps, groups):

@@ -28,6 +28,7 @@ from tpuprof.parsers.base.intervals import (
     place,
     subtract,
     union,
+    union_of,
 )
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.programs import HloModules
@@ -99,7 +100,7 @@ def cpu_account(
     """
     end = np.minimum(end, np.append(start[1:], end[-1:]))
     step, between = (start, end), (end, np.append(start[1:], end[-1:]))
-    computing, moving = (union_of(cpu, is_collective) for is_collective in (False, True))
+    computing, moving = (ops_of(cpu, is_collective) for is_collective in (False, True))
     ids = _names(host, thread)
     is_mark = is_among(thread.metadata_id, marks)
     launches = np.array([_LAUNCHES.match(name) is not None for name in ids.values()], np.bool_)[_which(thread, ids)]
@@ -112,7 +113,7 @@ def cpu_account(
         ("dispatch", _spans(thread, launches)),
         ("host", _spans(thread, ~is_mark)),
     ]
-    whole = union(np.concatenate([step[0], between[0]]), np.concatenate([step[1], between[1]]))
+    whole = union_of((step, between))
     divided, left = dict[Owner, Intervals](), whole
     for owner, of in causes:
         divided[owner] = intersect(*left, *of)
@@ -153,13 +154,9 @@ def cpu_account(
 # ---- ops -------------------------------------------------------------------------------------------------------------
 
 
-def union_of(cpu: StreamDevice | None, is_collective: bool) -> Intervals:
+def ops_of(cpu: StreamDevice | None, is_collective: bool) -> Intervals:
     """When some thread ran an op that is a collective, or one that is none; a loop counts by the ops in it."""
-    starts, ends = [no_ints()], [no_ints()]
-    for stream, chosen in _chosen(cpu, is_collective):
-        starts.append(stream.start_ps[chosen])
-        ends.append(stream.end_ps[chosen])
-    return union(np.concatenate(starts), np.concatenate(ends))
+    return union_of((stream.start_ps[chosen], stream.end_ps[chosen]) for stream, chosen in _chosen(cpu, is_collective))
 
 
 def _chosen(cpu: StreamDevice | None, is_collective: bool) -> Iterator[tuple[HostThread, Bools]]:
@@ -187,7 +184,7 @@ def runs_after(host: HostEvents, cpu: StreamDevice | None, start: Int64s, end: I
     launches = np.array([_LAUNCHES.match(name) is not None for name in ids.values()], np.bool_)[_which(thread, ids)]
     later = thread.start_ps[launches & (thread.start_ps >= last)]
     until = int(later.min()) if len(later) else np.iinfo(np.int64).max
-    ops = union(*(np.concatenate(of) for of in zip(*(union_of(cpu, kind) for kind in (False, True)), strict=True)))
+    ops = union_of(ops_of(cpu, is_collective) for is_collective in (False, True))
     within = overlap(*union(start, end), *ops).sum()
     after = overlap(np.array([last]), np.array([max(until, last)]), *ops).sum()
     return bool(after > within)

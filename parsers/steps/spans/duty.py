@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Intervals, no_ints, union, union_length
+from tpuprof.parsers.base.intervals import Intervals, union_length, union_of
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import subtract
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
@@ -65,16 +65,7 @@ def on_duty(sums: CoreSums) -> Intervals:
     works = subtract(*sums.working, *sums.waiting)
     if not len(sums.inside_waits[0]):
         return works
-    starts, ends = zip(works, sums.inside_waits, strict=True)
-    return union(np.concatenate(starts), np.concatenate(ends))
-
-
-def union_of(spans: Sequence[Intervals]) -> Intervals:
-    """When an event of any of these lines ran: disjoint intervals in order."""
-    none = no_ints()
-    starts = np.concatenate([none, *(start for start, _ in spans)])
-    ends = np.concatenate([none, *(end for _, end in spans)])
-    return union(starts, ends)
+    return union_of((works, sums.inside_waits))
 
 
 def chip_duty(cores: Sequence[CoreDuty], trace: Trace, on_chunk: ChunkDone | None) -> tuple[ChipDuty, ...]:

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Floats, Int64s, Intervals, distinct, is_among, overlap, place
+from tpuprof.parsers.base.intervals import Floats, Int64s, Intervals, distinct, is_among, overlap, place, union_of
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.ops.core.ops import CATEGORY, SPARSE_OPS_LINE, event_spans
 from tpuprof.parsers.ops.device import is_sparse_core
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
-from tpuprof.parsers.steps.spans.duty import union_of
 from tpuprof.parsers.steps.spans.markers import CoreSteps, marked_steps
 
 SPARSE_STEPS_LINE = "Sparse Core Steps"

@@ -113,8 +113,8 @@ def read_schedule(_: Path, data: bytes, __: random.Random) -> Outcome:
         except Damaged:
             return False
         for row in range(min(len(schedule.regions), 20)):
-            _ = (schedule.shares(row), schedule.busy_shares(row), schedule.opcodes(row))
-        _ = (schedule.opcodes(), schedule.bytes_in("vmem"), executed(schedule, _spec()))
+            _ = (schedule.shares(row), schedule.bundles_of(row))
+        _ = (schedule.bytes_in("vmem"), executed(schedule, _spec()))
         return True
 
     return asked(read)

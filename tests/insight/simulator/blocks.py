@@ -31,7 +31,6 @@ from tests.insight.simulator.code import (
 
 _PRECISION_NUMBER = {"default": 0, "high": 1, "highest": 2}
 VMEM, HOST = 1, 5
-HOST_SENDS = "host send"
 
 
 def hbm_ps(code: Code, size: float, reached: float = HBM_REACHED) -> float:

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from tests.parsers.pages.findings.build import grid
 from tests.support.build import PlaneBuilder, bare_host, present, summary_of, tpu_plane
 from tpuprof.parsers.base.intervals import median
+from tpuprof.parsers.base.words import NO_DEVICE
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.pages.common import NO_DEVICE, NO_OPS, device_of, warnings_of, why_no_ops
+from tpuprof.parsers.pages.common import NO_OPS, device_of, warnings_of, why_no_ops
 from tpuprof.parsers.pages.steps import common_steps, step_time
 from tpuprof.parsers.steps.aligned import AlignedSteps
 

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from tests.support.build import PlaneBuilder, StatInput, trace_of
 from tpuprof.parsers.base.intervals import union_length
+from tpuprof.parsers.base.words import NO_PEAK_FLOPS, NO_PEAK_HBM
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.ops.roofline import Rates, work_of
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, framework_ops_page
 from tpuprof.parsers.pages.ops.op_profile import GROUPINGS, OpTree, op_profile_page, op_tree, provenance_parts
-from tpuprof.parsers.pages.ops.ops import NO_PEAK_FLOPS, NO_PEAK_HBM, OpsPage, ops_page
+from tpuprof.parsers.pages.ops.ops import OpsPage, ops_page
 from tpuprof.parsers.pages.ops.roofline import RooflinePage, roofline_page
 
 HBM_READ_500 = b"\n\x07\x08\x01\x10\x01\x18\xf4\x03"

@@ -411,6 +411,17 @@ def test_a_run_that_was_looked_at_is_not_opened_again(
     assert [changed.facts(run).step_count for run in runs] == [9, 6] and opened == ["a.xplane.pb"]
 
 
+@pytest.mark.parametrize("found", ["facts", (("a",), (), ()), (("a",), ((),), (1,))])
+def test_what_is_not_facts_in_the_cache_is_not_used(
+    tmp_path: Path, kept: Callable[[], KnownRuns], found: object
+) -> None:
+    run = written(tmp_path / "logs", a=training(4))
+    cache, place = HostCache(), str(tmp_path / "logs")
+    cache.put(cache.shelf(f"facts of the runs in {place}"), found)
+    known = kept()
+    assert not known._entries and known.facts(run).step_count == 4
+
+
 def test_a_file_that_is_being_written_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     run = written(tmp_path / "logs", a=training(4))

@@ -133,10 +133,9 @@ class Writer:
         named = {"sym_name": self.word(name)} | (attributes or {})
         return Made("func.func", attributes=named, regions=[(list(arguments), ops)], is_isolated=True)
 
-    def module(self, functions: list[Made], name: str = "", producer: str = "MLIR23.0.0git") -> bytes:
+    def module(self, functions: list[Made]) -> bytes:
         """The bytes of a module of these functions."""
-        named = {"sym_name": self.word(name)} if name else {}
-        top = Made("builtin.module", attributes=named, regions=[([], functions)], is_isolated=True)
+        top = Made("builtin.module", regions=[([], functions)], is_isolated=True)
         body = self._block([], [top], {})
         dialects = ["builtin", "stable_mosaic"]
         names = listed([number(self.text(each)) for each in dialects])
@@ -156,7 +155,7 @@ class Writer:
             (4, body),
         ]
         packed = b"".join(bytes([kind]) + number(len(data)) + data for kind, data in sections)
-        return b"ML\xefR" + number(0) + producer.encode() + b"\0" + packed
+        return b"ML\xefR" + number(0) + b"MLIR23.0.0git\0" + packed
 
     def _block(self, arguments: list[Ref], ops: list[Made], values: dict[Ref, int], begin: int = 0) -> bytes:
         """A block whose values are numbered from `begin` on; those of regions inside follow all of its own."""
@@ -184,10 +183,10 @@ class Writer:
         return out
 
 
-def program(module: bytes | str, operands: Sequence[str], result: str, **call: object) -> HloModule:
-    """A compiled program that calls a kernel: operands and result as `element[dimensions]`, and more of the JSON."""
+def program(module: bytes | str, operands: Sequence[str], result: str) -> HloModule:
+    """A compiled program that calls a kernel: operands and result as `element[dimensions]`."""
     body = module if isinstance(module, str) else base64.b64encode(module).decode()
-    config = {"custom_call_config": {"body": body} | call}
+    config = {"custom_call_config": {"body": body}}
     proto = HloProto()
     part = proto.hlo_module.computations.add(id=1, name=b"main")
     for index, operand in enumerate(operands):

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof.tui.draw.format import age, count, duration, flop_rate, percent, significant, size
+from tpuprof.parsers.base.words import significant
+from tpuprof.tui.draw.format import age, count, duration, flop_rate, percent, size
 
 
 @pytest.mark.parametrize(

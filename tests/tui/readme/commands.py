@@ -41,11 +41,6 @@ class Readme:
         (text,) = (text for other, text in self.blocks if other == language)
         return text
 
-    def spans_in(self, heading: str) -> list[str]:
-        """Code in the sentences and tables below a heading, up to the next."""
-        part = self.text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
-        return _SPAN.findall(part)
-
     def commands(self) -> list[str]:
         """Each command once: lines of the shell's blocks, and spans that begin with a program or a command of ours."""
         lines = [

@@ -86,51 +86,52 @@ def _tab(key: str, tab: TabEntry) -> Action:
     return Action(name, key, title, possible=lambda now: now.tab != tab.name)
 
 
-def _command(name: str, verb: str, title: str, short: str = "", argument: str = "") -> Action:
+def _action(
+    name: str, verb: str, title: str = "", short: str = "", possible: Callable[[ScreenState], bool] = lambda _: True
+) -> Action:
+    """Something to do, called as the grammar calls the verb unless it has a title of its own."""
+    return Action(name, verb, title or BY_NAME[verb].meaning, short, possible)
+
+
+def _command(name: str, verb: str, title: str = "", short: str = "", argument: str = "") -> Action:
     """Something that a tab does by itself."""
-    return Action(f"tab_command('{name}'{argument})", verb, title, short, lambda now: name in now.commands)
+    return _action(f"tab_command('{name}'{argument})", verb, title, short, lambda now: name in now.commands)
 
 
 _TIMELINE: tuple[Action, ...] = (
-    _command("zoom", "zoom_in", "Zoom in at the cursor", "zoom", ", 2"),
-    _command("zoom", "zoom_out", "Zoom out", argument=", -2"),
-    _command("pan", "pan_left", "Pan to the left", argument=", -1"),
-    _command("pan", "pan_right", "Pan to the right", argument=", 1"),
-    _command("fit", "fit", "Fit the interval; again: the event, the step", "fit"),
+    _command("zoom", "zoom_in", short="zoom", argument=", 2"),
+    _command("zoom", "zoom_out", argument=", -2"),
+    _command("pan", "pan_left", argument=", -1"),
+    _command("pan", "pan_right", argument=", 1"),
+    _command("fit", "fit", short="fit"),
     _command("whole", "whole", "The whole trace"),
     _command("step", "previous_step", "Previous step", argument=", -1"),
     _command("step", "next_step", "Next step", "step", ", 1"),
     _command("gap", "previous_peak", "Previous gap longer than 5 % of a step", argument=", -1"),
     _command("gap", "next_peak", "Next gap longer than 5 % of a step", "gap", ", 1"),
-    _command("event", "next_event", "Next event of the row", "event", ", 1"),
+    _command("event", "next_event", short="event", argument=", 1"),
     _command("event", "previous_event", "Previous event of the row", argument=", -1"),
     _command("mark", "mark", "Timing: mark begin, then end; lists what ran between", "mark"),
-    _command("interval_end", "interval_begin", "Begin of the interval to the cursor", "", ", -1"),
-    _command("interval_end", "interval_end", "End of the interval to the cursor", "", ", 1"),
+    _command("interval_end", "interval_begin", argument=", -1"),
+    _command("interval_end", "interval_end", argument=", 1"),
     _command("measure", "figures", "What ran in the interval, or in the window"),
     _command("follow", "follow", "Follow an arrow: to what the event launches or starts", "", ", 1"),
     _command("follow", "follow_back", "Follow an arrow back", argument=", -1"),
-    _command("base", "base", "Times relative to the trace, the step or the mark"),
-    _command("fold", "fold", "Open or close the track or section", "fold"),
+    _command("base", "base"),
+    _command("fold", "fold", short="fold"),
     _command("fold_all", "fold_all", "Close or open all sections; with several hosts, all hosts"),
     _command("next_host", "next_host", "Next host, on the same row if it is open", "host", ", 1"),
-    _command("next_host", "previous_host", "Previous host", argument=", -1"),
+    _command("next_host", "previous_host", argument=", -1"),
     _command("pin", "hold", "Pin the track on top"),
     _command("by_busy", "reverse", "Tracks by busy time, or in their own order"),
-    Action(
-        "filter",
-        "filter_tracks",
-        "Only tracks with these words in their names",
-        "",
-        lambda now: "filter" in now.commands,
-    ),
+    _action("filter", "filter_tracks", possible=lambda now: "filter" in now.commands),
 )
 
 _MEMORY: tuple[Action, ...] = (
     _command(
         "memory_view", "view", "Next view: buffers of a module, allocators over time, the map of a module", "view"
     ),
-    _command("memory_view", "previous_view", "Previous view", argument=", -1"),
+    _command("memory_view", "previous_view", argument=", -1"),
     _command("module", "module", "Choose a module, or an allocator", "module"),
     _command("space", "next_step", "Next memory space: HBM, VMEM, SMEM, ...", "space"),
     _command("space", "previous_step", "Previous memory space", argument=", -1"),
@@ -148,12 +149,12 @@ ACTIONS: tuple[Action, ...] = (
     *map(_tab, "12345", TABS),
     *_TIMELINE,
     *_MEMORY,
-    Action("next_tab(1)", "next_tab", "Next tab"),
-    Action("next_tab(-1)", "previous_tab", "Previous tab"),
+    _action("next_tab(1)", "next_tab"),
+    _action("next_tab(-1)", "previous_tab"),
     _command("latencies", "view", "Next view: latencies of requests or runs, the model, and back", "latencies"),
-    _command("latencies", "previous_view", "Previous view", argument=", -1"),
+    _command("latencies", "previous_view", argument=", -1"),
     _command("view", "view", "Next view: profile, HLO ops, framework ops, roofline, kernels", "view"),
-    _command("view", "previous_view", "Previous view", argument=", -1"),
+    _command("view", "previous_view", argument=", -1"),
     _command(
         "group",
         "group",
@@ -161,7 +162,7 @@ ACTIONS: tuple[Action, ...] = (
         "group by",
     ),
     _command("sort", "sort", "Sort by time or waste; in a table by the next column", "sort"),
-    _command("reverse", "reverse", "Reverse the order", "reverse"),
+    _command("reverse", "reverse", short="reverse"),
     _command("idle", "exclude", "Leave out idle time, or infeed and outfeed; and back"),
     _command("top", "top", "Ten children of each node, those that make up 90 %, or all"),
     _command("compare_op", "compare_ops", "Mark the op; on another one: both side by side", "compare"),
@@ -170,26 +171,26 @@ ACTIONS: tuple[Action, ...] = (
     _command("on_timeline", "timeline", "The op's longest run on the timeline; `n` `N` its other runs"),
     _command("graph", "graph", "The op's graph: operands, users, text of the HLO", "graph"),
     _command("buffers", "buffers", "The op's buffers in memory"),
-    Action("edit", "edit", "Open its source line in your editor", "edit", lambda now: now.has_source),
-    Action("search", "search", "Search; in a table, filter", "search", lambda now: now.has_page),
-    Action("next_match(1)", "next_match", "Next match, or next run of the op", "next", lambda now: now.searching),
-    Action("next_match(-1)", "previous_match", "Previous match or run", "", lambda now: now.searching),
-    Action("yank", "copy", "Copy the selected name", "copy name", lambda now: now.selection is not None),
-    Action("export", "export", "Write what is shown to a file", "", lambda now: now.has_page),
-    Action("runs", "runs", "Choose a run", "runs", lambda now: now.run_count > 0),
-    Action("compare", "compare", "Compare with another run", "", lambda now: now.run_count > 1),
-    Action("hosts", "hosts", "Hosts and cores: compare, choose one", "hosts", lambda now: now.host_count > 0),
-    Action("capture", "capture", "Capture a profile from a running program", "", lambda now: now.can_capture),
-    Action("notes", "notes", "Verdict in full, notes and problems", "notes", lambda now: now.has_notes),
-    Action("reload", "reload", "Look for runs again and reload", "reload", lambda now: not now.loading),
-    Action("cancel_load", "back", "Cancel loading", "cancel", lambda now: now.loading),
-    Action("swap_background", "background", "Light or dark background", "", lambda now: now.colorful),
-    Action("help", "help", "Keys, and what the numbers mean", "help"),
-    Action("palette", "palette", "All commands that work now"),
-    Action("go_back", "back", "Close what was opened last"),
-    Action("suspend_process", "suspend", "Suspend (fg brings it back)"),
-    Action("draw_anew", "repaint", "Paint the whole screen again"),
-    Action("quit", "quit", "Quit (Q does from anywhere)", "quit"),
+    _action("edit", "edit", "Open its source line in your editor", "edit", lambda now: now.has_source),
+    _action("search", "search", short="search", possible=lambda now: now.has_page),
+    _action("next_match(1)", "next_match", short="next", possible=lambda now: now.searching),
+    _action("next_match(-1)", "previous_match", possible=lambda now: now.searching),
+    _action("yank", "copy", "Copy the selected name", "copy name", lambda now: now.selection is not None),
+    _action("export", "export", possible=lambda now: now.has_page),
+    _action("runs", "runs", short="runs", possible=lambda now: now.run_count > 0),
+    _action("compare", "compare", possible=lambda now: now.run_count > 1),
+    _action("hosts", "hosts", short="hosts", possible=lambda now: now.host_count > 0),
+    _action("capture", "capture", "Capture a profile from a running program", "", lambda now: now.can_capture),
+    _action("notes", "notes", short="notes", possible=lambda now: now.has_notes),
+    _action("reload", "reload", short="reload", possible=lambda now: not now.loading),
+    _action("cancel_load", "back", "Cancel loading", "cancel", lambda now: now.loading),
+    _action("swap_background", "background", possible=lambda now: now.colorful),
+    _action("help", "help", short="help"),
+    _action("palette", "palette"),
+    _action("go_back", "back"),
+    _action("suspend_process", "suspend"),
+    _action("draw_anew", "repaint", "Paint the whole screen again"),
+    _action("quit", "quit", "Quit (Q does from anywhere)", "quit"),
 )
 
 MOTIONS: tuple[tuple[str, str], ...] = (

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tpuprof.tui.draw.format import UNKNOWN, significant
-
-UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))  # above a byte, the largest first
+from tpuprof.parsers.base.words import BINARY_UNITS, binary_parts
+from tpuprof.tui.draw.format import UNKNOWN
 
 
 def binary_size(value: int | None) -> str:
@@ -23,14 +22,9 @@ def limit_size(value: int | None) -> str:
     """A limit as the compiler prints it, two decimals always: ``15.75 GiB``, ``127.94 MiB``."""
     if value is None:
         return UNKNOWN
-    factor, unit = next((pair for pair in UNITS if abs(value) >= pair[0]), (1, "B"))
+    factor, unit = next((pair for pair in BINARY_UNITS if abs(value) >= pair[0]), (1, "B"))
     return f"{value / factor:.2f} {unit}" if factor > 1 else f"{value} B"
 
 
 def _split(value: int | None) -> tuple[str, str]:
-    if value is None:
-        return UNKNOWN, ""
-    for factor, unit in UNITS:
-        if abs(value) >= factor * 0.9995:
-            return significant(value / factor), unit
-    return str(value), "B"
+    return (UNKNOWN, "") if value is None else binary_parts(value)

@@ -8,6 +8,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
+from tpuprof.parsers.base.words import NO_START
 from tpuprof.parsers.pages.counters import CounterRow, CountersPage, KernelRow, UnitRow
 from tpuprof.tui.draw.bars import small_bar
 from tpuprof.tui.draw.format import UNKNOWN, duration
@@ -294,11 +295,10 @@ KERNELS: Table[Kernels] = Table(
     markdown=in_order("op scope unit use_percent runs time_ps"),
 )
 
-_NO_START = "the profile does not record its start and stop"
 _STATEMENT = "for how long the units of the statement were sampled"
 METRICS: tuple[Metric[CountersPage], ...] = (
     attribute("statement", VERBATIM, "how much of the machine the program uses, in a sentence"),
-    attribute("captured_ms", TIME_MS, "how long the capture took", "captured", null=_NO_START),
+    attribute("captured_ms", TIME_MS, "how long the capture took", "captured", null=NO_START),
     attribute("sampled_ms", TIME_MS, _STATEMENT, "sampled", null="no unit was sampled, or its clock was not"),
     attribute("notes", TEXTS, "where the figures come from, and which of them are untested on hardware"),
 )

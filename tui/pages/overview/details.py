@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tpuprof.parsers.base.intervals import medians
 from tpuprof.parsers.pages.overview.model import Overview, Step, TopOp
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, Owner
 from tpuprof.parsers.steps.model import GenericBreakdown
@@ -58,7 +59,7 @@ def _owners_of(index: int, page: Overview) -> list[tuple[Owner, float, float]]:
     if page.account is None:
         return []
     every = [of_step.owner_ps for of_step in page.account.steps]
-    middle = np.median(np.array(every, np.float64), axis=0).tolist()
+    middle = medians(np.array(every, np.float64)).tolist()
     owners = [of for of in zip(OWNERS, every[index], middle, strict=True) if of[1] > 0]
     return sorted(owners, key=lambda of: -of[1])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.parsers.base.words import NO_CATEGORY
 from tpuprof.parsers.pages.overview.ledger import OwnerTime
 from tpuprof.parsers.pages.overview.model import Overview, Share, Step, StepPart, TopOp
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS
@@ -228,14 +229,13 @@ FINDINGS: Table[Sequence[Finding]] = object_table(
 # --- the top ops
 
 OP_RATE = Unit("GFLOP/s", plain, lambda value, _: flop_rate(value))
-_NO_CATEGORY = "the profile has no HLO category for these ops"
 _NO_FLOPS = "the profile has no FLOPs for these ops"
 _KIND = "the HLO category, else the type of the framework op"
 TOP_OP = (
     attribute("name", VERBATIM, "of the framework op, else of the HLO op", "op"),
     attribute("category", VERBATIM, "type of the framework op, Unknown without one"),
     attribute("class", VERBATIM, "what the core does", "class", name="op_class"),
-    attribute("hlo_category", VERBATIM, "which takes most of its time", null=_NO_CATEGORY),
+    attribute("hlo_category", VERBATIM, "which takes most of its time", null=NO_CATEGORY),
     attribute("self_time_percent", PERCENT, "of the self time of all ops, without idle time", "self"),
     attribute("cumulative_percent", PERCENT, "the same with all ops before it", "cumulative"),
     attribute("self_time_ps", TIME_PS, "over all cores", "self time"),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from tpuprof.parsers.pages.inference import InferencePage
-from tpuprof.parsers.pages.overview.model import Overview
+from tpuprof.parsers.pages.overview.model import Overview, percent_of_steps
 from tpuprof.parsers.pages.overview.verdict import VerdictKind
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.bars import small_bar
@@ -64,12 +65,7 @@ def _cards(page: Overview, with_more: bool) -> list[_Card]:
 
 def _gpu_cards(page: Overview) -> list[_Card]:
     """What GPUs did, or the host's CPU, of step time."""
-    parts = [step.breakdown for step in page.steps if isinstance(step.breakdown, GenericBreakdown)]
-    total = sum(step.duration_ps for step in page.steps) or 1
-
-    def share(field: str) -> float:
-        return 100.0 * float(sum(getattr(part, field) for part in parts)) / total
-
+    share = partial(percent_of_steps, page.steps)
     other, computes = share("all_other_ps"), page.environment.device_core_count > 0
     launch = "LAUNCH" if computes else "HOST"
     return [

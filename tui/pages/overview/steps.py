@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats, median
+from tpuprof.parsers.base.intervals import Floats, median, medians
+from tpuprof.parsers.base.words import significant
 from tpuprof.parsers.pages.overview.ledger import StepAccount
 from tpuprof.parsers.pages.overview.model import Step
 from tpuprof.parsers.steps.accounts.owners import Owner, owner_index
 from tpuprof.tui.draw.columns import GraphColumns, columns_of, graph_lines, names_line
-from tpuprof.tui.draw.format import duration, significant
+from tpuprof.tui.draw.format import duration
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 
@@ -57,7 +58,7 @@ def step_parts(steps: Sequence[Step], account: StepAccount | None) -> Floats:
 
 def are_alike(parts: Floats) -> bool:
     """Whether all steps take the same, and for the same: a graph of them shows nothing but that."""
-    middle = np.median(parts, axis=0)
+    middle = medians(parts)
     return bool(np.abs(parts - middle).sum(axis=1).max() <= _ALIKE * middle.sum())
 
 
@@ -145,7 +146,7 @@ def step_detail(steps: Sequence[Step], parts: Floats, cursor: int | None, pen: P
 def _by_excess(parts: Floats, index: int) -> list[tuple[StepGroup, float]]:
     """The parts of a step that matter, first what it has most above the median step; none of what has one part only."""
     mine = parts[index]
-    excess = mine - np.median(parts, axis=0)
+    excess = mine - medians(parts)
     order = sorted(np.flatnonzero(mine > _LEAST_TOLD * mine.sum()).tolist(), key=lambda at: -float(excess[at]))
     return [(GROUPS[at], float(mine[at])) for at in order] if (parts > 0).any(axis=0).sum() > 1 else []
 

@@ -10,7 +10,8 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.base.urls import printable_url
 from tpuprof.parsers.files.logdir import Run
-from tpuprof.parsers.session.makers.trend import Checked, Judged, KindWorth, KnownPoints, TrendPoint, checked, judged
+from tpuprof.parsers.session.diff.regression import Regression
+from tpuprof.parsers.session.makers.trend import Judged, KindWorth, KnownPoints, TrendPoint, checked, judged
 from tpuprof.tui.draw.format import UNKNOWN, duration, utc
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
@@ -36,7 +37,7 @@ class Trend:
 
     path: str
     runs: tuple[TrendRow, ...]
-    check: Checked | None
+    check: Regression | None
 
     def __len__(self) -> int:
         return len(self.runs)

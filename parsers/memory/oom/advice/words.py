@@ -6,28 +6,22 @@ import math
 from collections.abc import Iterable, Sequence
 
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.words import BINARY_UNITS, binary_parts
 from tpuprof.parsers.memory.account.roles import BufferFacts
 
-_UNITS = ((1 << 50, "PiB"), (1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _LONGEST_NAME, _MOST_SHAPES = 48, 3
 _LIMIT = 1 << 80  # sizes beyond it are nonsense, and too large for a float
 
 
 def amount(size: int) -> str:
     """A size with three digits: ``12.1 GiB``, ``470 MiB``, ``512 B``."""
-    size = max(-_LIMIT, min(size, _LIMIT))
-    for factor, unit in _UNITS:
-        if abs(size) >= factor * 0.9995:
-            value = size / factor
-            digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
-            return f"{value:.{digits}f} {unit}"
-    return f"{size} B"
+    return " ".join(binary_parts(max(-_LIMIT, min(size, _LIMIT))))
 
 
 def capacity(size: int) -> str:
     """What there is of a memory, to be compared with: two decimals unless they are zero, ``15.75 GiB``, ``128 MiB``."""
     size = max(-_LIMIT, min(size, _LIMIT))
-    factor, unit = next((pair for pair in _UNITS if abs(size) >= pair[0]), (1, "B"))
+    factor, unit = next((pair for pair in BINARY_UNITS if abs(size) >= pair[0]), (1, "B"))
     return f"{size / factor:.2f}".rstrip("0").rstrip(".") + f" {unit}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.base.words import sentence_name, share, short, size
+from tpuprof.parsers.base.words import NO_PEAK_HBM, sentence_name, share, short, size
 from tpuprof.parsers.ops.core.calls import CallRuns
 from tpuprof.parsers.ops.core.kernel_blocks import block_rows, wait_words, waited_for
 from tpuprof.parsers.ops.core.kernel_work import spec_of
@@ -178,7 +178,7 @@ def _waiting(budget: Budget) -> dict[int, CallRuns]:
 
 def _why_unknown(budget: Budget) -> str:
     if budget.evidence.peaks.hbm is None:
-        return "the device plane gives no peak HBM bandwidth"
+        return NO_PEAK_HBM
     return "the profile does not count their bytes"
 
 

@@ -6,12 +6,12 @@ profile; the two are never added.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, short, time
@@ -125,7 +125,7 @@ class TpuKernel:
         matrix products has none of the FLOPs that the peak is of.
         """
         spec = self.spec
-        has_no_product = spec is not None and not spec.reason and spec.work.matrix_flops.value == 0
+        has_no_product = spec is not None and not spec.reason and spec.matrix_flops.value == 0
         counted = self.matrix.value if self.flops_use is None else self.flops_use
         compute = 0.0 if has_no_product and counted is None else counted
         used: dict[Bound, float | None] = {"compute": compute, "HBM": self.bytes_use}
@@ -285,8 +285,8 @@ class TpuKernelsPage:
         return self.ops.warnings
 
 
-_SIZE = re.compile(r"(?:^|-)([a-z]{1,6})_([0-9]{1,6})(?=-)")
-_BLOCK = re.compile(r"_(block_[a-z_]{1,30}|[a-z]{1,4})=[0-9]{1,6}")
+_SIZE = pattern(r"(?:^|-)([a-z]{1,6})_([0-9]{1,6})(?=-)")
+_BLOCK = pattern(r"_(block_[a-z_]{1,30}|[a-z]{1,4})=[0-9]{1,6}")
 
 
 def sizes_in_name(name: str) -> str:
@@ -423,7 +423,7 @@ def _why_no_flops(spec: KernelSpec | None) -> str:
     """Why the FLOPs are unknown where no witness says anything."""
     if spec is None:
         return NO_COUNT
-    return spec.reason or spec.work.matrix_flops.reason or "it has no matrix product, and nobody counted the rest"
+    return spec.reason or spec.matrix_flops.reason or "it has no matrix product, and nobody counted the rest"
 
 
 def _known(value: float) -> float | None:

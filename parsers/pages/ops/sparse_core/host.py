@@ -23,6 +23,7 @@ from tpuprof.parsers.base.intervals import (
     overlap,
     subtract,
     union,
+    union_of,
 )
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.core_names import core_label, label_of_plane
@@ -42,7 +43,6 @@ from tpuprof.parsers.ops.device import device_ordinal, is_sparse_core, is_tensor
 from tpuprof.parsers.ops.offload import STARTED_BY, sparse_ops
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
 from tpuprof.parsers.ops.table import OpTable
-from tpuprof.parsers.steps.spans.duty import union_of
 from tpuprof.parsers.steps.spans.markers import marked_steps
 from tpuprof.parsers.steps.spans.sparse_core import SPARSE_STEPS_LINE, SparseSpans, sparse_spans, step_ends
 

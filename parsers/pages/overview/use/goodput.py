@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.words import NO_TIMED_STEPS
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.steps.accounts.owners import Owner
 
-NO_STEPS = "the profile has no steps with a duration"
 NO_TRAINING = "no op belongs to a backward pass: the program does not train"
 UNKNOWN_TRAINING = "no op has a framework name, so whether the program trains is unknown"
 
@@ -40,7 +40,7 @@ def goodput(page: Overview) -> Goodput:
     """
     account, is_training = page.account, page.environment.is_training
     if account is None or not account.step_ps or not account.period_ps or not page.steps:
-        return Goodput(None, None, {}, NO_STEPS)
+        return Goodput(None, None, {}, NO_TIMED_STEPS)
     elapsed = account.period_ps * len(page.steps)
     if is_training is not True:
         return Goodput(None, elapsed, {}, UNKNOWN_TRAINING if is_training is None else NO_TRAINING)

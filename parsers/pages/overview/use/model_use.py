@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.words import NO_TIMED_STEPS
 from tpuprof.parsers.pages.overview.accounts_of_ops import NOT_IN_STEPS, OpAccounts
 from tpuprof.parsers.pages.overview.ledger import StepAccount
 from tpuprof.parsers.steps.accounts.owners import OWNER_WORDS, Owner, owner_index
@@ -66,7 +67,6 @@ PART_WORDS: Mapping[UsePart, str] = {
 }
 """What each part is."""
 
-NO_STEPS = "the profile has no steps with a duration"
 NO_PEAK = "the profile does not give the device's peak FLOP/s"
 NO_COUNT = "no FLOPs are counted for the ops of a step"
 
@@ -138,7 +138,7 @@ def model_use(account: StepAccount | None, of_ops: OpAccounts | None, peak: floa
         peak: FLOP/s of one core.
     """
     if account is None or not account.step_ps:
-        return _unknown(None, None, None, peak, NO_STEPS)
+        return _unknown(None, None, None, peak, NO_TIMED_STEPS)
     why = NO_PEAK if peak is None else NOT_IN_STEPS if of_ops is None else ""
     known = _unknown(account.step_ps, account.period_ps, len(account.cores), peak, why)
     if why or of_ops is None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.files.logdir import Run
 from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.pages.ops.kernels.variants import KernelOfRun, Variant, kernel_of_run, variants
-from tpuprof.parsers.session.known_runs import Entry, FileStates, KeptByRun
+from tpuprof.parsers.session.known_runs import KeptByRun
 from tpuprof.parsers.session.pages import TPU_KERNELS
 
 if TYPE_CHECKING:
@@ -28,22 +27,6 @@ class KernelsOfRun:
 
     kernels: tuple[KernelOfRun, ...]
     why: str
-
-
-@dataclass(frozen=True, slots=True)
-class KeptKernels:
-    """The kernels of the run at a path, and its files as they were."""
-
-    path: str
-    states: FileStates
-    kernels: KernelsOfRun
-
-
-@dataclass(frozen=True, slots=True)
-class KeptSweep:
-    """What one look at the runs of a folder leaves to the next."""
-
-    runs: tuple[KeptKernels, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +58,7 @@ def variants_of_runs(
         session: opens a run that isn't kept.
         name: of a kernel or of its op: that kernel alone; None for all.
     """
-    known: KeptByRun[KernelsOfRun] = KeptByRun(
-        cache, f"kernels of the runs in {os.path.abspath(place)}", _unpacked, _packed
-    )
+    known = KeptByRun(cache, "kernels", place, KernelsOfRun)
     found: list[KernelOfRun] = []
     missing: dict[str, RunVariant] = {}
     for run in runs:
@@ -117,11 +98,3 @@ def _by_time(kernels: Sequence[KernelOfRun], name: str | None) -> list[KernelOfR
     named = {(each.kernel, each.arrays) for each in kernels if name in (None, each.op, each.kernel)}
     chosen = [each for each in kernels if (each.kernel, each.arrays) in named]
     return sorted(chosen, key=lambda each: -time[each.kernel, each.arrays])
-
-
-def _unpacked(found: object) -> Iterable[Entry[KernelsOfRun]]:
-    return [(kept.path, kept.states, kept.kernels) for kept in found.runs] if isinstance(found, KeptSweep) else []
-
-
-def _packed(entries: Iterable[Entry[KernelsOfRun]]) -> KeptSweep:
-    return KeptSweep(tuple(KeptKernels(*entry) for entry in entries))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tpuprof.parsers.base.errors import ProfileError
+from tpuprof.parsers.base.words import NO_TIMED_STEPS
 from tpuprof.parsers.formats.hlo.programs import module_of
 from tpuprof.parsers.memory.model import HBM, SpaceMemory
 from tpuprof.parsers.ops.table import OpTable, merge_tables
@@ -19,7 +20,7 @@ from tpuprof.parsers.pages.overview.use.blocks import Blocks
 from tpuprof.parsers.pages.overview.use.goodput import goodput
 from tpuprof.parsers.pages.overview.use.hlo_flow import HloFlow, Placed
 from tpuprof.parsers.pages.overview.use.memory_blocks import MemoryRow, memory_blocks
-from tpuprof.parsers.pages.overview.use.model_use import NO_STEPS, ModelUse
+from tpuprof.parsers.pages.overview.use.model_use import ModelUse
 from tpuprof.parsers.pages.overview.use.model_use import model_use as use_of
 from tpuprof.parsers.pages.overview.use.page import ModelPage
 from tpuprof.parsers.pages.overview.use.samples import NO_PROGRAM, NO_TRAINING, Samples, samples_of
@@ -49,11 +50,12 @@ def model(session: Session, host: str | None) -> ModelPage:
     unknown: dict[str, str] = {}
     blocks, places, samples = Blocks((), ()), list[Placed](), _UNKNOWN_SAMPLES
     if of_ops is None or page.account is None:
-        unknown["blocks"] = NO_STEPS if page.account is None else NOT_IN_STEPS
+        unknown["blocks"] = NO_TIMED_STEPS if page.account is None else NOT_IN_STEPS
     else:
         places = by_block.places_of(table, flow)
         steps = len(page.account.steps)
         blocks = by_block.model_blocks(of_ops, table, places, len(page.account.cores), steps, use.peak)
+        unknown |= by_block.unnamed(blocks)
     if page.account is not None:
         places = places or by_block.places_of(table, flow)
         samples = _samples(module(_step_program(table)), places, len(page.account.cores))
@@ -77,7 +79,7 @@ def model(session: Session, host: str | None) -> ModelPage:
     )
 
 
-_UNKNOWN_SAMPLES: Samples | str = NO_STEPS
+_UNKNOWN_SAMPLES: Samples | str = NO_TIMED_STEPS
 
 
 def _programs(session: Session, host: str | None) -> Callable[[int], HloModule | None]:

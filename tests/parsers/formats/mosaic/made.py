@@ -72,20 +72,16 @@ class Kernel:
         turn = index or Ref(self.writer.integer_type(32))
         self.ops.append(Made("scf.for", [lower, upper, step], regions=[([turn], [*body.ops, Made("scf.yield")])]))
 
-    def module(self, name: str = "made", module: str = "") -> bytes:
+    def module(self) -> bytes:
         writer = self.writer
         attributes = {
             "scalar_prefetch": writer.integer(self.prefetched),
             "scratch_operands": writer.integer(self.scratch),
-            "tpu.core_type": writer.written("#tpu.core_type<tc>"),
-            "dimension_semantics": writer.items(
-                [writer.written("#tpu.dimension_semantics<parallel>")] * len(self.grid)
-            ),
         }
         if self.grid:
             attributes["iteration_bounds"] = writer.numbers(self.grid)
         if self.windows:
             attributes["window_params"] = writer.items(self.windows)
         ops = [*self.ops, Made("func.return")]
-        main = writer.function(name, [*self.indices, *self.arguments], ops, attributes)
-        return writer.module([main, *self.functions], module)
+        main = writer.function("made", [*self.indices, *self.arguments], ops, attributes)
+        return writer.module([main, *self.functions])

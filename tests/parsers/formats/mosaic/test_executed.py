@@ -41,7 +41,7 @@ def test_the_matrix_unit_works_in_each_step_of_the_grid(name: str, steps: int) -
 def test_pushes_into_the_matrix_unit_are_the_flops_of_the_shapes() -> None:
     schedule, found = both("v5e-matmul")
     runs = found.runs[schedule.instructions.region[schedule.instructions.opcode == 193]]  # vector_matmul_packed
-    assert int(runs.sum()) * 2 * 16 * 128 * 128 == compiled("matmul").work.matrix_flops.value
+    assert int(runs.sum()) * 2 * 16 * 128 * 128 == compiled("matmul").matrix_flops.value
 
 
 def test_a_region_runs_as_often_as_its_lines_and_not_as_its_loop_turns() -> None:

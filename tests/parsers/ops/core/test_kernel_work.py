@@ -14,7 +14,7 @@ from tests.support.files.kernels import KernelRun, with_kernels
 from tests.support.files.mlir import program
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.programs import HloModules
-from tpuprof.parsers.formats.mosaic.work import Amount, Work
+from tpuprof.parsers.formats.mosaic.work import Amount
 from tpuprof.parsers.ops.core.kernel_work import KernelWork, KernelWorks, with_works, work_of_spec
 from tpuprof.parsers.ops.core.sums import op_sums
 from tpuprof.parsers.ops.table import OpTable
@@ -67,6 +67,6 @@ def test_work_of_a_module() -> None:
     assert work_of_spec(SPEC) == KernelWork(FLOPS, COPIED)
     unknown = replace(SPEC, buffers=(*SPEC.buffers, buffer("input", 2, (8, 128), 2, "z")))
     assert work_of_spec(unknown) == KernelWork(FLOPS, None)
-    conditional = replace(SPEC, work=Work(Amount(None, FLOPS, "numbers decide")))
+    conditional = replace(SPEC, matrix_flops=Amount(None, "numbers decide"))
     assert work_of_spec(conditional).flops is None
     assert work_of_spec(replace(SPEC, reason="it cannot be read")).hbm_bytes is None

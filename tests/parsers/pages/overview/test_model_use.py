@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from tests.support.build import present, session_at, tpu_plane
+from tpuprof.parsers.base.words import NO_TIMED_STEPS
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.overview.accounts_of_ops import NOT_IN_STEPS
-from tpuprof.parsers.pages.overview.use.model_use import NO_COUNT, NO_PEAK, NO_STEPS, ModelUse, model_use, with_given
+from tpuprof.parsers.pages.overview.use.model_use import NO_COUNT, NO_PEAK, ModelUse, model_use, with_given
 from tpuprof.parsers.session.pages import MODEL_USE, OP_ACCOUNTS, OPS, OVERVIEW
 from tpuprof.parsers.session.session import Session
 from tpuprof.tui.demo import demo_path
@@ -87,7 +88,7 @@ def test_what_is_unknown_has_its_reason(tmp_path: Path) -> None:
     account, of_ops = session.page(OVERVIEW).account, present(session.page(OP_ACCOUNTS))
     of_ops.flops_part[:] = 0
     cases = [
-        (model_use(None, None, PEAK), NO_STEPS),
+        (model_use(None, None, PEAK), NO_TIMED_STEPS),
         (model_use(account, of_ops, None), NO_PEAK),
         (model_use(account, None, PEAK), NOT_IN_STEPS),
         (model_use(account, of_ops, PEAK), NO_COUNT),
@@ -96,7 +97,7 @@ def test_what_is_unknown_has_its_reason(tmp_path: Path) -> None:
         assert use.hfu is use.mfu is use.step_flops is use.model_flops is use.uncounted is None and not use.parts
         assert set(use.unknown.values()) == {why}
         given = with_given(use, 2000, None)
-        assert (given.mfu is None) == (why in (NO_STEPS, NO_PEAK)), "which needs the peak and the step alone"
+        assert (given.mfu is None) == (why in (NO_TIMED_STEPS, NO_PEAK)), "which needs the peak and the step alone"
         assert given.hfu is None and "hfu" in given.unknown and "model_flops" not in given.unknown
 
 

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from tests.parsers.pages.findings.build import modules
 from tests.support.build import OpSpec, PlaneBuilder, StatInput, summary_of, tpu_plane
+from tpuprof.parsers.base.words import NO_HOST_OPS
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.proto import hlo_pb2
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.overview.model import Overview, Performance
 from tpuprof.parsers.pages.overview.overview import overview
-from tpuprof.parsers.pages.overview.performance import NO_EAGER, NO_HOST_OPS
+from tpuprof.parsers.pages.overview.performance import NO_EAGER
 
 HostEvent = tuple[str, int, int, dict[str, StatInput]]
 """Name, start, end and stats."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from tpuprof.parsers.base.words import NO_CATEGORY, NO_FRAMEWORK_OP
 from tpuprof.parsers.session.diff.model import Change, Diff, OpChange, Side
 from tpuprof.parsers.session.diff.noise import CONFIDENCE
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNER_WORDS, OWNERS
@@ -138,15 +139,13 @@ KEY_METRICS: Table[Any] = object_table(
 )
 
 _OLD_NAME = "the op has the same name in both, or is in one run only"
-_NO_CATEGORY = "the profile has no HLO category for these ops"
-_NO_FRAMEWORK_OP = "the profile names no framework op for these ops"
 _OP_METRICS = (
     attribute("name", VERBATIM, "its name in B, in A where it is gone"),
     attribute("old_name", VERBATIM, "its name in A where that is another one", null=_OLD_NAME),
     attribute("program", VERBATIM, "its HLO module, without the id"),
-    attribute("category", VERBATIM, "its HLO category", null=_NO_CATEGORY),
+    attribute("category", VERBATIM, "its HLO category", null=NO_CATEGORY),
     attribute("class", VERBATIM, "its class", name="op_class"),
-    attribute("framework_op", TEXT, "the framework op that it comes from", null=_NO_FRAMEWORK_OP),
+    attribute("framework_op", TEXT, "the framework op that it comes from", null=NO_FRAMEWORK_OP),
     attribute("matched_by", VERBATIM, "how it was found in the other run"),
     attribute("hlo_changed", FLAG, "whether its HLO text differs by more than numbers in names", name="text_changed"),
     attribute("occurrences.before", NUMBER, "how often it runs in A", null=ONE_SIDED, name="count.before"),
@@ -170,10 +169,10 @@ GROUPS: Table[Any] = object_table(
         attribute("name", VERBATIM, "the name of the op with the most time, with their number", name="change.name"),
         Metric("op_count", COUNT, lambda group: len(group.members), "how many ops it sums: an op and its clones"),
         attribute("program", VERBATIM, "their HLO module, without the id", name="change.program"),
-        attribute("category", VERBATIM, "their HLO category", null=_NO_CATEGORY, name="change.category"),
+        attribute("category", VERBATIM, "their HLO category", null=NO_CATEGORY, name="change.category"),
         attribute("class", VERBATIM, "the class of that op", name="change.op_class"),
         attribute(
-            "framework_op", TEXT, "the framework op of that op", null=_NO_FRAMEWORK_OP, name="change.framework_op"
+            "framework_op", TEXT, "the framework op of that op", null=NO_FRAMEWORK_OP, name="change.framework_op"
         ),
         *of_change("change.time", "time"),
     ),

@@ -12,10 +12,11 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.words import BINARY_UNITS, significant
 from tpuprof.parsers.memory.model import SpaceMemory
 from tpuprof.tui.draw.buffers import fills
-from tpuprof.tui.draw.buffers.sizes import UNITS, binary_size, limit_size
-from tpuprof.tui.draw.format import count, percent, significant
+from tpuprof.tui.draw.buffers.sizes import binary_size, limit_size
+from tpuprof.tui.draw.format import count, percent
 from tpuprof.tui.draw.layout import cut, cut_middle
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
@@ -23,7 +24,7 @@ from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey, line_width
 AXIS = 10  # cells left of the graph: a label of eight, a blank or a tick, and the axis
 NEAR = 1.5  # the limit is drawn where the graph need not be higher than this multiple of the peak for it
 _NICE = (1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2, 2.2, 2.5, 2.8, 3, 3.5, 4, 4.5, 5, 5.5, 6, 7, 8, 9, 10)
-_UNITS = (*UNITS, (1, "B"))
+_UNITS = (*BINARY_UNITS, (1, "B"))
 _LABEL = 8
 _NAME = 44
 _LEAST_ORIGIN = 12

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.words import NO_PEAK_FLOPS, NO_TIME_SCALE
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.draw.format import byte_rate, percent
 from tpuprof.tui.draw.pen import Pen
@@ -38,7 +39,7 @@ DEVICE: tuple[Metric[Any], ...] = (
         GFLOPS,
         "peak of one core",
         "peak FLOP/s of a core",
-        null="the device plane gives no peak FLOPS",
+        null=NO_PEAK_FLOPS,
         name="peaks.flops_per_second",
     ),
     *(_peak(memory, key) for memory, key in MEMORIES.items()),
@@ -66,8 +67,9 @@ def whole_and_idle(
 _WHOLE = "the cores' whole time, summed over them"
 WHOLE_TIME = whole_and_idle("", _WHOLE, "the part of it without an op", "no op took any time", "time over all cores")
 
-_NO_SCALE = "no op event has a Time Scale Multiplier"
-TIME_SCALE = attribute("time_scale", NUMBER, "self time at the nominal clock over self time measured", null=_NO_SCALE)
+TIME_SCALE = attribute(
+    "time_scale", NUMBER, "self time at the nominal clock over self time measured", null=NO_TIME_SCALE
+)
 SIMULATED = attribute("simulated", FLAG, "whether the profile's times are made up, not measured")
 OP_COUNT: Metric[OpsPage] = Metric("op_count", COUNT, len, "HLO ops before any limit")
 

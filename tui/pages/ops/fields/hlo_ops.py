@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tpuprof.parsers.base.words import NO_CATEGORY, NO_FRAMEWORK_OP
 from tpuprof.parsers.ops.roofline import above_peak
 from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.tui.draw.format import share
@@ -116,8 +117,8 @@ HLO_FIELDS: tuple[Field[OpsPage], ...] = (
     *(replace(quantity, **_OF_SHARES.get(quantity.key, {})) for quantity in _NAMED),
     _name("program", "program", _PROGRAM, common.NO_PROGRAM, PROGRAM),
     _field("program_id", NUMBER, common.not_zero("table.program_id"), "the id of that module", common.NO_PROGRAM),
-    _name("category", "table.category", "the HLO category, as the compiler gives it", common.NO_CATEGORY),
-    _name("framework_op", "table.framework_op", "the framework op that it comes from", common.NO_FRAMEWORK_OP),
+    _name("category", "table.category", "the HLO category, as the compiler gives it", NO_CATEGORY),
+    _name("framework_op", "table.framework_op", "the framework op that it comes from", NO_FRAMEWORK_OP),
     _field("dma_stall_percent", _PERCENT, _STALLS, "time that the op waited for DMA, of its total time", _NO_STALL),
     _work("flops", "FLOPs over all occurrences", common.NO_FLOPS),
     _work("model_flops", "model FLOPs, over all occurrences", common.NO_FLOPS),

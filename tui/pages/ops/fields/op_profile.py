@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.words import NO_FRAMEWORK_OP
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
 from tpuprof.parsers.ops.roofline import WORK
 from tpuprof.parsers.pages.ops.op_profile import GROUPINGS, OpTree
@@ -21,7 +22,7 @@ from tpuprof.tui.report.fields import Field, Rows, Table, column, in_order, take
 from tpuprof.tui.report.units import COUNT, NUMBER, SHARE, TEXT, TIME_PS, WHOLE, Unit, plain
 
 NODE_MEMORIES = ("hbm", "on_chip_read", "on_chip_write")  # the memories that the op profile distinguishes
-NO_CATEGORY = "programs, scopes and idle time have none, and so have ops without one in the profile"
+NO_NODE_CATEGORY = "programs, scopes and idle time have none, and so have ops without one in the profile"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ _NO_WASTE = f"{common.NO_BOUND}; or there is no time at all"
 _FIELDS: tuple[Field[Nodes], ...] = (
     Field("name", TEXT, _node_names, _NAME, heading="by program"),
     Field("kind", TEXT, column("tree.kind"), "root, program, category, scope, op or idle", heading="kind"),
-    Field("category", TEXT, Nodes.categories, "the HLO category", NO_CATEGORY),
+    Field("category", TEXT, Nodes.categories, "the HLO category", NO_NODE_CATEGORY),
     Field("occurrences", COUNT, Nodes.occurrences, _OCCURRENCES, "idle time has none", "count"),
     Field("time_ps", TIME_PS, _node_times, _TIME, common.NO_TIME, "self time"),
     Field("time_fraction", SHARE, column("tree.time_fraction"), "its time, of the tree's time", common.NO_TIME, "time"),
@@ -107,7 +108,7 @@ NODES: Table[Nodes] = Table(
 _TEXTS: tuple[Field[OpsPage], ...] = (
     Field("program", PROGRAM, column("program"), "the HLO module", common.NO_PROGRAM),
     Field("expression", TEXT, expressions, "the HLO text", common.NO_EXPRESSION),
-    Field("framework_op", TEXT, column("table.framework_op"), "the framework op", common.NO_FRAMEWORK_OP),
+    Field("framework_op", TEXT, column("table.framework_op"), "the framework op", NO_FRAMEWORK_OP),
     Field("source", TEXT, text_of("source"), "the source file and line", common.NO_SOURCE),
     HLO_OPS.by_key["above_peak_why"],
     Field("layout", TEXT, text_of("shape_with_layout"), "the shape of the result, with its layout", common.NO_SHAPE),

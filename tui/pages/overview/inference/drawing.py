@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.words import significant
 from tpuprof.parsers.pages.inference import NO_RUNS, PERCENTILES, Bin, InferencePage, Latency, LatencyRow, Percentile
 from tpuprof.tui.draw.bars import whole_cells
 from tpuprof.tui.draw.columns import AXIS, ComposedGraph, Cursor, GraphColumns, graph_lines
-from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent, significant
+from tpuprof.tui.draw.format import UNKNOWN, count, duration, percent
 from tpuprof.tui.draw.layout import NARROW, TALL, WIDE, Canvas, cut, cut_middle, hstack
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Glyphs, Line, Span, StyleKey

@@ -7,10 +7,11 @@ from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.text import nearest_hint, printable
+from tpuprof.parsers.base.words import significant
 from tpuprof.parsers.pages.inference import InferencePage
 from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.columns import Cursor
-from tpuprof.tui.draw.format import count, significant
+from tpuprof.tui.draw.format import count
 from tpuprof.tui.pages.overview.inference.fields import BEFORE_ROWS, LAUNCHED, MODELS, MODULES, NOTE, OFFERS, ROWS
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.page import Head, ReportRequest, page_of

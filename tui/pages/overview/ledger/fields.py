@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from tpuprof.parsers.base.words import NO_TIMED_STEPS
 from tpuprof.parsers.pages.findings.ops.losses import CAUSE_TITLES, CAUSE_WORDS, Loss
 from tpuprof.parsers.pages.overview.accounts_of_ops import NOT_IN_STEPS, OpGrouping
 from tpuprof.parsers.pages.overview.ledger import Account, OwnerTime
@@ -37,7 +38,6 @@ VERDICT: tuple[Metric[Any], ...] = (
     attribute("statement", VERBATIM, "the verdict in a sentence"),
 )
 
-NO_STEPS = "the profile has no steps with a duration"
 _NOTHING_TAKEN = "no --without takes an owner away"
 _NO_PATTERN = "it is in most steps, or nothing distinguishes the steps that have it"
 _OWNER_COLUMNS = in_order("time_ms percent between_ms worst_step worst_step_ms worst_core worst_core_ms timing")
@@ -162,5 +162,9 @@ WITHOUT_PARTS: tuple[Metric[Without], ...] = (
     attribute("saved_percent", SHARE_PERCENT, "the same, of period_ms with them", "saved share", name="saved_fraction"),
 )
 WITHOUT: Metric[Without | None] = Metric(
-    "without", nested(WITHOUT_PARTS), lambda without: without, "with --without only: the step without these", NO_STEPS
+    "without",
+    nested(WITHOUT_PARTS),
+    lambda without: without,
+    "with --without only: the step without these",
+    NO_TIMED_STEPS,
 )

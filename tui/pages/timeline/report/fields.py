@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from tpuprof.parsers.base.text import printable
+from tpuprof.parsers.base.words import significant
 from tpuprof.parsers.timeline.measure import MeasuredRow
 from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.part import MOST_TOP_OPS, Content, CounterRange, EventRow, MeanRate, TrackRow
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
-from tpuprof.tui.draw.format import UNKNOWN, byte_rate, duration, flop_rate, significant
+from tpuprof.tui.draw.format import UNKNOWN, byte_rate, duration, flop_rate
 from tpuprof.tui.draw.layout import cut, cut_middle
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells, by_item

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tpuprof.parsers.formats.mosaic.spec import KernelBuffer, KernelSpec
-from tpuprof.parsers.formats.mosaic.work import Amount, Work
+from tpuprof.parsers.formats.mosaic.work import Amount
 
 MIB = 1 << 20
 FLOPS = 2 * 2048 * 1024 * 2048
@@ -30,14 +30,8 @@ def buffer(role: str, number: int | None, block: tuple[int, ...], buffers: int, 
 
 
 SPEC = KernelSpec(
-    instruction="matmul.1",
-    name="matmul_kernel",
-    op_name=None,
-    source=None,
     metadata=(),
-    core="tc",
     grid=(),
-    semantics=(),
     buffers=(
         replace(buffer("input", 0, (2048, 1024), 0, "x"), copied_bytes=16 * MIB),
         replace(buffer("input", 1, (1024, 2048), 0, "y"), copied_bytes=32 * MIB),
@@ -46,9 +40,8 @@ SPEC = KernelSpec(
         buffer("pipeline", 1, (512, 1024), 1, "y"),
         buffer("pipeline", 0, (512, 1024), 2, "out"),
     ),
-    cost=None,
     used_vmem_bytes=9 * MIB,
     vmem_limit_bytes=None,
-    work=Work(Amount(FLOPS, FLOPS)),
+    matrix_flops=Amount(FLOPS),
 )
 """A matrix product in blocks, of which those of `y` have one buffer."""

@@ -37,7 +37,7 @@ def schedule(turns: int = 16) -> Schedule:
     )
     spills = np.array([0] * 9 + [3], np.uint8)
     allocated = (LloAllocation("vmem", 4096, 0, False), LloAllocation("vmem", 512, 1, True))
-    return Schedule("mm.1", "jit_f", 1, 10, used, SLOTS, spills, spills, regions, instructions, origins, allocated)
+    return Schedule("mm.1", "jit_f", 10, used, SLOTS, spills, spills, regions, instructions, origins, allocated)
 
 
 def test_bodies_under_a_condition_run_as_often_as_their_spans() -> None:

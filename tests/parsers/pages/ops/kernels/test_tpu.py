@@ -14,7 +14,7 @@ from tests.parsers.pages.ops.kernels.made import COPIED, FLOPS, MIB, SPEC
 from tests.support.build import session_at, write_run
 from tests.support.files.kernels import TARGET, US, KernelRun, with_kernels
 from tpuprof.parsers.formats.mosaic.spec import KernelSpec
-from tpuprof.parsers.formats.mosaic.work import Amount, Work
+from tpuprof.parsers.formats.mosaic.work import Amount
 from tpuprof.parsers.pages.counters import CountersPage
 from tpuprof.parsers.pages.ops.kernels.host import CALLS_OF_HOST
 from tpuprof.parsers.pages.ops.kernels.parameters import parameters
@@ -174,7 +174,7 @@ def test_what_is_unknown_may_be_what_bounds_it(
     def figure(used: float | None, peak: float | None) -> Figure:
         return work([("count", None if used is None else used * (peak or 0) * seconds)], None, "nobody counted")
 
-    spec = replace(SPEC, work=Work(Amount(products, products)))
+    spec = replace(SPEC, matrix_flops=Amount(products))
     peaks = kernel.peaks
     of = replace(
         kernel,

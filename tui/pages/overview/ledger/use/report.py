@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
+from tpuprof.parsers.base.words import NO_PEAK_FLOPS
 from tpuprof.parsers.pages.overview.use.model_use import PART_TITLES, PART_WORDS, PARTS, ModelUse, Part, with_given
 from tpuprof.parsers.pages.overview.use.page import ModelPage
 from tpuprof.parsers.pages.overview.use.samples import Samples
@@ -169,7 +170,7 @@ def declare(content: Content, request: ReportRequest) -> Declared:
         ),
         csv=_csv(content, request) or parts,
         text=lambda pen: _text(content, request, pen),
-        unknown=reasons(content),
+        unknown=all_reasons(content),
     )
 
 
@@ -220,13 +221,13 @@ def reasons(content: Content) -> Mapping[str, str]:
     found = {keys.get(name, name): why for name, why in use.unknown.items()}
     found |= {"model_flops_from": found["model_flops"]} if "model_flops" in found else {}
     if use.peak is None:
-        found["core_peak_gflops_per_second"] = "the device plane gives no peak FLOPS"
+        found["core_peak_gflops_per_second"] = NO_PEAK_FLOPS
     if use.step_ps is None:
         found |= dict.fromkeys(("step_time_ms", "period_ms", "cores"), use.unknown.get("hfu", ""))
     if use.tokens is not None and use.tokens_per_second is None:
         found["tokens_per_second"] = use.unknown.get("hfu", "")
     if use.tokens is None and isinstance(page.samples, str):
-        why = f"--tokens does not give the number, and {page.samples}"
+        why = f"{page.samples}; --tokens N gives how many a step has"
         found |= dict.fromkeys(("tokens_per_second", "tokens", "tokens_from"), why)
     if page.goodput.unknown:
         found["goodput_percent"] = page.goodput.unknown
@@ -239,9 +240,9 @@ def reasons(content: Content) -> Mapping[str, str]:
 
 
 def all_reasons(content: Content) -> Mapping[str, str]:
-    """Why figures are unknown, and before them why the blocks are."""
+    """Why figures are unknown, and before them why the blocks and layers are."""
     unknown = content.model.unknown
-    return {**({"blocks": unknown["blocks"]} if "blocks" in unknown else {}), **reasons(content)}
+    return {**{key: unknown[key] for key in ("blocks", "layers") if key in unknown}, **reasons(content)}
 
 
 _OF_STEPS = ("step_median_ms", "step_minimum_ms", "step_maximum_ms", "step_deviation_ms", "step_count")
