@@ -277,7 +277,7 @@ class _Table:
         columns = np.array([self.keys.setdefault(key, len(self.keys)) for key in keys], np.int64)
         steps, before = self.time_ps.shape
         place = cells.step.astype(np.int64) * len(self.keys) + columns[cells.row]
-        for name, values in (("time_ps", cells.self_ps), ("count", cells.count)):
+        for name, values in (("time_ps", cells.self_ps), ("count", cells.count.astype(np.int64))):
             sums = sum_by_key(place, values, steps * len(self.keys)).reshape(steps, len(self.keys))
             sums[:, :before] += getattr(self, name)
             setattr(self, name, sums)
@@ -320,8 +320,8 @@ class _OpsOfCores:
                 table = self._table_of[plane.index] = self._tables.setdefault(steps.names, _Table(len(steps)))
                 table.add(keys, cells)
         else:
-            ops = OpSteps(*map(_narrow, (cells.row, cells.step, cells.self_ps, cells.count)))
-            self._alone[plane.index] = keys, ops
+            columns = _narrow(cells.row), _narrow(cells.step), _narrow(cells.self_ps), _narrow(cells.count)
+            self._alone[plane.index] = keys, OpSteps(*columns)
 
     def op_steps(
         self, planes: Sequence[int], names: Sequence[str], grid: AlignedSteps | None, rows: Mapping[OpKey, int]

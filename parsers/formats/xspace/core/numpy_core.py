@@ -463,7 +463,7 @@ def cell_sums(
     counts: Floats | None = None
     if by_op:
         counts = np.bincount(place, cells.count, steps * ops).reshape(steps, ops).astype(np.float64)
-    return types.CellSums(by_kind, weighted, sum_by_key(step, cells.count, steps), counts)
+    return types.CellSums(by_kind, weighted, sum_by_key(step, cells.count.astype(np.int64), steps), counts)
 
 
 def sum_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:

@@ -218,8 +218,9 @@ CELLS = st.lists(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_sums_of_cells_are_those_of_each_cell(core: Core, of: list[tuple[int, int, int, int]], by_op: bool) -> None:
     kind, weight = np.array([1, 0, 2, 1, 0]), np.array([0.5, 0.0, 1.0, 0.25, 0.1])
-    step, row, times, counts = np.array(of, np.int64).reshape(-1, 4).T
-    cells = StepCells(*(each.astype(np.int32) for each in (step, row)), times, counts.astype(np.int32))
+    columns = np.array(of, np.int64).reshape(-1, 4).T
+    steps, rows, counts = (columns[at].astype(np.int32) for at in (0, 1, 3))
+    cells = StepCells(steps, rows, columns[2], counts)
     by_kind, weighted, events = [[0] * 3 for _ in range(4)], [0.0] * 4, [0] * 4
     each = [[0.0] * 5 for _ in range(4)]
     for step, row, self_ps, count in of:
