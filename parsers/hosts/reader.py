@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, cast
 
 import numpy as np
@@ -115,11 +116,10 @@ class HostReader(Generic[Given, Result]):
         """Takes a host's summary from the cache, where it has it."""
         if (cache := self._means.cache) is None:
             return False
-        names = (self.reduction.name, *self.reduction.given_by)
-        slots = [cache.slot((file,), name, self._given(file)) for name in names]
-        self._slots[file.path] = slots[0]
-        kept = (summary for slot in slots if isinstance(summary := cache.get(slot), self.reduction.kind))
-        summary = next(kept, None)
+        slot = self._slots[file.path] = cache.slot((file,), self.reduction.name, self._given(file))
+        larger = (cache.slot((file,), name, self._given(file)) for name in self.reduction.given_by)
+        kept = map(cache.get, chain((slot,), larger))
+        summary = next((found for found in kept if isinstance(found, self.reduction.kind)), None)
         if summary is None:
             return False
         self.summaries[file.path] = self.sharing(summary)

@@ -23,7 +23,7 @@ from tpuprof.parsers.ops.core.one_pass import Progress, in_one_pass
 from tpuprof.parsers.ops.core.traced import Coding, TracedEvents, traced_events, traced_of_events
 from tpuprof.parsers.ops.table import OpTable
 
-Indices = NDArray[np.signedinteger]
+_Indices = NDArray[np.signedinteger]
 
 _DENSE = 4
 """Sums by step and op are dense up to this many cells per event."""
@@ -256,7 +256,7 @@ def _step_cells(steps: Intervals, times: Int64s, key: NDArray[np.integer], self_
     return _cells(codes // rows, codes % rows, self_sums, np.bincount(cell, minlength=len(codes)))
 
 
-def _cells(step: Indices, row: Indices, self_ps: Int64s, count: Indices) -> StepCells:
+def _cells(step: _Indices, row: _Indices, self_ps: Int64s, count: _Indices) -> StepCells:
     return StepCells(step.astype(np.int32), row.astype(np.int32), self_ps, count.astype(np.int32))
 
 
