@@ -78,7 +78,7 @@ def collectives_page(
         slices=slices,
         why_none=why,
         statement="",
-        warnings=warnings_of(summaries),
+        warnings=warnings_of(summaries, clocks=[summary.clocks for summary in summaries]),
         notes=tuple(sentences),
         lacks_partners=bool(lacking),
     )

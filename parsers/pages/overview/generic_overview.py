@@ -130,7 +130,7 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
-        warnings=warnings_of(summaries, remarks),
+        warnings=warnings_of(summaries, remarks, [summary.clocks for summary in summaries]),
         account=account,
     )
 

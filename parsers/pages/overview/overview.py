@@ -111,7 +111,7 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
-        warnings=warnings_of(summaries, tuple(filter(None, remarks))),
+        warnings=warnings_of(summaries, tuple(filter(None, remarks)), [summary.clocks for summary in summaries]),
     )
 
 
