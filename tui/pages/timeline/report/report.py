@@ -47,8 +47,6 @@ from tpuprof.tui.report.text import LEAST_WIDTH, heading, render
 
 HELP = "tpuprof-tui report --help"
 
-MOST_EVENTS = 10_000  # events that a report shows where no limit is given
-
 
 # --- formats
 
