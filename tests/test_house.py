@@ -38,6 +38,7 @@ MAY_BE_MISSING = ("distributed", "resource", "tomli", "tomllib", "tpuprof.parser
 
 SLOW = (
     *("numpy", "google.protobuf", "textual", "grpc", "concurrent.futures", "importlib.metadata", "subprocess"),
+    "dataclasses",
     *("tempfile", "hashlib", "urllib.parse", "shutil", "traceback", "json", "difflib", "gzip"),
 )
 """Packages that take a millisecond or more to load; numpy, protobuf and Textual take from 40 to 150."""

@@ -13,7 +13,6 @@ import contextlib
 import errno
 import fcntl
 import os
-import shutil
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -141,7 +140,7 @@ class CacheFolder:
                     descriptor = -1
                     time.sleep(0 if locked else _POLL_SECONDS)
                 elif is_folder and os.listdir(path):
-                    shutil.rmtree(path)
+                    _remove_tree(path)
                     os.close(descriptor)
                     descriptor = -1
             yield path, descriptor
@@ -220,7 +219,7 @@ class CacheFolder:
         begun = sum(entry.size for entry in entries if entry.name == name + _ENDING)
         others = [entry for entry in entries if entry.name != name + _ENDING]
         total = sum(entry.size for entry in others) + size
-        free = shutil.disk_usage(self.folder).free
+        free = _free_bytes(self.folder)
         to_come = max(size - begun, 0)
         for entry in sorted(others, key=lambda entry: (entry.used, entry.size)) if size <= self.bound else ():
             if total <= self.bound and (not to_come or to_come + _SPARE_BYTES <= free):
@@ -228,7 +227,7 @@ class CacheFolder:
             if self.remove(entry.name):
                 total -= entry.size
                 free += entry.size
-        if to_come > shutil.disk_usage(self.folder).free:
+        if to_come > _free_bytes(self.folder):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return total <= self.bound
 
@@ -299,7 +298,7 @@ def _made(path: str, is_folder: bool) -> int:
 
 def _remove(path: str) -> None:
     if stat.S_ISDIR(os.lstat(path).st_mode):
-        shutil.rmtree(path)
+        _remove_tree(path)
     else:
         os.unlink(path)
 
@@ -328,3 +327,15 @@ def _is_named(descriptor: int, path: str) -> bool:
     with contextlib.suppress(FileNotFoundError):
         return os.path.samestat(os.lstat(path), os.fstat(descriptor))
     return False
+
+
+def _remove_tree(path: str) -> None:
+    from shutil import rmtree  # noqa: PLC0415 - it brings three compression libraries along
+
+    rmtree(path)
+
+
+def _free_bytes(folder: str) -> int:
+    """How much may still be written to a folder's disk."""
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize

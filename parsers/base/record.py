@@ -1,37 +1,97 @@
 """Dataclasses that cost a start next to nothing: used everywhere in place of the standard library's.
 
-That one compiles up to seven methods of text for each class, which takes half a millisecond, and a report has a
-hundred classes. Here it only collects the fields; `__init__` is compiled when it is first looked up, and the other
-methods are plain functions.
+That one makes a `Field` for each field and compiles up to seven methods of text for each class, which takes half a
+millisecond, and a report has two hundred classes. Here a class keeps the names and defaults of its fields. Its `Field`s
+are made when somebody asks for them, its `__init__` when it is first called; the other methods are plain functions.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterable
-from dataclasses import MISSING, FrozenInstanceError, fields
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
+
+
+class _Missing:
+    """What stands for a default that a field does not have, and for an argument that a call did not give."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
+_MISSING = _Missing()
+_set = object.__setattr__  # a frozen instance has no other way
+
+
+class _Member:
+    """A field of a class: its name, its default, and what it takes part in."""
+
+    __slots__ = ("compared", "default", "factory", "has_argument", "is_shown", "kw_only", "name")
+
+    def __init__(self, name: str, default: Any, kw_only: bool = False) -> None:  # noqa: ANN401 - of any type
+        self.name, self.default, self.factory = name, default, None
+        self.has_argument = self.is_shown = self.compared = True
+        self.kw_only = kw_only
+        if _is_described(default):
+            self._take(default)
+
+    def _take(self, described: Any) -> None:  # noqa: ANN401 - a `Field`, whose module not every start imports
+        missing = _standard().MISSING
+        self.default = _MISSING if described.default is missing else described.default
+        self.factory = None if described.default_factory is missing else described.default_factory
+        self.has_argument, self.is_shown, self.compared = described.init, described.repr, described.compare
+        if described.kw_only is not missing:
+            self.kw_only = described.kw_only
+
+    @property
+    def has_default(self) -> bool:
+        """Whether a call may leave it out."""
+        return self.factory is not None or self.default is not _MISSING
+
+
+def _standard() -> Any:  # noqa: ANN401 - a module
+    """The standard library's dataclasses."""
+    import dataclasses  # noqa: PLC0415 - a sixth of the time of `--version`
+
+    return dataclasses
+
+
+def _is_described(default: object) -> bool:
+    """Whether a default is what `dataclasses.field()` returns."""
+    return type(default).__module__ == "dataclasses"
 
 
 def _dataclass(
     *, frozen: bool = False, slots: bool = False, eq: bool = True, kw_only: bool = False
 ) -> Callable[[type], type]:
     """Makes a class a dataclass as the standard library's decorator does, which has more options."""
-    collected = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=kw_only)
 
     def decorated(cls: type[Any]) -> type[Any]:
-        cls, init = collected(cls), _Init()
+        body, annotations = vars(cls), cls.__annotations__
+        own = {name: body.get(name, _MISSING) for name, kind in annotations.items() if not _is_of_class(kind)}
+        written: dict[str, Any] = {}
+        for base in cls.__mro__[-2:0:-1]:
+            written |= vars(base).get("__written__", {})
+        written |= own
+        written |= {name: _Member(name, each, kw_only) for name, each in own.items() if kw_only or _is_described(each)}
+        special = [each for each in written.values() if type(each) is _Member]
+        init, lazy = _Init(), _Fields(annotations, own, kw_only)
         methods: dict[str, object] = {"__init__": init, "__repr__": _repr}
+        methods["__match_args__"] = _without(
+            written, (each for each in special if each.kw_only or not each.has_argument)
+        )
         if eq:
-            methods |= _comparing([each.name for each in fields(cls) if each.compare], frozen)
+            methods |= _comparing(_without(written, (each for each in special if not each.compared)), frozen)
         if frozen:
             methods |= {"__setattr__": _refuse, "__delattr__": _refuse}
         if frozen and slots:
             methods |= {"__getstate__": _values, "__setstate__": _restore}
-        methods = {name: method for name, method in methods.items() if name not in vars(cls)}
-        init.cls = (_with_slots if slots else _with)(cls, methods)
+        methods = {name: method for name, method in methods.items() if name not in body}
+        methods |= {"__written__": written, "__dataclass_fields__": lazy}
+        init.cls = lazy.cls = (_with_slots if slots else _with)(cls, methods, written)
         return init.cls
 
     return decorated
@@ -39,76 +99,146 @@ def _dataclass(
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
-
-    from _typeshed import DataclassInstance
 else:
     dataclass = _dataclass
 
 __all__ = ["dataclass"]
 
 
-def _with(cls: type[Any], methods: dict[str, object]) -> type[Any]:
+def _is_of_class(annotation: object) -> bool:
+    return str(annotation).startswith(("ClassVar", "typing.ClassVar"))
+
+
+def _without(names: Iterable[str], left_out: Iterable[_Member]) -> tuple[str, ...]:
+    out = {each.name for each in left_out}
+    return tuple(name for name in names if name not in out)
+
+
+def _members(cls: Any) -> list[_Member]:  # noqa: ANN401 - of any class
+    """The fields of a class, in order."""
+    return [each if type(each) is _Member else _Member(name, each) for name, each in cls.__written__.items()]
+
+
+def _with(cls: type[Any], methods: dict[str, object], written: Mapping[str, object]) -> type[Any]:
     for name, method in methods.items():
         setattr(cls, name, method)
+    for each in written.values():
+        if type(each) is _Member and each.name in vars(cls):
+            delattr(cls, each.name)
+            if each.default is not _MISSING:
+                setattr(cls, each.name, each.default)
     return cls
 
 
-def _with_slots(cls: type[Any], methods: dict[str, object]) -> type[Any]:
+def _with_slots(cls: type[Any], methods: dict[str, object], written: Mapping[str, object]) -> type[Any]:
     """The class once more: slots can't be given to one that exists."""
-    names = [each.name for each in fields(cls)]
-    inherited = {slot for base in cls.__mro__[1:] for slot in vars(base).get("__slots__", ())}
-    body = {name: value for name, value in vars(cls).items() if name not in {*names, "__dict__", "__weakref__"}}
-    slots = tuple(name for name in names if name not in inherited)
+    inherited = {slot for base in cls.__mro__[1:-1] for slot in vars(base).get("__slots__", ())}
+    body = {name: value for name, value in vars(cls).items() if name not in written}
+    body.pop("__dict__", None)
+    body.pop("__weakref__", None)
+    slots = tuple(name for name in written if name not in inherited)
     metaclass: Any = type(cls)
     made: type[Any] = metaclass(cls.__name__, cls.__bases__, {**body, **methods, "__slots__": slots})
     made.__qualname__ = cls.__qualname__
     return made
 
 
+class _Fields:
+    """Stands for the `Field`s of a class until somebody looks them up: then they are made and take its place."""
+
+    cls: type[Any]
+
+    def __init__(self, annotations: Mapping[str, object], own: Mapping[str, object], kw_only: bool) -> None:
+        self.annotations, self.own, self.kw_only = annotations, own, kw_only
+
+    def __get__(self, instance: object, owner: type[Any]) -> Mapping[str, object]:
+        cls, dataclass = self.cls, _standard().dataclass
+        defaults = {name: default for name, default in self.own.items() if default is not _MISSING}
+        body = {**defaults, "__annotations__": self.annotations, "__module__": cls.__module__, "__doc__": ""}
+        alone: Any = dataclass(init=False, repr=False, eq=False, kw_only=self.kw_only)(type(cls.__name__, (), body))
+        fields: dict[str, object] = {}
+        for base in cls.__mro__[-1:0:-1]:
+            fields |= getattr(base, "__dataclass_fields__", {})
+        fields |= alone.__dataclass_fields__
+        type.__setattr__(cls, "__dataclass_params__", alone.__dataclass_params__)
+        type.__setattr__(cls, "__dataclass_fields__", fields)
+        return fields
+
+
 class _Init:
-    """Stands for `__init__` of a class until somebody looks it up: then that is compiled and takes its place."""
+    """Stands for `__init__` of a class until somebody looks it up: then that is made and takes its place."""
 
     cls: type[Any]
 
     def __get__(self, instance: object, owner: type[Any]) -> object:
-        compiled = _compiled_init(self.cls)
-        type.__setattr__(self.cls, "__init__", compiled)
-        return compiled.__get__(instance, owner)
+        made = _made_init(self.cls)
+        type.__setattr__(self.cls, "__init__", made)
+        return made.__get__(instance, owner)
 
 
-def _compiled_init(cls: type[Any]) -> FunctionType:
-    by_position, by_name, values = ["self"], ["*"], {}
-    scope: dict[str, Any] = {"_fill": _fill, "_missing": MISSING}
-    for each in fields(cls):
-        name = argument = value = each.name
-        if each.default is not MISSING:
-            scope[f"_default_{name}"] = each.default
-            argument, value = f"{name}=_default_{name}", name if each.init else f"_default_{name}"
-        elif each.default_factory is not MISSING:
-            scope[f"_make_{name}"] = each.default_factory
-            argument, value = f"{name}=_missing", f"_make_{name}()"
-            value += f" if {name} is _missing else {name}" if each.init else ""
-        elif not each.init:
-            continue  # `__post_init__` sets it
-        if each.init:
-            (by_name if each.kw_only else by_position).append(argument)
-        values[name] = value
-    scope["_names"] = tuple(values)
-    arguments = by_position + (by_name if len(by_name) > 1 else [])
-    lines = [f"_fill(self, _names, [{', '.join(values.values())}])"]
-    if hasattr(cls, "__post_init__"):
-        lines.append("self.__post_init__()")
-    exec(f"def __init__({', '.join(arguments)}): {'; '.join(lines)}", scope)  # noqa: S102 - of names of fields alone
-    function: FunctionType = scope["__init__"]
-    return function
+def _made_init(cls: type[Any]) -> FunctionType:
+    """One of the two functions below, with the fields as its arguments: compiling a text takes ten times longer."""
+    members = _members(cls)
+    taken = [each for each in members if each.has_argument]
+    by_place, by_name = [each for each in taken if not each.kw_only], [each for each in taken if each.kw_only]
+    code = (_init_and_more if hasattr(cls, "__post_init__") else _init).__code__
+    names = (*code.co_varnames, *(each.name for each in (*by_place, *by_name)))
+    counts = {"co_argcount": 1 + len(by_place), "co_kwonlyargcount": len(by_name), "co_nlocals": len(names)}
+    scope = {"_fill": _filling(members)}
+    made = FunctionType(code.replace(co_varnames=names, **counts), scope, "__init__", _defaults(by_place))
+    made.__kwdefaults__ = {each.name: each.default for each in by_name if each.has_default}
+    made.__qualname__ = f"{cls.__qualname__}.__init__"
+    return made
 
 
-def _fill(self: object, names: Iterable[str], values: Iterable[object]) -> None:
-    for name, value in zip(names, values, strict=True):
-        object.__setattr__(self, name, value)  # a frozen instance has no other way
+def _init(self: object) -> None:
+    _fill(locals())
 
 
-def _comparing(names: list[str], frozen: bool) -> dict[str, object]:
+def _init_and_more(self: Any) -> None:  # noqa: ANN401 - of any class
+    _fill(locals())
+    self.__post_init__()
+
+
+def _fill(values: Mapping[str, Any]) -> None:
+    """Gives an instance, which comes first, the values that follow."""
+    items = iter(values.items())
+    _, self = next(items)
+    for name, value in items:
+        _set(self, name, value)
+
+
+def _filling(members: Iterable[_Member]) -> Callable[[dict[str, Any]], None]:
+    """`_fill`, or, where not all values are arguments, a function that makes the others first."""
+    added = [each for each in members if each.factory is not None or (each.has_default and not each.has_argument)]
+    if not added:
+        return _fill
+
+    def fill(values: dict[str, Any]) -> None:
+        for each in added:
+            if values.get(each.name, _MISSING) is _MISSING:
+                values[each.name] = each.default if each.factory is None else each.factory()
+        _fill(values)
+
+    return fill
+
+
+def _defaults(by_place: Iterable[_Member]) -> tuple[object, ...]:
+    """Those of the last arguments.
+
+    Raises:
+        TypeError: an argument without a default follows one with a default.
+    """
+    defaults: list[object] = []
+    for each in by_place:
+        if each.has_default:
+            defaults.append(each.default)
+        elif defaults:
+            raise TypeError(f"non-default argument {each.name!r} follows default argument")
+    return tuple(defaults)
+
+
+def _comparing(names: tuple[str, ...], frozen: bool) -> dict[str, object]:
     compared: Any = attrgetter(*names) if len(names) > 1 else lambda one: tuple(getattr(one, name) for name in names)
 
     def equal(self: object, other: object) -> bool:
@@ -117,18 +247,19 @@ def _comparing(names: list[str], frozen: bool) -> dict[str, object]:
     return {"__eq__": equal, "__hash__": (lambda self: hash(compared(self))) if frozen else None}
 
 
-def _repr(self: DataclassInstance) -> str:
-    shown = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr)
+def _repr(self: object) -> str:
+    shown = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in _members(self) if each.is_shown)
     return f"{type(self).__qualname__}({shown})"
 
 
 def _refuse(self: object, name: str, *_: object) -> NoReturn:
-    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+    raise _standard().FrozenInstanceError(f"cannot assign to field {name!r}")
 
 
-def _values(self: DataclassInstance) -> list[Any]:
-    return [getattr(self, each.name) for each in fields(self)]
+def _values(self: Any) -> list[Any]:  # noqa: ANN401 - of any class
+    return [getattr(self, name) for name in self.__written__]
 
 
-def _restore(self: DataclassInstance, values: list[Any]) -> None:
-    _fill(self, [each.name for each in fields(self)], values)
+def _restore(self: Any, values: list[Any]) -> None:  # noqa: ANN401 - of any class
+    for name, value in zip(self.__written__, values, strict=True):
+        _set(self, name, value)

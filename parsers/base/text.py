@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from itertools import islice
 
+from tpuprof.parsers.base.pattern import pattern
+
 # Everything that moves the cursor, starts an escape sequence, ends a line, reorders the text around it or takes no
 # room at all. All of it lies in categories that str.isprintable() refuses (Cc, Cf, Cs, Zl, Zp), so that one call in C
 # clears the common string; what is refused but harmless (no-break spaces, private-use glyphs) passes the expression.
-_UNSAFE = re.compile(
+_UNSAFE = pattern(
     "["
     "\x00-\x1f\x7f-\x9f"  # C0, DEL, C1
     "\u00ad\u061c\u180e"  # soft hyphen, Arabic letter mark, Mongolian vowel separator
@@ -27,7 +29,7 @@ _UNSAFE = re.compile(
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f"  # shorthand and music controls, tags
     "]"
 )
-_DIGITS = re.compile(r"([0-9]{1,4000})")  # int() refuses longer ones
+_DIGITS = pattern(r"([0-9]{1,4000})")  # int() refuses longer ones
 
 
 def printable(text: str) -> str:
@@ -94,7 +96,7 @@ def nearest_hint(name: str, known: Sequence[str], otherwise: str) -> str:
 # --- the words of a list: what a begun word may become, and what is nearest to words that no row has
 
 NO_ROW = "no row"
-_WORD = re.compile(r"[A-Za-z_][\w.]{2,}|\d+_[\w.]+")
+_WORD = pattern(r"[A-Za-z_][\w.]{2,}|\d+_[\w.]+")
 _MOST_TEXTS, _MOST_OFFERED = 4_000, 12  # texts whose words are looked at, and words that are offered
 _LEAST_ALIKE = 0.6
 

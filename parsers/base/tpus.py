@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_TYPE = re.compile(r"tpu[ _-]?v?(\d{1,2})[ _-]?(litepod|lite|[a-z]?)(?:[ _-]chip)?", re.ASCII)
+from tpuprof.parsers.base.pattern import pattern
+
+_TYPE = pattern(r"tpu[ _-]?v?(\d{1,2})[ _-]?(litepod|lite|[a-z]?)(?:[ _-]chip)?", re.ASCII)
 
 _GENERATIONS = {
     **{"2": "TPU v2", "3": "TPU v3", "4": "TPU v4", "7x": "TPU7x"},

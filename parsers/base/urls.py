@@ -10,16 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.text import printable
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_LOGIN = re.compile(r"(:/+|//+)[^/\s:@]*:[^/\s]*@")  # also where a slash or the scheme is missing
-_SECRET = re.compile(
+_SCHEME = pattern(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_LOGIN = pattern(r"(:/+|//+)[^/\s:@]*:[^/\s]*@")  # also where a slash or the scheme is missing
+_SECRET = pattern(
     r"([?&;#][^?=&;#\s]{0,60}(?:token|secret|passw|pwd|sig|credential|key|auth|session|delegation|sas)"
     r"[^?=&;#\s]{0,60}=)[^&;#\s'\"<>]+|(\bauthorization['\"]?\s?[:=]\s?['\"]?(?:bearer |basic )?)[^\s'\",]+",
     re.IGNORECASE,
 )
-_IN_TEXT = re.compile(r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>]+")
+_IN_TEXT = pattern(r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>]+")
 
 
 def scheme_of(path: str) -> str:

@@ -8,7 +8,6 @@ along which a group lies; an axis may be a part of one, ``'data':(2)4``. (XLA: `
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
@@ -17,24 +16,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
+    from tpuprof.parsers.ops.table import OpTable
 
 _MOST_DEVICES = 1 << 20
 _LONGEST = 1 << 16
 """So long a text of groups is looked at."""
 
-_LISTED = re.compile(r"replica_groups=\{(\{[0-9, ]*\}(?:, ?\{[0-9, ]*\})*)?\}")
-_IOTA = re.compile(r"replica_groups=\[(\d{1,9}),(\d{1,9})\]<=\[([\d,]{1,200})\](?:T\(([\d,]{1,100})\))?")
-_MESH = re.compile(r"replica_groups=@?mesh[^\[<{]{0,60}[\[<]([^\]>]{1,500})[\]>](?:[^{]{0,400}?)\{([^}]{0,300})\}")
-_PAIRS = re.compile(r"source_target_pairs=\{(\{[0-9, ]*\}(?:, ?\{[0-9, ]*\})*)\}")
-_AXIS = re.compile(r"'?([^'=,:\[\](){}<>]{1,60})'?(?:=(\d{1,9})|:\((\d{1,9})\)(\d{1,9}))?(?:,|\Z)")
-_NEXT = re.compile(r", [a-z_]{2,40}=")
-_NUMBERED = re.compile(r"axis_\d+")
-_INNER = re.compile(r"\{([0-9, ]*)\}")
+_LISTED = pattern(r"replica_groups=\{(\{[0-9, ]*\}(?:, ?\{[0-9, ]*\})*)?\}")
+_IOTA = pattern(r"replica_groups=\[(\d{1,9}),(\d{1,9})\]<=\[([\d,]{1,200})\](?:T\(([\d,]{1,100})\))?")
+_MESH = pattern(r"replica_groups=@?mesh[^\[<{]{0,60}[\[<]([^\]>]{1,500})[\]>](?:[^{]{0,400}?)\{([^}]{0,300})\}")
+_PAIRS = pattern(r"source_target_pairs=\{(\{[0-9, ]*\}(?:, ?\{[0-9, ]*\})*)\}")
+_AXIS = pattern(r"'?([^'=,:\[\](){}<>]{1,60})'?(?:=(\d{1,9})|:\((\d{1,9})\)(\d{1,9}))?(?:,|\Z)")
+_NEXT = pattern(r", [a-z_]{2,40}=")
+_NUMBERED = pattern(r"axis_\d+")
+_INNER = pattern(r"\{([0-9, ]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,11 @@ class ReplicaGroups:
         return f"{self.count}×{self.size}" if self.count else "all"
 
     @property
+    def members(self) -> int:
+        """How many devices wait for each other; 0 where that is unknown, as of pairs and of all devices."""
+        return 0 if self.are_pairs else self.size
+
+    @property
     def axis(self) -> str:
         """The mesh axes, ``data,model``; without names the distance of the ids, ``id+2``; empty where that varies."""
         if self.axes:
@@ -73,6 +79,21 @@ class ReplicaGroups:
 ALL = ReplicaGroups(0, 0, None)
 
 
+def without_partners(devices: int, here: int) -> str:
+    """A sentence where collectives run over more devices than are shown; empty where all are.
+
+    The last of a group to come waits for nobody, so that the shortest time of all is the transfer. Without the others'
+    times nobody knows whether those that are shown waited.
+    """
+    if not 0 < here < devices:
+        return ""
+    shown = f"{here:,} {'is' if here == 1 else 'are'} shown"
+    return (
+        f"the collectives run over {devices:,} devices, of which {shown}: waiting for the others is an unknown part of "
+        "the exposed time"
+    )
+
+
 def groups_in(text: str) -> ReplicaGroups | None:
     """The groups in the text of an HLO instruction; None where it has none."""
     begin = max(text.find("replica_groups="), text.find("source_target_pairs="))
@@ -81,6 +102,14 @@ def groups_in(text: str) -> ReplicaGroups | None:
     text = text[begin : begin + _LONGEST]
     after = _NEXT.search(text)
     return _groups_at(text if after is None else text[: after.start()])
+
+
+def lacking_partners(table: OpTable, cores: int) -> str:
+    """The sentence of `without_partners` where collectives of a TPU's ops run over more cores than these."""
+    kinds = enumerate(table.classes())
+    texts = (table.expression(row) for row, kind in kinds if kind == "collective") if cores else ()
+    groups = [found for text in texts if (found := groups_in(text)) is not None]
+    return without_partners(max((of.members for of in groups), default=0), cores)
 
 
 @lru_cache(maxsize=1024)

@@ -50,7 +50,7 @@ from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.hosts.core_summary import OfCore
-from tpuprof.parsers.hosts.op_summary import of_core
+from tpuprof.parsers.hosts.op_summary import of_file
 from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST, HostSummary, needed_bytes, summarise
 from tpuprof.parsers.ops import device as devices
@@ -105,7 +105,7 @@ def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, thre
         collectives=None if summary.steps is None else _in_steps(file.host, summary.steps, names, cores),
         all_collectives=_in_whole(file.host, names, cores),
     )
-    return of_core(made, file.core)
+    return of_file(made, file)
 
 
 COLLECTIVES_OF_HOST = Reduction(

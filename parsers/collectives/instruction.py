@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.collectives.bandwidth import payload_bytes
 from tpuprof.parsers.collectives.groups import ALL, ReplicaGroups, groups_in, groups_of
@@ -26,9 +27,9 @@ KINDS = (
 )
 
 _SUMMED_AND_CUT = "all-reduce-scatter"
-_OPCODE = re.compile(r" ([a-z][a-z0-9-]*)\(")
-_OPERAND = re.compile(r"%([^\s,)]+)")
-_HALF = re.compile(r"-(start|done|update)(\.|\Z)")
+_OPCODE = pattern(r" ([a-z][a-z0-9-]*)\(")
+_OPERAND = pattern(r"%([^\s,)]+)")
+_HALF = pattern(r"-(start|done|update)(\.|\Z)")
 
 _RENDEZVOUS = "_xla_host_transfer_rendezvous"
 _TRANSFER_TYPE = "_xla_megascale_transfer_type"

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 
 _WHOSE = r"(?:(?P<host>.+?)(?: / |[: ]))?"
-_TITLE = re.compile(_WHOSE + r"Chip (?P<chip>[0-9]{1,10}): TPU core (?P<core>[0-9]{1,10})", re.ASCII | re.IGNORECASE)
-_PLANE = re.compile(_WHOSE + r"(?:/device:[TG]PU:|[TG]PU )(?P<number>[0-9]{1,10})", re.ASCII | re.IGNORECASE)
-_NUMBER = re.compile(r"(?:(?P<host>.*):)?(?P<chip>chip ?)?(?P<number>[0-9]{1,10})", re.ASCII | re.DOTALL)
-_DEVICE_PLANE = re.compile(r"/device:[TG]PU:(?P<number>[0-9]+)(?P<sparse> SparseCore[ x]*[0-9]+)?", re.ASCII)
+_TITLE = pattern(_WHOSE + r"Chip (?P<chip>[0-9]{1,10}): TPU core (?P<core>[0-9]{1,10})", re.ASCII | re.IGNORECASE)
+_PLANE = pattern(_WHOSE + r"(?:/device:[TG]PU:|[TG]PU )(?P<number>[0-9]{1,10})", re.ASCII | re.IGNORECASE)
+_NUMBER = pattern(r"(?:(?P<host>.*):)?(?P<chip>chip ?)?(?P<number>[0-9]{1,10})", re.ASCII | re.DOTALL)
+_DEVICE_PLANE = pattern(r"/device:[TG]PU:(?P<number>[0-9]+)(?P<sparse> SparseCore[ x]*[0-9]+)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ import contextlib
 import fnmatch
 import itertools
 import os
-import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import field
 from typing import Literal
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, natural_key
 
@@ -20,7 +20,7 @@ BEGIN_BYTES = 4096
 
 NO_HOST_NAME = "(no host name)"
 
-MAGIC = re.compile(r"[*?\[]")
+MAGIC = pattern(r"[*?\[]")
 _MOST_BESIDE = 10_000
 
 

@@ -20,6 +20,7 @@ from datetime import datetime
 from functools import partial
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, EXIT_USAGE, Problem, ProfileError
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, examples, natural_key, nearest_hint, printable
 from tpuprof.parsers.base.urls import printable_url, scheme_of
@@ -48,8 +49,8 @@ from tpuprof.parsers.files.recognise import known
 
 __all__ = ["HostFile", "Logdir", "Run", "is_remote", "local_path", "newest_first", "open_logdir"]
 
-_RUN_TIME = re.compile(r"(\d{4})_(\d\d)_(\d\d)_(\d\d)_(\d\d)_(\d\d)(?!\d)", re.ASCII)
-_SAYS_NOTHING = re.compile(r"(te?mp|downloads?|desktop|documents|home|root|data|logs?|profiles?|traces?)?", re.I)
+_RUN_TIME = pattern(r"(\d{4})_(\d\d)_(\d\d)_(\d\d)_(\d\d)_(\d\d)(?!\d)", re.ASCII)
+_SAYS_NOTHING = pattern(r"(te?mp|downloads?|desktop|documents|home|root|data|logs?|profiles?|traces?)?", re.I)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,26 @@ GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
 
 
 @dataclass(frozen=True, slots=True)
+class TimePart:
+    """A part of a host's capture, such as a step: only the events that start in it are looked at.
+
+    Attributes:
+        words: what it is, ``step 104``.
+        spans: where it begins and ends on the host's clock, in order, for all that is no core; ends are outside.
+        cores: the same of each core that has times of its own, by its number; what other cores did is left out. Empty
+            where all cores have those of the host.
+    """
+
+    words: str
+    spans: tuple[tuple[int, int], ...]
+    cores: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = ()
+
+    def of_core(self, number: int) -> tuple[tuple[int, int], ...]:
+        """Where it begins and ends for a core; nothing for one that is left out."""
+        return dict(self.cores).get(number, ()) if self.cores else self.spans
+
+
+@dataclass(frozen=True, slots=True)
 class HostFile:
     """One profile file, which is there, not empty, and may be read.
 
@@ -46,6 +66,7 @@ class HostFile:
         packed: whether it must be unpacked first, by its name; a reader goes by the first bytes.
         identity, linked: device and inode, (0, 0) where there are none; and whether it is a symbolic link.
         core: the core or chip that is all that is looked at, ``2`` or ``chip1``; empty for the whole host.
+        part: the part of the capture that is all that is looked at; None for all of it.
     """
 
     host: str
@@ -56,16 +77,20 @@ class HostFile:
     identity: tuple[int, int] = field(default=(0, 0), compare=False, repr=False)
     linked: bool = field(default=False, compare=False, repr=False)
     core: str = ""
+    part: TimePart | None = None
 
     @property
     def label(self) -> str:
         """What figures made of it are called after: the host, or ``host:2`` for a core of it."""
         return core_label(self.host, self.core) if self.core else self.host
 
-
-def only_shown(label: str) -> str:
-    """What to say of figures of one core."""
-    return f"only {label} is shown; host threads and compiled modules are those of the whole host"
+    @property
+    def only_shown(self) -> tuple[str, ...]:
+        """What to say of figures of one core, and of those of a part of the capture: a sentence each."""
+        whose = "host threads and compiled modules are those of the whole host"
+        of_core = f"only {self.label} is shown; {whose}"
+        of_part = "" if self.part is None else f"only the events that start in {self.part.words} are counted"
+        return tuple(filter(None, (of_core if self.core else "", of_part)))
 
 
 class Filesystem:

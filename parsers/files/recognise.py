@@ -11,6 +11,7 @@ import zlib
 from typing import Literal
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.folder_search import BEGIN_BYTES, KINDS, kind_of, sibling_kind
@@ -102,7 +103,7 @@ _CONTROLS = frozenset({*range(32), 127} - set(b"\t\n\r\f\b\x1b"))
 HLO_ENDINGS = (".hlo_proto.pb", ".hlo.pb", ".hlo_module.pb", ".hlo_snapshot.pb")
 """Ends of the names of compiled modules, before ``.gz``."""
 
-_LAST_STAGE = re.compile(r".*after_optimizations.*\.txt|.+-buffer-assignment\.txt", re.DOTALL)
+_LAST_STAGE = pattern(r".*after_optimizations.*\.txt|.+-buffer-assignment\.txt", re.DOTALL)
 _MOST_NAMES = 2000
 _MOSTLY = 0.9
 _OF_PACKETS = frozenset({(8, 0), (10, 0)})

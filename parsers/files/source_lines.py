@@ -12,6 +12,7 @@ import stat
 import sys
 from collections.abc import Iterator, Sequence
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 
@@ -22,7 +23,7 @@ LONGEST_LINE = 400  # most characters of a line
 _LONGEST_NAME = 4096
 _MOST_TAILS = 32
 _TAB = 4
-_PLACE = re.compile(r"(.+?):([0-9]{1,9})(?::[0-9]{1,9})?", re.DOTALL)
+_PLACE = pattern(r"(.+?):([0-9]{1,9})(?::[0-9]{1,9})?", re.DOTALL)
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 # Not for a profile to touch: kernel files, devices, and folders whose lookup opens a network connection.
 _FORBIDDEN = ("/dev/", "/net/", "/proc/", "/sys/")

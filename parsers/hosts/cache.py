@@ -15,6 +15,11 @@ from struct import Struct
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+try:
+    from _blake2 import blake2b
+except ImportError:  # not in every Python
+    from hashlib import blake2b  # loads OpenSSL first, which takes 2 ms
+
 from tpuprof.parsers.base.cache import CacheFolder
 from tpuprof.parsers.base.record import dataclass
 
@@ -135,9 +140,7 @@ class HostCache:
     # --- texts that hosts share
 
     def _keep(self, text: bytes) -> str:
-        from hashlib import sha256  # noqa: PLC0415 - takes 5 ms, and small programs do without
-
-        name = f"text-{sha256(text).hexdigest()}"
+        name = f"text-{_digest_of(text)}"
         try:
             self._text(name)
         except (OSError, ValueError):  # it is not there yet, or damaged
@@ -172,23 +175,29 @@ class HostCache:
 
 def _digest(value: object) -> str:
     """What distinguishes a value from any other."""
-    from hashlib import sha256  # noqa: PLC0415 - see `HostCache._keep`
-
     from tpuprof.parsers.hosts.codec import encode  # noqa: PLC0415
 
-    return sha256(encode(value, lambda text: sha256(text).hexdigest())).hexdigest()
+    return _digest_of(encode(value, _digest_of))
+
+
+def _digest_of(content: bytes) -> str:
+    return blake2b(content, digest_size=32).hexdigest()
 
 
 def code_version() -> str:
     """What distinguishes the code that makes summaries from any other version: sizes and times of the files of
     `parsers`.
     """
-    facts = []
-    for folder, folders, names in os.walk(_PARSERS):
-        folders[:] = [name for name in folders if name != "__pycache__"]
-        for name in names:
-            status = os.stat(os.path.join(folder, name))
-            facts.append((name, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+    facts: list[tuple[str, int, int, int]] = []
+    folders = [_PARSERS]
+    while folders:
+        with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if not entry.is_dir():
+                    status = entry.stat()
+                    facts.append((entry.name, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+                elif entry.name != "__pycache__":
+                    folders.append(entry.path)
     return f"{len(facts)}-{crc32(_encoded(repr(sorted(facts)))):08x}"
 
 

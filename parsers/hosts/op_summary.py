@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from tpuprof.parsers.base.errors import Problem
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.files.core_names import core_label
-from tpuprof.parsers.files.places import HostFile, only_shown
+from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.hosts.reduction import Reduction
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.ops.streams.devices import StreamDevice
     from tpuprof.parsers.ops.streams.kernels import Kernel
 
-_MODULE_NAME = re.compile(r"(.*)\((\d{1,20})\)\Z", re.DOTALL)
+_MODULE_NAME = pattern(r"(.*)\((\d{1,20})\)\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ def _summarise_ops(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDon
     modules = {name for plane in planes for name in _module_names(plane)}
     streams = _streams(trace, on_chunk) if not planes else ()
     made = op_summary(trace, file.host, list(map(device_info, planes)), cores, modules, streams)
-    return of_core(made, file.core)
+    return of_file(made, file)
 
 
 OPS_OF_HOST = Reduction("ops", OpSummary, _needed_bytes, _summarise_ops, tables=("table",))
@@ -209,12 +209,10 @@ OPS_OF_HOST = Reduction("ops", OpSummary, _needed_bytes, _summarise_ops, tables=
 Summary = TypeVar("Summary", bound=OpSummary)
 
 
-def of_core(summary: Summary, core: str) -> Summary:
-    """A summary of one core that says so; of a whole host, for an empty `core`, it stays as it is."""
-    if not core:
-        return summary
-    label = core_label(summary.host, core)
-    return replace(summary, host=label, remarks=(*summary.remarks, only_shown(label)))
+def of_file(summary: Summary, file: HostFile) -> Summary:
+    """A summary of one core, or of a part of the capture, that says so; of all of a host, it stays as it is."""
+    only = file.only_shown
+    return replace(summary, host=file.label, remarks=(*summary.remarks, *only)) if only else summary
 
 
 def _streams(trace: Trace, on_chunk: ChunkDone) -> tuple[StreamDevice, ...]:

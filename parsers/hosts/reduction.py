@@ -57,7 +57,7 @@ def reduce_host(
         ProfileError: as `open_host`, or the file can't be read to its end.
         Cancelled: `watch` said so.
     """
-    with closing(open_host(file.path, file.host, file.core, watch.fetched)) as trace:
+    with closing(open_host(file.path, file.host, file.core, watch.fetched, file.part)) as trace:
         watch.opened(reduction.needed_bytes(trace))
         return reduction.reduce(trace, file, given, watch.chunk, threads)
 

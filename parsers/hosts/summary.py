@@ -17,7 +17,7 @@ from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.hosts.core_summary import CoreBusy, CoreSummary, OfCore, has_infeed, summarise_core
-from tpuprof.parsers.hosts.op_summary import OPS_OF_HOST, OpSummary, of_core, op_summary
+from tpuprof.parsers.hosts.op_summary import OPS_OF_HOST, OpSummary, of_file, op_summary
 from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.ops import device as devices
 from tpuprof.parsers.ops.core.calls import CallRuns, core_calls, has_waits, merged_calls
@@ -228,7 +228,7 @@ def _traced_calls(cores: Sequence[Plane]) -> Iterator[CallRuns]:
 
 
 def _summarise_host(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, threads: int) -> HostSummary:
-    return of_core(summarise(trace, file.host, on_chunk, threads), file.core)
+    return of_file(summarise(trace, file.host, on_chunk, threads), file)
 
 
 SUMMARY_OF_HOST = Reduction(

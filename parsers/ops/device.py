@@ -11,10 +11,13 @@ import numpy as np
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.files.core_names import core_label, title_of
+from tpuprof.parsers.files.places import TimePart
 from tpuprof.parsers.formats.xspace.core.api import split_fields
+from tpuprof.parsers.formats.xspace.pieces import keep_started
 from tpuprof.parsers.formats.xspace.source import OnFetched
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.formats.xspace.walk import VARINT, varint
@@ -22,9 +25,9 @@ from tpuprof.parsers.formats.xspace.walk import VARINT, varint
 ENVIRONMENT_PLANE = "Task Environment"
 """The plane whose stats describe the capture."""
 
-_TENSOR_CORE = re.compile(r"^/device:TPU:(\d+)$")
-_SPARSE_CORE = re.compile(r"^/device:TPU:(\d+) SparseCore[ x]*(\d+)$")
-_GPU = re.compile(r"^/device:GPU:(\d+)$")
+_TENSOR_CORE = pattern(r"^/device:TPU:(\d+)$")
+_SPARSE_CORE = pattern(r"^/device:TPU:(\d+) SparseCore[ x]*(\d+)$")
+_GPU = pattern(r"^/device:GPU:(\d+)$")
 
 OFF_DUTY = frozenset(
     {
@@ -47,26 +50,26 @@ CUSTOM_CALL = "custom-call"
 """HLO category of kernels, such as Pallas ones, and other calls out of the compiler's own code."""
 
 _KERNEL_TARGET = "tpu_custom_call"
-_TARGET = re.compile(r'custom_call_target="([^"]*)"')
+_TARGET = pattern(r'custom_call_target="([^"]*)"')
 
-_COLLECTIVE = re.compile(r"all-reduce|all-gather|all-to-all|reduce-scatter|collective|^send|^recv|partition-id|^nccl")
-_HOST = re.compile(r"^infeed|^outfeed|^host (send|recv)|host-|^memcpy .*host")
-_COPY = re.compile(
+_COLLECTIVE = pattern(r"all-reduce|all-gather|all-to-all|reduce-scatter|collective|^send|^recv|partition-id|^nccl")
+_HOST = pattern(r"^infeed|^outfeed|^host (send|recv)|host-|^memcpy .*host")
+_COPY = pattern(
     r"copy|data formatting|^dynamic-(update-)?slice|^slice|^concatenate|^pad$|^reshape|^transpose|^bitcast"
     r"|^mem(cpy|set)"
 )
-_COMPUTE = re.compile(r"convolution|^dot|output fusion|matmul")
-_FUSED_COPY = re.compile(r"(?:copy|transpose|bitcast|reshape)(?:_(?:copy|transpose|bitcast|reshape))*_fusion(?:\.|\Z)")
+_COMPUTE = pattern(r"convolution|^dot|output fusion|matmul")
+_FUSED_COPY = pattern(r"(?:copy|transpose|bitcast|reshape)(?:_(?:copy|transpose|bitcast|reshape))*_fusion(?:\.|\Z)")
 """XLA names a fusion after the instructions in it: ``copy_bitcast_fusion.3`` computes nothing."""
-_ENDING = re.compile(r"(-start|-done)?(\.\d+)*\Z")
+_ENDING = pattern(r"(-start|-done)?(\.\d+)*\Z")
 
-HOST_TRANSFER = re.compile(r"^host (send|recv)")
+HOST_TRANSFER = pattern(r"^host (send|recv)")
 """HLO categories of sends to the host and receives from it, which between slices carry collectives."""
 
 _HANDLER = "_xla_host_transfer_handler_name"
-_BETWEEN_CORES = re.compile(r"psum|pmean|all_reduce|all_gather|reduce_scatter|psum_scatter|all_to_all|ppermute")
+_BETWEEN_CORES = pattern(r"psum|pmean|all_reduce|all_gather|reduce_scatter|psum_scatter|all_to_all|ppermute")
 _SEEN = 4000
-_PRODUCT = re.compile(
+_PRODUCT = pattern(
     r"(dot_general|ragged_dot\w*|scaled_dot\w*|conv_general_dilated|(Batch|Fused)?MatMul\w*|\w*Conv[23]\w*|Einsum"
     r"|XlaDot\w*|CudnnRNN\w*)\Z"
 )
@@ -268,13 +271,16 @@ def device_info(plane: Plane) -> DeviceInfo:
     )
 
 
-def open_host(path: str, host: str, core: str = "", on_fetched: OnFetched | None = None) -> Trace:
+def open_host(
+    path: str, host: str, core: str = "", on_fetched: OnFetched | None = None, part: TimePart | None = None
+) -> Trace:
     """Opens a host's file, as much of it as is looked at.
 
     Args:
         on_fetched: as for `Trace.open`.
         core: the core (``2``) or chip (``chip1``) whose planes are all that it has of devices; empty for all.
             SparseCores go with the TensorCore whose number they have. What the host did, and the metadata, stay.
+        part: the part of the capture whose events are all that its lines have; None for all of them.
 
     Raises:
         ProfileError: as `Trace.open`; `unknown_core`, exit code 3, with the cores that there are.
@@ -287,6 +293,9 @@ def open_host(path: str, host: str, core: str = "", on_fetched: OnFetched | None
             trace.close()
             raise
         trace.keep(lambda plane: not is_device(plane) or device_ordinal(plane) in wanted)
+    if part is not None:
+        for plane in trace.planes:
+            keep_started(plane, part.of_core(device_ordinal(plane)) if is_device(plane) else part.spans)
     return trace
 
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 
-INSTALLED = re.compile(
+INSTALLED = pattern(
     r"(?:^|/)(?:site-packages|dist-packages|third_party)/|/lib(?:64)?/python3[^/]*/|^<(?!ipython|stdin)"
 )
 """Files of installed packages, of Python itself, and what is not a file."""
 
-OF_JAX = re.compile(r"(?:^|/)(?:jax|jaxlib)/")
+OF_JAX = pattern(r"(?:^|/)(?:jax|jaxlib)/")
 """Files of JAX wherever it lies."""
 
-OF_FRAMEWORK = re.compile(r"(?:^|/)(?:jax|jaxlib|flax|optax|haiku|chex|equinox|orbax|tensorflow|keras|torch_xla)/")
+OF_FRAMEWORK = pattern(r"(?:^|/)(?:jax|jaxlib|flax|optax|haiku|chex|equinox|orbax|tensorflow|keras|torch_xla)/")
 """Files of JAX and of the libraries over it, wherever they lie: a checkout is no installed package."""
 
-_CALL = re.compile(r"(.+?):(\d{1,9})(?::\d{1,9})?(?: (.*))?", re.DOTALL)
+_CALL = pattern(r"(.+?):(\d{1,9})(?::\d{1,9})?(?: (.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

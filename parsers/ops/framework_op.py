@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 
 UNKNOWN_TYPE = "Unknown"
 
-_TF_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./>-]*\Z")
-_TF_TYPE = re.compile(r"[A-Z_][a-zA-Z0-9_]*\Z")
-_JAX_TYPE = re.compile(r"[a-z_][a-z0-9_]*(\[.*\])?\Z")
-_SUFFIX = re.compile(r"_[+-]?\d+\Z")
+_TF_NAME = pattern(r"[A-Za-z0-9.][A-Za-z0-9_./>-]*\Z")
+_TF_TYPE = pattern(r"[A-Z_][a-zA-Z0-9_]*\Z")
+_JAX_TYPE = pattern(r"[a-z_][a-z0-9_]*(\[.*\])?\Z")
+_SUFFIX = pattern(r"_[+-]?\d+\Z")
 _MEMCPY = {
     "memcpyhtod": "MemcpyHToD",
     "memcpydtoh": "MemcpyDToH",

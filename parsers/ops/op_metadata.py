@@ -60,7 +60,7 @@ class MetadataStats:
         self._source = source
         self._known = np.flatnonzero(rows >= 0)
         self._n = len(rows)
-        ids = source.stats.find_names(names)
+        ids = source.stats.ids_of(names)
         self._at = {name: place for place, name in enumerate(ids)}
         self._fields = source.events.stats(np.array(list(ids.values()), np.int64), rows[self._known])
 

@@ -8,13 +8,13 @@ efficiency leaves out VMEM on devices whose VMEM is not merged with CMEM, althou
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.device import CUSTOM_CALL, HOLDS_OPS, Peaks
 from tpuprof.parsers.ops.op_metadata import TRAFFIC
@@ -46,8 +46,8 @@ ABOVE_PEAK = (STARTED, AWAITED, ESTIMATED, ALL_IN_HBM, NEARLY, UNEXPLAINED)
 """Why the utilization of an op can be above 1. The first three are what real profiles have: of a v6e and a v5p the
 starts of copies (up to 1.9 million times HBM's peak), the ends of collectives (8 times), attention kernels (twice)."""
 
-_STARTS = re.compile(r"-start(\.\d+|\.clone|\.remat\d*)*\Z")
-_ENDS = re.compile(r"-done(\.\d+|\.clone|\.remat\d*)*\Z")
+_STARTS = pattern(r"-start(\.\d+|\.clone|\.remat\d*)*\Z")
+_ENDS = pattern(r"-done(\.\d+|\.clone|\.remat\d*)*\Z")
 
 _BOUND_NAMES = {UNKNOWN_BOUND: "unknown", **dict(enumerate(BOUNDS))}
 _MEMORY_BOUNDS = ("hbm", "cmem_read", "cmem_write", "vmem_read", "vmem_write")

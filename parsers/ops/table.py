@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from itertools import pairwise
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, no_ints
 from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.device import HOST_TRANSFER, depends_on_name, is_across_slices, op_class
 from tpuprof.parsers.ops.framework_op import UNKNOWN_TYPE, parse_framework_op
@@ -21,13 +21,13 @@ from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats, OpSource
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.hlo.programs import HloModules
 
-_NUMBER = re.compile(r"\d+")
-_TRANSFER = re.compile(r"send|recv")
-_JIT = re.compile(r"jit\(([^()]+)\)")
-_NO_WORD = re.compile(r"\W")
-_SIZES = re.compile(r"-[a-z]+_\d+-")
+_NUMBER = pattern(r"\d+")
+_TRANSFER = pattern(r"send|recv")
+_JIT = pattern(r"jit\(([^()]+)\)")
+_NO_WORD = pattern(r"\W")
+_SIZES = pattern(r"-[a-z]+_\d+-")
 """As vLLM's kernels have them in their names: ``RPA-bq_32-bkvp_64-``."""
-_CLONE = re.compile(r"(\.\d+|\.clone|\.remat\d*)+\Z")
+_CLONE = pattern(r"(\.\d+|\.clone|\.remat\d*)+\Z")
 
 
 @dataclass(frozen=True, slots=True)

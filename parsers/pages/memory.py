@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.tpus import generation_of
 from tpuprof.parsers.formats.hlo.files import find_hlo_files
@@ -24,8 +25,8 @@ from tpuprof.parsers.memory.summary import SpaceSummary, space_summary
 from tpuprof.parsers.ops.core.ops import MODULES_LINE
 from tpuprof.parsers.ops.device import device_info, is_gpu, is_tensor_core
 
-_MODULE_NAME = re.compile(r"^(.*)\((\d+)\)$", re.DOTALL)
-_DEVICE = re.compile(r"[0-9]+|GPU_[0-9]+_.*")
+_MODULE_NAME = pattern(r"^(.*)\((\d+)\)$", re.DOTALL)
+_DEVICE = pattern(r"[0-9]+|GPU_[0-9]+_.*")
 _NAMED = 3
 """How many modules a sentence names before it says how many more there are."""
 

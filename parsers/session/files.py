@@ -23,7 +23,7 @@ def opened(file: HostFile, meter: Meter | None = None) -> Trace:
     Args:
         meter: learns how far a remote file is fetched, and may end the work by `Cancelled`.
     """
-    return open_host(file.path, file.host, file.core, None if meter is None else meter.fetched)
+    return open_host(file.path, file.host, file.core, None if meter is None else meter.fetched, file.part)
 
 
 def best_first(files: Sequence[HostFile]) -> Sequence[HostFile]:

@@ -9,7 +9,6 @@ few megabytes. The figures serve to distinguish runs; the pages' figures rest on
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import field, replace
@@ -21,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError, unreadable
 from tpuprof.parsers.base.intervals import median
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.urls import scheme_of
 from tpuprof.parsers.base.words import NO_DEVICE_NAME, NO_DEVICE_PLANE, NO_START
@@ -56,7 +56,7 @@ NAMES_LOOKED_AT = 20_000
 """How many names of host events are searched for calls of Python functions."""
 
 _LONGEST_NS = 1 << 53
-_PYTHON_CALL = re.compile(r"\$.+:\d+ ")
+_PYTHON_CALL = pattern(r"\$.+:\d+ ")
 
 
 @dataclass(frozen=True, slots=True)

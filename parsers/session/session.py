@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.files.logdir import HostFile, Run
-from tpuprof.parsers.files.places import only_shown
 from tpuprof.parsers.hosts.plan import decoding_threads
 from tpuprof.parsers.hosts.progress import Meter, OnProgress, Progress
 from tpuprof.parsers.hosts.reader import HostReader, Means
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from tpuprof.parsers.formats.hlo.programs import HloModules
     from tpuprof.parsers.hosts.cache import HostCache, Slot
+    from tpuprof.parsers.pages.hosts.model import HostsPage
     from tpuprof.parsers.pages.memory import ModuleSource
-    from tpuprof.parsers.pages.ops.one_op import FoundRuns, OpPage, OpsInSteps
+    from tpuprof.parsers.pages.ops.one_op import FoundRuns, OpPage
     from tpuprof.parsers.pages.overview.model import Overview
     from tpuprof.parsers.session.partials import OnPartial
     from tpuprof.parsers.timeline.hosts.clocks import HostClocks
@@ -87,6 +88,59 @@ class Session:
             self._narrowed = one
         return self._narrowed
 
+    def in_steps(self, steps: str, host: str | None = None) -> Session:
+        """A session whose pages are all made of the events that start in a step, or in a range of steps, ``104-108``.
+
+        Raises:
+            ProfileError: `no_steps`, `unknown_step`, exit code 3; and as for `page`.
+            Cancelled: as for `page`.
+        """
+        return self._of_part(maker("ops.parts:in_steps")(self, host, steps))
+
+    def hosts_in_steps(self, steps: str) -> HostsPage:
+        """Hosts and cores compared over a step, or a range of steps.
+
+        Raises:
+            ProfileError, Cancelled: as for `in_steps`.
+        """
+        made: HostsPage = maker("ops.parts:hosts_in_steps")(self, steps)
+        return made
+
+    def names_of_steps(self, steps: str, host: str | None = None) -> tuple[str, ...]:
+        """The names of a step, or of a range of steps.
+
+        Raises:
+            ProfileError, Cancelled: as for `in_steps`.
+        """
+        found: tuple[str, ...] = maker("ops.parts:steps_asked")(self, host, steps).names
+        return found
+
+    def interval_of_steps(self, steps: str, host: str | None = None) -> tuple[int, int]:
+        """From the first core's begin to the last core's end of some steps, on the clock of the first host asked for.
+
+        Raises:
+            ProfileError, Cancelled: as for `in_steps`.
+        """
+        found: tuple[int, int] = maker("ops.parts:interval_of_steps")(self, host, steps)
+        return found
+
+    def between(self, start_ps: int | None, end_ps: int | None, host: str | None = None) -> Session:
+        """The same of the events that start in an interval of the trace's clock, which one host has.
+
+        Args:
+            start_ps, end_ps: None for the begin or the end of the trace; the end is outside.
+
+        Raises:
+            ProfileError: `usage`, exit code 2, where several hosts are asked for.
+        """
+        return self._of_part(maker("ops.parts:between")(self, host, start_ps, end_ps))
+
+    def _of_part(self, run: Run) -> Session:
+        one = Session(run)
+        one._means = replace(self._means, cache=None)
+        one.modules, one.programs = self.modules, self.programs  # of the whole capture
+        return one
+
     @property
     def threads(self) -> int:
         """How many threads may decode at once."""
@@ -148,16 +202,6 @@ class Session:
         """The single runs of one op or kernel, device by device; arguments and errors as of `op`."""
         found: FoundRuns = maker("ops.one_op:op_runs")(self, host, name, module)
         return found
-
-    def ops_in_steps(self, steps: str, host: str | None = None) -> OpsInSteps:
-        """The HLO ops of a step, or of a range of steps, ``104-108``; a pass over all op events.
-
-        Raises:
-            ProfileError: `no_steps`, `unknown_step`, exit code 3; and as for `page`.
-            Cancelled: as for `page`.
-        """
-        made: OpsInSteps = maker("ops.in_steps:ops_in_steps")(self, host, steps)
-        return made
 
     def host_timeline(
         self,
@@ -316,8 +360,8 @@ class Session:
 
     @property
     def only_shown(self) -> list[str]:
-        """What to say where one core is all that is looked at."""
-        return [only_shown(file.label) for file in self.run.hosts if file.core]
+        """What to say where one core, or a part of the capture, is all that is looked at."""
+        return list(dict.fromkeys(sentence for file in self.run.hosts for sentence in file.only_shown))
 
 
 class _OfHosts(Protocol):

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from typing import Literal
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import masked
@@ -37,19 +38,19 @@ NOT_RECORDED = (
 
 VERSIONS_NOT_RECORDED = "the profile names no version of JAX, libtpu or XLA"
 
-_NO_SETTINGS = re.compile(r"time$|^time_|usage|^borg_|^task_bns$|^tpuprof_|_(?:id|snapshot)$")
+_NO_SETTINGS = pattern(r"time$|^time_|usage|^borg_|^task_bns$|^tpuprof_|_(?:id|snapshot)$")
 _BUILD_TIME = "build_time"
 _PROFILE_OPTIONS = "profile_options"
-_VERSION = re.compile(
+_VERSION = pattern(
     r"version|^build_|^clean_build$|changelist|revision|^(?:jax|jaxlib|libtpu|xla|python)$", re.IGNORECASE
 )
-_OF_FLAGS = re.compile(r"flags|args|command_?line|libtpu_init", re.IGNORECASE)
-_ELSEWHERE = re.compile(r"version|flags$|init_args|^build_|changelist", re.IGNORECASE)
+_OF_FLAGS = pattern(r"flags|args|command_?line|libtpu_init", re.IGNORECASE)
+_ELSEWHERE = pattern(r"version|flags$|init_args|^build_|changelist", re.IGNORECASE)
 """Stats of other planes that describe software."""
 
-_FLAG = re.compile(r"--?(?=[A-Za-z])([\w.\-]+)(?:=(.*))?", re.DOTALL)
-_VARIABLE = re.compile(r"([A-Z][A-Z0-9_]+)=(.*)", re.DOTALL)
-_COMPILER_FLAG = re.compile(r"(?:xla|libtpu|tpu|megascale|jax)_(?!.*(?:token|secret|passw|credential))", re.IGNORECASE)
+_FLAG = pattern(r"--?(?=[A-Za-z])([\w.\-]+)(?:=(.*))?", re.DOTALL)
+_VARIABLE = pattern(r"([A-Z][A-Z0-9_]+)=(.*)", re.DOTALL)
+_COMPILER_FLAG = pattern(r"(?:xla|libtpu|tpu|megascale|jax)_(?!.*(?:token|secret|passw|credential))", re.IGNORECASE)
 """Flags that are no secrets although ``assignment`` or ``sharding_key`` sounds like one."""
 
 _LONGEST = 2_000

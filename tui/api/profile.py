@@ -25,7 +25,7 @@ from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages import PAGES, Page, page_named
 from tpuprof.tui.report.choice import choose, nearest_or_first
 from tpuprof.tui.report.fields import columns as columns_of
-from tpuprof.tui.report.page import Choice, Listed, ReportRequest, TextLook
+from tpuprof.tui.report.page import Choice, Listed, ReportRequest, TextLook, check_part
 
 if TYPE_CHECKING:
     from tpuprof.parsers.base.intervals import Int64s
@@ -345,7 +345,9 @@ class Profile:
 
         host = None if page.without_host else self._host
         asked = None if run.path == self._logdir.find_run().path else run.name  # pages of all runs take no name
-        return ReportRequest(self._logdir, asked, host, session, "json", _LOOK, limit, given, core=run.core or None)
+        check_part(given)
+        whole = ReportRequest(self._logdir, asked, host, session, "json", _LOOK, limit, given, core=run.core or None)
+        return whole.of_part(page.is_of_events)
 
     def __repr__(self) -> str:
         return f"<Profile {self.name}: {counted(len(self.hosts), 'host')}>"

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.terminal.custom import Custom
-
-ColorChoice = Literal["auto", "truecolor", "256", "16", "never"]
-COLOR_CHOICES: tuple[ColorChoice, ...] = ("auto", "truecolor", "256", "16", "never")
+from tpuprof.tui.terminal.detect import ColorChoice
 
 
 @dataclass(frozen=True, slots=True)

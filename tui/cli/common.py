@@ -6,19 +6,18 @@ Every command imports it, `--help` and `--version` too: it loads nothing that re
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
+import re
 import sys
 import textwrap
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import masked
-from tpuprof.tui.app.config import read_config
-from tpuprof.tui.app.options import AppOptions
-from tpuprof.tui.cli.arguments.options import DEMO, MOST_WIDTH
+from tpuprof.tui.cli.arguments.options import DEMO, MOST_WIDTH, terminal_columns
 from tpuprof.tui.demo import demo_path
 from tpuprof.tui.pages import command_named
 from tpuprof.tui.terminal.custom import VARIABLE, Config, config_path
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from tpuprof.parsers.files.logdir import Logdir, Run
     from tpuprof.parsers.hosts.progress import Progress
     from tpuprof.parsers.session.session import Session
+    from tpuprof.tui.app.options import AppOptions
 
 _LINE_WIDTH = 80  # cells of a line on standard error where nothing says
 
@@ -39,12 +39,43 @@ def existing(path: str) -> str:
 
 def version_of(distribution: str) -> str:
     """The installed version of a distribution, read without importing it."""
+    found = _version_in(sys.path, distribution)
+    if found is not None:
+        return found
     from importlib import metadata  # noqa: PLC0415 - slow
 
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
         return "not installed"
+
+
+def _version_in(folders: Iterable[str], distribution: str) -> str | None:
+    """The version that the first of some folders has of a distribution; None where `importlib.metadata` has to look.
+
+    It finds what packages are installed as today, in a hundredth of the time that `importlib.metadata` takes to import.
+    """
+    begin = f"{re.sub('[-_.]+', '_', distribution)}-".lower()
+    for folder in folders:
+        try:
+            names = os.listdir(folder or os.curdir)
+        except NotADirectoryError:
+            return None  # an archive
+        except OSError:
+            continue
+        for name in names:
+            if name.lower().startswith((begin, f"{begin[:-1]}.")) and name.endswith((".dist-info", ".egg-info")):
+                return _version_of_metadata(os.path.join(folder, name, "METADATA"))
+    return None
+
+
+def _version_of_metadata(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = list(itertools.takewhile(str.strip, file))
+    except (OSError, UnicodeDecodeError):
+        return None
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("Version:")), None)
 
 
 # --- the user's file
@@ -58,11 +89,15 @@ def configured(args: argparse.Namespace) -> Config:
     """
     config = Config(config_path(os.environ))
     if os.environ.get(VARIABLE) or os.path.exists(config.path):
-        config = read_config(os.environ)
+        config = import_module("tpuprof.tui.app.config").read_config(os.environ)
     if config.remote_bytes is not None:  # for worker processes too
         os.environ.setdefault("TPUPROF_CACHE_BYTES", str(config.remote_bytes))
     asked = getattr(args, "theme", None)
-    return config if asked is None else replace(config, custom=replace(config.custom, theme=asked))
+    if asked is None:
+        return config
+    from dataclasses import replace  # noqa: PLC0415 - a seventh of the time of --version
+
+    return replace(config, custom=replace(config.custom, theme=asked))
 
 
 def app_options(args: argparse.Namespace) -> AppOptions:
@@ -72,7 +107,7 @@ def app_options(args: argparse.Namespace) -> AppOptions:
         ProfileError: see `read_config`.
     """
     config = configured(args)
-    return AppOptions(
+    made: AppOptions = import_module("tpuprof.tui.app.options").AppOptions(
         ascii=args.ascii,
         color=args.color,
         mouse=args.mouse,
@@ -80,6 +115,7 @@ def app_options(args: argparse.Namespace) -> AppOptions:
         cache_bytes=config.cache_bytes,
         custom=config.custom,
     )
+    return made
 
 
 def session_of(run: Run, args: argparse.Namespace, config: Config, on_progress: Callable[[Progress], None]) -> Session:
@@ -161,6 +197,4 @@ def on_terminal() -> bool:
 
 def columns(fallback: int) -> int:
     """Width of the terminal, by COLUMNS first."""
-    import shutil  # noqa: PLC0415 - brings three compression libraries along
-
-    return min(shutil.get_terminal_size((fallback, 24)).columns, MOST_WIDTH)
+    return min(terminal_columns(fallback), MOST_WIDTH)

@@ -12,6 +12,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 from tpuprof.parsers.base.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNREADABLE, Cancelled, ProfileError
@@ -20,7 +21,6 @@ from tpuprof.parsers.base.urls import masked
 from tpuprof.tui.cli.arguments.options import DEMO, PROGRAM
 from tpuprof.tui.cli.common import note
 from tpuprof.tui.cli.table import COMMANDS, VERSION, WITHOUT_WORD, Command
-from tpuprof.tui.terminal.ending import PLEASE_REPORT, say
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -55,7 +55,8 @@ def main(argv: list[str] | None = None) -> int:
 
 def failed() -> int:
     """Says which error in this program just ended it, without secrets, and how to report it; the exit code."""
-    say(f"{_traceback(sys.argv)}{PLEASE_REPORT}\n")
+    ending = import_module("tpuprof.tui.terminal.ending")
+    ending.say(f"{_traceback(sys.argv)}{ending.PLEASE_REPORT}\n")
     return 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import stat
 import sys
 from collections.abc import Iterable
 
@@ -14,6 +15,7 @@ from tpuprof.tui.report import output
 from tpuprof.tui.report.declared import drawn_by
 from tpuprof.tui.report.output import Produce
 from tpuprof.tui.report.page import TextLook
+from tpuprof.tui.report.shared import target
 from tpuprof.tui.terminal.custom import config_path
 from tpuprof.tui.terminal.detect import detect
 
@@ -27,6 +29,17 @@ def output_file(args: argparse.Namespace) -> str | None:
     """The file that a report is to be written to; None for standard output."""
     file: str | None = args.output
     return None if file == STREAM else file
+
+
+def is_pipe(args: argparse.Namespace) -> bool:
+    """Whether a report goes to another program: to standard output, where that is a pipe or a socket."""
+    if output_file(args) is not None:
+        return False
+    try:
+        kind = os.fstat(sys.stdout.fileno()).st_mode
+    except (OSError, ValueError):  # closed, or no file
+        return False
+    return stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)
 
 
 def write_report(args: argparse.Namespace, report: str | Iterable[str] | Produce, compressed: bool = False) -> None:
@@ -59,7 +72,7 @@ def check_output(args: argparse.Namespace, *logdirs: Logdir, inputs: Iterable[st
     file = output_file(args)
     read = (config_path(os.environ), *inputs)
     for logdir in logdirs if file is not None else ():
-        output.check_output(file or "", logdir, read)
+        target.check_output(file or "", logdir, read)
 
 
 def report_look(args: argparse.Namespace) -> TextLook:

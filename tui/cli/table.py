@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -33,7 +34,9 @@ class Command:
         Raises:
             ProfileError: it can't be done.
         """
-        exit_code: int = _named(f"commands.{self.does}")(args)
+        does = _named(f"commands.{self.does}")
+        gc.enable()  # `tui.__main__` begins without
+        exit_code: int = does(args)
         return exit_code
 
 

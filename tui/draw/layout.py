@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import chain, takewhile
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.draw.spans import Glyphs, Key, Line, Span, StyleKey
@@ -32,7 +32,7 @@ class Composed:
     room: int
 
 
-_DRAWN = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff\u03b1-\u03c9\u2010-\u2027\u2190-\u22ff\u2500-\u25fc\u2800-\u28ff]*")
+_DRAWN = pattern("[ -~\u00a1-\u00ac\u00ae-\u02ff\u03b1-\u03c9\u2010-\u2027\u2190-\u22ff\u2500-\u25fc\u2800-\u28ff]*")
 """Characters that every terminal draws in one cell: the most frequent of those that `_one_cell` keeps."""
 
 

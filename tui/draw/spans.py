@@ -7,12 +7,12 @@ pair of fills is the key.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal, get_args
 
 from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 
 ClassStyle = Literal[
@@ -69,7 +69,7 @@ Line = tuple[Span, ...]
 FILLS: tuple[Fill, ...] = get_args(Fill)
 
 
-_KEY = re.compile(r"`([!-_a-~]|ctrl\+[a-z]|space|Esc)`")
+_KEY = pattern(r"`([!-_a-~]|ctrl\+[a-z]|space|Esc)`")
 
 
 @dataclass(frozen=True, slots=True)

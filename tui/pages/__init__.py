@@ -38,6 +38,8 @@ class Page:
         without_host: why ``--host`` does not go with it; empty where it does.
         groups: what ``--by`` takes of those that make other rows its table, which alone is printed then.
         other_groups: what ``--by`` takes besides, with which everything is printed.
+        rows_in_a_pipe: how many rows a pipe is given unasked, where they are chosen as the page is read; 0 elsewhere.
+        is_of_events: it is made of the events alone that start in a step or an interval, where a call asks for one.
     """
 
     name: str
@@ -50,6 +52,8 @@ class Page:
     without_host: str = ""
     groups: tuple[str, ...] = ()
     other_groups: tuple[str, ...] = ()
+    is_of_events: bool = False
+    rows_in_a_pipe: int = 0
 
     def check_groups(self, by: str | None) -> None:
         """Sees that the page's table has the groups that are asked for; pages without `groups` check it themselves.
@@ -69,7 +73,9 @@ class Page:
         return report
 
 
-_OF_TIMELINE = {"from_ps": "--from", "to_ps": "--to", "track": "--track"}
+_STEP = {"step": "--step"}
+_IN_TIME = {**_STEP, "from_ps": "--from", "to_ps": "--to"}
+_OF_TIMELINE = {**_IN_TIME, "track": "--track"}
 _OF_MEMORY = {"module": "--module", "space": "--space", "device": "--device", "fit": "--fit"}
 _OF_GRAPH = {"op": "--op", "module": "--module", "around": "--around"}
 _BY = {"by": "--by"}
@@ -82,36 +88,38 @@ PAGES: tuple[Page, ...] = (
         {"fail_on_regression": "--fail-on-regression"},
         without_host="The page trend compares whole runs.",
     ),
-    Page("hosts", "hosts.report", {}, without_host="The page hosts compares all hosts of a run."),
-    Page("cores", "hosts.report:CORES_REPORT", {}, without_host="The page cores compares all cores of a run."),
+    Page("hosts", "hosts.report", _STEP, without_host="The page hosts compares all hosts of a run."),
+    Page("cores", "hosts.report:CORES_REPORT", _STEP, without_host="The page cores compares all cores of a run."),
     Page("overview", "overview.report", {}),
     Page("findings", "overview.findings_report", {"without": "--without"}),
-    Page("ledger", "overview.ledger.report", {"without": "--without", "by": "--by"}),
+    Page("ledger", "overview.ledger.report", {**_STEP, **_BY, "without": "--without"}),
     Page("model", "overview.ledger.use.report", {"model_flops": "--model-flops", "tokens": "--tokens", "by": "--by"}),
-    Page("input", "input.report", {}),
+    Page("input", "input.report", _IN_TIME, is_of_events=True),
     Page("inference", "overview.inference.report", {"requests": "--requests"}),
-    Page("timeline", "timeline.report.report", _OF_TIMELINE, ("perfetto",)),
-    Page("ops", "ops.report.hlo_ops", {"step": "--step", "by": "--by"}, groups=("clones",)),
-    Page("op", "ops.report.one_op", {"op": "--op", "module": "--module"}),
-    Page("op-profile", "ops.report.op_profile", _BY, groups=("program", "category", "provenance", "source")),
-    Page("sources", "ops.report.sources", {}),
-    Page("framework-ops", "ops.report.framework_ops", _BY, groups=("type",)),
+    Page("timeline", "timeline.report.report", _OF_TIMELINE, ("perfetto",), rows_in_a_pipe=40),
+    Page("ops", "ops.report.hlo_ops", {**_IN_TIME, **_BY}, groups=("clones",), is_of_events=True),
+    Page("op", "ops.report.one_op", {**_IN_TIME, "op": "--op", "module": "--module"}, is_of_events=True),
     Page(
-        "collectives",
-        "collectives.report",
-        {"step": "--step", "by": "--by"},
-        groups=("all", "kind", "axis", "pass"),
+        "op-profile",
+        "ops.report.op_profile",
+        {**_IN_TIME, **_BY},
+        groups=("program", "category", "provenance", "source"),
+        is_of_events=True,
     ),
-    Page("sparse-core", "sparse_core.report", {}),
+    Page("sources", "ops.report.sources", _IN_TIME, is_of_events=True),
+    Page("framework-ops", "ops.report.framework_ops", {**_IN_TIME, **_BY}, groups=("type",), is_of_events=True),
+    Page("collectives", "collectives.report", {**_STEP, **_BY}, groups=("all", "kind", "axis", "pass")),
+    Page("sparse-core", "sparse_core.report", _IN_TIME, is_of_events=True),
     Page(
         "kernels",
         "ops.kernels.report",
-        {"op": "--op", "by": "--by", "dump": "--dump"},
+        {**_IN_TIME, "op": "--op", "by": "--by", "dump": "--dump"},
         groups=("name",),
         other_groups=("blocks",),
+        is_of_events=True,
     ),
-    Page("roofline", "ops.report.roofline", {}),
-    Page("counters", "counters.report", _BY, groups=("unit", "counter")),
+    Page("roofline", "ops.report.roofline", _IN_TIME, is_of_events=True),
+    Page("counters", "counters.report", {**_IN_TIME, **_BY}, groups=("unit", "counter"), is_of_events=True),
     Page("graph", "graph.report", _OF_GRAPH, ("dot", "hlo", "proto"), is_of_memory=True, takes_hlo=True),
     Page(
         "memory",

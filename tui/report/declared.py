@@ -18,8 +18,7 @@ from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.draw.table import first_rows
 from tpuprof.tui.report import fields, json, markdown
-from tpuprof.tui.report.csv import table_csv
-from tpuprof.tui.report.page import Choice, Content, Format, Head, Report, ReportRequest, no_rows
+from tpuprof.tui.report.page import CUT, Choice, Content, Format, Head, Report, ReportRequest, no_rows
 from tpuprof.tui.report.text import covered, heading, page_text
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ class Section(Generic[fields.Source]):
 
     def csv(self) -> str:
         """A header line, then a line a row."""
-        return table_csv(self.table, self.source, self.shown, self.keys)
+        return _table_csv(self.table, self.source, self.shown, self.keys)
 
 
 @dataclass(frozen=True)
@@ -163,6 +162,9 @@ def drawn_by(place: str) -> Callable[..., Any]:
     return draw
 
 
+_table_csv = drawn_by("tpuprof.tui.report.csv:table_csv")
+
+
 def declared(
     name: str,
     read: Callable[[ReportRequest], Content],
@@ -184,7 +186,7 @@ def declared(
         tables, metrics, csv_table, warnings, check, exit_code, pictures: as of a `Report`.
     """
     writers = {
-        "json": lambda content, asked: _json(name, declare(content, asked)),
+        "json": lambda content, asked: _json(name, declare(content, asked), asked),
         "csv": lambda content, asked: declare(content, asked).csv.csv(),
         "md": lambda content, asked: _markdown(declare(content, asked)),
         "text": lambda content, asked: _text(declare(content, asked), asked),
@@ -224,13 +226,21 @@ def _why_none(page: Declared, key: str) -> str:
     return page.statement or known.get(key) or next(iter(unknown.values()), "") or fields.NO_REASON
 
 
-def _json(name: str, page: Declared) -> str:
+def _json(name: str, page: Declared, request: ReportRequest) -> str:
     parts = [part.json() for part in page.parts]
     body = {key: value for part in parts for key, value in part.values.items()}
     why = {key: reason for part in parts for key, reason in part.reasons.items()}
     why.update((page.unknown or {}) if page.reasons is None else page.reasons)
     warnings = [*page.head.warnings, *(warning for part in parts for warning in part.warnings)]
+    if request.is_cut:
+        warnings += [CUT]
+        body = {key: _first(value, request.most_rows) for key, value in body.items()}
     return json.document(json.head(name, page.head.run, page.head.hosts, warnings), body, why)
+
+
+def _first(value: object, most: int) -> object:
+    """The first rows of a list; all of what is none."""
+    return value[:most] if isinstance(value, list) else value
 
 
 def _markdown(page: Declared) -> str:

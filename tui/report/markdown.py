@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.draw.format import count
 from tpuprof.tui.report.fields import Rows, Source, Table, markdown_rows
 
 # An underscore inside a word is no markup, and names of ops are full of them.
-_MARKUP = re.compile(r"[\\`|*<>\[\]~&#$]|(?<![^\W_])_|_(?![^\W_])")
+_MARKUP = pattern(r"[\\`|*<>\[\]~&#$]|(?<![^\W_])_|_(?![^\W_])")
 
 
 def page_head(

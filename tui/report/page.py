@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from tpuprof.tui.report.output import Produce
 
 Format = Literal["text", "json", "csv", "md", "perfetto", "dot", "hlo", "proto", "parquet"]
+CUT = "only the first rows are here, as many as fit a pipe: --limit 0 has all, --output FILE writes all to a file"
+"""What to say of a page that is cut to fit a pipe."""
+
 HTML = "html"
 """A format that every page has too: its pictures, and its Markdown as a page of its own."""
 
@@ -153,6 +156,21 @@ def no_rows(page: str) -> ProfileError:
     return ProfileError("usage", sentence, "--format json has all of it", EXIT_USAGE)
 
 
+def check_part(options: Mapping[str, Any]) -> None:
+    """Checks that a call asks for one part of the capture, ``step``, or ``from_ps`` and ``to_ps``, and for time in it.
+
+    Raises:
+        ProfileError: it asks for both, or the interval is empty.
+    """
+    begin, end = options.get("from_ps"), options.get("to_ps")
+    if options.get("step") is not None and (begin, end) != (None, None):
+        sentence = "--step and --from, --to each choose a part of the capture."
+        raise ProfileError("usage", sentence, "leave out --step, or --from and --to", EXIT_USAGE)
+    if begin is not None and end is not None and begin >= end:
+        sentence = "The interval is empty: --to must be later than --from."
+        raise ProfileError("usage", sentence, "--from 100 --to 300", EXIT_USAGE)
+
+
 @dataclass(frozen=True)
 class ReportRequest:
     """What a call of `report` asks for.
@@ -169,6 +187,7 @@ class ReportRequest:
         options: the page's own options by name (``module``, ``from_ps``), None for those that are not given.
         only_hlo: the path leads to compiled modules without a profile.
         keys: the keys of JSON to print, separated by commas; None for all.
+        is_cut: whether the limit is there to make the page fit a pipe.
     """
 
     logdir: Logdir
@@ -182,6 +201,7 @@ class ReportRequest:
     only_hlo: bool = False
     core: str | None = None
     keys: str | None = None
+    is_cut: bool = False
 
     @property
     def run(self) -> Run:
@@ -197,6 +217,26 @@ class ReportRequest:
     def most_rows(self) -> int:
         """Rows of the main table, 0 for all."""
         return self.limit or 0
+
+    def of_part(self, is_of_events: bool) -> ReportRequest:
+        """The same for the part of the capture that its options ask for.
+
+        Args:
+            is_of_events: whether the page is made of the events of that part alone; else the interval of a step takes
+                the place of its name in the options of a page that has intervals.
+        """
+        step, begin, end = (self.options.get(name) for name in ("step", "from_ps", "to_ps"))
+        if is_of_events and (step, begin, end) != (None, None, None):
+
+            def part(run: Run) -> Session:
+                whole = self.session(run)
+                return whole.between(begin, end, self.host) if step is None else whole.in_steps(step, self.host)
+
+            return replace(self, session=part)
+        if step is None or "from_ps" not in self.options:
+            return self
+        begin, end = self.session(self.run).interval_of_steps(step, self.host)
+        return replace(self, options={**self.options, "from_ps": begin, "to_ps": end})
 
 
 def page_of(key: PageKey[Page]) -> Callable[[ReportRequest], Page]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from types import MappingProxyType
 from typing import Literal, get_args
 
 from tpuprof.parsers.base.folders import config_folder
@@ -34,17 +34,13 @@ def textual_name(key: str) -> str:
 class Keymap:
     """The user's keys in the place of the built-in ones: by these (`moved`), both as people write them."""
 
-    moved: Mapping[str, str] = field(default_factory=dict)
-    _typed: dict[str, str] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        typed = {textual_name(old): "" for old in self.moved}
-        typed |= {textual_name(new): textual_name(old) for old, new in self.moved.items()}
-        object.__setattr__(self, "_typed", typed)
+    moved: Mapping[str, str] = MappingProxyType({})
 
     def meant(self, key: str) -> str:
         """The built-in key that a typed one stands for, as Textual calls it; empty where that has moved away."""
-        return self._typed.get(key, key)
+        typed = {textual_name(old): "" for old in self.moved}
+        typed |= {textual_name(new): textual_name(old) for old, new in self.moved.items()}
+        return typed.get(key, key)
 
     def shown(self, words: str) -> str:
         """Built-in keys between blanks, such as ``j k, down up``, as the user has them."""

@@ -15,6 +15,8 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.terminal.custom import UNCHANGED, Custom
 
 ColorMode = Literal["truecolor", "256", "16", "mono"]
+ColorChoice = Literal["auto", "truecolor", "256", "16", "never"]
+COLOR_CHOICES: tuple[ColorChoice, ...] = ("auto", "truecolor", "256", "16", "never")
 
 REMOTE_FRAMES_PER_SECOND = 20
 

@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError
 
 from tpuprof.parsers.base.budget import Budget, inflated_room
 from tpuprof.parsers.base.errors import ProfileError, unreadable
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import natural_key, printable
 from tpuprof.parsers.files.inflate import Inflation, inflated
@@ -40,19 +41,19 @@ _MOST_ENTRIES = 200_000  # of a folder
 _CHUNK = 4 << 20
 _GZIP_FLOOR = 2 << 20  # protobuf makes some 200 bytes of each byte of the smallest messages
 
-_HLO_NAME = re.compile(r"(.+?)\.(hlo_proto|hlo_snapshot|hlo_module|hlo)\.pb(?:\.gz)?", re.DOTALL)
-_WITH_ID = re.compile(r"(.*)\((\d{1,20})\)", re.DOTALL)
-_DUMPED = re.compile(
+_HLO_NAME = pattern(r"(.+?)\.(hlo_proto|hlo_snapshot|hlo_module|hlo)\.pb(?:\.gz)?", re.DOTALL)
+_WITH_ID = pattern(r"(.*)\((\d{1,20})\)", re.DOTALL)
+_DUMPED = pattern(
     r"((?:\d+\.)?module_\d+)\.(.+?)(?:\.cl_\d+|\.sm_\d+)?\.(\d{4}\..*|[^.]*(?:before|after)_.*|[^.]*)", re.DOTALL
 )
-_TEXT_NAME = re.compile(r".+\.(txt|hlo|mlir|dot|html)", re.DOTALL)
-_LAST_STAGE = re.compile(
+_TEXT_NAME = pattern(r".+\.(txt|hlo|mlir|dot|html)", re.DOTALL)
+_LAST_STAGE = pattern(
     r"(.+?)(?:-buffer-assignment(?:-values)?|-live-range|-memory-usage-report|(?<=after_optimizations))\.txt", re.DOTALL
 )
 _TEXTS = ("-buffer-assignment.txt", "-buffer-assignment-values.txt", "-live-range.txt", ".txt")
 _USAGE = "-memory-usage-report.txt"
 _LONGEST_LINE = 4 << 20  # bytes of a text's line that are looked at; longer ones are those of large constants
-_OPCODE = re.compile(rb"[a-z][a-z0-9-]*")
+_OPCODE = pattern(rb"[a-z][a-z0-9-]*")
 
 _DUMP_HINT = "make the dump with --xla_dump_to=FOLDER --xla_dump_hlo_as_proto"
 _AGAIN_HINT = "copy or write the file again"

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from math import gcd, prod
 from typing import TYPE_CHECKING, NamedTuple
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import element_bits, element_type, round_up
@@ -33,7 +34,7 @@ MEANING = {"m": "rows", "k": "contraction", "n": "output features"}
 _PASSES = {1: 3, 2: 6}
 
 _LIMIT = 2**63
-_VERSION = re.compile(r"TPU\s*v?([0-9]{1,3})(?![0-9])", re.IGNORECASE)
+_VERSION = pattern(r"TPU\s*v?([0-9]{1,3})(?![0-9])", re.IGNORECASE)
 _SAMPLES = 8
 _MAX_RANK = 64  # of an operand; no compiler writes more, a hostile file may
 

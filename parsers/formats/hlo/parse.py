@@ -9,26 +9,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.formats.hlo.texts import TextTables, read_instruction
 from tpuprof.parsers.formats.proto import hlo_pb2
 
-_COMPUTATION = re.compile(r"(ENTRY )?%?([^\s(=]+) (?:\(.*\) -> .*)?\{\s*$")
-_INSTRUCTION = re.compile(r"\s+(ROOT )?%?([^\s=%{(]+) = (.*)", re.DOTALL)
-_OPERAND = re.compile(r"%?([^\s%()]+)$")
-_CALLED = re.compile(
+_COMPUTATION = pattern(r"(ENTRY )?%?([^\s(=]+) (?:\(.*\) -> .*)?\{\s*$")
+_INSTRUCTION = pattern(r"\s+(ROOT )?%?([^\s=%{(]+) = (.*)", re.DOTALL)
+_OPERAND = pattern(r"%?([^\s%()]+)$")
+_CALLED = pattern(
     r"[ ,](calls|to_apply|body|condition|true_computation|false_computation|branch_computations|called_computations)="
     r"(?:\{([^{}]*)\}|%?([^\s,{}]+))"
 )
-_CONTROLS = re.compile(r"control-predecessors=\{([^{}]*)\}")
-_NUMBER = re.compile(r" (index|channel_id)=(\d{1,9})")
-_TARGET = re.compile(r'custom_call_target="([^"]{0,4096})"')
-_DIRECTION = re.compile(r" direction=([A-Z]{2})")
-_GROUPS = re.compile(r" replica_groups=\{((?:\{[0-9,]*\},?)*)\}")
-_KIND = re.compile(r" kind=(k\w{1,30})")
-_DIMENSIONS = re.compile(r" dimensions=\{([0-9,]{0,2048})\}")
-_COMMENT = re.compile(r"/\*index=\d{1,9}\*/")
-_METADATA = re.compile(r", (?:metadata|backend_config|frontend_attributes)=")
-_LITERAL = re.compile(r"-?\d{1,18}")
+_CONTROLS = pattern(r"control-predecessors=\{([^{}]*)\}")
+_NUMBER = pattern(r" (index|channel_id)=(\d{1,9})")
+_TARGET = pattern(r'custom_call_target="([^"]{0,4096})"')
+_DIRECTION = pattern(r" direction=([A-Z]{2})")
+_GROUPS = pattern(r" replica_groups=\{((?:\{[0-9,]*\},?)*)\}")
+_KIND = pattern(r" kind=(k\w{1,30})")
+_DIMENSIONS = pattern(r" dimensions=\{([0-9,]{0,2048})\}")
+_COMMENT = pattern(r"/\*index=\d{1,9}\*/")
+_METADATA = pattern(r", (?:metadata|backend_config|frontend_attributes)=")
+_LITERAL = pattern(r"-?\d{1,18}")
 _INT64 = (4, 5, 8, 9)  # S32, S64, U32, U64
 _ORDER = ("body", "condition")
 
@@ -104,12 +105,12 @@ def _read_attributes(made: hlo_pb2.HloInstructionProto, rest: str) -> None:
     """Fills in what stands behind the operands, as far as it is read here."""
     for key, number in _NUMBER.findall(rest):
         setattr(made, "tuple_index" if key == "index" else key, int(number))
-    for field, pattern in (
+    for field, expression in (
         ("custom_call_target", _TARGET),
         ("fusion_kind", _KIND),
         ("comparison_direction", _DIRECTION),
     ):
-        if match := pattern.search(rest):
+        if match := expression.search(rest):
             setattr(made, field, _bytes(match[1]))
     if match := _DIMENSIONS.search(rest):
         made.dimensions.extend(int(one) for one in match[1].split(",") if one)

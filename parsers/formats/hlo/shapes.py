@@ -16,6 +16,7 @@ from itertools import zip_longest
 from math import prod
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 
 if TYPE_CHECKING:
@@ -46,12 +47,12 @@ _ARRAY_TEXT = (
     f"({'|'.join(sorted(_BITS, key=len, reverse=True))})"
     r"\[([0-9,<=? ]{0,8192})\](?:\{([^{}\[\]\"]{0,4096})\})?"
 )
-_ARRAY = re.compile(_ARRAY_TEXT)
-_ARRAY_OR_QUOTED = re.compile(r'"(?:[^"\\]|\\.?)*"?|(?<![\w.%\-])' + _ARRAY_TEXT, re.DOTALL)
-_DIMENSION = re.compile(r"(<=)?([0-9]{1,19})")
-_ATTRIBUTE = re.compile(r"([A-Z]+|#|\*)((?:\([^()]*\))+)")
-_GROUP = re.compile(r"\(([^()]*)\)")
-_SIZE_UNKNOWN = re.compile(r"(?:^|\))(?:D|SC|P|M)\(")
+_ARRAY = pattern(_ARRAY_TEXT)
+_ARRAY_OR_QUOTED = pattern(r'"(?:[^"\\]|\\.?)*"?|(?<![\w.%\-])' + _ARRAY_TEXT, re.DOTALL)
+_DIMENSION = pattern(r"(<=)?([0-9]{1,19})")
+_ATTRIBUTE = pattern(r"([A-Z]+|#|\*)((?:\([^()]*\))+)")
+_GROUP = pattern(r"\(([^()]*)\)")
+_SIZE_UNKNOWN = pattern(r"(?:^|\))(?:D|SC|P|M)\(")
 
 
 @dataclass(frozen=True, slots=True)

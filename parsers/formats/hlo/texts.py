@@ -18,24 +18,25 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.formats.hlo.shapes import parse_shape, shape_to_proto
 from tpuprof.parsers.formats.proto import hlo_pb2
 
 _TUPLE, _MOST_PARTS, _MOST_DEPTH, _MOST_INDEX = 13, 100_000, 32, 4096
 
-_ALLOCATION = re.compile(r"allocation (\d{1,18}): size (\d{1,18})([^:|]*)")
-_VALUE = re.compile(
+_ALLOCATION = pattern(r"allocation (\d{1,18}): size (\d{1,18})([^:|]*)")
+_VALUE = pattern(
     r" *value: <(\d{1,18}) ([^\s{>]+)(?:\{([0-9,]*)\})?( \(phi\))? @(-?\d{1,9})> "
     r"\(size=(\d{1,18}),offset=(\d{1,18})\): "
 )
-_LIVE = re.compile(r" {4}([^\s{]+)\{([0-9,]*)\}:(\d{1,9})-(\d{1,9})$")
-_INSTRUCTION = re.compile(r" *(?:from instruction: )?(?:ROOT )?%?([^\s=%{(]+) = ")
-_OPCODE = re.compile(r" ([a-z][a-z0-9-]{0,60})\(")
-_FIELD = re.compile(r'(op_name|source_file|source_line|stack_frame_id)=(?:"((?:[^"\\]|\\.)*)"|(\d{1,9}))')
-_TABLE = re.compile(r'\d{1,9} (?:"(.*)"|\{([a-z_0-9= ]*)\})')
-_NUMBER = re.compile(r"([a-z_]+)=(\d{1,9})")
-_COMMENT = re.compile(r"/\*[^*]*\*/")
-_TOKEN = re.compile(r"[(),]|[^(),\[\]{}]+\[[^\]]*\](?:\{[^{}]*\})?")
+_LIVE = pattern(r" {4}([^\s{]+)\{([0-9,]*)\}:(\d{1,9})-(\d{1,9})$")
+_INSTRUCTION = pattern(r" *(?:from instruction: )?(?:ROOT )?%?([^\s=%{(]+) = ")
+_OPCODE = pattern(r" ([a-z][a-z0-9-]{0,60})\(")
+_FIELD = pattern(r'(op_name|source_file|source_line|stack_frame_id)=(?:"((?:[^"\\]|\\.)*)"|(\d{1,9}))')
+_TABLE = pattern(r'\d{1,9} (?:"(.*)"|\{([a-z_0-9= ]*)\})')
+_NUMBER = pattern(r"([a-z_]+)=(\d{1,9})")
+_COMMENT = pattern(r"/\*[^*]*\*/")
+_TOKEN = pattern(r"[(),]|[^(),\[\]{}]+\[[^\]]*\](?:\{[^{}]*\})?")
 _ALLOCATE, _FREE, _SHARE = range(3)
 _IN_PLACE = ("dynamic-update-slice", "scatter")
 _CONFIG, _SCOPED = "backend_config=", "used_scoped_memory_configs"

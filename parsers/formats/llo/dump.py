@@ -9,9 +9,9 @@ slots, which has no regions and no lines.
 from __future__ import annotations
 
 import os
-import re
 
 from tpuprof.parsers.base.errors import ProfileError, unreadable
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.llo.module import LARGEST, read_schedule
@@ -26,8 +26,8 @@ DUMP_ARGS = (
 )
 """In ``LIBTPU_INIT_ARGS``: the compiler writes schedules with their source lines into DIR, and no text of any pass."""
 
-_NAME = re.compile(r"([0-9]{1,20})-(.{1,200})-[0-9]{2,6}-(llo_module\.pb|final_hlo-static-per-bundle-utilization\.txt)")
-_ANY = re.compile(r"[0-9]{1,20}-.{1,200}-[0-9]{2,6}-[a-zA-Z].{0,200}\.(?:txt|html|pb)")
+_NAME = pattern(r"([0-9]{1,20})-(.{1,200})-[0-9]{2,6}-(llo_module\.pb|final_hlo-static-per-bundle-utilization\.txt)")
+_ANY = pattern(r"[0-9]{1,20}-.{1,200}-[0-9]{2,6}-[a-zA-Z].{0,200}\.(?:txt|html|pb)")
 _OF_RUNTIME = ("TLP", "<")
 """The program around all kernels, and what the compiler adds at its begin and end, ``<late-initialization>``."""
 

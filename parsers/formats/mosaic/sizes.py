@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from math import prod
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.formats.mosaic.entries import Shaped
 
 LANES = 128
 _ROWS = 8
-_WIDTH = re.compile(r"(?:bf|f|[su]?i|index)([0-9]{1,4})?")
+_WIDTH = pattern(r"(?:bf|f|[su]?i|index)([0-9]{1,4})?")
 _LIMIT = 1 << 62
 
 

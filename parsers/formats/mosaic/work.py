@@ -6,9 +6,9 @@ Where a condition or a loop depends on numbers that the program gets when it run
 
 from __future__ import annotations
 
-import re
 from math import prod
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.mosaic.bytecode import Op, Value
 from tpuprof.parsers.formats.mosaic.entries import Shaped
@@ -24,8 +24,8 @@ _SHAPES = "one of its shapes is known only at run time"
 _LONG = "the kernel has more steps than are followed"
 _MOST = 1 << 62
 _MOST_VIEWS = 16
-_LIST = re.compile(r"\[([0-9, ]{0,256})\]")
-_MAP = re.compile(r"\(([d0-9, ]{0,256})\) -> \(([d0-9, ]{0,256})\)")
+_LIST = pattern(r"\[([0-9, ]{0,256})\]")
+_MAP = pattern(r"\(([d0-9, ]{0,256})\) -> \(([d0-9, ]{0,256})\)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from struct import unpack
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -49,7 +50,7 @@ def decode_stat(payload: bytes) -> tuple[int, int, int | float | bytes] | None:
     return stat_id, kind, out
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MetadataTable:
     """The entries of one metadata map (event or stat metadata), still encoded.
 
@@ -112,11 +113,22 @@ class MetadataTable:
         lengths = self.name_end - self.name_begin
         ids: dict[str, int] = {}
         for length in {len(key) for key in wanted}:
-            for row in np.flatnonzero(lengths == length):
-                name = wanted.get(self.body[self.name_begin[row] : self.name_end[row]])
+            rows = np.flatnonzero(lengths == length)
+            for begin, number in zip(self.name_begin[rows].tolist(), self.ids[rows].tolist(), strict=True):
+                name = wanted.get(self.body[begin : begin + length])
                 if name is not None:
-                    ids.setdefault(name, int(self.ids[row]))
+                    ids.setdefault(name, number)
         return ids
+
+    @cached_property
+    def _ids_by_name(self) -> dict[bytes, int]:
+        spans = zip(self.name_begin[::-1].tolist(), self.name_end[::-1].tolist(), strict=True)
+        return dict(zip([self.body[begin:end] for begin, end in spans], self.ids[::-1].tolist(), strict=True))
+
+    def ids_of(self, names: Sequence[str]) -> dict[str, int]:
+        """As `find_names`, in the order of the names: for tables of short names, which are kept."""
+        encoded = [(name, name.encode()) for name in names]
+        return {name: self._ids_by_name[key] for name, key in encoded if key in self._ids_by_name}
 
     def stats(self, wanted: Int64s, rows: Int64s | None = None) -> StatFields:
         """Columns of the stats of event metadata: arrays [k, n] for k stat ids over all rows, or over `rows`."""

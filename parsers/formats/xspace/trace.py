@@ -316,10 +316,7 @@ class Plane:
 
     def stat_ids(self, names: Sequence[str]) -> dict[str, int]:
         """Metadata ids of the stats with these names, in their order, without unknown names."""
-        if not names:
-            return {}
-        ids = self.stat_metadata.find_names(names)
-        return {name: ids[name] for name in names if name in ids}
+        return self.stat_metadata.ids_of(names) if names else {}
 
     def _stat_value(self, kind: int, value: int | float | bytes) -> StatValue:
         """Value of a stat by its kind; a reference becomes the text it stands for."""

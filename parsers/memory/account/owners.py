@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Literal
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.account.need import Need, elsewhere, largest_at
 from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, Role, read
@@ -39,9 +40,9 @@ _OF_ROLE: Mapping[Role, MemoryOwner] = {
     "output": "inputs and outputs",
     "scoped": "kernel memory",
 }
-KV_CACHE = re.compile(r"(?<![A-Za-z])(?:kv_?)?cache|(?<![A-Za-z])past_key|kv_(?:key|value|pages)", re.IGNORECASE)
-COLLECTIVE = re.compile(r"(?:all-(?:gather|reduce|to-all)|reduce-scatter|collective-|ragged-all-to-all)")
-_TRANSFER = re.compile(r"(?:infeed|outfeed|send|recv)(?:-|$)")
+KV_CACHE = pattern(r"(?<![A-Za-z])(?:kv_?)?cache|(?<![A-Za-z])past_key|kv_(?:key|value|pages)", re.IGNORECASE)
+COLLECTIVE = pattern(r"(?:all-(?:gather|reduce|to-all)|reduce-scatter|collective-|ragged-all-to-all)")
+_TRANSFER = pattern(r"(?:infeed|outfeed|send|recv)(?:-|$)")
 _COPIES = frozenset(("copy", "copy-start", "copy-done", "transpose"))
 
 

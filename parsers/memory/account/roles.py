@@ -23,6 +23,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
 from tpuprof.parsers.memory.account.need import Need
@@ -43,21 +44,21 @@ LONG = 256  # from this length on two equal last dimensions are those of attenti
 VOCABULARY = 4096  # a last dimension from this size on may be a vocabulary where the op is one of the loss
 LARGE_VOCABULARY = 30_000  # from here on it is taken for one without an op that says so
 _FLOATS = frozenset(("f32", "bf16", "f16", "f64"))
-_ATTENTION = re.compile(r"atten|attn|softmax|bhqk|bhts|bqhk", re.IGNORECASE)
-_ATTENDS = re.compile(r"atten|attn", re.IGNORECASE)
-_LOSS = re.compile(r"logit|softmax|cross_?entropy|xent|\bloss|nll|lm_?head|unembed|logsumexp", re.IGNORECASE)
-_OPTIMIZER = re.compile(
+_ATTENTION = pattern(r"atten|attn|softmax|bhqk|bhts|bqhk", re.IGNORECASE)
+_ATTENDS = pattern(r"atten|attn", re.IGNORECASE)
+_LOSS = pattern(r"logit|softmax|cross_?entropy|xent|\bloss|nll|lm_?head|unembed|logsumexp", re.IGNORECASE)
+_OPTIMIZER = pattern(
     r"(?<![A-Za-z])(opt_?state|optimi[sz]er\w*|mu|nu|mean|square|adam\w*|momentum|moments?\d?|exp_avg\w*|velocity"
     r"|trace|slots?)(?![A-Za-z])",
     re.IGNORECASE,
 )
-_WEIGHTS = re.compile(r"param|weight|kernel|bias|scale|embed|state|cache|opt_|momentum", re.IGNORECASE)
-_STATISTICS = re.compile(r"batch_?stats|running_|moving_", re.IGNORECASE)
-_OPTIMIZER_SCOPE = re.compile(r"(?:^|/)(?:adam\w*|sgd|lion|adafactor|optimi[sz]er\w*|opt_?update\w*)/", re.IGNORECASE)
-_LABEL = re.compile(r"%?[\w.\-]{1,200} = (?:[a-z0-9]{1,12}\[\S{1,400} )?([a-z][a-z0-9\-]{0,60})\(([^()]{0,400})")
-_WEIGHT = re.compile(r"%?(?:param|Arg_|arg)[\w.\-]*\Z")
-_NUMBERED = re.compile(r"[A-Za-z][A-Za-z_]*?[_.\[]?\d+\]?\Z")
-_WRAPPING = re.compile(r"(?:jvp|transpose|vmap|jit|pjit|shard_map|named)\(|[()]")
+_WEIGHTS = pattern(r"param|weight|kernel|bias|scale|embed|state|cache|opt_|momentum", re.IGNORECASE)
+_STATISTICS = pattern(r"batch_?stats|running_|moving_", re.IGNORECASE)
+_OPTIMIZER_SCOPE = pattern(r"(?:^|/)(?:adam\w*|sgd|lion|adafactor|optimi[sz]er\w*|opt_?update\w*)/", re.IGNORECASE)
+_LABEL = pattern(r"%?[\w.\-]{1,200} = (?:[a-z0-9]{1,12}\[\S{1,400} )?([a-z][a-z0-9\-]{0,60})\(([^()]{0,400})")
+_WEIGHT = pattern(r"%?(?:param|Arg_|arg)[\w.\-]*\Z")
+_NUMBERED = pattern(r"[A-Za-z][A-Za-z_]*?[_.\[]?\d+\]?\Z")
+_WRAPPING = pattern(r"(?:jvp|transpose|vmap|jit|pjit|shard_map|named)\(|[()]")
 _NO_LAYERS = frozenset(("jit", "pjit", "main"))
 _COPIES = frozenset(
     ("bitcast", "convert", "copy", "copy-done", "copy-start", "dynamic-slice", "reshape", "slice", "transpose")

@@ -16,6 +16,7 @@ from math import prod
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import Shape, element_type, shape_of_proto
@@ -25,10 +26,10 @@ from tpuprof.parsers.memory.batch.axes import Axes, Leaf, Share, arrays_of, leaf
 from tpuprof.parsers.memory.batch.relations import relate
 from tpuprof.parsers.memory.model import SpaceMemory
 
-_STATE = re.compile(
+_STATE = pattern(
     r"(?<!input)(?<!inputs_)(?:param|weight|kernel|bias|scale|embed|state|opt_|momentum|\bmu\b|\bnu\b)", re.IGNORECASE
 )
-_CACHE = re.compile(r"cache|past_key|kv_", re.IGNORECASE)
+_CACHE = pattern(r"cache|past_key|kv_", re.IGNORECASE)
 _FLOATS = ("f", "bf")
 _ALIKE = 3  # arguments of one shape: weights and an optimizer's two moments of them
 _RANK_OF_CACHES = 3

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.model import CATEGORIES, SpaceMemory
 
@@ -18,12 +18,12 @@ NO_SOURCE = "(source unknown)"
 NO_SCOPE = "(no scope)"
 NO_OWNER = "(too small to tell)"
 
-_WRAPPED = re.compile(r"([a-z_0-9]+)\((.*)\)\Z")
+_WRAPPED = pattern(r"([a-z_0-9]+)\((.*)\)\Z")
 _CONTROL_FLOW = {
     *("while", "body", "cond", "scan", "closed_call", "core_call"),
     *("checkpoint", "remat", "remat2", "rematted_computation"),
 }
-_TAIL_KEY = re.compile(r"(\[[^\[\]]*\]|\.[A-Za-z_]\w*)\Z")
+_TAIL_KEY = pattern(r"(\[[^\[\]]*\]|\.[A-Za-z_]\w*)\Z")
 _MOST_WRAPPERS = 8
 
 

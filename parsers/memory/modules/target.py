@@ -6,9 +6,10 @@ import contextlib
 import os
 import re
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.formats.xspace.core.api import split_fields
 
-_STEM = re.compile(r"((?:\d+\.)?module_\d+\..+?(?:\.cl_\d+)?)\.[^.]*?\.?(?:hlo\.pb|pb)(?:\.gz)?", re.DOTALL)
+_STEM = pattern(r"((?:\d+\.)?module_\d+\..+?(?:\.cl_\d+)?)\.[^.]*?\.?(?:hlo\.pb|pb)(?:\.gz)?", re.DOTALL)
 _VERSIONS = {2: "TPU v3", 3: "TPU v4", 4: "TPU v5p", 5: "TPU v6e", 6: "TPU7x"}
 """The chip by the number that the compiler gives it; of 4 a ``lite`` one is a v5e."""
 

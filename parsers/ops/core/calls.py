@@ -8,7 +8,6 @@ starts to copy a block out (``ep_copy_out``), and waits for the one before it (`
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -16,6 +15,7 @@ from typing import Literal
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s, no_ints, union_length
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.events import Events
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane
@@ -38,9 +38,9 @@ step; it starts copies; or it is a scope that the author named."""
 _COUNTS = ("flops", "bytes_accessed")
 _BODY = "ep_run_kernel"
 _DRAINS = "ep_finalize"
-_WAIT = re.compile(r"(?:^|_)wait(?:_|$)|^dma_wait")
+_WAIT = pattern(r"(?:^|_)wait(?:_|$)|^dma_wait")
 _NAMES = (b"ep_wait", b"ep_run_kernel", b"dma_wait")
-_COPIES = re.compile(r"^ep_(?:copy|initialize)")
+_COPIES = pattern(r"^ep_(?:copy|initialize)")
 _MOST_PARTS = 60
 _MOST_STEP_SPANS = 200
 

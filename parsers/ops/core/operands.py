@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.shapes import Shape, shapes_in
 
 _CALL = "custom-call("
-_BEHIND = re.compile(r"\)(?:, [a-z_]+=|$)")
+_BEHIND = pattern(r"\)(?:, [a-z_]+=|$)")
 _INDEX = frozenset(("s32", "u32", "s64", "u64"))
 _HBM = 0
 

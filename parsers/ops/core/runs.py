@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, no_ints
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.ops.core.ops import DEVICE_SPAN, OPS_LINE, device_spans, event_spans, op_name
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
 
 _LOST = "event "
-_LOST_ID = re.compile(rf"{_LOST}[0-9]{{1,18}}", re.ASCII)
+_LOST_ID = pattern(rf"{_LOST}[0-9]{{1,18}}", re.ASCII)
 """What `op_name` calls an op whose metadata the file lacks."""
 
 ProgramOp = tuple[int, str]

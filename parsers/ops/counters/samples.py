@@ -11,7 +11,6 @@ XProf's `xplane_to_perf_counters.cc` lists them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
@@ -20,6 +19,7 @@ from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.events import Events
@@ -47,10 +47,10 @@ _NO_VALUES = frozenset(
 )
 """Stats that say where an event belongs and hold no value, like stats whose names begin with ``_``."""
 
-UNIT_LINE = re.compile(r"((?:SALU|VALU|EUP|XLU|VLD|VST|MXU.*)) Instructions\Z")
+UNIT_LINE = pattern(r"((?:SALU|VALU|EUP|XLU|VLD|VST|MXU.*)) Instructions\Z")
 """Lines of the instructions of one unit, which the profiler writes for custom calls."""
 
-_UNIT = re.compile(r"\(([^()]{1,12})\)\s*$")
+_UNIT = pattern(r"\(([^()]{1,12})\)\s*$")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import field
@@ -21,13 +20,14 @@ from tpuprof.parsers.base.intervals import (
     union,
     union_of,
 )
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import nest, sum_by_key
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread
 
 MOST_ACTIVITIES = 12
 
-_COMPILE = re.compile(
+_COMPILE = pattern(
     r"^((?:\$\S+\.py:\d+ )?(?:backend_compile(_and_load)?|compile_or_get_cached|lower_sharding_computation"
     r"|lower_jaxpr_to_module|trace_to_jaxpr\w*)"
     r"|XlaCompil\w*|TpuCompil\w*|CompileAndLoad|\w*Compiler::Compile\w*|\w*Client::Compile\w*|XlaCompilationCache::\w+)$"
@@ -37,25 +37,23 @@ its own events, or as the Python tracer's ``$compiler.py:318 backend_compile``."
 
 
 _LAUNCHES = ("DoEnqueueProgram", "PjRtCApiLoadedExecutable::Execute", "TpuExecute", "TfrtTpuExecutable::Execute")
-_LAUNCHES_ON_CPU = re.compile(r"(?:TfrtCpu|PjRtCpu)\w*::Execute\w*\Z")
+_LAUNCHES_ON_CPU = pattern(r"(?:TfrtCpu|PjRtCpu)\w*::Execute\w*\Z")
 
-LAUNCHES = re.compile(
-    r"LoadedExecutable::Execute\Z|PjitFunction\(|ExecuteReplicated|SyncTensorsGraph|ExecuteComputation"
-)
+LAUNCHES = pattern(r"LoadedExecutable::Execute\Z|PjitFunction\(|ExecuteReplicated|SyncTensorsGraph|ExecuteComputation")
 """Names of host events in which a thread launches programs."""
 
-READS = re.compile(
+READS = pattern(
     r"block_until_?ready|np\.asarray|__array__|device_get|TransferFromDevice|ToLiteral|copy_to_host|[ .]item\Z"
 )
 """Names of host events in which a thread waits for a result of the device and fetches it."""
 
-_WAITS_OF_PYTHON = re.compile(
+_WAITS_OF_PYTHON = pattern(
     r"^\$(?:(?:threading|queue|selectors|time|thread|_base)\.py:\d+ |\S+ (?:acquire|sleep|select|poll|wait)\Z)"
 )
 """Names that the Python tracer gives to functions of the modules threading, queue, selectors, time and
 concurrent.futures, and to the built-in functions that wait: whoever calls them is what waits."""
 
-_RUNTIME = re.compile(
+_RUNTIME = pattern(
     r"PjitFunction|PjRt|Pjit|ParseArguments|Execute|Enqueue|Dispatch|Transfer|Threadpool|tpu::|Tpu|Xla|xla::|ThunkExecutor|Buffer"
 )
 

@@ -35,6 +35,7 @@ from tpuprof.parsers.base.intervals import (
     union,
     union_of,
 )
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR
@@ -112,7 +113,7 @@ _NAMES: tuple[tuple[_Role, str], ...] = (
     ("drives", r"PjitFunction\(|ExecuteReplicated|MarkStep|StepMarker|FunctionRun|SessionRun|EagerLocalExecute"),
     ("drives", r"(?:train|test|TraceContext)[^/]*\Z"),
 )
-_OF_WEIGHTS = re.compile(
+_OF_WEIGHTS = pattern(
     r"\$.*(?:weight|param(?:eter)?s?(?:_|\b)|checkpoint|restore|load_state|state_dict|sync_model|model_sync)",
     re.IGNORECASE,
 )
@@ -123,10 +124,10 @@ _GET_NEXT, _ITERATOR, _TRANSFER, _DRIVES, _MANAGER, _QUEUE, _STAGE = range(len(_
 _CATEGORIES: tuple[InputCategory, ...] = get_args(InputCategory)
 _WAIT, _TRANSFERS, _PRODUCE = range(len(_CATEGORIES))
 
-_COMPILED = tuple((role, re.compile(pattern)) for role, pattern in _NAMES)
+_COMPILED = tuple((role, pattern(words)) for role, words in _NAMES)
 _SCOPED = "|".join(pattern.removeprefix(_SCOPE) for _, pattern in _NAMES if pattern.startswith(_SCOPE))
 _PLAIN = "|".join(pattern for _, pattern in _NAMES if not pattern.startswith(_SCOPE))
-_ANY = re.compile(f"{_PLAIN}|{_SCOPE}(?:{_SCOPED})")  # one look at a name's scope, not one for each pattern
+_ANY = pattern(f"{_PLAIN}|{_SCOPE}(?:{_SCOPED})")  # one look at a name's scope, not one for each pattern
 _LONGEST_NAME = 1000
 """Characters of a name that are looked at; those of events that feed the device are short."""
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, no_ints, numbered
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.programs import HloModules
@@ -38,7 +39,7 @@ _HLO_OP, _PROGRAM, _FRAMEWORK_OP, _ANNOTATION, _LABEL, _MODULE = OP_STATS = (
 _INSIDE = "::"
 """Separates HLO ops, and annotations, that hold one another; of ops the innermost comes last."""
 
-_COPY = re.compile(r"mem(?:cpy)?\s*(?P<way>h2d|htod|d2h|dtoh|d2d|dtod|p2p|ptop|h2h|htoh|set)", re.IGNORECASE)
+_COPY = pattern(r"mem(?:cpy)?\s*(?P<way>h2d|htod|d2h|dtoh|d2d|dtod|p2p|ptop|h2h|htoh|set)", re.IGNORECASE)
 _WAYS = {"h": "host", "d": "device", "p": "peer"}
 
 _SAYS_NOTHING = frozenset(("kernel", "kernel2", "device_kernel"))

@@ -18,6 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, numbered
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, sum_by_key
 from tpuprof.parsers.formats.xspace.trace import Plane
@@ -28,15 +29,15 @@ from tpuprof.parsers.ops.streams.attribution import Attribution, StreamOp, disti
 _DETAILS, _EQUATION = KERNEL_STATS = ("kernel_details", "equation")
 """Stats of kernels that say how they were launched."""
 
-_NVIDIA = re.compile(
+_NVIDIA = pattern(
     "16816|c1688|conv1x1|conv2d_c1_k1|dgrad_1x1_stride_2x2|direct_group|first_layer_wgrad_kernel|h1688|h884|hmma|i16832"
     "|i8816|s884|s1688|xmma_gemm|xmma_implicit_gemm|xmma_sparse_conv|xmma_sparse_gemm"
     "|xmma_warp_specialized_implicit_gemm"
 )
-_AMD = re.compile(r"mfma|wmma|gemm_fusion|Custom_Cijk_|MI\d+x\d+x\d+")
+_AMD = pattern(r"mfma|wmma|gemm_fusion|Custom_Cijk_|MI\d+x\d+x\d+")
 """What kernels that use tensor cores (AMD: matrix cores) have in their names, as XProf takes it."""
 
-_ELIGIBLE = re.compile(
+_ELIGIBLE = pattern(
     r"(Conv2D(BackpropFilter|BackpropInput)?|Conv3D|DepthwiseConv2dNative(BackpropFilter|BackpropInput)?|/MatMul"
     r"|FusedMatMul|/CudnnRNN|XlaDot(V2)?|dot_general|conv_general_dilated)\Z|BatchMatMul|CudnnRNNV|CudnnRNNForward"
     r"|CudnnRNNBackprop"

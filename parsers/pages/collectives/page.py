@@ -12,6 +12,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, short, time
 from tpuprof.parsers.collectives.bandwidth import ici_peak
+from tpuprof.parsers.collectives.groups import without_partners
 from tpuprof.parsers.collectives.model import CELLS, COUNT, ICI, PARTS, WAITING, Collective, HostCollectives
 from tpuprof.parsers.collectives.slices import joined_slices
 from tpuprof.parsers.hosts.summary import HostSummary
@@ -53,6 +54,8 @@ def collectives_page(
     if has_steps and any(part.outside for part in parts):
         outside = sum(part.outside for part in parts)
         sentences.append(f"{counted(outside, 'transfer')} outside of the steps left out")
+    lacking = partners(summaries, joined.collectives)
+    sentences += lacking
     if slices:
         sentences.append(NEVER_SEEN)
     page = CollectivesPage(
@@ -77,7 +80,7 @@ def collectives_page(
         statement="",
         warnings=warnings_of(summaries),
         notes=tuple(sentences),
-        lacks_partners=bool(without_partners(summaries)),
+        lacks_partners=bool(lacking),
     )
     return replace(page, statement=_statement(page))
 
@@ -89,17 +92,21 @@ def _why_none(summaries: Sequence[HostSummary]) -> str:
     return why_no_ops(summaries) or (f"{none}; it has one core" if cores == 1 else none)
 
 
-def without_partners(summaries: Sequence[HostSummary]) -> list[str]:
-    """A sentence where a program on the CPU has devices in processes whose profiles are not there."""
+def partners(summaries: Sequence[HostSummary], collectives: Sequence[Collective]) -> list[str]:
+    """A sentence where devices that take part are not shown: of other processes on CPUs, of other hosts with TPUs.
+
+    Args:
+        collectives: of these hosts.
+    """
     accounts = [summary.generic.account for summary in summaries if summary.generic is not None]
     devices = max((of.devices for of in accounts if of is not None), default=0)
     here = sum(of.local_devices for of in accounts if of is not None)
-    if not 0 < here < devices:
-        return []
-    return [
-        f"the collectives run over {devices:,} devices, of which this run has {here:,}: waiting for the others is "
-        "an unknown part of the exposed time"
-    ]
+    cores = sum(summary.core_count for summary in summaries)
+    if cores:
+        of_tpus = (each.groups.members for each in collectives if each.groups is not None and each.network == ICI)
+        devices, here = max(of_tpus, default=0), cores
+    sentence = without_partners(devices, here)
+    return [sentence] if sentence else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from math import isclose
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 
 MS, FRACTION, COUNT, BYTES, STEP = "ms", "fraction", "count", "bytes", "step"
@@ -23,24 +24,24 @@ _NAME_SEEN = 60
 _LEAST_WORDS = 4
 
 _BEGIN, _END = f"\x02{os.urandom(6).hex()}:", "\x03"
-_FIGURES = re.compile(rf"{_BEGIN}([^{_END}]*){_END}")
+_FIGURES = pattern(rf"{_BEGIN}([^{_END}]*){_END}")
 """What stands behind an amount in a sentence while a finding is made: nothing of a profile can write it."""
 
-_AMOUNT = re.compile(r"~?[0-9.,<]+ ?[a-zµ]+( a step)? \([^()]*\)\Z")
+_AMOUNT = pattern(r"~?[0-9.,<]+ ?[a-zµ]+( a step)? \([^()]*\)\Z")
 
 _SCALES = {
     **{"s": (1e3, MS), "ms": (1.0, MS), "µs": (1e-3, MS), "ns": (1e-6, MS), "ps": (1e-9, MS), "%": (0.01, FRACTION)},
     **{"TB": (1e12, BYTES), "GB": (1e9, BYTES), "MB": (1e6, BYTES), "KB": (1e3, BYTES), "B": (1.0, BYTES)},
     "": (1.0, COUNT),
 }
-_NUMBER = re.compile(
+_NUMBER = pattern(
     r"(?<![^\s(~])(?P<number>\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)(?:(?P<percent>%)| (?P<unit>s|ms|µs|ns|ps|[KMGT]?B)\b)?"
     r"(?=(?:x|st|nd|rd|th)?[\s,;:)]|(?:x|st|nd|rd|th)?[.?]?(?:\s|\Z))"
 )
 """A number that stands by itself, with its unit: no part of a name, and none behind `<`, which only bounds one."""
 
-_CLAUSE = re.compile(r"[.;:](?=\s|\Z)|, ")
-_OF_STEP = re.compile(r"\b[Ss]tep\Z")
+_CLAUSE = pattern(r"[.;:](?=\s|\Z)|, ")
+_OF_STEP = pattern(r"\b[Ss]tep\Z")
 _CLOSE = 0.006
 """How far a number in words, of three digits, may be off its exact figure, as a share."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Literal, get_args
@@ -193,6 +194,15 @@ class Finding:
     place: JumpTarget
     claims: tuple[OwnerClaim, ...] = ()
     subject: Subject = NOTHING
+
+
+def names_of(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """What the findings of a run are called: by their kind, with a number behind it where several are of one kind."""
+    of_kind, seen, names = Counter(finding.kind for finding in findings), Counter[str](), []
+    for finding in findings:
+        seen[finding.kind] += 1
+        names.append(finding.kind if of_kind[finding.kind] == 1 else f"{finding.kind}-{seen[finding.kind]}")
+    return tuple(names)
 
 
 def told(finding: Finding) -> Finding:

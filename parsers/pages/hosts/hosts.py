@@ -29,7 +29,8 @@ _NO_HOST = frozenset(("empty_file", "unreadable", "not_a_file", "dangling_link")
 
 
 STRAGGLES = 2 / 3
-"""A straggler is the slowest in at least this share of the steps; a host that is slow now and then is none."""
+"""A straggler is the slowest in at least this share of the steps, or costs at least this share of what all hosts cost
+by being late. A host that is slow now and then, as others are, is none."""
 
 _LEAST_STEPS = 3
 
@@ -166,8 +167,8 @@ def _row(summary: HostSummary, index: int, steps: SharedSteps | None, not_compar
         mine = steps.rows.index(index)
         own_ps = float(steps.own_ps[mine].mean())
         parts = steps.parts_ps[steps.core_hosts == mine].mean(axis=(0, 1))
-        if len(steps.rows) > 1:  # by how much its own time is longer than that of the slowest other host
-            excess = np.maximum(steps.own_ps[mine] - np.delete(steps.own_ps, mine, axis=0).max(axis=0), 0)
+        if len(steps.rows) > 1:
+            excess = _excess(steps, mine)
             slowest_in, cost_ps = int(np.count_nonzero(excess)), float(excess.mean())
     problems = [_is_apart([summary.host], not_compared)] if not_compared else []
     problems += complaints(summary)
@@ -197,6 +198,12 @@ def _row(summary: HostSummary, index: int, steps: SharedSteps | None, not_compar
     )
 
 
+def _excess(steps: SharedSteps, host: int) -> Floats:
+    """float64[steps]: by how much a host's own time is longer than that of the slowest other host."""
+    excess: Floats = np.maximum(steps.own_ps[host] - np.delete(steps.own_ps, host, axis=0).max(axis=0), 0.0)
+    return excess
+
+
 # --- the verdict ---------------------------------------------------------------------------------------------------
 
 
@@ -212,10 +219,18 @@ def verdict_of(
     whole = float(steps.duration_ps.max(axis=0).mean())
     worst = max(range(len(taking)), key=lambda index: taking[index].cost_ps or 0.0)
     host, cost, often = taking[worst].host, taking[worst].cost_ps or 0.0, taking[worst].slowest_in or 0
-    if len(steps) >= _LEAST_STEPS and often >= STRAGGLES * len(steps) and cost >= LEAST_COST * whole:
+    matters = len(steps) >= _LEAST_STEPS and cost >= LEAST_COST * whole
+    if matters and often >= STRAGGLES * len(steps):
         words = (
             f"{host} is the slowest in {often:,} of {count} and costs each {time(cost)} ({share(cost / whole)}): "
             f"it takes that much longer than the next slowest. {_reason(rows, steps, worst)}"
+        )
+        return "straggler", words.rstrip(), steps.rows[worst]
+    if matters and cost >= STRAGGLES * sum(row.cost_ps or 0.0 for row in taking):
+        late = int(np.count_nonzero(_excess(steps, worst) >= cost))
+        words = (
+            f"{host} delays the others by {time(cost)} a step ({share(cost / whole)}), most of it in {late:,} of "
+            f"{count}. {_reason(rows, steps, worst)}"
         )
         return "straggler", words.rstrip(), steps.rows[worst]
     means, compared = steps.own_ps.mean(axis=1), _compared(rows, len(taking))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.ops.host.input_events import PRODUCE, TRANSFER, WAIT
 from tpuprof.parsers.pages.input.model import InfeedPercent, InputOp, StepWait
 from tpuprof.parsers.pages.overview.model import Bottleneck
@@ -68,7 +68,7 @@ _HINTS: Mapping[str, str] = {
 }
 """What helps a stage, by what its name holds; the first that fits counts."""
 
-_GRAIN = re.compile(
+_GRAIN = pattern(
     r"(?:\w+MapDataset|Source|Prefetch|Batch|Map|Shuffle)\w*\.(?:__getitem__|_getitem)|\w*DatasetIterator\.__next__|PyGrain"
 )
 """How Grain names its stages."""

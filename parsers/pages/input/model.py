@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.ops.host.input_events import InputCategory, XprofCategory
 from tpuprof.parsers.pages.overview.model import Bottleneck
@@ -22,7 +22,7 @@ Category = XprofCategory | InputCategory
 
 FROM_SOURCE = "Read from source"
 """What Grain's sources do: a profile does not say whether they read files."""
-_GRAIN_SOURCE = re.compile(r"\w*Source\w*(?:Map|Iter)?Dataset\w*\.")
+_GRAIN_SOURCE = pattern(r"\w*Source\w*(?:Map|Iter)?Dataset\w*\.")
 
 InputOpGroup = Literal["input_op", "device_feed"]
 """input_op: an op as XProf lists them. device_feed: an event that hands input to the device, known by its name."""

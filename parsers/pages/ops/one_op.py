@@ -1,4 +1,4 @@
-"""All about one op: its rows of the table of ops, and the spread of its runs by core and step; and the ops of steps.
+"""All about one op: its rows of the table of ops, and the spread of its runs by core and step.
 
 A name is that of an HLO op, of a GPU's kernel, or of a framework op, which stands for all HLO ops that come from it.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 
 import numpy as np
@@ -17,9 +16,8 @@ from tpuprof.parsers.base.intervals import Int64s, median, place
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.ops.core.runs import OpRuns
-from tpuprof.parsers.ops.core.sums import CoreSums
 from tpuprof.parsers.ops.framework_op import parse_framework_op
-from tpuprof.parsers.ops.table import OpTable, clone_keys, merge_tables
+from tpuprof.parsers.ops.table import clone_keys
 from tpuprof.parsers.pages.ops.op_profile import provenance_parts
 from tpuprof.parsers.pages.ops.ops import UNKNOWN_PROGRAM, OpsPage
 from tpuprof.parsers.steps.aligned import AlignedSteps
@@ -268,50 +266,3 @@ def _part(found: FoundOp, own: int, labels: Sequence[str], name: str | None) -> 
     inside = np.array([row for row, label in enumerate(labels) if label == name])
     everything = int(found.page.table.self_ps[inside].sum())
     return OpPart(name, everything, own / everything if everything else None)
-
-
-# --- the ops of some steps
-
-
-@dataclass(frozen=True, slots=True)
-class OpsInSteps:
-    """The HLO ops that ran in some steps, longest first; ties go by name.
-
-    Attributes:
-        page: all HLO ops of the capture.
-        steps: names of the steps.
-        core_count: number of cores that the steps are of.
-        table: sums over steps and cores: `in_steps_ps` is the self time and `occurrences` how often each ran in them;
-            the other columns are those of the whole capture.
-        program: the module of each op, as `OpsPage.program` has it.
-    """
-
-    page: OpsPage
-    steps: tuple[str, ...]
-    core_count: int
-    table: OpTable
-    program: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.table)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What is wrong with the profile."""
-        return self.page.warnings
-
-
-def in_steps(sums: CoreSums) -> OpTable:
-    """The ops of a core that ran in the steps that its sums have cells of."""
-    rows, cells = len(sums.table), sums.cells
-    self_ps, runs = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-    np.add.at(self_ps, cells.row, cells.self_ps)
-    np.add.at(runs, cells.row, cells.count)
-    return replace(sums.table, in_steps_ps=self_ps, occurrences=runs).take(np.flatnonzero(runs))
-
-
-def together(cores: Sequence[OpTable]) -> OpTable:
-    """The ops of all cores, longest first."""
-    table = merge_tables(cores)
-    order = sorted(range(len(table)), key=lambda row: (-int(table.in_steps_ps[row]), table.name[row]))
-    return table.take(np.array(order, np.intp))

@@ -21,6 +21,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import NO_FLOPS_OR_BYTES, share
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
@@ -182,7 +183,7 @@ def source_location(source: str) -> SourceLocation:
     return SourceLocation(source, None) if found is None else SourceLocation(found[1], int(found[2]))
 
 
-_PLACE = re.compile(r"(.+?):(\d{1,9})(?::\d{1,9})?", re.DOTALL)
+_PLACE = pattern(r"(.+?):(\d{1,9})(?::\d{1,9})?", re.DOTALL)
 
 
 def provenance_parts(framework_op: str) -> list[str]:

@@ -6,13 +6,13 @@ after, whatever else was fused into it; XProf's op profile and HLO stats name th
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, tail
@@ -25,11 +25,9 @@ from tpuprof.parsers.pages.ops.ops import OpsPage, clock_scale
 HALF = 0.5
 NO_SOURCES = "no op of this profile names its line of code"
 
-_TRANSFORMED = re.compile(
-    r"^(?:(?:jvp|transpose|vmap|checkpoint|remat|custom_jvp|custom_vjp|shard_map)\()+([^()]*)\)*$"
-)
-_FUNCTION = re.compile(r"^p?jit\(([^()]+)\)$")
-_CONTROL = re.compile(
+_TRANSFORMED = pattern(r"^(?:(?:jvp|transpose|vmap|checkpoint|remat|custom_jvp|custom_vjp|shard_map)\()+([^()]*)\)*$")
+_FUNCTION = pattern(r"^p?jit\(([^()]+)\)$")
+_CONTROL = pattern(
     r"^(?:while|body|cond|scan|main|closed_call|core_call|checkpoint|remat\d*|rematted_computation|pjit|shard_map|"
     r"branch_\d+_fun|custom_[jv]jp_call|.*->.*|)$"
 )

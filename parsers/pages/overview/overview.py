@@ -25,6 +25,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, median
 from tpuprof.parsers.base.words import NO_DEVICE, NO_DEVICE_NAME, NO_SCOPES, NO_SPAN
+from tpuprof.parsers.collectives.groups import lacking_partners
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.core.calls import merged_calls
@@ -82,6 +83,7 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
     steps = _steps(common.grid)
     environment = _environment(summaries, table, unknown)
     performance = performance_of(summaries, table, common, modules, unknown)
+    remarks = (*common.remarks, *counted_words(table), lacking_partners(table, environment.device_core_count))
     shares, top_ops = shares_of(table, summaries), top_ops_of(table)
     numbered = any(summary.has_step_numbers for summary in summaries)
     evidence = evidence_of(summaries, table, common.grid, modules, environment.is_training is False)
@@ -109,7 +111,7 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
-        warnings=warnings_of(summaries, (*common.remarks, *counted_words(table))),
+        warnings=warnings_of(summaries, tuple(filter(None, remarks))),
     )
 
 

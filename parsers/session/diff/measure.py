@@ -23,7 +23,7 @@ from tpuprof.parsers.formats.hlo.programs import module_name
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.hosts.core_summary import OfCore
-from tpuprof.parsers.hosts.op_summary import of_core
+from tpuprof.parsers.hosts.op_summary import of_file
 from tpuprof.parsers.hosts.reduction import Reduction
 from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST, HostSummary, needed_bytes, summarise
 from tpuprof.parsers.ops.core.sums import CoreSums
@@ -263,7 +263,7 @@ def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, thre
         rows = _narrow(np.array([number[key] for key in keys], np.int64))
         op_steps.append(_renumbered(ops, positions(own_start, start), rows))
     known = {field.name: getattr(summary, field.name) for field in fields(summary)}
-    return of_core(StepsSummary(**known, op_steps=tuple(op_steps)), file.core)
+    return of_file(StepsSummary(**known, op_steps=tuple(op_steps)), file)
 
 
 STEPS_OF_HOST = Reduction("steps", StepsSummary, needed_bytes, _reduce, tables=("table",), includes=SUMMARY_OF_HOST)

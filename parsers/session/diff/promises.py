@@ -7,14 +7,14 @@ takes less by as much as was promised, but for the noise of the mean step or a t
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import nearest
-from tpuprof.parsers.pages.findings.finding import KIND_OWNERS, KINDS, Finding, FindingKind
+from tpuprof.parsers.pages.findings.finding import KIND_OWNERS, KINDS, Finding, FindingKind, names_of
 from tpuprof.parsers.pages.findings.subject import Subject
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.session.diff.groups import owners_together
@@ -40,7 +40,7 @@ class Cause:
     """A finding in both runs: of one kind, and about the same ops, lines or cores.
 
     Attributes:
-        name: the kind, with a number behind it where a run has several of the kind, about something else each.
+        name: what the run before calls it (`names_of`); of what only the run after has, the next number of its kind.
         title: before where it was there.
         cost: what it is worth in a mean step, in picoseconds; None on a side that has no such finding. Its noise is
             that of `time` where that is known, else that of the mean step.
@@ -107,7 +107,8 @@ def verify(diff: Diff, before: Overview, after: Overview, claims: Sequence[str] 
         ProfileError: `unknown_finding`, exit code 3: the run before has no such finding, or it promises nothing.
     """
     step = diff.steps.mean if diff.steps is not None else UNKNOWN_CHANGE
-    causes = [cause for kind in KINDS for cause in _causes(kind, before, after, step)]
+    names = {id(found): name for found, name in zip(before.findings, names_of(before.findings), strict=True)}
+    causes = [cause for kind in KINDS for cause in _causes(kind, before, after, step, names)]
     causes.sort(key=lambda cause: -(cause.cost.before or 0.0))
     promising = [cause for cause in causes if cause.cost.before]
     for claim in claims:
@@ -130,13 +131,20 @@ def _of_kind(page: Overview, kind: FindingKind) -> list[Finding]:
     return sorted((found for found in page.findings if found.kind == kind), key=lambda found: -(found.worth_ps or 0.0))
 
 
-def _causes(kind: FindingKind, before: Overview, after: Overview, step: Change) -> list[Cause]:
-    """The findings of a kind in both runs, those about the same together."""
+def _causes(
+    kind: FindingKind, before: Overview, after: Overview, step: Change, names: Mapping[int, str]
+) -> list[Cause]:
+    """The findings of a kind in both runs, those about the same together.
+
+    Args:
+        names: of the findings before, by `id`; those that only the run after has are counted on from them.
+    """
     pairs = paired(_of_kind(before, kind), _of_kind(after, kind))
     time = owners_together(before.account, after.account, KIND_OWNERS.get(kind, ()))
     blind = [page.undetectable.get(kind, "") for page in (before, after)]
-    names = [kind] if len(pairs) == 1 else [f"{kind}-{number}" for number in range(1, len(pairs) + 1)]
-    return [_cause(name, pair, time, step, blind) for name, pair in zip(names, pairs, strict=True)]
+    counted = (kind if len(pairs) == 1 else f"{kind}-{number}" for number in range(1, len(pairs) + 1))
+    called = [name if pair[0] is None else names[id(pair[0])] for name, pair in zip(counted, pairs, strict=True)]
+    return [_cause(name, pair, time, step, blind) for name, pair in zip(called, pairs, strict=True)]
 
 
 def _cause(name: str, pair: Pair, time: Change, step: Change, blind: Sequence[str]) -> Cause:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parsers.collectives.host import COLLECTIVES_OF_HOST
 from tpuprof.parsers.collectives.model import COUNT, HostCollectives
 from tpuprof.parsers.pages.collectives.model import ONE_STEP, OUTSIDE, CollectivesPage
-from tpuprof.parsers.pages.collectives.page import collectives_page, without_partners
+from tpuprof.parsers.pages.collectives.page import collectives_page
 from tpuprof.parsers.pages.steps import common_steps
 from tpuprof.parsers.session import pages
 from tpuprof.parsers.session.makers.summaries import note_programs
@@ -39,7 +39,7 @@ def _page(summaries: Sequence[CollectivesSummary]) -> CollectivesPage:
     if not any(summary.core_count for summary in summaries):
         every = [summary.all_collectives for summary in summaries if summary.all_collectives.cores]
         has_any = any(map(_count, every))
-        remarks = (ONE_STEP, *without_partners(summaries)) if has_any else ()
+        remarks = (ONE_STEP,) if has_any else ()
         return collectives_page(summaries, every, _WHOLE if every else (), ONE_STEP * has_any, False, remarks)
     steps = common_steps(summaries)
     parts = _in_shared_steps(summaries, steps.grid)

@@ -7,11 +7,10 @@ neither the runtime nor the Python tracer writes; one counts if most of its span
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, in_nesting_order, is_among, no_ints, shared
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import nest
 from tpuprof.parsers.ops.host.activity import is_compilation
@@ -23,11 +22,11 @@ LEAST_SPANS = 3
 MOST_NAMES, MOST_SPANS = 12, 200_000
 """Names that are offered, those with most time, and spans of all of them that are kept."""
 
-_LAUNCH = re.compile(
+_LAUNCH = pattern(
     r"PjitFunction\(|ExecuteReplicated|(?:\w+::)*\w*LoadedExecutable::Execute|DoEnqueueProgram|TpuExecute|ExecuteComputation"
     r"|SyncTensorsGraph"
 )
-_OF_THE_RUNTIME = re.compile(
+_OF_THE_RUNTIME = pattern(
     r"[$<]|end: |Iterator|.*(?:::|Pjit|Pjrt|PjRt|Xla|XLA|[Ee]xecut|Dispatch|Enqueue|Transfer|Threadpool|ThreadPool|Tpu"
     r"|Buffer|Compile|Infeed|Outfeed|TraceContext|Handle |Wait |Allocate|ParseArguments|DevicePut|shard_args|Linearize"
     r"|SyncTensors)"

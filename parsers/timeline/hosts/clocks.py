@@ -17,7 +17,6 @@ The captures' beginnings by the hosts' own clocks count where they agree with th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -26,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, distinct, no_ints, numbered, opens, place, positions
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.steps.spans.matching import CLOCKS_APART_PS, HostSteps, by_name, matched, repeats
 from tpuprof.parsers.timeline.model import CLASSES, Clock, Section, Timeline, Track
@@ -47,7 +47,7 @@ _NEAR = 8
 
 _NINE_IN_TEN = 0.9
 _COLLECTIVE = CLASSES.index("collective")
-_NOT_OF_ALL = re.compile(r"(?i)-start|permute|send|recv|partition-id")
+_NOT_OF_ALL = pattern(r"(?i)-start|permute|send|recv|partition-id")
 _OUTLIERS = 0.02  # of the bounds, those at the end that are left out on either side: a pair may be of different runs
 _DRIFT_PS = 50_000_000
 """Bounds that contradict each other by no more than this are of clocks that drift; by more, of other runs."""

@@ -7,16 +7,16 @@ second. Its HLO text is that of the first op, and its stat ``hlo_op`` names the 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, no_ints
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.timeline.model import EventNames, Track
 
 _AWAITS = "-done("
-_INSTRUCTION = re.compile(r"%([^\s,)]+)")
+_INSTRUCTION = pattern(r"%([^\s,)]+)")
 
 OpPairs = tuple[Int64s, Int64s]
 """Events of one track and the events of another track that belong to them, int64[n] each."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, positions
 from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core.ops import Keys
 from tpuprof.parsers.ops.device import HOLDS_OPS, op_class
@@ -23,12 +23,12 @@ _FEW = 1 << 10
 """It looks up ids one by one for lines with fewer events."""
 
 # Of what threads and runtimes record under free names. A wait is no work, whoever waits.
-_WAITS = re.compile(
+_WAITS = pattern(
     rb"(?i)\b(wait|sleep|barrier|idle|poll|park)|(wait|await|sleep|barrier|blockuntil|block_until|dequeue|condvar|acquire)"
 )
-_MOVES = re.compile(rb"(?i)memcpy|memset|transfer|h2d|d2h|copy|infeed|outfeed|linearize")
-_TALKS = re.compile(rb"(?i)allreduce|all-reduce|allgather|all-gather|reducescatter|reduce-scatter|alltoall|nccl|rccl")
-_MULTIPLIES = re.compile(rb"(?i)gemm|cutlass|wgrad|dgrad|conv|matmul|dot|sm[0-9]+_xmma|attention|Cijk_")
+_MOVES = pattern(rb"(?i)memcpy|memset|transfer|h2d|d2h|copy|infeed|outfeed|linearize")
+_TALKS = pattern(rb"(?i)allreduce|all-reduce|allgather|all-gather|reducescatter|reduce-scatter|alltoall|nccl|rccl")
+_MULTIPLIES = pattern(rb"(?i)gemm|cutlass|wgrad|dgrad|conv|matmul|dot|sm[0-9]+_xmma|attention|Cijk_")
 _NAME_SEEN = 400
 """How many bytes of a name determine its class."""
 

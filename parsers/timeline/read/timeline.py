@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import Lock, local
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import nesting_order
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.parsers.formats.crew import Crew
+from tpuprof.parsers.formats.crew import Crew, Task
 from tpuprof.parsers.formats.xspace.core.api import by_lane, lane_bounds, lanes, trim
 from tpuprof.parsers.formats.xspace.events import ColumnRoom
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
@@ -54,9 +54,6 @@ from tpuprof.parsers.timeline.read.columns import line_columns
 from tpuprof.parsers.timeline.read.counters import counter_tracks
 from tpuprof.parsers.timeline.read.derived import derived_tracks
 
-if TYPE_CHECKING:
-    from concurrent.futures import Future
-
 _BATCH = 1 << 18
 """How many bytes of short lines a thread decodes in one go."""
 
@@ -72,10 +69,10 @@ _SEEN = 1000
 _MOST_SAID = 50
 """It lists so many sentences of the profiler."""
 
-_DROPPED = re.compile(r"(?i)drop|lost|overflow")
+_DROPPED = pattern(r"(?i)drop|lost|overflow")
 
 # What a profiler says when it could not keep all that it saw.
-_LOSS = re.compile(r"(?i)drop|lost|loss|truncat|overflow|overwrit|discard|incomplete|exceed|too (many|large)|fail")
+_LOSS = pattern(r"(?i)drop|lost|loss|truncat|overflow|overwrit|discard|incomplete|exceed|too (many|large)|fail")
 _KINDS: dict[str, TrackKind] = {
     STEPS_LINE: "steps",
     MODULES_LINE: "modules",
@@ -159,7 +156,7 @@ def read_timeline(
             key=lambda read: _SECTIONS.index(read.kind),
         )
         planes = planes[:1] if only_first else planes
-        work: list[list[Future[None]]] = []
+        work: list[list[Task[None]]] = []
 
         def begin(reads: Sequence[_PlaneRead]) -> None:
             work.extend([crew.submit(read.take, batch) for batch in read.batches] for read in reads)

@@ -26,12 +26,15 @@ Part = Literal[
     "pairs of labs",
     "domains",
     "pairs of domains",
+    "trials",
+    "pairs of trials",
 ]
 PARTS: tuple[Part, ...] = get_args(Part)
 """What is scored by itself: problems of well-known programs, those of other shapes, and two problems at once; then
-those of `shapes/jobs`, of `shapes/codebases`, of `shapes/labs`, and of `shapes/labs/domains`, which came last."""
+those of `shapes/jobs`, of `shapes/codebases`, of `shapes/labs`, of `shapes/labs/domains`, and of its `trials`,
+which came last."""
 
-JOBS, CODEBASES, LABS, DOMAINS = "jobs", "codebases", "labs", "domains"
+JOBS, CODEBASES, LABS, DOMAINS, TRIALS = "jobs", "codebases", "labs", "domains", "trials"
 
 
 WORTHLESS = ("memory-full", "no-device", "uncounted")
@@ -84,6 +87,8 @@ class Case:
             return "pairs of labs" if is_pair else "labs"
         if self.later == DOMAINS:
             return "pairs of domains" if is_pair else "domains"
+        if self.later == TRIALS:
+            return "pairs of trials" if is_pair else "trials"
         return "pairs" if is_pair else "shapes" if self.shape else "single"
 
     @property

@@ -102,6 +102,13 @@ def answer(question: Callable[[], Any]) -> Any:
         return type(error)
 
 
+def own_slots(cls: type[Any]) -> list[str] | None:
+    """The slots that a class adds to those of its bases, which Python 3.10 repeats; None for a class without."""
+    inherited = {name for base in cls.__mro__[1:] for name in vars(base).get("__slots__", ())}
+    slots = vars(cls).get("__slots__")
+    return None if slots is None else [name for name in slots if name not in inherited]
+
+
 def answers(cls: type[Any]) -> list[object]:
     """All that can be asked of a class and of its instances."""
     one, again, other = (answer(lambda x=x: cls(x=x)) for x in (5, 5, 6))  # type: ignore[misc]
@@ -111,7 +118,7 @@ def answers(cls: type[Any]) -> list[object]:
     return [
         [(each.name, each.kind, each.default is inspect.Parameter.empty) for each in signature],
         [(each.name, each.type, each.init, each.kw_only, each.compare) for each in fields(cls)],
-        (cls.__qualname__, cls.__module__, cls.__match_args__, getattr(cls, "__slots__", None)),
+        (cls.__qualname__, cls.__module__, cls.__match_args__, own_slots(cls)),
         *(answer(lambda many=many: astuple(cls(*range(many)))) for many in range(5)),  # type: ignore[misc]
         answer(lambda: cls(x=1, nothing=2)),
         answer(lambda: asdict(cls(x=1, y=[2]))),

@@ -78,9 +78,16 @@ def test_even_hosts_are_even() -> None:
 def test_the_slowest_may_change_from_step_to_step() -> None:
     turns = {f"host{at}": [1400 if step % 3 == at else 1000 for step in range(12)] for at in range(3)}
     assert page_of(turns).verdict == "even"
-    page = page_of({"a": [1500, 1000, 1600, 1000, 1500, 1000], "b": [1000] * 6, "c": [1000, 1250, 1000] * 2})
+    page = page_of({"a": [1500, 1000, 1600, 1000, 1500, 1000], "b": [1000] * 6, "c": [1000, 1700, 1000] * 2})
     assert page.verdict == "uneven"
-    assert "a takes longest and is the slowest in 3 of 6 steps" in page.statement
+    assert "a takes longest and is the slowest in 2 of 6 steps" in page.statement
+
+
+def test_a_host_that_is_late_now_and_then_delays_the_others_if_no_other_does() -> None:
+    pauses = [1400 if step == 5 else 1000 for step in range(8)]
+    page = page_of({"a": [1000] * 8, "b": pauses, "c": [1010, 1000] * 4})
+    assert (page.verdict, page.straggler) == ("straggler", 1)
+    assert page.statement.startswith("b delays the others by 50.0 µs a step (4.5%), most of it in 1 of 8 steps.")
 
 
 def test_one_slow_core_makes_its_host_slow() -> None:

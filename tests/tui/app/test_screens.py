@@ -16,7 +16,8 @@ from tests.support.made.pages import (
     training_overview,
 )
 from tpuprof.parsers.pages.overview.model import Overview
-from tpuprof.tui.app.options import AppOptions, ColorChoice
+from tpuprof.tui.app.options import AppOptions
+from tpuprof.tui.terminal.detect import ColorChoice
 
 PAGES: dict[str, Overview] = {
     "training": training_overview(),

@@ -13,7 +13,7 @@ import pytest
 
 import tpuprof
 from tests.tui.cli.calls import Call
-from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE
+from tpuprof.parsers.base.errors import EXIT_USAGE
 from tpuprof.parsers.memory.live_arrays import BY
 from tpuprof.parsers.pages.collectives.rows import BYS
 from tpuprof.tui import pages
@@ -125,65 +125,3 @@ def test_what_cannot_be_grouped_says_so(call: Call) -> None:
         ):
             tpuprof.open("demo").table(page.name, by="nothing")
     assert "for the pages ledger" in call.error(EXIT_USAGE, "report", "input", "demo", "--by", "source")[0]
-
-
-# --- one step
-
-
-def test_the_ops_of_all_steps_are_those_of_each_step(call: Call) -> None:
-    def ops(step: str) -> dict[str, int]:
-        words = ("report", "ops", "demo", "--step", step, "--limit", "0", "--columns", "name,self_time_ps")
-        return {row["name"]: row["self_time_ps"] for row in call.json(*words, "--format", "json")["rows"]}
-
-    first, second, both = ops("104"), ops("105"), ops("104-105")
-    assert both == {name: first.get(name, 0) + second.get(name, 0) for name in {*first, *second}}
-    assert list(first.values()) == sorted(first.values(), reverse=True) and len(first) > 1
-
-
-def test_an_op_takes_in_a_step_what_its_own_page_says(call: Call) -> None:
-    page = call.json("report", "op", "demo", "--op", "fusion.397", "--format", "json", "--limit", "0")
-    of_step = next(step for step in page["by_step"] if step["step"] == "104")
-    words = ("report", "ops", "demo", "--step", "104", "--filter", "name=fusion.397", "--columns", "name,occurrences")
-    assert call.json(*words, "--format", "json")["rows"][0]["occurrences"] == of_step["runs"]
-
-
-def test_collectives_of_steps_are_a_mean_over_them(call: Call) -> None:
-    def exposed(*steps: str) -> float:
-        words = (
-            "report",
-            "collectives",
-            "demo",
-            *steps,
-            "--by",
-            "kind",
-            "--columns",
-            "exposed_time_ms",
-            "--limit",
-            "0",
-        )
-        return sum(float(row["exposed_time_ms"]) for row in call.json(*words, "--format", "json")["rows"])
-
-    both = exposed("--step", "104-105")
-    assert both == pytest.approx((exposed("--step", "104") + exposed("--step", "105")) / 2)
-    assert exposed("--step", "100-119") == pytest.approx(exposed())
-
-
-@pytest.mark.parametrize(
-    ("page", "hint"),
-    [
-        ("roofline", "report ops --step STEP"),
-        ("ledger", "report ledger --by step --filter name=STEP"),
-        ("timeline", "report timeline --from MS --to MS"),
-    ],
-)
-def test_a_page_without_steps_names_the_one_with_them(page: str, hint: str, call: Call) -> None:
-    sentence, said = call.error(EXIT_USAGE, "report", page, "demo", "--step", "104")
-    assert sentence == f"--step is for the pages ops, collectives, not {page}." and said == f"try: {hint}"
-
-
-def test_a_step_that_is_not_there(call: Call) -> None:
-    for page in ("ops", "collectives"):
-        sentence, hint = call.error(EXIT_NOT_FOUND, "report", page, "demo", "--step", "102-130")
-        assert sentence == "The profile has no step 130: its steps are 100 to 119."
-        assert hint == "try: --step 119 or 118"
-    call.error(EXIT_USAGE, "report", "ops", "demo", "--step", "104", "--by", "clones")

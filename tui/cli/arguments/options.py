@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import re
+import sys
 import textwrap
 from collections.abc import Sequence
 from functools import partial
 from typing import NoReturn
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.text import nearest
 from tpuprof.parsers.base.tpus import generation_of
-from tpuprof.tui.app.options import COLOR_CHOICES
 from tpuprof.tui.terminal.custom import THEMES
+from tpuprof.tui.terminal.detect import COLOR_CHOICES
 
 PROGRAM = "tpuprof-tui"
 DEMO = "demo"  # the path that stands for the bundled demo profile
 STREAM = "-"  # the file name that stands for standard input or output
 MOST_WIDTH = 10_000  # cells of the widest text report
-_MILLISECONDS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})")
-_PERCENT = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,9})?) ?%?")
+_MILLISECONDS = pattern(r"(?:[0-9]{1,9}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})")
+_PERCENT = pattern(r"([0-9]{1,4}(?:\.[0-9]{1,9})?) ?%?")
+_HELP_WIDTH = 80  # cells of a help text where nothing says
 HERE = "."  # where profiles are looked for if no path is given
 
 
-_NO_OPTION = re.compile(r"unrecognized arguments: --([\w-]+)")
-_NO_CHOICE = re.compile(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)\Z")
+_NO_OPTION = pattern(r"unrecognized arguments: --([\w-]+)")
+_NO_CHOICE = pattern(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)\Z")
 """The messages of argparse for an unknown option, and for a value that an option does not take."""
 
 
@@ -53,8 +58,21 @@ class UsageParser(argparse.ArgumentParser):
 class WrappedLines(argparse.HelpFormatter):
     """Keeps the lines of a text, and wraps long ones: a line with columns continues below its last column."""
 
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=terminal_columns(_HELP_WIDTH) - 2)  # as argparse does, which imports shutil for it
+
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return "\n".join(line for given in text.splitlines() for line in _wrapped(indent + given, width))
+
+
+def terminal_columns(fallback: int) -> int:
+    """Width of the terminal, by COLUMNS first: as `shutil` has it, which imports compression too."""
+    with contextlib.suppress(KeyError, ValueError):
+        if (columns := int(os.environ["COLUMNS"])) > 0:
+            return columns
+    with contextlib.suppress(AttributeError, ValueError, OSError):  # no standard output, or not a terminal
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or fallback
+    return fallback
 
 
 def _wrapped(line: str, width: int) -> list[str]:
@@ -187,11 +205,19 @@ def add_reading(
     parser.add_argument("--no-cache", dest="cache", action="store_false", help=again)
 
 
-def add_interval(group: argparse._ArgumentGroup) -> None:
-    """Which part of the timeline."""
-    begin = "start, in milliseconds on the trace's clock"
+def add_interval(group: argparse._ArgumentGroup, which: str = "") -> None:
+    """From when to when on the timeline.
+
+    Args:
+        which: pages have it.
+    """
+    begin = f"only events from this instant on, in milliseconds on the trace's clock{f': {which}' if which else ''}"
     group.add_argument("--from", dest="from_ps", type=_milliseconds, metavar="MS", help=begin)
-    group.add_argument("--to", dest="to_ps", type=_milliseconds, metavar="MS", help="end")
+    group.add_argument("--to", dest="to_ps", type=_milliseconds, metavar="MS", help="only events up to this instant")
+
+
+def add_track(group: argparse._ArgumentGroup) -> None:
+    """Which tracks of the timeline."""
     group.add_argument("--track", metavar="NAME", help="only tracks with NAME in their section / name")
 
 

@@ -36,7 +36,9 @@ def query_parser() -> UsageParser:
     parser.add_argument(
         "--memory-limit", type=mib, default=1024, metavar="MIB", help="memory limit of the query (default: 1024)"
     )
-    options.add_interval(parser.add_argument_group("events", "Which events the table events has:"))
+    events = parser.add_argument_group("events", "Which events the table events has:")
+    options.add_interval(events)
+    options.add_track(events)
     options.add_reading(parser)
     parser.add_argument("--output", metavar="FILE", help="write to FILE instead of standard output")
     options.add_width(parser)

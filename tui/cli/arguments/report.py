@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import math
-import re
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.tui.cli.arguments import options
 from tpuprof.tui.cli.arguments.options import UsageParser
 from tpuprof.tui.pages import PAGE_NAMES, PAGES
@@ -31,7 +31,7 @@ _OF_TABLES = (
     *(group for page in PAGES for group in page.other_groups),
 )
 
-_AMOUNT = re.compile(r"[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE]\+?[0-9]{1,3})?")
+_AMOUNT = pattern(r"[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE]\+?[0-9]{1,3})?")
 
 
 def _add_of_pages(parser: UsageParser) -> None:
@@ -48,9 +48,16 @@ def _add_of_pages(parser: UsageParser) -> None:
     parser.add_argument("--requests", metavar="NAME", help=words)
 
 
-def _add_step(parser: UsageParser) -> None:
-    step = "pages ops, collectives: only this step, by its name, or a range of steps, such as 104-108"
-    parser.add_argument("--step", metavar="STEP", help=step)
+def _add_part(parser: UsageParser) -> None:
+    """Which part of the capture."""
+    group = parser.add_argument_group("part of the capture", "Pages that can be shown for a part of it:")
+    step = f"only this step, by its name, or a range of steps, such as 104-108: pages {_taking('step')}"
+    group.add_argument("--step", metavar="STEP", help=step)
+    options.add_interval(group, f"pages {_taking('from_ps')}")
+
+
+def _taking(option: str) -> str:
+    return ", ".join(page.name for page in PAGES if option in page.options)
 
 
 def _add_by(parser: UsageParser) -> None:
@@ -117,7 +124,8 @@ def _with_options(parser: UsageParser) -> UsageParser:
     options.add_choice_of_profile(parser)
     options.add_reading(parser)
     _add_format(parser)
-    rows = "rows of the main table; 0: all (default: all; of the timeline's events the first 10,000)"
+    rows = "rows of the main table; 0: all (default: as many as fit 20 KB where a pipe is written to, else all; of the "
+    rows += "timeline's events the first 40 or 10,000)"
     parser.add_argument("--limit", type=options.whole_number, metavar="N", help=rows)
     choice = parser.add_argument_group("rows", "Rows and columns of a page with a table:")
     kept = "only rows that match, in the language of / in the app, with columns by their keys: self_time_ps>1ms, "
@@ -142,9 +150,10 @@ def _with_options(parser: UsageParser) -> UsageParser:
     without += f"groups: {', '.join(OWNER_GROUPS)}; page findings: without kinds that are owners"
     parser.add_argument("--without", metavar="OWNERS", help=without)
     _add_of_pages(parser)
-    _add_step(parser)
+    _add_part(parser)
     _add_by(parser)
-    options.add_interval(parser.add_argument_group("timeline", "Its events instead of its tracks:"))
+    timeline = parser.add_argument_group("timeline", "Its events instead of its tracks, as with --step, --from, --to:")
+    options.add_track(timeline)
     graph = parser.add_argument_group("op, graph", "Which op, in which module, and how far around it:")
     op = "name of an HLO op, a kernel or a framework op (default: the one with the most time)"
     graph.add_argument("--op", metavar="NAME", help=op)

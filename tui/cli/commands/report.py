@@ -6,6 +6,7 @@ import argparse
 import gc
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parsers.base.errors import EXIT_OK, EXIT_USAGE, ProfileError
@@ -20,6 +21,7 @@ from tpuprof.tui.pages import PAGE_NAMES, PAGES, Page, page_named, tab_of
 from tpuprof.tui.report.declared import drawn_by
 from tpuprof.tui.report.output import Produce
 from tpuprof.tui.report.page import (
+    CUT,
     FORMATS,
     HTML,
     WITHOUT_WARNINGS,
@@ -28,6 +30,7 @@ from tpuprof.tui.report.page import (
     Report,
     ReportRequest,
     check_keys,
+    check_part,
     chosen_of,
     no_rows,
 )
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 HELP = f"{PROGRAM} report --help"
 PARQUET = "parquet"
 _parquet = drawn_by("tpuprof.tui.report.shared.parquet:report_parquet")
+_fitting = drawn_by("tpuprof.tui.report.shared.fitting:fitting")
 _html = drawn_by("tpuprof.tui.cli.commands.share:one_page")
 _describe_text = drawn_by("tpuprof.tui.report.describe:describe_text")
 _describe_json = drawn_by("tpuprof.tui.report.describe:describe_json")
@@ -51,14 +55,17 @@ def run_report(args: argparse.Namespace) -> int:
     if args.describe:
         printing.check_output(args, Logdir(args.path, (), (), ()))
         return _describe(args, _page(args))
-    made, exit_code = made_report(args)
+    made, exit_code = made_report(args, printing.is_pipe(args))
     is_packed = args.format == "perfetto" and (args.output or "").lower().endswith(".gz")
     printing.write_report(args, made, is_packed)
     return exit_code
 
 
-def made_report(args: argparse.Namespace) -> tuple[str | Iterable[str] | Produce, int]:
+def made_report(args: argparse.Namespace, to_pipe: bool = False) -> tuple[str | Iterable[str] | Produce, int]:
     """What is printed or written of a page, and the exit code.
+
+    Args:
+        to_pipe: whether it goes to a pipe, which is given the first rows unless the call says how many.
 
     Raises:
         ProfileError: the options don't go together, or the page can't be made.
@@ -76,15 +83,37 @@ def made_report(args: argparse.Namespace) -> tuple[str | Iterable[str] | Produce
         def session(run: Run) -> Session:
             return common.session_of(run, args, config, on_progress)
 
-        asked = _asked(args, page, logdir, session, modules is not None)
-        content = report.read(asked)
-        made = _made(report, content, asked, _choice(args, page))
+        asked, is_cut = _asked(args, page, logdir, session, modules is not None), False
+        is_fitted = to_pipe and asked.limit is None and asked.keys is None and asked.form in FORMATS
+        asked = replace(asked, limit=page.rows_in_a_pipe or None) if is_fitted else asked
+        content, choice = report.read(asked), _choice(args, page)
+        if is_fitted and asked.limit is None:
+            made, is_cut = _fitted(report, content, asked, choice)
+        else:
+            made = _made(report, content, asked, choice)
         if is_html:
             made = _html(made, report.pictures(content), asked, args.mask)
     if args.format in WITHOUT_WARNINGS:
         for warning in report.warnings(content):
             common.note(f"note: {warning}")
+    if is_cut:
+        common.note(f"note: {CUT}")
     return made, report.exit_code(content)
+
+
+def _fitted(
+    report: Report[Content], content: Content, asked: ReportRequest, choice: Choice | None
+) -> tuple[str | Iterable[str] | Produce, bool]:
+    """The page as a pipe is given it unasked, and whether that is less than all of it."""
+
+    def make(limit: int | None) -> str | Iterable[str] | Produce:
+        return _made(report, content, replace(asked, limit=limit, is_cut=limit is not None), choice)
+
+    if report.sections is None or (choice is not None and asked.form == "json"):  # whose rows are cut already
+        return make(None), False
+    lengths = [listed.table.length(listed.source) for listed in report.sections(content, asked)]
+    made: tuple[str | Iterable[str] | Produce, bool] = _fitting(make, max(lengths, default=0))
+    return made
 
 
 def _page(args: argparse.Namespace) -> Page:
@@ -125,6 +154,7 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
     report = page.load_report()
     report.check(options, args.format, args.limit)
     page.check_groups(args.by)
+    check_part(options)
     _check_choice(args, page, report)
     if args.format == "perfetto" and printing.output_file(args) is None and sys.stdout.isatty():
         sentence = "A trace for Perfetto can't be printed on a terminal."
@@ -140,27 +170,40 @@ def _check_options(args: argparse.Namespace, page: Page) -> None:
 
 
 _INSTEAD: Mapping[str, Mapping[str, str]] = {
-    "step": {
-        "ledger": "report ledger --by step --filter name=STEP",
-        "op": "report op has its runs by step",
-        "timeline": "report timeline --from MS --to MS",
-        "": "report ops --step STEP",
-    }
+    "step": {"": "report ledger --step STEP, or report ops --step STEP"},
+    "from_ps": {"": "report timeline or report ops with --from MS --to MS"},
+    "to_ps": {"": "report timeline or report ops with --from MS --to MS"},
 }
-"""What a page has in place of an option; under an empty name, where it has nothing."""
+"""What another page has in place of an option, by page; under an empty name, for any page."""
+
+_WHY_NO_STEPS: Mapping[str, str] = {
+    "runs": "It lists runs.",
+    "trend": "It compares runs.",
+    "overview": "It shows means over all steps.",
+    "findings": "Findings are about all steps.",
+    "model": "It shows means over all steps.",
+    "inference": "It shows requests or runs of modules.",
+    "graph": "It shows compiled modules.",
+    "memory": "It shows compiled modules.",
+    "memory-profile": "Its memory is not measured by step.",
+    "live-arrays": "Its file has one moment.",
+}
+"""Why a page has no steps."""
 
 
 def _no_such_option(name: str, option: str, page: str) -> ProfileError:
     """The error of an option that is for other pages."""
     owners = [each.name for each in PAGES if name in each.options]
     sentence = f"{option} is for the page{'s' * (len(owners) > 1)} {', '.join(owners)}, not {page}."
+    if name == "step":
+        sentence = f"The page {page} can't be shown for one step. {_WHY_NO_STEPS[page]}"
     instead = _INSTEAD.get(name, {})
     return ProfileError("usage", sentence, instead.get(page) or instead.get("") or HELP, EXIT_USAGE)
 
 
 def _choice(args: argparse.Namespace, page: Page) -> Choice | None:
     """The rows and columns that are asked for; all of the table where groups make it another one, or steps do."""
-    is_another = args.by in page.groups or (args.step is not None and page.name == "collectives")
+    is_another = args.by in page.groups or (args.step is not None and page.name in ("collectives", "ledger"))
     return chosen_of(vars(args)) or (Choice() if is_another and args.format in (*FORMATS, PARQUET) else None)
 
 
@@ -208,7 +251,8 @@ def _asked(
     core = common.core_of(logdir, args)
     look, options = printing.report_look(args), {name: getattr(args, name) for name in page.options}
     whose = (args.run, args.host, session, args.format, look)
-    return ReportRequest(logdir, *whose, args.limit, options, only_hlo, core, args.keys)
+    asked = ReportRequest(logdir, *whose, args.limit, options, only_hlo, core, args.keys)
+    return asked.of_part(page.is_of_events)
 
 
 def _made(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
 from tpuprof.parsers.memory.model import CATEGORIES, Buffer, Category
@@ -17,7 +16,7 @@ CATEGORY_WORDS = dict(zip(CATEGORIES, ("arg", "out", "thread", "const", "temp", 
 """Categories in a narrow column."""
 
 WASTED, PADDED = 2.0, 1.1  # expansion from which on padding is bad, and from which on it is worth a look
-_LAYOUT = re.compile(r"\{[^{}]*\}")
+_LAYOUT = pattern(r"\{[^{}]*\}")
 _SHORT_SHAPE = 4096
 
 

@@ -10,7 +10,7 @@ from tpuprof.tui.pages.hosts.fields import HOSTS, KEYS, how_many
 from tpuprof.tui.report.declared import Block, Declared, Metrics, Section, Values, declared, drawn_by
 from tpuprof.tui.report.fields import table_records
 from tpuprof.tui.report.markdown import main_table
-from tpuprof.tui.report.page import Head, ReportRequest, page_of
+from tpuprof.tui.report.page import Head, ReportRequest
 
 _lines = drawn_by("tpuprof.tui.pages.hosts.drawing:hosts")
 _core_lines = drawn_by("tpuprof.tui.pages.hosts.drawing:cores")
@@ -63,7 +63,13 @@ def _breakdown(hosts: Section[HostsPage]) -> list[str]:
     return main_table("Where a mean step goes", HOSTS, hosts.source, shown, len(known), fields.BREAKDOWN)
 
 
-REPORT = declared("hosts", page_of(pages.HOSTS), declare, (HOSTS, fields.LEFT_OUT, fields.STEPS), fields.METRICS)
+def read(request: ReportRequest) -> HostsPage:
+    """The hosts over all steps, or over those that are asked for."""
+    session, steps = request.session(request.run), request.options.get("step")
+    return session.page(pages.HOSTS) if steps is None else session.hosts_in_steps(steps)
+
+
+REPORT = declared("hosts", read, declare, (HOSTS, fields.LEFT_OUT, fields.STEPS), fields.METRICS)
 
 
 def declare_cores(page: HostsPage, request: ReportRequest) -> Declared:
@@ -81,4 +87,4 @@ def declare_cores(page: HostsPage, request: ReportRequest) -> Declared:
     )
 
 
-CORES_REPORT = declared("cores", page_of(pages.HOSTS), declare_cores, (fields.CORES,), fields.CORE_METRICS)
+CORES_REPORT = declared("cores", read, declare_cores, (fields.CORES,), fields.CORE_METRICS)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
+from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.pages.input.model import InputPipelinePage
 from tpuprof.parsers.session import pages
 from tpuprof.tui.draw.columns import Cursor
@@ -66,4 +68,17 @@ def _figures(page: InputPipelinePage) -> list[tuple[str, str]]:
     return rows
 
 
-REPORT = declared("input", page_of(pages.INPUT), declare, (OPS, STAGES), BEFORE_OPS)
+def read(request: ReportRequest) -> InputPipelinePage:
+    """The page of all steps, or of those that are asked for.
+
+    Raises:
+        ProfileError: `no_steps`, exit code 3: steps are asked for that nothing marks.
+    """
+    page, asked = page_of(pages.INPUT)(request), request.options.get("step")
+    if asked is not None and page.step_time is None:
+        sentence = "The page input can't be shown for one step: no marker says where steps begin in this profile."
+        raise ProfileError("no_steps", sentence, f"report ledger --step {printable(asked)}", EXIT_NOT_FOUND)
+    return page
+
+
+REPORT = declared("input", read, declare, (OPS, STAGES), BEFORE_OPS)

@@ -12,7 +12,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.words import NO_FLOPS_OR_BYTES
 from tpuprof.parsers.pages.findings.figures import Figure
-from tpuprof.parsers.pages.findings.finding import KIND_OWNERS, KINDS, Finding, FindingKind
+from tpuprof.parsers.pages.findings.finding import KIND_OWNERS, KINDS, Finding, FindingKind, names_of
 from tpuprof.parsers.pages.findings.subject import MOST_LISTED, SubjectOp, SubjectPart
 from tpuprof.parsers.pages.overview.ledger import explained
 from tpuprof.parsers.pages.overview.model import Overview
@@ -69,11 +69,13 @@ class Found:
     """A finding, and where the run lies that it is of, which the command for more names.
 
     Attributes:
+        name: what it is called among the findings of its run.
         path: of the run.
         options: which host or core of it.
     """
 
     finding: Finding
+    name: str
     path: str
     options: tuple[str, ...] = ()
 
@@ -171,6 +173,9 @@ _MOST = f"those with most of it, at most {MOST_LISTED}"
 _OF_CORES = f"cores: {_MOST}; none where all have the same"
 OF_FINDING: tuple[Metric[Found], ...] = (
     Metric("cause", VERBATIM, lambda found: found.finding.kind, "the kind of reason; the same as kind"),
+    attribute(
+        "name", VERBATIM, "what it is called, as verify --claim takes it: the kind, with a number if several are of it"
+    ),
     Metric("ops", listed(_SUBJECT_OPS), lambda found: found.finding.subject.ops, f"HLO ops that it is about: {_MOST}"),
     Metric("op_count", COUNT, lambda found: found.finding.subject.op_count, "how many these are in all"),
     Metric("hosts", listed(_parts("hosts", "host")), lambda found: found.finding.subject.hosts, f"hosts: {_MOST}"),
@@ -251,7 +256,8 @@ def declare(content: Content, request: ReportRequest) -> Declared:
     head = Head(f"Findings of {request.run.name}", request.run, page.hosts, page.warnings)
     which = (("--host", request.host), ("--core", request.run.core))
     options = tuple(word for name, value in which if value for word in (name, value))
-    found = [Found(finding, request.run.path, options) for finding in page.findings]
+    named = zip(page.findings, names_of(page.findings), strict=True)
+    found = [Found(finding, name, request.run.path, options) for finding, name in named]
     findings = Section(FOUND, found, "Why is it slow?", request.most_rows)
     untold = [kind for kind in _sought(page) if kind.undetectable]
     return Declared(
@@ -293,8 +299,9 @@ def _details(page: Overview, found: Sequence[Found], shown: Rows) -> list[str]:
 
 def _drawn(page: Overview, most: int, pen: Pen) -> list[Line]:
     lines: list[Line] = []
-    for rank, finding in enumerate(page.findings[:most], 1):
-        lines += [pen.rule(f"{rank}  {finding.kind}"), *finding_details(finding, page, pen, False)]
+    named = zip(page.findings[:most], names_of(page.findings), strict=False)
+    for rank, (finding, name) in enumerate(named, 1):
+        lines += [pen.rule(f"{rank}  {name}"), *finding_details(finding, page, pen, False)]
     if not page.findings:
         lines += pen.wrap(_nothing(page), "strong")
     if len(page.findings) > most:

@@ -151,6 +151,11 @@ _CORE_STEP = (
     "overview in the cache"
 )
 
+_CORE_STEPS = (
+    "how many steps that median is of: each marker of that core is one, or each period of its busiest module. A step "
+    "of the overview may have several markers, and is in the capture as a whole"
+)
+
 _FACTS = (
     _fact("device_type", "device_type", _blank(_TEXT), "the type of the device, such as TPU v5 Lite", "device"),
     _fact("core_count", "host_core_count", COUNT, "TensorCores, or GPUs, of the host that was read"),
@@ -158,7 +163,7 @@ _FACTS = (
     _fact("module_count", "module_count", COUNT, "how many HLO modules there are"),
     _fact("core_step_ps", "core_step_ps", _blank(TIME_PS), _CORE_STEP, "step on one core"),
     _fact("step_source", "step_time_source", _TEXT, "whether steps are marked, or periods of the busiest module"),
-    _fact("step_count", "step_count", COUNT, "steps that the median is of"),
+    _fact("step_count", "step_count", COUNT, _CORE_STEPS),
     _fact("duration_ps", "profile_duration_ps", TIME_PS, "how long was profiled, as the profiler recorded it"),
     _fact("has_hlo", "has_hlo", FLAG, "whether the profile holds compiled HLO"),
     _fact("host_tracing", "host_tracing", _TEXT, "what the host's threads recorded: off, annotations or python"),

@@ -13,8 +13,9 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.files.logdir import Logdir, Run
 from tpuprof.tui.report.choice import report_of_rows
-from tpuprof.tui.report.output import Produce, check_output, stream_file, text_pieces
+from tpuprof.tui.report.output import Produce, stream_file, text_pieces
 from tpuprof.tui.report.page import Choice, Format, Head, Report, ReportRequest, ShownPage, TextLook
+from tpuprof.tui.report.shared.target import check_output
 
 if TYPE_CHECKING:
     from tpuprof.parsers.session.session import Session

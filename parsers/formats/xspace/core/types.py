@@ -340,7 +340,8 @@ def as_int64(values: NDArray[np.integer], name: str) -> Int64s:
         if array.size and (array.dtype.kind not in "iu" or array.dtype == np.uint64):
             raise ValueError(f"{name} must be int64")
         array = array.astype(np.int64)
-    return np.require(array, requirements=["C", "A"])
+    flags = array.flags
+    return array if flags.c_contiguous and flags.aligned else np.require(array, requirements=["C", "A"])
 
 
 def check_start(size: int, start: int) -> None:

@@ -8,10 +8,10 @@ Pallas call's ``vmem_limit_bytes`` raise it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.formats.hlo.shapes import Shape, parse_shape
 from tpuprof.parsers.memory.account.need import Need
 from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts
@@ -20,18 +20,18 @@ from tpuprof.parsers.memory.oom.advice.rule import AdviceText, Rule, advice_of, 
 from tpuprof.parsers.memory.oom.advice.words import amount, capacity, short_name, short_shape, size_of, some
 from tpuprof.parsers.memory.oom.model import Advice
 
-_NAME = re.compile(r"%?[\w.\-]{1,80}")
+_NAME = pattern(r"%?[\w.\-]{1,80}")
 VMEM_OF = {"v5e": 128 << 20, "v6e": 128 << 20, "v5p": 64 << 20, "7x": 64 << 20}
 """VMEM that each chip has: a limit above it is of no use, and blocks and all else of a program share it."""
 
 _MOST_HALVINGS, _LIMIT_STEP, _MUCH = 6, 1 << 20, 0.1
 _LEAST_ROWS = 8  # a block's axis is not halved below a tile
-_WINDOW = re.compile(
+_WINDOW = pattern(
     r"(input|output) window allocation for operator (?:input|output) (\d{1,6})\. "
     r"The window shape is ([a-z0-9]{1,12}\[[0-9,]{0,400}\])"
     r"(?:, while the full shape is ([a-z0-9]{1,12}\[[0-9,]{0,400}\]))?"
 )
-_LEVELS = re.compile(r"has (\d{1,4}) buffering levels?")
+_LEVELS = pattern(r"has (\d{1,4}) buffering levels?")
 
 
 class _Window(NamedTuple):

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, by_type
 from tpuprof.parsers.memory.oom.advice import rule
 from tpuprof.parsers.memory.oom.advice.moments import Cuts
@@ -23,7 +24,7 @@ from tpuprof.parsers.memory.oom.advice.words import amount, shapes_of, size_of, 
 from tpuprof.parsers.memory.oom.model import Advice
 
 _LEAST_CAST = 0.4  # share of the saving that is sure: the compiler keeps copies of its own for its matrix products
-_KEY = re.compile(
+_KEY = pattern(
     r"(?<![A-Za-z])(mu|nu|mean|square|exp_avg\w*|momentum|velocity|trace|moments?\d?)(?![A-Za-z])", re.IGNORECASE
 )
 

@@ -14,9 +14,11 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, short, size, time
+from tpuprof.parsers.collectives.groups import lacking_partners
 from tpuprof.parsers.ops.device import kind_by_name
 from tpuprof.parsers.pages.findings.budget import Budget, Steps
 from tpuprof.parsers.pages.findings.claims import COLLECTIVE, Rows, together
@@ -61,9 +63,9 @@ _NEARLY_ALL = 0.95
 _NEARLY = 0.25  # share by which what varies may differ from all that is waited for other slices
 
 _HARDLY = 0.01  # share of waiting in collectives that is nothing
-_TO_ALL = re.compile(r"all-to-all")
-_AHEAD = re.compile(r"^(all-gather|(ragged-)?all-to-all|collective-permute|send|recv)")
-_ALONG = re.compile(r"^(collective-permute|send|recv)")
+_TO_ALL = pattern(r"all-to-all")
+_AHEAD = pattern(r"^(all-gather|(ragged-)?all-to-all|collective-permute|send|recv)")
+_ALONG = pattern(r"^(collective-permute|send|recv)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,7 @@ def exposed_collectives(budget: Budget) -> Claimed:
             if timing is not None and timing.is_regular
             else "",
             *_largest(budget, rows, kinds),
-            arrival(waits),
+            arrival(budget, waits),
         ],
         place,
     )
@@ -173,8 +175,11 @@ def _in_short(name: str) -> str:
     return f"{number} {which} {kind}".strip() if of else name
 
 
-def arrival(waits: CollectiveWaits) -> str:
-    """A sentence on how much of the time is waiting for other cores; empty where it is unknown."""
+def arrival(budget: Budget, waits: CollectiveWaits) -> str:
+    """A sentence on how much of the time is waiting for other cores; empty where the program has one core."""
+    lacking = lacking_partners(budget.evidence.table, budget.evidence.core_count)
+    if lacking:
+        return f"{lacking[0].upper()}{lacking[1:]}."
     if not waits.is_known or waits.ps <= 0:
         return ""
     if waits.waiting_ps < _HARDLY * waits.ps:
@@ -409,9 +414,7 @@ def _explained(budget: Budget, rows: Rows, ps: float) -> float:
 LEAST_OFFLOADED = 0.03
 """From this share of the time on it pays to start the work earlier. XProf speaks from 10 % on, of collectives alone."""
 
-_ON_SPARSE_CORES = re.compile(
-    r"^(all-gather|all-reduce|all-to-all|ragged-all-to-all|reduce-gather|reduce-scatter)(\.|$)"
-)
+_ON_SPARSE_CORES = pattern(r"^(all-gather|all-reduce|all-to-all|ragged-all-to-all|reduce-gather|reduce-scatter)(\.|$)")
 _WAITING_CLASSES: tuple[OpClass, ...] = ("collective", "vector", "copy", "unknown", "host")
 
 

@@ -137,20 +137,37 @@ def slow_core(budget: Budget) -> Claimed:
     if claim.worth_ps < _LEAST_WAIT * budget.whole_ps:
         return NOTHING
     of_it = slower.factor - 1 if not late.when.is_regular else late.factor - 1
+    which = f"{late.label} is"
+    if len(slower.too) == 1:
+        which = f"{late.label.replace('Core', 'Cores')} and {short(steps.core(slower.too[0][0]))} are up to"
+    elif slower.too:
+        which = f"{late.label} and {len(slower.too):,} others are up to"
     finding = budget.finding(
         "slow-core",
-        f"{late.label} is {share(of_it)} slower than the others at the same {slower.what}s{late.when.after}",
+        f"{which} {share(of_it)} slower than the others at the same {slower.what}s{late.when.after}",
         claim.worth_ps,
         _LONGER,
         [
             *_sentences(late, steps),
             f"It is slower at {slower.at} of the {counted(slower.ops, f'largest {slower.what}')}: the chip is "
             "slow, its work is the same.",
+            _slow_too(slower, late, steps),
         ],
         late.step(steps),
         is_estimate=True,
     )
     return finding, claim
+
+
+def _slow_too(slower: SlowerCore, late: _Late, steps: Steps) -> str:
+    """A sentence on other slow cores, and what the slowest one alone costs; empty where there are none."""
+    if not slower.too:
+        return ""
+    named = ", ".join(f"{short(steps.core(core))} by {share(factor - 1)}" for core, factor in slower.too[:_FEW])
+    more = f" and {len(slower.too) - _FEW:,} more" if len(slower.too) > _FEW else ""
+    next_ps = RankedTimes(steps.of(*BUSY_OWNERS)).next_of_others(late.rows)
+    alone = float(np.maximum(late.own_ps - next_ps, 0.0).mean())
+    return f"Slow too: {named}{more}. Without {late.label.lower()} alone, a step takes {time(alone)} less."
 
 
 _LONGER = "Time by which its ops, without collectives, exceed the others' median, as far as the others wait for it."
@@ -240,7 +257,7 @@ def late_host(budget: Budget) -> Claimed:
     steps = budget.steps
     if steps is None or len(steps) < _LEAST_STEPS or len(distinct(steps.account.hosts)) < 2:
         return NOTHING
-    late = _Waits(steps, steps.of(*IDLE), 1.0, _LEAST_WAIT * budget.whole_ps).latest(whole_hosts=True)
+    late = _Waits(steps, steps.of(*IDLE), 1.0, _LEAST_WAIT * budget.whole_ps, fewest=1).latest(whole_hosts=True)
     if late is None or late.worth_ps < LEAST_LATE * budget.whole_ps or late.collective_ps < late.idle_ps:
         return NOTHING
     late, pauses = _but_for_pauses_of_all(late)
@@ -326,10 +343,20 @@ class _Waits:
         own: float64[cores, steps], what they may have more of.
         factor, more_ps: by how much more than the others' median.
         apart: how many times as far from that as the next of the others.
+        fewest: steps in which they have it. A host that pauses once is late; a chip that is slow once is not.
     """
 
-    def __init__(self, steps: Steps, own: Floats, factor: float, more_ps: float = 0.0, apart: float = 0.0) -> None:
+    def __init__(
+        self,
+        steps: Steps,
+        own: Floats,
+        factor: float,
+        more_ps: float = 0.0,
+        apart: float = 0.0,
+        fewest: int = _LEAST_STEPS,
+    ) -> None:
         self.steps, self.factor, self.more_ps, self.apart = steps, factor, more_ps, apart
+        self.fewest = fewest
         self.own = RankedTimes(own)
 
     @cached_property
@@ -346,7 +373,7 @@ class _Waits:
         fewest = len(hosts) - np.maximum(1, np.bincount(hosts)[hosts])  # others of a core, or of its whole host
         least = self.own.ordered[np.maximum(0, fewest - 1) // 2]
         late = self.own.values >= self.factor * least + self.more_ps
-        return np.flatnonzero(late.sum(axis=1) >= min(_LEAST_STEPS, _MOST * late.shape[1]))
+        return np.flatnonzero(late.sum(axis=1) >= min(self.fewest, _MOST * late.shape[1]))
 
     @cached_property
     def lateness(self) -> float:
@@ -382,7 +409,7 @@ class _Waits:
         timing = when(np.where(late, excess, 0.0), self.steps.names, _LEAST_WAIT * float(excess[late].mean()))
         theirs = float(excess[late].sum()) / max(self.lateness, 1.0)
         is_theirs = theirs >= _MOST or (timing.is_regular and theirs > _MOSTLY)
-        if late.sum() < _MOST * len(late) and (late.sum() < _LEAST_STEPS or not is_theirs):
+        if late.sum() < _MOST * len(late) and (late.sum() < self.fewest or not is_theirs):
             return None
         collective, idle = self.collective.longer(rows), self.idle.longer(rows)
         lost = np.maximum(collective, 0.0) + np.maximum(idle, 0.0)

@@ -25,6 +25,9 @@ BUSY_OWNERS: tuple[Owner, ...] = (*COMPUTING, "uncounted", "copy")
 SLOWER = 1.02
 """A core is slower than the others from this multiple on, if it is so at ops that take nearly all of the time."""
 
+MUCH_SLOWER = 1.05
+"""From this multiple on another core would delay the rest if the slowest one did not."""
+
 _NEARLY_ALL = 0.9
 _LEAST_OPS = 5
 _LEAST_CORES = 3
@@ -38,7 +41,8 @@ _MOSTLY = 0.5
 class SlowerCore:
     """A core that is slower at the same ops: which, by what factor, at how many of how many ops.
 
-    `what` these ops are: all, or matrix products alone, as where the matrix unit's clock is held down.
+    `what` these ops are: all, or matrix products alone, as where the matrix unit's clock is held down. `too`: other
+    cores that are much slower at them, with their factors, the slowest first.
     """
 
     core: int
@@ -46,6 +50,7 @@ class SlowerCore:
     at: int
     ops: int
     what: str
+    too: tuple[tuple[int, float], ...] = ()
 
 
 def _same_ops(budget: Budget, classes: Collection[OpClass] = BUSY) -> tuple[Rows, Floats]:
@@ -78,14 +83,17 @@ def _slower_at(budget: Budget, classes: Collection[OpClass], what: str) -> Slowe
     factors = times / usual
     # weighted by time: what a core takes longer in all
     overall = times.sum(axis=1) / usual.sum()
+    is_slower = factors >= 1 + (overall[:, None] - 1) / 2
+    # ops that take no time, such as loops beside their bodies, tell nothing
+    of_time = (is_slower * usual).sum(axis=1) / usual.sum()
+    place = {known.cores.index(name): place for place, name in enumerate(steps.grid.core_names) if name in known.cores}
     core = int(overall.argmax())
-    is_slower = factors[core] >= 1 + (overall[core] - 1) / 2
-    if overall[core] < SLOWER or usual[is_slower].sum() < _NEARLY_ALL * usual.sum():
-        return None  # ops that take no time, such as loops beside their bodies, tell nothing
-    if known.cores[core] not in steps.grid.core_names:
+    if overall[core] < SLOWER or of_time[core] < _NEARLY_ALL or core not in place:
         return None
-    place = steps.grid.core_names.index(known.cores[core])
-    return SlowerCore(place, float(overall[core]), int(is_slower.sum()), times.shape[1], what)
+    order = [row for row in np.argsort(-overall, kind="stable").tolist() if row != core and row in place]
+    too = [row for row in order if overall[row] >= MUCH_SLOWER and of_time[row] >= _NEARLY_ALL]
+    also = tuple((place[row], float(overall[row])) for row in too)
+    return SlowerCore(place[core], float(overall[core]), int(is_slower[core].sum()), times.shape[1], what, also)
 
 
 def differs_on_all(budget: Budget) -> bool:

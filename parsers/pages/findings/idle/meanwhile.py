@@ -6,19 +6,20 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.words import short
-from tpuprof.parsers.ops.host.activity import LAUNCHES, READS, Activity, IdleTime, waits_for_python
+from tpuprof.parsers.ops.host.activity import LAUNCHES, READS, Activity, IdleTime, is_compilation, waits_for_python
 
 EXPLAINS = 0.5
 """A host event that fills at least this share of the gaps is named in titles; less may be a coincidence."""
 
-_WAITING = re.compile(
+_WAITING = pattern(
     r"wait|sleep|acquire|until_?ready|futex|\b(poll|select|join|park)\b|ThreadpoolListener::", re.IGNORECASE
 )
 """Names of host events in which a thread waits, or runs a pool's work that has no name; they explain nothing."""
 
 
-_FUNCTION = re.compile(r"^\$\S+\.py:\d+ ")
+_FUNCTION = pattern(r"^\$\S+\.py:\d+ ")
 """Names that the Python tracer gives to functions."""
 
 
@@ -54,6 +55,20 @@ def of_launcher(gaps: IdleTime) -> IdleTime:
     launcher = _launcher(gaps)
     own = tuple(each for each in gaps.activities if each.thread == launcher)
     return replace(gaps, activities=own) if sum(each.overlap_ps for each in own) >= EXPLAINS * gaps.gap_ps else gaps
+
+
+def but_for_compiling(gaps: IdleTime, compiled_ps: float) -> IdleTime:
+    """The gaps without the time in which programs were compiled, which is a cause by itself.
+
+    Args:
+        compiled_ps: how much of the gaps that is.
+    """
+    if compiled_ps < 1:
+        return gaps
+    left = max(0, gaps.gap_ps - round(compiled_ps))
+    other = tuple(each for each in gaps.activities if not is_compilation(each.name))
+    outside = min(left, max(0, gaps.unlaunched_ps - round(compiled_ps)))
+    return replace(gaps, gap_ps=left, count=0, activities=other, unlaunched_ps=outside)
 
 
 def reading(gaps: IdleTime) -> Activity | None:

@@ -13,7 +13,14 @@ from tpuprof.parsers.ops.host.activity import Compilation, IdleTime, is_of_progr
 from tpuprof.parsers.pages.findings.budget import IDLE, Budget, Steps
 from tpuprof.parsers.pages.findings.claims import NO_CLAIM, Claim, taken, together
 from tpuprof.parsers.pages.findings.finding import FindingKind, JumpTarget
-from tpuprof.parsers.pages.findings.idle.meanwhile import EXPLAINS, of_launcher, reading, titled, working
+from tpuprof.parsers.pages.findings.idle.meanwhile import (
+    EXPLAINS,
+    but_for_compiling,
+    of_launcher,
+    reading,
+    titled,
+    working,
+)
 from tpuprof.parsers.pages.findings.ops.groups import NOTHING, Claimed
 from tpuprof.parsers.pages.findings.when import When, when
 from tpuprof.parsers.steps.accounts.owners import WAITS
@@ -166,18 +173,20 @@ def idle_gaps(budget: Budget, for_the_last: bool = False) -> Claimed:
     """
     steps, gaps = budget.steps, budget.evidence.gaps or IdleTime()
     claim, claimed_ps = budget.take_all(*IDLE, "compile"), budget.claimed(*IDLE, "compile")
-    inside = claim.worth_ps + claimed_ps
+    inside, compiled = claim.worth_ps + claimed_ps, 0.0
     step, means, idlest = None, "Mean over cores", ""
     if steps is not None:
-        inside = float(steps.of(*IDLE).sum(axis=1).max()) + budget.between_ps * len(steps)
+        compiled = float(steps.of("compile").sum(axis=1).max())
+        inside = float(steps.of(*IDLE).sum(axis=1).max()) + compiled + budget.between_ps * len(steps)
         by_step = steps.of(*IDLE).mean(axis=0)
         step, means = steps.names[int(by_step.argmax())], "Mean over cores and complete steps"
         idlest = _idlest(by_step, step)
     inside = max(1.0, inside)
-    everything, longest = float(gaps.gap_ps or inside), gaps.longest[1] - gaps.longest[0]
-    if max(everything, longest) > _ELSEWHERE * inside:
+    longest = gaps.longest[1] - gaps.longest[0]
+    if max(float(gaps.gap_ps or inside), longest) > _ELSEWHERE * inside:
         gaps = IdleTime()  # what the long gaps outside of the steps are for says nothing here
-    gaps = of_launcher(gaps)
+    gaps = of_launcher(but_for_compiling(gaps, compiled))
+    everything = float(gaps.gap_ps or inside)
     kind, title, place = _gap_title(gaps, everything, step)
     result = reading(gaps)
     if result is not None and result.overlap_ps < _HARDLY * everything and not title.startswith(_READS):

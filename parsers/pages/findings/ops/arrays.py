@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from dataclasses import field
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import HloModule
@@ -29,6 +30,7 @@ HANDS_ON = frozenset((b"bitcast", b"get-tuple-element", b"copy-done", b"opt-barr
 """Opcodes of what hands an array on and moves no bytes of it."""
 
 _MOST_HANDED = 8
+_Found = TypeVar("_Found")
 
 Key = tuple[int, int]
 """An array: the id of the instruction that makes it, and which element of its result it is, -1 for all."""
@@ -70,6 +72,8 @@ class OpArrays:
 class ModuleArrays:
     """Some ops of a compiled program with their arrays, by the id of their instruction.
 
+    Findings and the losses by cause look for the same things among them, which are found once.
+
     Attributes:
         module: the program.
         ops: in the order in which the program stores them, where operands come first.
@@ -77,10 +81,24 @@ class ModuleArrays:
 
     module: HloModule
     ops: Mapping[int, OpArrays]
+    _found: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def of(self, rows: Collection[int]) -> ModuleArrays:
         """The same of some of the ops alone."""
-        return ModuleArrays(self.module, {number: of for number, of in self.ops.items() if of.row in rows})
+        return ModuleArrays(self.module, {number: of for number, of in self.ops.items() if of.row in rows}, self._found)
+
+    def once(self, what: str, find: Callable[[], _Found], given: Hashable = None) -> _Found:
+        """What is found among these ops, or was found before.
+
+        Args:
+            what: names it.
+            find: depends on the program, on these ops and on `given` alone.
+        """
+        key = what, frozenset(self.ops), given
+        if key not in self._found:
+            self._found[key] = find()
+        found: _Found = self._found[key]
+        return found
 
 
 def large_arrays(budget: Budget) -> tuple[ModuleArrays, ...]:

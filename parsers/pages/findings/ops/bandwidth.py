@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, is_among
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, size
 from tpuprof.parsers.formats.hlo.shapes import element_type
@@ -33,7 +34,7 @@ from tpuprof.parsers.pages.findings.ops.groups import (
     subject,
 )
 from tpuprof.parsers.pages.findings.ops.moving import op_shapes
-from tpuprof.parsers.pages.findings.ops.trips import Loop, holds_both_passes
+from tpuprof.parsers.pages.findings.ops.trips import Loop
 
 LEAST_MEMORY_BOUND = 0.10
 """Ops bound by memory must take this share of the time together; every program has some."""
@@ -46,7 +47,7 @@ _LARGE = 1 << 20  # bytes of an array whose type matters
 _HBM, _VMEM = 0, 1  # memory spaces in layouts
 _MOST_READ = 24  # ops whose text is read for types
 
-_OF_OPTIMIZER = re.compile(r"adam|optim|opt_state|apply_updates|sgd|momentum|lamb|adafactor|shampoo", re.IGNORECASE)
+_OF_OPTIMIZER = pattern(r"adam|optim|opt_state|apply_updates|sgd|momentum|lamb|adafactor|shampoo", re.IGNORECASE)
 
 
 def memory_bound(budget: Budget, loops: Sequence[Loop]) -> Claimed:
@@ -135,7 +136,7 @@ def _sums_of_gradients(budget: Budget, rows: Rows, loops: Sequence[Loop]) -> Row
     adds_up = rows[np.array([_adds_up(budget, row) for row in rows.tolist()], np.bool_)]
     if not len(adds_up):
         return adds_up
-    inside = [loop.inside for loop in loops if holds_both_passes(budget, loop)]
+    inside = [loop.inside for loop in loops if loop.is_over_batches]
     return adds_up[is_among(adds_up, np.concatenate([rows[:0], *inside]))]
 
 
@@ -168,7 +169,7 @@ _LONG_PS = 5e6
 _LEAST_OP = 2e-4
 """An op counts from this share of the time on: one of the clones of a layer takes little, all of them much."""
 
-PICKS = re.compile(r"gather|scatter|dynamic[-_](update[-_])?slice|take|embedding|sort", re.IGNORECASE)
+PICKS = pattern(r"gather|scatter|dynamic[-_](update[-_])?slice|take|embedding|sort", re.IGNORECASE)
 _PICKING = frozenset({b"gather", b"scatter", b"dynamic-slice", b"dynamic-update-slice", b"sort"})
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, size
@@ -37,7 +37,7 @@ from tpuprof.parsers.pages.findings.ops.products import Products
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2
 
-_NUMBER = re.compile(r"\d+")
+_NUMBER = pattern(r"\d+")
 
 _LONGER = 4
 """Both sides of an array of scores are so many times as long as the contraction that makes it, at least: a result that
@@ -189,7 +189,7 @@ _LEAST_MOVED = 0.4
 _ROW = 4 << 20
 """A row that a reduction sums up stays on the chip up to this size, so that the next op finds it there."""
 
-_NOT_FUSED = re.compile(r"custom|sort|scatter|gather|convolution|rng|while|conditional|call")
+_NOT_FUSED = pattern(r"custom|sort|scatter|gather|convolution|rng|while|conditional|call")
 """Categories of ops that the compiler fuses nothing with."""
 
 
@@ -219,7 +219,8 @@ def unfused(budget: Budget, programs: Sequence[ModuleArrays]) -> list[Claimed]:
     for program in programs:
         first = next(iter(program.ops.values()), None)
         names = [] if first is None else small.get(int(table.program_id[first.row]), [])
-        for chain in _chains(program.of(own.keys()), names):
+        part = program.of(own.keys())
+        for chain in part.once("chains", lambda part=part, names=names: tuple(_chains(part, names)), frozenset(names)):
             place = _NUMBER.sub("#", code_name(table, [of.row for of in chain.ops]))
             of_place.setdefault(place, []).append(chain)
     found: list[Claimed] = []

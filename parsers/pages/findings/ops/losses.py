@@ -10,13 +10,13 @@ against the roof that it has; the worth of a finding about them holds the time a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import share
 from tpuprof.parsers.formats.hlo.matrix import MatrixWork, mxu_side
@@ -83,8 +83,8 @@ CAUSE_TITLES: Mapping[LossCause, str] = {
 }
 """What each cause is called on the screen and in reports."""
 
-_LATENCY = re.compile(r"gather|scatter|^sort$")
-_RANDOM = re.compile(r"random_bits|threefry|rng_bit_generator|/rng")
+_LATENCY = pattern(r"gather|scatter|^sort$")
+_RANDOM = pattern(r"random_bits|threefry|rng_bit_generator|/rng")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, is_among, without
 from tpuprof.parsers.base.op_class import OpClass
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, share, short, size, times
 from tpuprof.parsers.formats.hlo.shapes import Shape, shapes_in
@@ -42,7 +43,7 @@ _LEAST_WASTE = 16 << 10  # bytes of padding that nobody cares about, as in the o
 LEAST_OFFLOAD = 0.03
 """The same for transfers; one that runs beside the computation takes hardly any time on the XLA Ops line."""
 
-_LAYOUT = re.compile(r"^(copy|transpose|reshape|bitcast-convert|loop)( fusion)?$|data formatting")
+_LAYOUT = pattern(r"^(copy|transpose|reshape|bitcast-convert|loop)( fusion)?$|data formatting")
 """Categories of ops that change a layout; of loop fusions those that do nothing else are copies at all."""
 
 
@@ -128,7 +129,7 @@ def _copies_argument(budget: Budget, row: int) -> bool:
     return argument is not None and argument not in donated(module)
 
 
-_DONE = re.compile(r"^(copy|slice|dynamic-slice|dynamic-update-slice|async)-done$")
+_DONE = pattern(r"^(copy|slice|dynamic-slice|dynamic-update-slice|async)-done$")
 
 
 def copy_waits(budget: Budget, offloaded: Rows) -> Claimed:
@@ -170,7 +171,7 @@ def _keeps_layout(table: OpTable, row: int, shapes: tuple[Shape, ...]) -> bool:
     return bool(is_copy) and len(shapes) > 1 and shapes[0] == shapes[1] and shapes[0].layout_known
 
 
-_PLAIN_COPY = re.compile(r"%\S+ = \S+ copy\(")  # its category is "data formatting", as that of a transpose is
+_PLAIN_COPY = pattern(r"%\S+ = \S+ copy\(")  # its category is "data formatting", as that of a transpose is
 
 
 def _waste(shape: Shape) -> int:
@@ -266,7 +267,7 @@ _MOST_RATED = 2
 
 # --- debug prints --------------------------------------------------------------------------------------------------
 
-_DEBUG = re.compile(r"(?:^|/)debug_(?:print|callback)(?=[/:\[.]|$)")
+_DEBUG = pattern(r"(?:^|/)debug_(?:print|callback)(?=[/:\[.]|$)")
 """The primitives of jax.debug.print and jax.debug.callback in a framework op, or a scope that a user named so."""
 
 _CALLS: tuple[OpClass, ...] = ("host", "unknown", "vector", "copy")
@@ -311,7 +312,7 @@ def debug_prints(budget: Budget) -> Claimed:
 LEAST_SHUFFLED = 0.03
 """Every program slices and pads a little; from this share of the time on it matters. XProf speaks from 30 % on."""
 
-_REARRANGES = re.compile(r"^(concatenate|pad|reverse|slice|sort)$")
+_REARRANGES = pattern(r"^(concatenate|pad|reverse|slice|sort)$")
 _REARRANGING = frozenset({b"concatenate", b"pad", b"reverse", b"slice", b"sort"})
 _BESIDE = frozenset(
     {
@@ -322,7 +323,7 @@ _BESIDE = frozenset(
 """What a fusion that only rearranges has beside that. Alone, gathers and dynamic slices (of weights and of what is kept
 for the backward pass, in a loop over layers) are what a program needs; slow ones are another finding."""
 
-_FUSED = re.compile(r"^(loop|custom|input) fusion$")
+_FUSED = pattern(r"^(loop|custom|input) fusion$")
 _LEAST_OP = 2e-4  # share of the time below which an op's fusion is not searched
 
 

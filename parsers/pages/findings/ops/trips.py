@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tpuprof.parsers.base.intervals import median
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.xspace.walk import text
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LEAST_LOOP = 0.01
 """Loops below this share of the longest op's time are not searched."""
 
-_TRIPS = re.compile(rb'"known_trip_count"\s*:\s*\{\s*"n"\s*:\s*"?(\d{1,12})')
+_TRIPS = pattern(rb'"known_trip_count"\s*:\s*\{\s*"n"\s*:\s*"?(\d{1,12})')
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class Loop:
         trips: how often its body runs each time.
         inside: rows of the ops in it, in loops and calls inside it too.
         body: what one trip computes.
+        is_over_batches: whether its trips hold a forward and a backward pass: it goes over micro-batches.
     """
 
     row: int
@@ -45,6 +46,7 @@ class Loop:
     trips: float
     inside: Rows
     body: hlo_pb2.HloComputationProto
+    is_over_batches: bool
 
     @cached_property
     def varying(self) -> frozenset[int]:
@@ -71,14 +73,9 @@ def loops_of(budget: Budget) -> Iterator[Loop]:
         said = _TRIPS.search(proto.backend_config)
         trips = float(said[1]) if said else _ratio(budget, [each for each in inside if table.name[each] in own], row)
         if trips > 1:
-            yield Loop(row, module, trips, np.array(inside, np.intp), body)
-
-
-def holds_both_passes(budget: Budget, loop: Loop) -> bool:
-    """Whether the trips of a loop hold a forward and a backward pass: it goes over micro-batches."""
-    table = budget.evidence.table
-    passes = {pass_of(table.framework_op[row], table.is_rematerialized(row)) for row in loop.inside.tolist()}
-    return {"forward", "backward"} <= passes
+            passes = {pass_of(table.framework_op[other], table.is_rematerialized(other)) for other in inside}
+            both = {"forward", "backward"} <= passes
+            yield Loop(row, module, trips, np.array(inside, np.intp), body, both)
 
 
 def _ratio(budget: Budget, rows: Sequence[int], loop: int) -> float:

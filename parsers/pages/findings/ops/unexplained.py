@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, share
 from tpuprof.parsers.pages.findings.budget import Budget
 from tpuprof.parsers.pages.findings.finding import ADVICE, Finding, JumpTarget
@@ -57,9 +58,9 @@ def unexplained(budget: Budget) -> Finding | None:
             filter(
                 None,
                 (
-                    f"{len(rows):,} compute ops lose {budget.amount(together)} against their roof, mean over cores.",
+                    f"{_lose(len(rows), 'compute op')} {budget.amount(together)} against their roof, mean over cores.",
                     *map(words, groups[:_MOST_NAMED]),
-                    f"The other {len(groups) - _MOST_NAMED:,} groups lose "
+                    f"The other {_lose(len(groups) - _MOST_NAMED, 'group')} "
                     f"{budget.amount(sum(group.ps for group in groups[_MOST_NAMED:]))}."
                     if len(groups) > _MOST_NAMED
                     else "",
@@ -70,3 +71,8 @@ def unexplained(budget: Budget) -> Finding | None:
         JumpTarget("op-profile", table.name[first.first]),
         subject=budget.subject(rows),
     )
+
+
+def _lose(number: int, noun: str) -> str:
+    """``1 compute op loses``, ``7 compute ops lose``."""
+    return f"{counted(number, noun)} {'loses' if number == 1 else 'lose'}"

@@ -6,12 +6,12 @@ profile; the two are never added.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, short, time
@@ -285,8 +285,8 @@ class TpuKernelsPage:
         return self.ops.warnings
 
 
-_SIZE = re.compile(r"(?:^|-)([a-z]{1,6})_([0-9]{1,6})(?=-)")
-_BLOCK = re.compile(r"_(block_[a-z_]{1,30}|[a-z]{1,4})=[0-9]{1,6}")
+_SIZE = pattern(r"(?:^|-)([a-z]{1,6})_([0-9]{1,6})(?=-)")
+_BLOCK = pattern(r"_(block_[a-z_]{1,30}|[a-z]{1,4})=[0-9]{1,6}")
 
 
 def sizes_in_name(name: str) -> str:

@@ -77,6 +77,20 @@ class Blocks:
     layers: tuple[BlockRow, ...]
 
 
+_NO_BLOCKS = "neither names of scopes nor what its matrix products compute say which block an op is of"
+_NO_LAYERS = "no scope of the program names a layer"
+
+
+def unnamed(of: Blocks) -> dict[str, str]:
+    """Why all ops of the mean step are in no known block, or in no layer, by key; a key is absent where some are."""
+    found = {}
+    if of.blocks and {row.block for row in of.blocks} <= {"unknown", NO_OP}:
+        found["blocks"] = _NO_BLOCKS
+    if of.layers and {row.layer for row in of.layers} == {NO_LAYER}:
+        found["layers"] = _NO_LAYERS
+    return found
+
+
 def places_of(table: OpTable, flow: Callable[[int], HloFlow | None]) -> list[Placed]:
     """Where each op of a table belongs.
 

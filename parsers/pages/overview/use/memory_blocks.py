@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.account.need import need_of_memory
 from tpuprof.parsers.memory.account.owners import MemoryOwner, owner_of
@@ -30,7 +30,7 @@ _OF_OWNER: Mapping[MemoryOwner, Block] = {
 }
 """Owners in the account of memory that are a block, or are known to be in no block."""
 
-_PARTS = re.compile(r"[\]\[.'\"/() ]+")
+_PARTS = pattern(r"[\]\[.'\"/() ]+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.pages.ops.op_profile import provenance_parts
 
@@ -37,7 +38,7 @@ _WORD = r"(?:^|_)(?:{})(?:_|$)"
 
 
 def _words(*words: str) -> re.Pattern[str]:
-    return re.compile(_WORD.format("|".join(words)))
+    return pattern(_WORD.format("|".join(words)))
 
 
 _OPTIMIZER = _words(
@@ -68,7 +69,7 @@ _STRONG: tuple[tuple[Block, re.Pattern[str]], ...] = (
     ),
     (
         "attention",
-        re.compile(
+        pattern(
             r"attention|attn|(?:^|_)(?:atten|att|mha|mqa|gqa|mla|qkv|flash|splash|rope|rotary|kv_cache|kvcache"
             r"|relative_position_bias|to_[qkv]|to_qkv|[qkv]_einsum|kv_einsum|qkv_einsum|[qkvo]_proj|qkv_proj)(?:_|\d|$)"
         ),
@@ -121,17 +122,17 @@ _WEAK: tuple[tuple[Block, re.Pattern[str]], ...] = (
     ),
 )
 
-_CONTROL = re.compile(
+_CONTROL = pattern(
     r"^(?:while|body|cond|scan|main|closed_call|core_call|checkpoint|remat\d*|rematted_computation|pjit|shard_map|"
     r"branch_\d+_fun|custom_[jv]jp_call\w*|pallas_call|named_call|.*->.*|~|)$"
 )
-_WRAPPED = re.compile(r"^(jit|pjit|jvp|transpose|vmap|checkpoint|remat|custom_jvp|custom_vjp|shard_map|named)\((.*)\)$")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_LAYER = re.compile(
+_WRAPPED = pattern(r"^(jit|pjit|jvp|transpose|vmap|checkpoint|remat|custom_jvp|custom_vjp|shard_map|named)\((.*)\)$")
+_CAMEL = pattern(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_LAYER = pattern(
     r"^(?:(?:\w+_)?(?:layers?|blocks?|h|resblocks?|stages?|units?|cells?)|\w*block|\w*layer)[._\[]?(\d+)\]?$"
 )
-_STACKED = re.compile(r"^(?:\w+_)?(?:layers|blocks|h|resblocks)$")
-_MOE = re.compile(r"moe|expert|mixture")
+_STACKED = pattern(r"^(?:\w+_)?(?:layers|blocks|h|resblocks)$")
+_MOE = pattern(r"moe|expert|mixture")
 _ATTENDS = frozenset(("attend", "decode"))
 
 

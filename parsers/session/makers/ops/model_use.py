@@ -55,6 +55,7 @@ def model(session: Session, host: str | None) -> ModelPage:
         places = by_block.places_of(table, flow)
         steps = len(page.account.steps)
         blocks = by_block.model_blocks(of_ops, table, places, len(page.account.cores), steps, use.peak)
+        unknown |= by_block.unnamed(blocks)
     if page.account is not None:
         places = places or by_block.places_of(table, flow)
         samples = _samples(module(_step_program(table)), places, len(page.account.cores))

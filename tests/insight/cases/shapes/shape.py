@@ -67,6 +67,7 @@ class Plant:
                 6: "sixth",
                 7: "seventh",
                 8: "eighth",
+                10: "tenth",
             }[self.every]
             return rf"(?i)\bevery ({ordinal}|{self.every}(th)?)\b"
         if self.since:

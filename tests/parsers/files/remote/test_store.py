@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -95,8 +94,7 @@ def test_a_cache_that_may_not_be_written_is_done_without(memory: Any, cache: Pat
 
 
 def test_too_little_room_is_seen_before(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr("shutil.disk_usage", lambda _: usage(10**6, 10**6, 1000))
+    monkeypatch.setattr("tpuprof.parsers.base.cache._free_bytes", lambda _: 1000)
     error = refused(f"{web.url}/h.xplane.pb")
     assert error.code == "disk_full"
     assert "1,024,000 bytes" in error.sentence

@@ -35,6 +35,8 @@ PLANTED = (
     "all-reduce-exposed-v5e",
     "barrier-before-each-step-2-hosts-v5e",
     "callback-in-each-step-v5p",
+    "four-hosts-host-3-saves-once",
+    "four-hosts-two-chips-throttled",
     "gathers-on-a-sparse-core-v5p",
     "healthy-infeed-v4",
     "healthy-serving-mixed-phases-v6e",
@@ -43,10 +45,12 @@ PLANTED = (
     "input-slow-loader-v5e",
     "pipeline-of-4-v5p",
     "remat-of-scanned-layers-v6e",
+    "rl-advantages-in-f32",
     "reduce-scatter-exposed-2-hosts-v5e",
     "rhythm-recompiles-every-5th-step",
     "slow-core-unmarked-v6e",
     "straggler-host-late-4-hosts-v4",
+    "two-slices-host-3-late-every-5th-step",
 )
 """Cases of the tuned half of `tests/insight`, each with something else that a page shows."""
 

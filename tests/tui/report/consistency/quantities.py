@@ -111,14 +111,13 @@ STEP_TIMES = (
         apart=(Apart(At("runs", "runs[].core_step_ps", how="first"), "on one core", "A list of runs reads one core."),),
     ),
     step_time("standard_deviation", At("model", "step_deviation_ms")),
-    step_time("minimum", At("model", "step_minimum_ms")),
-    step_time("maximum", At("model", "step_maximum_ms")),
+    *(step_time(name, At("model", f"step_{name}_ms")) for name in ("minimum", "maximum")),
     step_time(
         "count",
         *each(("collectives", "model"), "step_count"),
         *each(("overview", "ledger", "input"), "steps[].name", "count"),
-        At("runs", "runs[].step_count", how="first"),
         At("trend", "runs[].step_count", how="first"),
+        apart=(Apart(At("runs", "runs[].step_count", how="first"), "each marker", "A list reads no host's events."),),
     ),
     Quantity(
         "exposed collectives of the mean step",

@@ -97,3 +97,21 @@ def test_findings_count_collectives_as_their_page_does(profile: str) -> None:
     for sentence in values(shown["findings"], "findings[].evidence[]"):
         for number, kind, of in COUNTED.findall(sentence):
             assert of_page[kind, of] == int(number), sentence
+
+
+# --- verdicts in sentences
+
+LATE_HOST = re.compile(r"[Hh]ost (?:of core )?([\w-]+?)(?::\d+)? starts its cores late|wait for input on ([\w-]+)")
+
+
+@pytest.mark.parametrize("profile", MADE)
+def test_the_page_of_hosts_names_the_host_that_findings_name(profile: str) -> None:
+    shown = made_documents(profile)
+    named = {
+        next(filter(None, found.groups()))
+        for finding in shown["findings"]["findings"]
+        if finding["worth_ms"] and (found := LATE_HOST.search(finding["title"]))
+    }
+    late = [row["host"] for row in shown["hosts"]["hosts"] if row["host"] in named]
+    if len(late) == 1:
+        assert shown["hosts"]["verdict"] == "straggler" and shown["hosts"]["straggler"] == late[0]

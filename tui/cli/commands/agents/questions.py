@@ -9,15 +9,14 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.tui.cli.arguments.options import PROGRAM
 from tpuprof.tui.cli.table import COMMANDS
 
-PATH, BEFORE, AFTER, LOG, OP, DUMP, ADDRESS = "PATH", "BEFORE", "AFTER", "LOG", "OP", "DUMP", "ADDRESS"
+PATH, BEFORE, AFTER, LOG, OP, ADDRESS = "PATH", "BEFORE", "AFTER", "LOG", "OP", "ADDRESS"
 """Words that the reader puts something else in the place of."""
 
 PLACES: Mapping[str, str] = {
-    PATH: "a logdir, run, file or glob; `demo` to try things",
+    PATH: "a logdir, run, file, glob or --xla_dump_to folder; `demo` to try",
     f"{BEFORE}, {AFTER}": "two of these",
-    OP: "an HLO op, kernel or framework op",
-    LOG: "output of a program that ran out of memory",
-    DUMP: "a folder of XLA_FLAGS=--xla_dump_to",
+    OP: "an HLO or framework op, a kernel",
+    LOG: "output of a run out of memory",
     ADDRESS: "a profiler server, `worker:9012`",
 }
 """What stands for each."""
@@ -60,26 +59,25 @@ def _asked(asked: str, command: str) -> Question:
 
 FIRST: tuple[Question, ...] = (
     _asked("Why is it slow, and what to try?", "report findings PATH"),
-    _asked("The same as data, with ops, cores, figures", "report findings PATH --format json --limit 3"),
+    _asked("The same as data", "report findings PATH --format json --limit 3"),
     _asked("Step time, utilization, verdict", "report overview PATH"),
     _asked("Who owns the time of a step?", "report ledger PATH"),
-    _asked("How long is a step without input waits?", "report ledger PATH --without input"),
-    _asked("MFU and HFU, and where the rest of the peak goes", "report model PATH"),
+    _asked("Where did the time of step 104 go?", "report ledger PATH --step 104"),
+    _asked("MFU, HFU, and where the rest goes", "report model PATH"),
     _asked("Which ops take the time?", "report ops PATH --limit 10 --columns name,self_time_ps,bound_by,source"),
-    _asked("Which of them are far from their roof?", "report ops PATH --filter roofline_efficiency<60%+>1%"),
+    _asked("Which are far from their roof?", "report ops PATH --filter roofline_efficiency<60%+>1%"),
     _asked("All about one op", "report op PATH --op OP"),
     _asked("What does each source line cost?", "report sources PATH --limit 20"),
     _asked("Which collectives does no compute hide?", "report collectives PATH --limit 10"),
     _asked("Which core or host is late?", "report cores PATH"),
     _asked("Does the input keep up?", "report input PATH --limit 10"),
     _asked("What ran from 300 to 400 ms?", "report timeline PATH --from 300 --to 400 --limit 20"),
-    _asked("Does it fit, and what takes the memory?", "report memory PATH --limit 20"),
-    _asked("The same of a compiled program", "report memory DUMP --device v5e --limit 20"),
+    _asked("What takes the memory? Does it fit?", "report memory PATH --limit 20"),
     _asked("It ran out of memory", "oom LOG --md"),
-    _asked("What changed between two runs, beyond noise?", "diff BEFORE AFTER --md"),
-    _asked("Which runs are there, and did one get slower?", "trend PATH"),
-    _asked("Slow steps and stalls as they happen", "watch ADDRESS --for 12h"),
-    _asked("One HTML file to send, names masked", "share PATH --mask --output run.html"),
+    _asked("What changed, beyond noise?", "diff BEFORE AFTER --md"),
+    _asked("Which runs? Did one get slower?", "trend PATH"),
+    _asked("Slow steps and stalls, live", "watch ADDRESS --for 12h"),
+    _asked("One HTML file to send", "share PATH --mask --output run.html"),
     _asked("Does the profile have what I need?", "doctor PATH --require device,steps,hlo"),
 )
 """What is asked first, and most."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
@@ -67,7 +66,7 @@ def why(document: Document, given: Arguments) -> Answer:
     Raises:
         ProfileError: there is no reason of that name.
     """
-    named = dict(_named(document["findings"]))
+    named = {found["name"]: found for found in document["findings"]}
     if given["reason"] is not None:
         found = _reason(named, given["reason"])
         values = _head(document) | {"reason": given["reason"], "finding": found}
@@ -85,15 +84,6 @@ def why(document: Document, given: Arguments) -> Answer:
 def _renamed(document: Document, place: str) -> Document:
     """The document with the reasons for what is null in findings at the place where they stand here."""
     return document | {"unknown": {key.replace("findings[]", place): why for key, why in document["unknown"].items()}}
-
-
-def _named(findings: list[Document]) -> Iterator[tuple[str, Document]]:
-    """Findings by the name of their kind, with a number behind it from the second of a kind on."""
-    seen: Counter[str] = Counter()
-    for finding in findings:
-        seen[finding["kind"]] += 1
-        number = seen[finding["kind"]]
-        yield finding["kind"] if number == 1 else f"{finding['kind']}-{number}", finding
 
 
 def _reason(named: Mapping[str, Document], name: str) -> Document:

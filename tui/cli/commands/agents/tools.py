@@ -161,7 +161,7 @@ def _has_sql() -> bool:
 
 def _query(given: Arguments, root: Root) -> str:
     """The answer of a query in SQL as JSON."""
-    if other := [name for name in ("page", "filter", "sort", "columns") if given[name]]:
+    if other := [name for name in ("page", "step", "filter", "sort", "columns") if given[name]]:
         raise _refused(f"A query in SQL takes no {other[0]}.", "sql alone, or page with filter, sort, columns")
     place = root.place(given["path"])
     root.check(place, given["run"], False, with_modules=False)
@@ -220,6 +220,7 @@ _RUN = Parameter("run", "string", "name of a run, or its beginning; the newest w
 _HOST = Parameter("host", "string", "only this host", "--host")
 _CORE = Parameter("core", "string", "only this core, as host:2", "--core")
 _OF_RUN = (_PATH, _RUN, _HOST, _CORE)
+_STEP = Parameter("step", "string", "only this step, or these: 104-108", "--step")
 _FILTER = Parameter(
     "filter", "string", "terms that must all match: fusion !copy >1ms roofline_efficiency<60%", "--filter", default=""
 )
@@ -231,8 +232,8 @@ _SQL = "one SELECT in DuckDB's SQL instead of page, filter, sort and columns, ov
 _SQL += f"cores, buffers, findings; {_SCHEMA}: all tables and columns"
 _OF_SQL = (
     Parameter("sql", "string", _SQL),
-    Parameter("from_ms", "number", "with sql: only events from this instant on, on the trace's clock", "--from"),
-    Parameter("to_ms", "number", "with sql: only events up to this instant", "--to"),
+    Parameter("from_ms", "number", "only events from this instant on, on the trace's clock", "--from"),
+    Parameter("to_ms", "number", "only events up to this instant", "--to"),
     Parameter("track", "string", "with sql: only events of tracks with this in their section / name", "--track"),
 )
 _OF_OPS = "name,self_time_ps,self_time_percent,occurrences,bound_by,roofline_efficiency,source"
@@ -262,10 +263,10 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         "ops",
-        "HLO ops by self time over the whole capture and all cores: how far from the roof, what bounds them, which "
-        "source line.",
+        "HLO ops by self time over the whole capture, or a step, and all cores: how far from the roof, what bounds "
+        "them, which source line.",
         "ops",
-        (*_OF_RUN, _FILTER, _SORT, replace(_COLUMNS, default=_OF_OPS), _limit(20)),
+        (*_OF_RUN, _STEP, _FILTER, _SORT, replace(_COLUMNS, default=_OF_OPS), _limit(20)),
         short.rows,
         "filter, columns, limit or max_bytes",
     ),
@@ -290,6 +291,7 @@ TOOLS: tuple[Tool, ...] = (
         (
             Parameter("page", "string", "whose table"),
             *_OF_RUN,
+            _STEP,
             _FILTER,
             _SORT,
             _COLUMNS,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.memory.model import CATEGORIES, Buffer, MemoryPage, ModulePeaks, SpaceMemory, space_name
 from tpuprof.parsers.memory.modules.groups import BufferGroup, padding_of, scope_of
@@ -150,7 +150,7 @@ def short_op(framework_op: str) -> str:
     return f"{scope}/{last}" if scope else last
 
 
-_KEY = re.compile(r"\['([^'\[\]]*)'\]")
+_KEY = pattern(r"\['([^'\[\]]*)'\]")
 
 # --- buffers
 

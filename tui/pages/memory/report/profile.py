@@ -68,7 +68,8 @@ def declare(content: MemoryOverTime, request: ReportRequest) -> Declared:
 
 def _with_timelines(page: MemoryProfilePage, request: ReportRequest) -> Values:
     """Every allocator with its timeline and what was in use at its peak."""
-    points = [_points(allocator, None if request.limit == 0 else MOST_POINTS) for allocator in page.allocators]
+    most = None if request.limit == 0 else request.limit if request.is_cut else MOST_POINTS
+    points = [_points(allocator, most) for allocator in page.allocators]
     notes = [
         f"the timeline of {allocator.label} has {len(shown):,} points for "
         f"{counted(len(allocator.time_ps), 'event')}, each the highest of its stretch; --limit 0 gives all"

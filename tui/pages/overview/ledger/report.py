@@ -68,8 +68,17 @@ def read(request: ReportRequest, known: KnownOwners = OWNERS_BY_NAME) -> Content
     return Content(page, without(of, owners_named(names, known)), accounts)
 
 
+def _by(request: ReportRequest) -> By | None:
+    """What the account is divided by: by steps where some are asked for."""
+    by: By | None = request.options.get("by") if request.options.get("step") is None else "step"
+    return by
+
+
 def _read_accounts(page: Overview, request: ReportRequest) -> Sequence[Account] | None:
-    by, account = request.options.get("by"), page.account
+    by, account, steps = _by(request), page.account, request.options.get("step")
+    if steps is not None:
+        names = request.session(request.run).names_of_steps(steps, request.host)
+        return [each for each in (account.steps if account is not None else ()) if each.name in names]
     if by is None or account is None:
         return None
     if by in ("step", "core", "host"):
@@ -84,6 +93,9 @@ def check(options: Mapping[str, Any], _: Format, __: int | None, known: KnownOwn
     if options.get("without") is not None:
         owners_named(options["without"], known)
     by = options.get("by")
+    if by not in (None, "step") and options.get("step") is not None:
+        sentence = f"--step shows the account of each step: --by {by} does not work with it."
+        raise ProfileError("usage", sentence, "leave out --by or --step", EXIT_USAGE)
     if by is not None and by not in DIVIDED_BY:
         sentence = f"The account of a step can't be divided by {by}; choose one of {', '.join(DIVIDED_BY)}."
         raise ProfileError("usage", sentence, f"--by {DIVIDED_BY[0]}", EXIT_USAGE)
@@ -100,7 +112,7 @@ def declare(content: Content, request: ReportRequest) -> Declared:
     rows = () if account is None else account.owners if taken is None else owners_without(account.owners, taken)
     keys = OWNER_TIMES.markdown if taken is None else (*OWNER_TIMES.markdown, "without_ms")
     owners = Section(OWNER_TIMES, rows, "Owners" if account else "", keys=keys)
-    by: By | None = request.options.get("by")
+    by = _by(request)
     divided = () if by is None else _divided(content, by, most)
     others = (
         Section(table, () if account is None else getattr(account, table.key), title, limit)

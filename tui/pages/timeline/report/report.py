@@ -45,9 +45,6 @@ from tpuprof.tui.report.output import Produce, Write
 from tpuprof.tui.report.page import Format, Report, ReportRequest, Writer
 from tpuprof.tui.report.text import LEAST_WIDTH, heading, render
 
-HELP = "tpuprof-tui report --help"
-
-
 # --- formats
 
 
@@ -293,10 +290,7 @@ def _hosts_one_by_one(content: Content, request: ReportRequest) -> Iterator[tupl
 
 
 def check(options: Mapping[str, Any], form: Format, limit: int | None) -> None:
-    """Sees that the interval is one, and that the options go with the format."""
-    interval = interval_of(options)
-    if interval.from_ps is not None and interval.to_ps is not None and interval.from_ps >= interval.to_ps:
-        raise ProfileError("usage", "The interval is empty: --to must be later than --from.", HELP, EXIT_USAGE)
+    """Sees that the options go with the format."""
     if form != "perfetto":
         return
     if options.get("track") is not None or limit:

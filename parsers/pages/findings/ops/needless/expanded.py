@@ -72,7 +72,8 @@ def expanded(budget: Budget, programs: Sequence[ModuleArrays]) -> list[Claimed]:
     found: dict[_How, dict[int, _Expanded]] = {"unpacked": {}, "repeated": {}}
     free = set(budget.ops("vector", "copy")[0].tolist())
     for program in programs:
-        for how, row, of in _of_program(program.of(free)):
+        part = program.of(free)
+        for how, row, of in part.once("expanded", lambda part=part: tuple(_of_program(part))):
             found[how][row] = of
     return [_claimed(budget, found["unpacked"], _unpacked), _claimed(budget, found["repeated"], _repeated)]
 

@@ -25,7 +25,7 @@ from tpuprof.parsers.pages.findings.ops.groups import (
     reached,
 )
 from tpuprof.parsers.pages.findings.ops.products import Products
-from tpuprof.parsers.pages.findings.ops.trips import LEAST_LOOP, Loop, holds_both_passes
+from tpuprof.parsers.pages.findings.ops.trips import LEAST_LOOP, Loop
 
 # --- casts
 
@@ -57,7 +57,7 @@ def repeated_casts(budget: Budget, programs: Sequence[ModuleArrays], loops: Sequ
     rows, times = budget.ops(*MOVING)
     own = dict(zip(rows.tolist(), times.tolist(), strict=True))
     parts = [program.of(own.keys()) for program in programs]
-    cast = {of.row: of for part in parts for of in part.ops.values() if is_cast(part.module, of)}
+    cast = {of.row: of for part in parts for of in part.once("casts", lambda part=part: _casts(part))}
     if sum(own[row] for row in cast) < LEAST_LOOP * budget.whole_ps:
         return NOTHING
     trips = dict.fromkeys(cast, 1.0)
@@ -113,6 +113,10 @@ _ROWS_ADVICE = (
 )
 
 
+def _casts(program: ModuleArrays) -> list[OpArrays]:
+    return [of for of in program.ops.values() if is_cast(program.module, of)]
+
+
 def few_rows(budget: Budget, products: Products, programs: Sequence[ModuleArrays], loops: Sequence[Loop]) -> Claimed:
     """Micro-batches of so few rows that their products wait for the weights, which every trip reads again.
 
@@ -125,7 +129,7 @@ def few_rows(budget: Budget, products: Products, programs: Sequence[ModuleArrays
         loops: of the programs.
     """
     table = budget.evidence.table
-    loops = [loop for loop in loops if holds_both_passes(budget, loop)]
+    loops = [loop for loop in loops if loop.is_over_batches]
     loops = [one for one in loops if not any(one is not other and other.row in one.inside for other in loops)]
     if not loops:
         return NOTHING

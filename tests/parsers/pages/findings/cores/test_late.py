@@ -171,6 +171,21 @@ def test_a_chip_that_slows_down_is_told_with_its_beginning() -> None:
     assert finding.evidence[0] == "From step 6 on it is behind the others by 30.0 µs, in the other steps 0."
 
 
+def test_chips_that_are_slow_beside_the_slowest_are_named_with_what_it_costs_alone() -> None:
+    busy = np.full((8, 10), 100.0)
+    busy[3], busy[5] = 130, 112
+    proof = evidence(grid({"vector": busy, "collective": 130 - busy}, cores=8), OPS)
+    times = np.full((8, 6), 1000)
+    times[3], times[5] = 1300, 1120
+    known = slower([1.3] * 6).core_ops
+    assert known is not None
+    known = replace(known, self_ps=times)
+    finding = the("slow-core", with_(proof, core_ops=known))
+    assert finding.title == "Cores host0:3 and host0:5 are up to 30.0% slower than the others at the same ops"
+    said = "Slow too: host0:5 by 12.0%. Without core host0:3 alone, a step takes 18.0 µs less."
+    assert finding.evidence[-1] == said
+
+
 def test_ops_that_take_no_time_do_not_clear_a_slow_chip() -> None:
     proof = slower([1.03] * 6)
     known = proof.core_ops
@@ -327,8 +342,10 @@ def test_hosts_that_pause_in_turns_are_none() -> None:
     assert found("host", proof) is None
 
 
-def test_one_pause_is_no_late_host() -> None:
-    assert found("host", pausing([6])) is None
+def test_a_host_that_pauses_once_is_what_the_others_wait_for() -> None:
+    proof = pausing([6])
+    assert the("host", proof).title == "Host host1 starts its cores later than the others in 1 of 12 steps"
+    assert [found(kind, proof) for kind in ("collective", "imbalance", "slow-step")] == [None] * 3
 
 
 def test_a_host_that_compiles_is_not_late_besides() -> None:

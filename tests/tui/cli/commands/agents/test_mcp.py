@@ -242,7 +242,7 @@ def test_query_takes_sql_with_its_locks(root: Path, call: Call) -> None:
         ("query", {"path": "linked", "sql": text}),
         ("query", {"path": NEWEST, "sql": text, "page": "ops"}),
         ("query", {"path": NEWEST}),
-        ("query", {"path": NEWEST, "page": "ops", "from_ms": 300}),
+        ("query", {"path": NEWEST, "page": "runs", "from_ms": 300}),
     ]
     before = content(root)
     few, events, schema, cut, *refused = asked(root, *calls)

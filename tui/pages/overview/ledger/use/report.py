@@ -170,7 +170,7 @@ def declare(content: Content, request: ReportRequest) -> Declared:
         ),
         csv=_csv(content, request) or parts,
         text=lambda pen: _text(content, request, pen),
-        unknown=reasons(content),
+        unknown=all_reasons(content),
     )
 
 
@@ -227,7 +227,7 @@ def reasons(content: Content) -> Mapping[str, str]:
     if use.tokens is not None and use.tokens_per_second is None:
         found["tokens_per_second"] = use.unknown.get("hfu", "")
     if use.tokens is None and isinstance(page.samples, str):
-        why = f"--tokens does not give the number, and {page.samples}"
+        why = f"{page.samples}; --tokens N gives how many a step has"
         found |= dict.fromkeys(("tokens_per_second", "tokens", "tokens_from"), why)
     if page.goodput.unknown:
         found["goodput_percent"] = page.goodput.unknown
@@ -240,9 +240,9 @@ def reasons(content: Content) -> Mapping[str, str]:
 
 
 def all_reasons(content: Content) -> Mapping[str, str]:
-    """Why figures are unknown, and before them why the blocks are."""
+    """Why figures are unknown, and before them why the blocks and layers are."""
     unknown = content.model.unknown
-    return {**({"blocks": unknown["blocks"]} if "blocks" in unknown else {}), **reasons(content)}
+    return {**{key: unknown[key] for key in ("blocks", "layers") if key in unknown}, **reasons(content)}
 
 
 _OF_STEPS = ("step_median_ms", "step_minimum_ms", "step_maximum_ms", "step_deviation_ms", "step_count")
