@@ -122,8 +122,8 @@ def tensor_units(chip: Chip) -> tuple[HardwareUnit, ...]:
 # --- units
 
 
-def _of(registers: Iterable[str], weight: float = 1.0) -> tuple[tuple[str, float], ...]:
-    return tuple((register, weight) for register in registers)
+def _of(registers: Iterable[str]) -> tuple[tuple[str, float], ...]:
+    return tuple((register, 1.0) for register in registers)
 
 
 def _numbered(name: str, count: int) -> list[str]:
