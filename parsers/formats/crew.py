@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
-from threading import Condition, Event, Lock, Thread
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from threading import Lock
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
     from types import TracebackType
 
 _Item = TypeVar("_Item")
@@ -17,102 +16,6 @@ _Part = TypeVar("_Part")
 
 PIECE_BYTES = 1 << 20
 """A piece's columns stay in the processor's cache."""
-
-
-class Task(Generic[_Part]):
-    """Some work for another thread.
-
-    `concurrent.futures` has more of all this, and takes 3 ms of each start to import.
-    """
-
-    def __init__(self, work: Callable[[], _Part]) -> None:
-        self._work: Callable[[], _Part] | None = work
-        self._claim = Lock()  # is taken once: by who does the work, or by who cancels it
-        self._ended = Event()
-        self._error: BaseException | None = None
-        self._part: _Part
-
-    def do(self) -> None:
-        """Does the work, unless it was cancelled."""
-        work = self._work
-        if work is None or not self._claim.acquire(blocking=False):
-            return
-        try:
-            self._part = work()
-        except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits
-            self._error = error
-        finally:
-            self._work = None
-            self._ended.set()
-
-    def cancel(self) -> bool:
-        """Whether the work has not begun; then it never will, and nothing of it is kept."""
-        is_mine = self._claim.acquire(blocking=False)
-        if is_mine:
-            self._work = None
-        return is_mine
-
-    def done(self) -> bool:
-        """Whether the work has ended."""
-        return self._ended.is_set()
-
-    def exception(self) -> BaseException | None:
-        """Waits for the work, and returns what it has raised."""
-        self._ended.wait()
-        return self._error
-
-    def result(self) -> _Part:
-        """Waits for the work, and returns or raises what it did."""
-        self._ended.wait()
-        if self._error is not None:
-            raise self._error
-        return self._part
-
-
-class _Pool:
-    """Threads that do tasks in their order. One starts whenever more tasks wait than threads do."""
-
-    def __init__(self, threads: int) -> None:
-        self._most = threads
-        self._tasks: deque[Task[Any]] = deque()
-        self._threads: list[Thread] = []
-        self._idle = 0
-        self._is_over = False
-        self._changed = Condition()
-
-    def add(self, task: Task[_Part]) -> Task[_Part]:
-        """Has a task done."""
-        with self._changed:
-            self._tasks.append(task)
-            if self._idle < len(self._tasks) and len(self._threads) < self._most:
-                self._threads.append(Thread(target=self._serve, name=f"crew {len(self._threads)}"))
-                self._threads[-1].start()
-            self._changed.notify()
-        return task
-
-    def _serve(self) -> None:
-        while (task := self._next()) is not None:
-            task.do()
-            del task  # and with it what it has made
-
-    def _next(self) -> Task[Any] | None:
-        """Waits for a task; None when there will be no more."""
-        with self._changed:
-            self._idle += 1
-            while not self._tasks and not self._is_over:
-                self._changed.wait()
-            self._idle -= 1
-            return self._tasks.popleft() if self._tasks else None
-
-    def end(self) -> None:
-        """Cancels the tasks that wait, and waits for those that have begun."""
-        with self._changed:
-            self._is_over = True
-            while self._tasks:
-                self._tasks.popleft().cancel()
-            self._changed.notify_all()
-        for thread in self._threads:
-            thread.join()
 
 
 class Crew:
@@ -128,7 +31,7 @@ class Crew:
         self.piece_bytes = piece_bytes
         self._lock = Lock()
         self._waiting = self._running = 0  # items of `map`
-        self._started: _Pool | None = None
+        self._started: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Crew:
         return self
@@ -137,17 +40,20 @@ class Crew:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._started is not None:
-            self._started.end()
+            self._started.shutdown(cancel_futures=True)
             self._started = None
 
-    def submit(self, work: Callable[[_Item], _Part], item: _Item) -> Task[_Part]:
-        """Does some work on another thread, when one is free."""
-        return self._add(partial(work, item))
-
-    def _add(self, work: Callable[[], _Part]) -> Task[_Part]:
+    @property
+    def _pool(self) -> ThreadPoolExecutor:
         if self._started is None:
-            self._started = _Pool(self.threads)
-        return self._started.add(Task(work))
+            from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - it brings logging, which one core spares
+
+            self._started = ThreadPoolExecutor(self.threads)
+        return self._started
+
+    def submit(self, work: Callable[[_Item], _Part], item: _Item) -> Future[_Part]:
+        """Does some work on another thread, when one is free."""
+        return self._pool.submit(work, item)
 
     def map(self, work: Callable[[_Item], _Part], items: Sequence[_Item]) -> list[_Part]:
         """Does some work on each item; when one fails, those that wait are not begun."""
@@ -165,12 +71,7 @@ class Crew:
                 with self._lock:
                     self._running -= 1
 
-        tasks = [self.submit(counted, item) for item in items]
-        try:
-            return [task.result() for task in tasks]
-        finally:
-            for task in tasks:
-                task.cancel()
+        return list(self._pool.map(counted, items))
 
     @property
     def has_help(self) -> bool:
@@ -189,11 +90,18 @@ class Crew:
         if self.threads == 1:
             work()
             return
-        helpers = [self._add(work) for _ in range(self.threads - 1)]
+        offered = [work]
+
+        def help_out() -> None:
+            for each in tuple(offered):
+                each()
+
+        helpers = [self._pool.submit(help_out) for _ in range(self.threads - 1)]
         try:
             work()
         finally:
             begun = [helper for helper in helpers if not helper.cancel()]
+            offered.clear()  # a cancelled call waits in the queue for a thread, and would keep all that it works on
             failures = [helper.exception() for helper in begun]
         for failure in failures:
             if failure is not None:

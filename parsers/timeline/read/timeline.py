@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import Lock, local
-from typing import Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.intervals import Int64s, nesting_order, no_ints
 from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted, printable
-from tpuprof.parsers.formats.crew import Crew, Task
+from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.formats.xspace.core.api import by_lane, lane_bounds, lanes, trim
 from tpuprof.parsers.formats.xspace.core.types import LanedEvents
 from tpuprof.parsers.formats.xspace.events import ColumnRoom, LineHeader
@@ -56,6 +56,9 @@ from tpuprof.parsers.timeline.read.classes import PlaneKeys, event_names
 from tpuprof.parsers.timeline.read.columns import line_columns
 from tpuprof.parsers.timeline.read.counters import counter_tracks
 from tpuprof.parsers.timeline.read.derived import derived_tracks
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 _BATCH = 1 << 18
 """How many bytes of short lines a thread decodes in one go."""
@@ -173,7 +176,7 @@ def read_timeline(
             key=lambda read: _SECTIONS.index(read.kind),
         )
         planes = planes[:1] if only_first else planes
-        work: list[list[Task[None]]] = []
+        work: list[list[Future[None]]] = []
 
         def begin(reads: Sequence[_PlaneRead]) -> None:
             work.extend([crew.submit(read.take, batch) for batch in read.batches] for read in reads)
