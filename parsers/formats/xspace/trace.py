@@ -168,16 +168,14 @@ class Line:
         """Decodes the line's events a chunk of its bytes at a time, for sums that need no event twice.
 
         Args:
-            stats, on_chunk: as for `events`; the columns have a row for each of `Plane.stat_ids(stats)`.
-            chosen: which events to decode, see `core.api.scan_events`.
+            stats, on_chunk: as for `events`; a row for each of `Plane.stat_ids(stats)`. chosen: see `scan_events`.
 
         Yields:
             The same room each time, with the events of the next chunk. It stays in the processor's cache.
         """
         ids = self.plane.stat_ids(stats)
         room = ColumnRoom(len(ids), places=False, capacity=chunk_size() // _LEAST_EVENT)
-        wanted = np.array(list(ids.values()), np.int64)
-        for _ in self.scan(wanted, room, on_chunk, self.begin, self.end, chosen):
+        for _ in self.scan(np.array([*ids.values()], np.int64), room, on_chunk, self.begin, self.end, chosen):
             yield room
             room.columns.kind[:, : room.count] = 0
             room.count = 0
