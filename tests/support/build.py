@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.formats.proto.xplane_pb2 import XLine, XPlane, XSpace, XStat
+from tpuprof.parsers.formats.xspace.events import Events
+from tpuprof.parsers.formats.xspace.metadata import StatValue
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.hosts.summary import HostSummary, summarise
 from tpuprof.parsers.session.session import Session
@@ -22,6 +24,12 @@ def present(value: T | None) -> T:
     """The value, which must be there."""
     assert value is not None
     return value
+
+
+def event_stats(plane: Plane, events: Events, index: int) -> dict[str, StatValue]:
+    """Every stat of one event, by name."""
+    stats = events.message(plane.source, index).stats
+    return {plane.stat_name(stat.metadata_id): plane.stat_value(stat) for stat in stats}
 
 
 class PlaneBuilder:

@@ -348,15 +348,6 @@ class Plane:
         row = self.stat_metadata.row(metadata_id) if metadata_id < 2**63 else None
         return None if row is None else self.stat_metadata.name(row)
 
-    def event_stats(self, events: Events, index: int) -> dict[str, StatValue]:
-        """Every stat of one event, by name.
-
-        Raises:
-            google.protobuf.message.DecodeError: the event is damaged.
-        """
-        message = events.message(self.source, index)
-        return {self.stat_name(stat.metadata_id): self.stat_value(stat) for stat in message.stats}
-
     def texts(self, column: StatColumn) -> list[str | None]:
         """Text of each event's stat (text, bytes as text, or reference), None elsewhere; it reads each text once."""
         out: list[str | None] = [None] * len(column.kind)

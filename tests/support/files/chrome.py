@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.support.build import event_stats
 from tpuprof.parsers.formats.proto.xplane_pb2 import XPlane, XSpace, XStat
 from tpuprof.parsers.formats.xspace.chrome.translate import chrome_source
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
@@ -104,7 +105,7 @@ def events_of(plane: Plane) -> list[tuple[str, str, int, int, Event]]:
         names = plane.event_metadata.labels(events.metadata_id.astype(np.int64))
         for index, name in enumerate(names):
             span = int(events.offset_ps[index]), int(events.duration_ps[index])
-            out.append((line.name, name, *span, plane.event_stats(events, index)))
+            out.append((line.name, name, *span, event_stats(plane, events, index)))
     return out
 
 

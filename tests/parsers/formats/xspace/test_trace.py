@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import EXAMPLES
-from tests.support.build import PlaneBuilder, trace_of
+from tests.support.build import PlaneBuilder, event_stats, trace_of
 from tpuprof.parsers.base.errors import EXIT_UNREADABLE, Cancelled, ProfileError
 from tpuprof.parsers.formats.proto.xplane_pb2 import XPlane, XSpace
 from tpuprof.parsers.formats.xspace import trace as trace_module
@@ -374,7 +374,7 @@ def test_every_stat_of_one_event_by_name() -> None:
     line.events[0].stats.add(metadata_id=99)
     found = plane.read()
     events = found.lines[0].events()
-    assert found.event_stats(events, 0) == {
+    assert event_stats(found, events, 0) == {
         "count": 3,
         "share": 0.5,
         "what": "x",
@@ -383,4 +383,4 @@ def test_every_stat_of_one_event_by_name() -> None:
         "stat 99": None,
     }
     with pytest.raises(IndexError):
-        found.event_stats(events, 1)
+        event_stats(found, events, 1)

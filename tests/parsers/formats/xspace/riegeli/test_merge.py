@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parsers.formats.xspace.riegeli.test_records import profile
-from tests.support.build import trace_of
+from tests.support.build import event_stats, trace_of
 from tests.support.files.riegeli import BLOCK, Writer, chunked, written
 from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.formats.proto.xplane_pb2 import XEventMetadata, XSpace
@@ -48,7 +48,7 @@ def content(trace: Trace) -> dict[str, object]:
 
 
 def _event(plane: Plane, events: Events, index: int, start: int) -> Event:
-    stats = tuple((name, value) for name, value in plane.event_stats(events, index).items())
+    stats = tuple((name, value) for name, value in event_stats(plane, events, index).items())
     begin = None if events.num_occurrences is not None else start * 1000 + int(events.offset_ps[index])
     name = plane.event_metadata.label(int(events.metadata_id[index]))
     return name, begin, int(events.duration_ps[index]), stats
@@ -133,7 +133,7 @@ def test_new_names_get_ids_that_are_free() -> None:
     events = merged_plane.lines[0].events()
     labels = [merged_plane.event_metadata.label(int(key)) for key in events.metadata_id]
     assert labels == ["a", "b", "c", "b", "d"]
-    stats = [merged_plane.event_stats(events, index) for index in range(5)]
+    stats = [event_stats(merged_plane, events, index) for index in range(5)]
     assert stats == [{f"stat of {name}": f"stat of {name}"} for name in labels]
 
 
