@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 
 _WHOSE = r"(?:(?P<host>.+?)(?: / |[: ]))?"
 _TITLE = pattern(_WHOSE + r"Chip (?P<chip>[0-9]{1,10}): TPU core (?P<core>[0-9]{1,10})", re.ASCII | re.IGNORECASE)
@@ -37,6 +37,11 @@ class CoreName:
 def core_label(host: str, core: int | str) -> str:
     """The one name of a core, or of a chip: ``host0:2``."""
     return f"{host}:{core}"
+
+
+def host_of(core: str) -> str:
+    """The host in the name of a core."""
+    return core.rpartition(":")[0]
 
 
 def label_of_plane(host: str, plane: str) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.files.core_names import core_label
+from tpuprof.parsers.files.core_names import core_label, host_of
 from tpuprof.parsers.steps.accounts.core import scaled_down
 from tpuprof.parsers.steps.accounts.cpu import CpuAccount
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
@@ -122,16 +122,18 @@ def collective_waits(collective_ps: Int64s) -> Int64s:
     Args:
         collective_ps: int64[cores, steps, collectives], self time.
     """
-    waits: Int64s = waits_by_collective(collective_ps).sum(axis=2)
+    waits = np.zeros(collective_ps.shape[:2], np.int64)
+    for each in range(collective_ps.shape[2]):  # thousands of cores have many, and memory no room for all of them twice
+        waits += waits_by_collective(collective_ps[:, :, each : each + 1])[:, :, 0]
     return waits
 
 
 def waits_by_collective(collective_ps: Int64s) -> Int64s:
     """int64[cores, steps, collectives]: the same of each collective; see `collective_waits`."""
     never = np.iinfo(np.int64).max
-    least = np.where(collective_ps > 0, collective_ps, never).min(axis=0, initial=never)
-    waits: Int64s = np.maximum(collective_ps - least, 0)
-    return waits
+    least = collective_ps.min(axis=0, initial=never, where=collective_ps > 0)
+    waits: Int64s = collective_ps - least
+    return np.maximum(waits, 0, out=waits)
 
 
 _OF_GENERIC: Mapping[str, Owner] = {
@@ -236,6 +238,6 @@ def late_one(core_names: Sequence[str], waits_ps: Floats) -> str:
     least = int(waits_ps.argmin())
     if not is_late[least]:
         return ""
-    hosts = [name.rpartition(":")[0] for name in core_names]
+    hosts = [host_of(name) for name in core_names]
     mine = np.array([host == hosts[least] for host in hosts])
     return core_names[least] if mine.all() or not is_late[mine].all() else hosts[least]

@@ -167,7 +167,7 @@ class Measurement:
 
 
 def mean_use(timeline: Timeline, start_ps: int, end_ps: int) -> dict[str, float | None]:
-    """The mean share of the peak of each rate, such as ``MXU``, between two instants, over the cores that have it.
+    """The mean share of the peak of each rate, such as ``FLOPS``, between two instants, over the cores that have it.
 
     It is None where a core's peak is unknown.
     """

@@ -61,9 +61,9 @@ class ProgressLine(RedrawnLine):
             self._due = self._clock() + EVERY_SECONDS
             share = 100 * progress.bytes_done // progress.bytes_total if progress.bytes_total else 100
             which = f" ({progress.host_index + 1} of {progress.host_count})" if progress.host_count > 1 else ""
-            metrics = f"{share} %, {progress.events_done:,} events"
+            metrics = f"{share}%, {progress.events_done:,} events"
             if progress.is_fetching:
-                metrics = f"{share} %, {size(progress.bytes_done)} of {size(progress.bytes_total)}"
+                metrics = f"{share}%, {size(progress.bytes_done)} of {size(progress.bytes_total)}"
             does = "fetching" if progress.is_fetching else "reading"
             self.draw(f"{does} {printable(progress.host)}{which}: {metrics}")
         finally:

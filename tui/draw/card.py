@@ -29,7 +29,7 @@ class Card:
     def kind(self, words: Sequence[str], op_class: OpClass | None = None) -> None:
         """What it is, with the letter of its class where it has one."""
         letter: list[Span] = [(f"{CLASS_LETTER[op_class]} ", CLASS_STYLE[op_class])] if op_class is not None else []
-        self.lines.append(self.pen.fit([*letter, (f" {self.pen.glyphs.dot} ".join(words), "dim")]))
+        self.lines += self.pen.wrap(f" {self.pen.glyphs.dot} ".join(words), "dim", letter, indent=0)
 
     def title(self, title: str) -> None:
         """The heading of a part, below a blank line where it is not the first."""

@@ -75,6 +75,14 @@ def byte_rate(bytes_per_second: float | None) -> str:
     return flop_rate(None if bytes_per_second is None else bytes_per_second / 1e9)
 
 
+def with_unit(rate: str, unit: str) -> str:
+    """A rate as `flop_rate` and `byte_rate` write it, with its unit: ``57.1 TFLOP/s``, ``0 B/s``, ``n/a``."""
+    if rate == UNKNOWN:
+        return UNKNOWN
+    figure, prefix = ("0", "") if rate == "-" else (rate[:-1], rate[-1])
+    return f"{figure} {prefix}{unit}"
+
+
 def share(fraction: float | None) -> str:
     """A fraction as a percentage of at most six cells: ``39.6%``, ``100.0%``, ``>999%``, ``n/a``."""
     if fraction is None or not math.isfinite(fraction):

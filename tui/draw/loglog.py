@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from tpuprof.tui.draw.format import byte_rate, flop_rate, intensity
+from tpuprof.tui.draw.format import byte_rate, flop_rate, intensity, with_unit
 from tpuprof.tui.draw.layout import Canvas, clean, cut, cut_words
 from tpuprof.tui.draw.loglog_scene import (
     LEFT,
@@ -234,8 +234,8 @@ def _number(log: float) -> str:
 def _roof_words(slope: Slope, glyphs: Glyphs) -> list[str]:
     """A roof's name with its bandwidth, and without."""
     name = cut(clean(slope.name, glyphs.is_ascii).strip(), 16, glyphs)
-    figure = byte_rate(10**slope.log) if 6 <= slope.log < 18 else f"{_rate(slope.log)} "
-    return [f"{name} {figure}B/s".strip(), *([name] if name else [])]
+    figure = with_unit(byte_rate(10**slope.log), "B/s") if 6 <= slope.log < 18 else f"{_rate(slope.log)} B/s"
+    return [f"{name} {figure}".strip(), *([name] if name else [])]
 
 
 def _draw_axes(canvas: _Canvas, axes: Axes, glyphs: Glyphs) -> None:

@@ -117,7 +117,7 @@ ROWS: tuple[Verb, ...] = (
     Verb("previous_match", ("N",), "Previous match or run", "There is no search yet: `/` starts one."),
     Verb("exclude", ("x",), "Hide or show rows of less interest", "There is nothing to hide here."),
     Verb(
-        "top", ("t",), "Ten children of each row, those that make up 90 %, or all", "Nothing is cut to a top ten here."
+        "top", ("t",), "Ten children of each row, those that make up 90%, or all", "Nothing is cut to a top ten here."
     ),
     Verb("compare_ops", ("c",), "Mark it; on another one: compare both", "Nothing here can be compared."),
     Verb("mark", ("space",), "Mark it: take it away, try it, begin or end an interval", "Nothing here can be marked."),

@@ -285,7 +285,7 @@ class Wire:
         for way in (*ways, *([self._nearest(pieces)] if len(pieces) <= _FEW else [])):
             self._cursor, self._pen = start
             written.append(("".join(map(self._write, way)), self._cursor, self._pen))
-        text, self._cursor, self._pen = min(written, key=lambda each: len(each[0]))
+        text, self._cursor, self._pen = min(written, key=lambda each: len(each[0].encode()))
         return text
 
     def _nearest(self, pieces: Sequence[_Piece]) -> Iterator[_Piece]:

@@ -115,11 +115,12 @@ def act_of(keys: Iterable[KeyRow], typed: str) -> Callable[[], object] | None:
 
 
 def key_lines(keys: Iterable[KeyRow], pen: Pen, cells: int = 21) -> list[Line]:
-    """The table of keys for help, the keys in a column of so many cells."""
+    """The table of keys for help, the keys in a column of so many cells, or of as many as the longest ones take."""
+    rows = [key for key in keys if key.title]
+    cells = max(cells, min(pen.width // 3, 1 + max((len(key.shown) for key in rows), default=0)))
     lines = [pen.fit([("Keys", "title")])]
-    for key in keys:
-        if key.title:
-            lines += pen.wrap(pen.glyphs.keyed(key.title), "text", [label_span(key.shown, cells, "key")])
+    for key in rows:
+        lines += pen.wrap(pen.glyphs.keyed(key.title), "text", [label_span(key.shown, cells, "key")])
     return lines
 
 

@@ -190,11 +190,11 @@ class CollectivesPage:
 
     @property
     def log_line(self) -> str:
-        """One line for logs: ``hidden 82.0 %, exposed 14.5 % of the step``; a sentence where there are none."""
+        """One line for logs: ``hidden 82.0%, exposed 14.5% of the step``; a sentence where there are none."""
         if self.hidden_share is None or self.exposed_share is None:
             return f"no collectives: {self.why_none}" if self.why_none else "no time in collectives"
         of = "the step" if self.has_steps else "the time"
-        return f"hidden {100 * self.hidden_share:.1f} %, exposed {100 * self.exposed_share:.1f} % of {of}"
+        return f"hidden {100 * self.hidden_share:.1f}%, exposed {100 * self.exposed_share:.1f}% of {of}"
 
     def _mean(self, part: int) -> float | None:
         return float(self.totals[part].mean()) if self.totals.size and not self.why_none else None

@@ -99,7 +99,7 @@ def _time_words(node: Node) -> str:
     if node.fraction is None or node.fraction < _LEAST_SHARE:
         return ""
     spent = ", waiting for its transfer" if node.opcode.endswith("-done") else ""
-    return f" ({100 * node.fraction:.1f} % of the time{spent})"
+    return f" ({100 * node.fraction:.1f}% of the time{spent})"
 
 
 def _feeds(program: Program, op: Node, on: Reached) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpuprof.parsers.base.words import NO_DEVICE, NO_SCOPES, NO_START, percent_of, short
+from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
@@ -130,7 +131,7 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
-        warnings=warnings_of(summaries, remarks),
+        warnings=warnings_of(summaries, remarks, [summary.clocks for summary in summaries]),
         account=account,
     )
 
@@ -144,7 +145,7 @@ def _offered(summaries: Sequence[HostSummary], is_training: bool | None) -> Infe
 def _which_gpus(summaries: Sequence[HostSummary]) -> list[str]:
     """A sentence on which GPUs worked; none where all of them did."""
     gpus = [
-        (f"{summary.host}:{gpu.number}", gpu)
+        (core_label(summary.host, gpu.number), gpu)
         for summary in summaries
         for gpu in (summary.generic.busy if summary.generic is not None else ())
     ]
@@ -234,7 +235,7 @@ def _bottleneck(steps: Sequence[Step], unknown: dict[str, str], why: str, is_cpu
     has_parts = any(isinstance(step.breakdown, GenericBreakdown) for step in steps)
     if not has_parts or not any(step.duration_ps for step in steps):
         unknown.update({f"bottleneck.{key}_percent": why for key in ("input", "output", "idle")})
-        return Bottleneck("unknown", None, None, None, f"Unknown: {why}.", ())
+        return Bottleneck("unknown", None, None, None, f"Whether it waits for input is unknown: {why}.", ())
 
     def percent(*fields: str) -> float:
         return percent_of_steps(steps, *(f"{field}_ps" for field in fields))

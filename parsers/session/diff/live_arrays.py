@@ -126,6 +126,6 @@ def growth(diff: LiveArraysDiff, allowed: float) -> Growth:
     """Judges the total: counts are exact, there is no noise."""
     if diff.size_change <= allowed * max(0, diff.before.total.size_bytes):
         return Growth(allowed, False, "")
-    grown = "from nothing" if diff.fraction is None else f"by {100 * diff.fraction:.1f} %"
-    sentence = f"Live memory grew {grown}, more than the {100 * allowed:g} % allowed."
+    grown = "from nothing" if diff.fraction is None else f"by {100 * diff.fraction:.1f}%"
+    sentence = f"Live memory grew {grown}, more than the {100 * allowed:g}% allowed."
     return Growth(allowed, True, sentence)

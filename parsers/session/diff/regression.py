@@ -27,15 +27,13 @@ class Regression:
 
 def slower(step: str, than: str, change: float, allowed: float) -> Regression:
     """A failure: a step takes longer than another by more than is allowed, as a fraction."""
-    grown = f"The {step} step takes {100 * change:.1f} % longer than {than}"
-    return Regression(allowed, "slower", f"{grown}, more than the {100 * allowed:g} % allowed.")
+    grown = f"The {step} step takes {100 * change:.1f}% longer than {than}"
+    return Regression(allowed, "slower", f"{grown}, more than the {100 * allowed:g}% allowed.")
 
 
 def noisy(noise: float, allowed: float) -> Regression:
     """A pass that more steps may turn into a failure: the noise, as a fraction, is larger than what is allowed."""
-    sentence = (
-        f"The noise ({100 * noise:.1f} %) is larger than the {100 * allowed:g} % allowed: more steps would decide."
-    )
+    sentence = f"The noise ({100 * noise:.1f}%) is larger than the {100 * allowed:g}% allowed: more steps would decide."
     return Regression(allowed, "passed", sentence)
 
 

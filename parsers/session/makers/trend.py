@@ -313,7 +313,7 @@ _LEAST_DIFFERENCES = 5
 _SMALL_ONES = 0.35
 """This share of the differences of neighbours is taken for noise alone: an odd run makes two others, a change one.
 
-Simulated, 0 to 11 % of series of 6 to 100 equal runs are found to change somewhere, most where runs differ by ten times
+Simulated, 0 to 11% of series of 6 to 100 equal runs are found to change somewhere, most where runs differ by ten times
 what their steps show.
 """
 

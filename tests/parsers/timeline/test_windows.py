@@ -116,7 +116,7 @@ def test_a_counters_mean_is_that_of_each_picosecond(values: list[tuple[int, int]
 @given(_any_events, st.integers(1, 9))
 def test_work_adds_up_over_the_cells(events: list[LaneEvent], cells: int) -> None:
     work = np.array([100.0, 0.0, 3.0, 7.0])
-    rate = RateTrack("MXU", _track(events), work, None)
+    rate = RateTrack("FLOPS", _track(events), work, None)
     edges = cell_edges(0, 60, cells)
     done = float((rate_window(rate, edges) * np.diff(edges) / 1e12).sum())
     wanted = sum(work[key] for _, start, _, key in events if start < 60)  # those of no duration do theirs at once
@@ -136,7 +136,7 @@ def test_a_flattened_window_shows_the_deepest_event_at_each_instant(
             for index in range(*one.lane(lane).indices(len(one))):
                 if one.start_ps[index] <= at < max(one.end_ps[index], one.start_ps[index] + 1):
                     deepest = index
-        shown = np.flatnonzero((flat.start_ps <= at) & (at < flat.end_ps))
+        shown = np.flatnonzero((flat.start_ps <= at) & (at < flat.end_ps[:]))
         assert [int(origin[row]) for row in shown] == ([deepest] if deepest >= 0 else [])
 
 

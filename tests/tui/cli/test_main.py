@@ -438,7 +438,7 @@ def test_progress_is_one_line_now_and_then_and_goes_away() -> None:
         progress(Progress("host\x1b0", 1, 4, tick, 1000, tick * 1000))
     written = stream.getvalue()
     assert written.count("\r\x1b[K") == 8  # not before 0.3 s, then every 0.1 s
-    assert "reading host␛0 (2 of 4): 30 %, 300,000 events" in written
+    assert "reading host␛0 (2 of 4): 30%, 300,000 events" in written
     assert all(len(part) < 60 for part in written.split("\r\x1b[K"))
     progress.clear()
     assert stream.getvalue() == written + "\r\x1b[K"

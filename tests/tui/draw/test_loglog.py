@@ -166,7 +166,7 @@ def test_a_point_on_the_roof_lies_on_its_line(along: float, width: int, height: 
 def test_a_roof_has_no_gaps(width: int, height: int, glyphs: Glyphs) -> None:
     unnamed = Roof("", HBM.bytes_per_second)
     rows = [row[LEFT:] for row in cells(roofline_plot([], [unnamed], PEAK, Pen(width, glyphs), height))[TOP:-2]]
-    rows = [row.replace("1.64TB/s", " " * 8) for row in rows]
+    rows = [row.replace("1.64 TB/s", " " * 9) for row in rows]
     line = {
         (y, x)
         for y, row in enumerate(rows)
@@ -256,8 +256,8 @@ def test_figures_that_are_none_change_nothing() -> None:
 
 def test_without_a_peak_there_are_slopes_alone() -> None:
     text = "".join(cells(roofline_plot(SAMPLE, [HBM, VMEM], None, Pen(76, BLOCK), 18)))
-    assert "HBM 1.64TB/s" in text
-    assert "VMEM 22.0TB/s" in text
+    assert "HBM 1.64 TB/s" in text
+    assert "VMEM 22.0 TB/s" in text
     assert "peak" not in text
     assert "ridge" not in text
 
@@ -276,7 +276,7 @@ def test_the_ridge_stands_on_the_axis_with_its_figure() -> None:
 def test_words_that_find_no_room_stand_in_the_title() -> None:
     points = [point(10 ** (x / 20), 10 ** (y / 10), "V") for x in range(-77, 98) for y in range(62, 151)]
     rows = cells(roofline_plot(points, [HBM, VMEM], PEAK, Pen(116, BLOCK), 28))
-    for word in ("HBM 1.64TB/s", "VMEM 22.0TB/s", "ridge 560"):
+    for word in ("HBM 1.64 TB/s", "VMEM 22.0 TB/s", "ridge 560"):
         assert sum(row.count(word) for row in rows) == 1
         assert word in rows[0]
 

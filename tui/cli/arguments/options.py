@@ -13,7 +13,7 @@ from functools import partial
 from typing import NoReturn
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
-from tpuprof.parsers.base.pattern import pattern
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import nearest
 from tpuprof.parsers.base.tpus import generation_of
 from tpuprof.tui.terminal.custom import THEMES
@@ -70,8 +70,9 @@ def terminal_columns(fallback: int) -> int:
     with contextlib.suppress(KeyError, ValueError):
         if (columns := int(os.environ["COLUMNS"])) > 0:
             return columns
-    with contextlib.suppress(AttributeError, ValueError, OSError):  # no standard output, or not a terminal
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or fallback
+    with contextlib.suppress(ValueError, OSError):  # closed, or not a terminal
+        if sys.__stdout__ is not None:
+            return os.get_terminal_size(sys.__stdout__.fileno()).columns or fallback
     return fallback
 
 
@@ -193,11 +194,9 @@ def add_core(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--core", metavar="CORE", help=core)
 
 
-def add_reading(
-    parser: argparse.ArgumentParser,
-    workers: str = "read the hosts on the workers of a Dask cluster, host:port; they must see the same paths",
-) -> None:
+def add_reading(parser: argparse.ArgumentParser) -> None:
     """Who reads the hosts, and whether what was read is kept."""
+    workers = "read the hosts on the workers of a Dask cluster, host:port; they must see the same paths"
     parser.add_argument("--scheduler", metavar="ADDRESS", help=workers)
     cores = "read with at most N cores (default: TPUPROF_JOBS, else all that this process may use)"
     parser.add_argument("--jobs", metavar="N", type=partial(whole_number, least=1), help=cores)

@@ -6,7 +6,7 @@ import argparse
 import math
 from collections.abc import Mapping
 
-from tpuprof.parsers.base.pattern import pattern
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.tui.cli.arguments import options
 from tpuprof.tui.cli.arguments.options import UsageParser
 from tpuprof.tui.pages import PAGE_NAMES, PAGES

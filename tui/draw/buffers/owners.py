@@ -42,7 +42,8 @@ def notable(account: MemoryAccount) -> list[tuple[MemoryOwner, int]]:
 def fit_words(fit: BatchFit, is_short: bool = False) -> str:
     """How large the batch may be: ``batch 8 now; largest that fits: 13 (15.2 GiB); at 14 it is over by 442 MiB``."""
     if fit.unknown:
-        return f"largest batch unknown: {fit.unknown.partition(': ')[0] if is_short else fit.unknown}"
+        why = f"{fit.unknown[:1].lower()}{fit.unknown[1:]}"
+        return f"largest batch unknown: {why.partition(': ')[0] if is_short else why}"
     sized = binary_short if is_short else binary_size
     now = f"batch {fit.batch:,} now; largest that fits: {fit.largest:,} ({sized(fit.largest_bytes)})"
     over = f"at {fit.next:,} it is over by {sized(fit.over_bytes)}"

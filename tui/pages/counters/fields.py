@@ -11,7 +11,7 @@ from typing import Any
 from tpuprof.parsers.base.words import NO_START
 from tpuprof.parsers.pages.counters import CounterRow, CountersPage, KernelRow, UnitRow
 from tpuprof.tui.draw.bars import small_bar
-from tpuprof.tui.draw.format import UNKNOWN, duration
+from tpuprof.tui.draw.format import UNKNOWN, duration, share
 from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey
 from tpuprof.tui.draw.table import Cells, by_row
 from tpuprof.tui.report.fields import (
@@ -108,11 +108,11 @@ def _field(
 _of_use, _of_counter = partial(_field, "use"), partial(_field, "counter")
 
 
-def use_style(use: float | None) -> StyleKey:
-    """How a share of the peak looks: near it, far from it, or neither."""
-    if use is None:
-        return "dim"
-    return "good" if use >= _HIGH else "text" if use >= _LOW else "dim"
+def _share_of_peak(units: Units, _: Glyphs, row: int) -> Span:
+    """The use: near the peak, far from it, or neither; of a mere share, such as idle cycles, more is not better."""
+    use = units[row].use
+    key: StyleKey = "dim" if use.use is None or use.use < _LOW else "text"
+    return share(use.use), "good" if use.use is not None and use.use >= _HIGH and not use.is_share else key
 
 
 def _bar(units: Units, glyphs: Glyphs, row: int) -> Span:
@@ -163,7 +163,17 @@ _UNIT_FIELDS: tuple[Field[Units], ...] = (
     _of_use("source", TEXT, _SOURCE, "source", 8, title="known by"),
     _of_use("unit", TEXT, _UNIT_NAME, "unit", 22, at="use.name", **_NAME_LOOK),
     _of_use("group", TEXT, "what it is of", "kind", 12, name="group"),
-    _of_use("use_percent", SHARE_PERCENT, _USE, "use", 6, at="use.use", null=_NO_USE, style=use_style, fixed=True),
+    _of_use(
+        "use_percent",
+        SHARE_PERCENT,
+        _USE,
+        "use",
+        6,
+        at="use.use",
+        null=_NO_USE,
+        cells=by_row(_share_of_peak),
+        fixed=True,
+    ),
     Field("use_bar", SHARE, of_each("use.use"), "the same as a bar; the whole column is the peak", screen=_BAR),
     _of_use("achieved", _AMOUNT, _ACHIEVED, "achieved", 8, null=NOT_SAMPLED, cells=_amounts("achieved")),
     _of_use("peak", _AMOUNT, _PEAK, "peak", 8, null=NO_PEAK, cells=_amounts("peak")),

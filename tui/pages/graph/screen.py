@@ -121,9 +121,11 @@ class GraphScreen(PageScreen[int]):
             wanted = pen.text(self._wanted.name)
             return pad([(left, "bar.dim"), (wanted, "bar.strong")], pen.width, "bar")
         op, label = self.here.op, pen.text(str(self.here.program.label.name))
-        facts = f"  {pen.glyphs.dot}  {pen.text(op.opcode)}  {pen.glyphs.dot}  {label}"
         badge = " SIMULATED TIMES " if self.here.program.is_simulated else ""
-        name = pen.text(op.name)
+        name, facts = pen.text(op.name), ""
+        for fact in (pen.text(op.opcode), label):  # whole, or not at all
+            more = f"{facts}  {pen.glyphs.dot}  {fact}"
+            facts = more if len(left) + len(name) + len(more) + len(badge) < pen.width else facts
         title = pad([(left, "bar.dim"), (name, "bar.strong"), (facts, "bar")], pen.width - len(badge), "bar")
         return (*title, (badge, "badge")) if badge else title
 

@@ -33,7 +33,7 @@ _STYLE: dict[StepPartName, tuple[str, StyleKey]] = {
     "output": ("O", "class.host"),
     "transfer": ("T", "class.copy"),
     "collective": ("N", "class.collective"),
-    "wait": ("W", "bad"),
+    "wait": ("W", "strong"),
     "idle": (".", "class.idle"),
 }
 """Letter and style of each part of a step."""

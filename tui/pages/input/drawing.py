@@ -45,7 +45,7 @@ _SCALED = 0.01  # difference from which on a part of the whole is worth a word
 _TOPS = (1, 2, 5, 10, 15, 20, 30, 40, 50, 60, 80, 100)  # percentages at which the axis may end
 _DEEPEST = 8  # stages by which a row is indented at most
 _Card = list[list[Span]]
-_CARDS = (23, 16, 22)  # cells of 80 that the cards but the last one have
+_CARDS = (22, 19, 21)  # cells of 80 that the cards but the last one have
 _FEW_CARDS = (28, 28)  # the same on a narrow screen, which has no room for the range over the steps
 
 

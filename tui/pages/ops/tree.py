@@ -201,9 +201,21 @@ def _row_line(page: OpProfilePage, tree: OpTree, row: TreeRow, selected: bool, c
         average = duration(int(tree.time_ps[node]) / number, pen.glyphs.is_ascii) if number else ""
         spans.append((f"{average:>{_TIME}} {'' if number is None else count(number):>8} ", under))
     room = columns.name if ending else max(8, pen.width - line_width(tuple(spans)))
-    shorten = cut if row.label and tree.kind[node] == "line" else cut_middle
     key: StyleKey = "cursor" if selected else "strong" if tree.kind[node] in ("program", "category", "file") else "text"
-    return pen.fit([*spans, (f"{shorten(name, room, pen.glyphs):<{room}}", key), *ending])
+    return pen.fit(
+        [*spans, (f"{_cut_name(name, tree.kind[node], bool(row.label), room, pen.glyphs):<{room}}", key), *ending]
+    )
+
+
+def _cut_name(name: str, kind: NodeKind, is_labelled: bool, cells: int, glyphs: Glyphs) -> str:
+    """A name fit for cells: of code its beginning; ``fusion.1 +2`` for ``fusion.1 and 2 duplicates``."""
+    if kind == "line" and is_labelled:
+        return cut(name, cells, glyphs)
+    if kind == "duplicates" and len(name) > cells:
+        op, _, others = name.rpartition(" and ")
+        number = f" +{others.partition(' ')[0]}"
+        return cut_middle(op, cells - len(number), glyphs) + number
+    return cut_middle(name, cells, glyphs)
 
 
 def class_of(page: OpProfilePage, tree: OpTree, node: int) -> OpClass | None:

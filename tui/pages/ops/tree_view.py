@@ -44,7 +44,7 @@ class TreeView(Filterable):
         tree: the tree shown.
         sort: longest or most wasteful first.
         top: at most `TOP` children of each node are shown.
-        most: the children shown make up no more than 90 % of their parent.
+        most: the children shown make up no more than 90% of their parent.
         open: places whose children are shown.
         rows: what is shown, from the first row on; it follows from the rest.
         cursor: index into `rows`.
@@ -307,7 +307,7 @@ class TreeView(Filterable):
             self.top, self.most = (False, True) if self.top else (not self.most, False)
         self.refresh()
         if name == "top":
-            return f"{TOP} of each" if self.top else "those that make up 90 %" if self.most else "all of them"
+            return f"{TOP} of each" if self.top else "those that make up 90%" if self.most else "all of them"
         if name != "idle":
             return f"sorted by {self.sort}"
         return "idle time counts" if self._with_idle else "idle time left out: shares are of the ops' time"

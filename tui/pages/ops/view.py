@@ -33,7 +33,8 @@ from tpuprof.tui.widgets.tab import CursorMoved, Jump, OpenPopup, PageWanted, Pa
 _READ_LATER = "Framework ops are read from the host threads' lines, which takes longer. After Esc, `r` reads them."
 WIDE = 112  # cells from which on the card stands beside the list
 HEADLINE_LINES = 3  # most lines above list and card: two of the headline, one of the views
-TALL = 24  # rows from which on the headline may take two lines
+TALL = 24  # rows from which on the card takes a third of them
+WHOLE = 20  # rows from which on the headline may take two lines
 CARD_DELAY_SECONDS = 0.08  # rest of the cursor after which the card follows it
 GUTTER = 3  # cells between list and card
 LOW = 14  # Rows of the list and card below which there is no card; Enter opens it.
@@ -122,7 +123,7 @@ class OpsTab(SearchingTab):
             return state_lines(self._state, pen, height)
         inner = pen.narrower(1)
         lines = [pen.fit([(f" {cut_words(self.views.headline, inner.width, pen.glyphs)}", "text")])]
-        if height >= TALL or (self.views.other_view is not None and height >= LOW):  # other pages' rows are few
+        if height >= WHOLE or (self.views.other_view is not None and height >= LOW):  # other pages' rows are few
             lines = inner.wrap(self.views.headline, "text", [(" ", "text")])
             rest = " ".join(plain(line).strip() for line in lines[1:])
             lines[1:] = [inner.fit([(f" {cut_words(rest, inner.width - 1, pen.glyphs)}", "text")])] if rest else []

@@ -11,7 +11,7 @@ from tpuprof.parsers.pages.overview.model import Overview, Step, TopOp
 from tpuprof.parsers.steps.accounts.owners import OWNER_TITLES, OWNERS, Owner
 from tpuprof.parsers.steps.model import GenericBreakdown
 from tpuprof.tui.draw.bars import CLASS_STYLE
-from tpuprof.tui.draw.format import count, duration, flop_rate, percent
+from tpuprof.tui.draw.format import count, duration, flop_rate, percent, with_unit
 from tpuprof.tui.draw.layout import cut_middle
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span, line_width
@@ -131,4 +131,4 @@ def _rate(gflops_per_second: float | None) -> str:
     text = flop_rate(gflops_per_second)
     if gflops_per_second is None:
         return "the profile has no FLOPs for it"
-    return f"{text[:-1]} {text[-1]}FLOP/s" if text[-1:].isalpha() else "no FLOPs"
+    return "no FLOPs" if text == "-" else with_unit(text, "FLOP/s")

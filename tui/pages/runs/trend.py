@@ -219,7 +219,7 @@ def statement(page: Trend) -> str:
     if not page.changes:
         return f"{runs}: a step takes {now} in the newest with steps, and no change exceeds the noise."
     row = page.changes[-1]
-    change, noise = (f"{100 * abs(value or 0.0):.1f} %" for value in (row.judged.change, row.judged.noise))
+    change, noise = (f"{100 * abs(value or 0.0):.1f}%" for value in (row.judged.change, row.judged.noise))
     by = f"{change} {row.judged.verdict}, noise {noise}"
     return f"{runs}: a step takes {now} in the newest; it changed last with {printable(row.run.name)}, {by}."
 

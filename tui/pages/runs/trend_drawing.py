@@ -124,7 +124,7 @@ def verdict_words(row: SeriesRow) -> str:
     of = row.judged
     if of is None:
         return "It is compared with the runs before it once all are read."
-    change, noise = (None if value is None else f"{100 * value:.1f} %" for value in (_absolute(of.change), of.noise))
+    change, noise = (None if value is None else f"{100 * value:.1f}%" for value in (_absolute(of.change), of.noise))
     if of.verdict == "first":
         return "It is the first run with a step time."
     if of.verdict == "other program":
@@ -148,5 +148,6 @@ def _absolute(value: float | None) -> float | None:
 def head_words(rows: Sequence[SeriesRow]) -> str:
     """How many runs there are, how many are read, and what the marks mean."""
     read = sum(row.point is not None for row in rows)
-    so_far = "" if read == len(rows) else f", {read:,} read so far"
-    return f"{counted(len(rows), 'run')}{so_far}, the oldest at the left; + slower, - faster, o odd"
+    so_far = "" if read == len(rows) else f", {read:,} read"
+    marks = ", ".join(f"{mark} {word}" for word, mark in MARKS.items())
+    return f"{counted(len(rows), 'run')}{so_far}, oldest first; {marks}"

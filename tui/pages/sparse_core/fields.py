@@ -77,7 +77,7 @@ STEP = attribute("step_ms", TIME_MS, "the step's time", "time", name="step_ps")
 SPLIT: tuple[Metric[StepSplit], ...] = (STEP, *(figure for part in PARTS for figure in _parts_of(*part)))
 
 _MEAN = "means over the steps and over the TensorCores that have SparseCores beside them"
-_VERDICT = "bottleneck: they delay the TensorCores by 10 % of the step or more; not_bottleneck; idle; unknown"
+_VERDICT = "bottleneck: they delay the TensorCores by 10% of the step or more; not_bottleneck; idle; unknown"
 _SOURCE = "where steps come from: steps, modules, Sparse Core Steps, or whole profile where there are none"
 METRICS: tuple[Metric[Any], ...] = (
     attribute("statement", VERBATIM, "whether the SparseCores are the bottleneck, in a sentence or two"),

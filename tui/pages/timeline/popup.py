@@ -37,7 +37,7 @@ _ABOUT = meanings(
     ),
     ("busy", "of a track: time in which at least one event ran; share: of the interval."),
     ("total, average", "whole durations, on wide screens."),
-    ("MXU HBM", "mean share of the peak over the cores, by the compiler's count of FLOPs and bytes."),
+    ("FLOPS HBM", "mean share of the peak over the cores, by the compiler's count of FLOPs and bytes."),
 )
 
 

@@ -82,7 +82,7 @@ _MEANINGS = {
     "Events a cell": "of the cursor's row: a dot for one, 2 to 9, + from 10 on, # from 100 on.",
     "Lanes": "rows of a track with nested or overlapping events; a folded track shows the deepest event at each "
     "instant.",
-    "MXU HBM": "FLOP/s and HBM bytes/s by the compiler's count as a share of the device's peak, each op spread "
+    "FLOPS HBM": "FLOP/s and HBM bytes/s by the compiler's count as a share of the device's peak, each op spread "
     "over its time. Asynchronous ops are left out: their bytes move between start and done.",
     "Averages": "right of the names, for the window shown: the busy share of a track, a rate's share of the peak, "
     "and a counter's mean (each value for as long as it holds) within its range in the whole trace.",

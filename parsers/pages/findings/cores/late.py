@@ -12,6 +12,7 @@ from tpuprof.parsers.base.intervals import Bools, Floats, distinct, median
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, share, short, time
+from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.ops.host.activity import IdleTime
 from tpuprof.parsers.pages.findings.budget import IDLE, Budget, Steps
 from tpuprof.parsers.pages.findings.claims import COLLECTIVE, NO_CLAIM, Claim, Rows, filled
@@ -118,6 +119,11 @@ class _Late:
     worth_ps: float
 
     @property
+    def name(self) -> str:
+        """The name of the core, or of the host, by itself."""
+        return self.label.partition(" ")[2]
+
+    @property
     def factor(self) -> float:
         """How many times as long as the others they take in the steps in which they are late."""
         return float(self.own_ps[self.late].mean() / max(float(self.others_ps[self.late].mean()), 1.0))
@@ -139,7 +145,7 @@ def slow_core(budget: Budget) -> Claimed:
     of_it = slower.factor - 1 if not late.when.is_regular else late.factor - 1
     which = f"{late.label} is"
     if len(slower.too) == 1:
-        which = f"{late.label.replace('Core', 'Cores')} and {short(steps.core(slower.too[0][0]))} are up to"
+        which = f"Cores {late.name} and {short(steps.core(slower.too[0][0]))} are up to"
     elif slower.too:
         which = f"{late.label} and {len(slower.too):,} others are up to"
     finding = budget.finding(
@@ -167,7 +173,7 @@ def _slow_too(slower: SlowerCore, late: _Late, steps: Steps) -> str:
     more = f" and {len(slower.too) - _FEW:,} more" if len(slower.too) > _FEW else ""
     next_ps = RankedTimes(steps.of(*BUSY_OWNERS)).next_of_others(late.rows)
     alone = float(np.maximum(late.own_ps - next_ps, 0.0).mean())
-    return f"Slow too: {named}{more}. Without {late.label.lower()} alone, a step takes {time(alone)} less."
+    return f"Slow too: {named}{more}. Without core {late.name} alone, a step takes {time(alone)} less."
 
 
 _LONGER = "Time by which its ops, without collectives, exceed the others' median, as far as the others wait for it."
@@ -271,8 +277,8 @@ def late_host(budget: Budget) -> Claimed:
     in_collectives = late.collective_ps
     if pauses.any():
         in_collectives = float(RankedTimes(steps.of(*COLLECTIVE)).longer(late.rows)[calm].mean())
-    label = late.label if late.label.startswith("Host") else f"The host of {late.label.lower()}"
-    host = steps.core(int(late.rows[0])).rpartition(":")[0]
+    label = late.label if late.label.startswith("Host") else f"The host of core {late.name}"
+    host = host_of(steps.core(int(late.rows[0])))
     gaps = budget.evidence.host_gaps.get(host, IdleTime())
     doing = main_activity(gaps)
     if doing is not None and doing.occurrences < _MOSTLY * late.late.sum():
@@ -308,7 +314,7 @@ def late_host(budget: Budget) -> Claimed:
 
 def _gaps_of_hosts(budget: Budget, steps: Steps) -> list[IdleTime]:
     """What each host did while its cores were idle."""
-    hosts = dict.fromkeys(name.rpartition(":")[0] for name in steps.account.core_names)
+    hosts = dict.fromkeys(host_of(name) for name in steps.account.core_names)
     return [budget.evidence.host_gaps.get(host, IdleTime()) for host in hosts]
 
 

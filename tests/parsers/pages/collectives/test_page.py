@@ -76,7 +76,7 @@ def test_the_answer(page: CollectivesPage) -> None:
         "Exposed 34.6% of the step (343 µs); hidden 57.2% of transfers. "
         "all-reduce waits for slice0-host1:1, late by 60.0 µs in 4 of 4 steps."
     )
-    assert page.log_line == "hidden 57.2 %, exposed 34.6 % of the step"
+    assert page.log_line == "hidden 57.2%, exposed 34.6% of the step"
     assert NEVER_SEEN in page.notes
     assert page.why_none == ""
 

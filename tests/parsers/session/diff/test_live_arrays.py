@@ -63,7 +63,7 @@ def test_growth_beyond_what_is_allowed() -> None:
     whole = 100 * diff.size_change / diff.before.total.size_bytes
     assert 3 < whole < 4 and not growth(diff, 0.04).is_beyond and growth(diff, 0.04).sentence == ""
     judged = growth(diff, 0.01)
-    assert judged.is_beyond and judged.sentence == f"Live memory grew by {whole:.1f} %, more than the 1 % allowed."
+    assert judged.is_beyond and judged.sentence == f"Live memory grew by {whole:.1f}%, more than the 1% allowed."
     assert not growth(replace(diff, before=diff.after, after=diff.before), 0.0).is_beyond
     from_nothing = growth(LiveArraysDiff(page_of([]), diff.after), 0.5)
     assert from_nothing.is_beyond and "grew from nothing" in from_nothing.sentence

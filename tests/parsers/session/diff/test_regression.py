@@ -19,7 +19,7 @@ def test_slower_than_allowed(tmp_path: Path) -> None:
     diff = diff_of(tmp_path, BASE, slower(7 * MS))
     found = regression(diff, 0.05)
     assert found.outcome == "slower"
-    assert found.sentence == "The typical step takes 7.0 % longer than before, more than the 5 % allowed."
+    assert found.sentence == "The typical step takes 7.0% longer than before, more than the 5% allowed."
     assert regression(diff, 0.07).outcome == "passed" and regression(diff, 0.08).sentence == ""
 
 
@@ -32,7 +32,7 @@ def test_within_the_noise_passes_and_says_how_little_that_means(tmp_path: Path) 
     steps = [[("fusion.1", 60 * MS + by * MS)] for by in wild]
     after = [[("fusion.1", 66 * MS + by * MS)] for by in wild]
     found = regression(diff_of(tmp_path, replace(BASE, steps=steps), replace(BASE, steps=after)), 0.05)
-    assert found.outcome == "passed" and "is larger than the 5 % allowed: more steps would decide" in found.sentence
+    assert found.outcome == "passed" and "is larger than the 5% allowed: more steps would decide" in found.sentence
 
 
 def test_odd_steps_that_slow_the_mean(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_odd_steps_that_slow_the_mean(tmp_path: Path) -> None:
     diff = diff_of(tmp_path, many, replace(many, idle_ps=stalls))
     assert diff.after.odd_count == 8 and diff.steps is not None and diff.steps.typical.mark == "same"
     found = regression(diff, 0.05)
-    assert found.outcome == "slower" and found.sentence.startswith("The mean step takes 28.0 % longer")
+    assert found.outcome == "slower" and found.sentence.startswith("The mean step takes 28.0% longer")
 
 
 def test_what_cannot_be_told(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_how_large_the_batch_may_be() -> None:
     assert "batch 8 now; largest that fits: 13 (15.2 GiB); at 14 it is over by 442 MiB" in text
     assert "the largest that fits" in text and "Buffers at the peak" not in text
     assert "The batch is the leading dimension of batch['tokens'] s32[8,1024]" in text
-    assert "unknown: The compiler chooses what it keeps outside HBM" in report("text", space="vmem", only_fit=True)
+    assert "unknown: the compiler chooses what it keeps outside HBM" in report("text", space="vmem", only_fit=True)
 
 
 def test_what_the_module_comes_to_is_in_the_document() -> None:

@@ -54,7 +54,7 @@ def test_ops_with_flops_and_bytes_of_any_kind_have_a_point() -> None:
 
 def test_what_keeps_an_op_off_the_plot_is_named() -> None:
     said = words(COPY, WHOLE, WITHOUT_BYTES, SLOW)
-    assert "not plotted: 1 without FLOPs (25.0%), 1 without bytes (25.0%), 1 below 100MFLOP/s (25.0%)" in said
+    assert "not plotted: 1 without FLOPs (25.0%), 1 without bytes (25.0%), 1 below 100 MFLOP/s (25.0%)" in said
 
 
 # --- colours

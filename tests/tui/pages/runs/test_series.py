@@ -99,7 +99,7 @@ def test_changes_are_marked_below_their_runs() -> None:
     marks = next(line for line in lines if " change " in line)
     begin = marks.index("change") + 11
     assert marks[begin : begin + len(STEPS)] == "   o  +  "
-    while "A new level begins." not in frame(view):
+    while "new level begins." not in frame(view):
         press(view, "h")
     assert "run_0006" in frame(view) and "longer" in frame(view)
 
@@ -139,9 +139,9 @@ def test_two_thousand_runs_show_those_around_the_cursor() -> None:
         (
             point(100),
             Judged("noise", 0, 1e11, -0.004, 0.01),
-            "differs by 0.4 % from the runs before it, and up to 1.0 % is noise",
+            "differs by 0.4% from the runs before it, and up to 1.0% is noise",
         ),
-        (point(100), Judged("faster", 1, 1.1e11, -0.1, 0.01), "10.0 % shorter than the runs before it (110 ms)"),
+        (point(100), Judged("faster", 1, 1.1e11, -0.1, 0.01), "10.0% shorter than the runs before it (110 ms)"),
         (point(130), Judged("odd", None, 1e11, 0.3, 0.01), "Only this run differs"),
     ],
 )

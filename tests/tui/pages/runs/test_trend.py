@@ -96,7 +96,7 @@ def test_another_program_and_runs_without_steps_are_not_compared() -> None:
 @pytest.mark.parametrize(
     ("steps", "allowed", "outcome", "words"),
     [
-        ((100, 100.1, 110), 0.05, "slower", "takes 9.9 % longer than in the runs before, more than the 5 % allowed."),
+        ((100, 100.1, 110), 0.05, "slower", "takes 9.9% longer than in the runs before, more than the 5% allowed."),
         ((100, 100.1, 110), 0.2, "passed", ""),
         ((100, 100.1, 90), 0.05, "passed", ""),
         ((100, 100.1, 110, 110.1), 0.05, "passed", ""),

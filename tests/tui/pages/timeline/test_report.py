@@ -182,7 +182,7 @@ def test_tracks_have_the_keys_of_the_contract(demo: Timeline) -> None:
         assert found["first_ps"] <= track["first_ps"] <= track["last_ps"] <= found["last_ps"]
         assert 0 <= track["busy_ps"] <= track["last_ps"] - track["first_ps"] and 0 <= track["busy_fraction"] <= 1
         assert (track["depth"] >= 1) == (track["events"] > 0)
-    assert {rate["name"] for rate in found["rates"]} == {"MXU", "HBM"}
+    assert {rate["name"] for rate in found["rates"]} == {"FLOPS", "HBM"}
     assert all(0 < rate["use_fraction"] < 1 for rate in found["rates"])
 
 
@@ -194,7 +194,7 @@ def test_every_null_has_a_reason(small: Timeline, asked: Interval) -> None:
 
 def test_use_is_unknown_without_a_peak(small: Timeline) -> None:
     rates = {(rate["plane"], rate["name"]): rate for rate in document(small)["rates"]}
-    known, bare = rates["/device:TPU:0", "MXU"], rates["/device:TPU:1", "MXU"]
+    known, bare = rates["/device:TPU:0", "FLOPS"], rates["/device:TPU:1", "FLOPS"]
     assert known["per_second"] == pytest.approx(4 * 1000 / 400e-6)
     assert known["use_fraction"] == pytest.approx(known["per_second"] / 100e12)
     assert bare["per_second"] == pytest.approx(10**6 / 400e-6) and bare["peak_per_second"] is None

@@ -116,7 +116,7 @@ def test_lines_are_as_wide_as_the_window_and_every_cell_has_a_style(
     fill = fill_of("modules") if is_neutral else None
     line = lane_line(item, window, glyphs, fill=fill, selected=selected, is_match=is_match, lost_from_ps=lost)
     flat = track_line(track_window(item, edges), glyphs, fill=fill, lost_from_ps=lost)
-    counts = count_line(window.last - window.first, glyphs)
+    counts = count_line(window.last - window.first)
     for one in (line, flat, counts):
         assert line_width(one) == len(edges) - 1
         assert all(text for text, _ in one)
@@ -311,8 +311,7 @@ def test_times_beyond_all_reason_are_drawn() -> None:
 
 def test_counts_say_how_many_events_hide() -> None:
     count = np.array([0, 1, 2, 9, 10, 99, 100, 10**9], np.int64)
-    assert plain(count_line(count, BLOCK)) == " ·29++##"
-    assert plain(count_line(count, ASCII)) == " .29++##"
+    assert plain(count_line(count)) == " .29++##"
 
 
 def test_the_cursor_marks_a_blank_cell_only() -> None:
@@ -403,7 +402,7 @@ def test_a_lane_at_four_zooms(glyphs: Glyphs, request: pytest.FixtureRequest) ->
         lines.append(f"{start}-{end}")
         lines.append(plain(lane_line(item, window, glyphs, lost_from_ps=29_000)) + "|")
         lines.append(plain(lane_line(item, window, glyphs, selected=1, is_match=np.arange(4) == 3)) + "|")
-        lines.append(plain(count_line(window.last - window.first, glyphs)) + "|")
+        lines.append(plain(count_line(window.last - window.first)) + "|")
         lines.append(plain(track_line(track_window(item, window.edges), glyphs)) + "|")
     name = request.node.callspec.id
     check_golden(GOLDEN / f"timeline-lane-{name}-100.txt", "\n".join(lines) + "\n")

@@ -181,7 +181,7 @@ def test_the_pane_tells_a_graphs_value_at_the_cursor() -> None:
     view.window = view.window.fitted(40 * MS, 60 * MS)  # inside fusion.1: 8e12 FLOPs in 36 ms
     view.cursor_ps = 40 * MS
     view.move_cells(50)
-    assert hint_of(view) == "MXU in the cursor's cell: 222TFLOP/s, 111.1% of peak; 111.1% over the window"
+    assert hint_of(view) == "FLOPS in the cursor's cell: 222 TFLOP/s, 111.1% of peak; 111.1% over the window"
 
 
 def test_in_a_gap_the_pane_says_how_long_it_is_and_between_what(view: TimelineView) -> None:
@@ -214,11 +214,11 @@ def test_what_ran_is_put_together_over_the_cores() -> None:
 
 def test_mean_use_is_over_the_cores_and_unknown_without_a_peak() -> None:
     made = two_cores()
-    assert mean_use(made, 30 * MS, 66 * MS)["MXU"] == pytest.approx(8e12 / 0.036 / 200e12)
+    assert mean_use(made, 30 * MS, 66 * MS)["FLOPS"] == pytest.approx(8e12 / 0.036 / 200e12)
     core = made.sections[1]
     unknown = dataclasses.replace(core, rates=(dataclasses.replace(core.rates[0], peak=None),))
     sections = (made.sections[0], unknown, made.sections[2])
-    assert mean_use(dataclasses.replace(made, sections=sections), 0, MS) == {"MXU": None}
+    assert mean_use(dataclasses.replace(made, sections=sections), 0, MS) == {"FLOPS": None}
 
 
 def test_gaps_are_found_on_the_row(view: TimelineView) -> None:

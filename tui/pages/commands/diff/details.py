@@ -115,7 +115,7 @@ def summary(diff: Diff) -> str:
 _MEANING = (
     "Run B is compared with run A: A is before, B is after. All times are of one step on the mean core, so that runs "
     "of other lengths and other numbers of cores compare.",
-    "A typical step is one within five deviations (median absolute ones) of the median, or within 3 % of it. Odd "
+    "A typical step is one within five deviations (median absolute ones) of the median, or within 3% of it. Odd "
     "steps are left out and listed separately, unless they are more than a quarter of a run. Ops are those of "
     "typical steps.",
     f"The noise is half of the interval that {CONFIDENCE:.0%} of the differences of two equal runs lie in, from how "

@@ -115,7 +115,7 @@ def _costs(cause: Cause, ascii_only: bool) -> str:
 
 
 def _of_step(step: Change, ascii_only: bool) -> str:
-    """``a step takes 38.1 ms less (-14.9 %, noise ±0.4 ms)``."""
+    """``a step takes 38.1 ms less (-14.9%, noise ±0.4 ms)``."""
     if step.mark == "same":
         return f"a step takes the same within the noise ({noise_time(step, ascii_only)})"
     size = duration(abs(step.delta or 0.0), ascii_only)

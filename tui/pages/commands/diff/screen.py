@@ -100,12 +100,12 @@ class DiffScreen(PageScreen[ChangeRow]):
         sort, late = "sort" if hides and view.name != "setup" else "", HELPS + 1
         views: dict[str, Callable[..., object]] = {
             "pick": self._pick,
-            "next_tab": partial(self._next_view, 1),
-            "previous_tab": partial(self._next_view, -1),
+            **dict.fromkeys(("next_tab", "view"), partial(self._next_view, 1)),
+            **dict.fromkeys(("previous_tab", "previous_view"), partial(self._next_view, -1)),
         }
         phases = {"next_step": partial(self._phase, 1), "previous_step": partial(self._phase, -1)}
         return (
-            KeyRow("pick next_tab", "view", _VIEWS, views, f"1-{len(changes.VIEWS)}"),
+            KeyRow("pick next_tab view", "view", _VIEWS, views, f"1-{len(changes.VIEWS)}"),
             *ROW_KEYS,
             KeyRow("open", details, _ALL_OF_IT, {"open": self.enter} if self.row is not None else {}),
             KeyRow("exclude", same, "Show or hide what is the same within the noise", {"exclude": self._hide}, rank=2),

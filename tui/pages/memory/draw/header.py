@@ -51,7 +51,7 @@ def _title_line(page: SpaceMemory, title: str, pen: Pen) -> Line:
     long = f"{space}: capacity {size}"
     right = long if len(long) <= room else f"{space} {size}"
     if page.capacity is None and len(right) < room - 2:
-        note = cut_middle(note, room - len(right) - 3, pen.glyphs)
+        note = cut_words(note, room - len(right) - 3, pen.glyphs)
     tail = f" ({note})" if note and len(right) + len(note) + 3 <= room else ""
     shown = cut_middle(name, max(8, pen.width - 4 - len(right)), pen.glyphs)
     gap = pen.width - 2 - len(shown) - len(right) - len(tail)

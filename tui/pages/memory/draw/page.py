@@ -19,6 +19,8 @@ from tpuprof.tui.pages.memory.fields.module import short_op
 
 WIDE, GUTTER = 130, 3  # cells from which on the card stands beside the list, and between them
 ROOMY = 18  # lines from which on a line says what the band is
+_BELOW = 4  # lines below the graph that are not rows of the list
+_CARD = 16  # lines that the card beside the list has in any case
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,9 @@ def compose_memory(
     rows = listed.rows_of(row)
     lines = [*header_lines(page, title, pen, summary), *_warnings(page, pen, height)]
     cells = max(1, pen.width - AXIS)
-    graph_height = _graph_height(page, height - len(lines), state.show_map)
+    graph_height = _graph_height(
+        page, height - len(lines), max(len(page.buffers), _CARD if pen.width >= WIDE else 0), state.show_map
+    )
     graph_first, area = len(lines) + 1, 0
     if page.points == 1:
         lines += _no_trace(page, pen)
@@ -114,9 +118,9 @@ def entry_card(
     return buffer_card(page, row, pen, listed.state.point, None if summary is None else summary.owners.get(row))
 
 
-def _graph_height(page: SpaceMemory, room: int, is_map: bool) -> int:
-    """Lines for the graph with its two axes; the list gets the larger part, the map half of the room."""
-    wanted = min(room // 2, 30) if is_map else min(room * 2 // 5, 16)
+def _graph_height(page: SpaceMemory, room: int, rows: int, is_map: bool) -> int:
+    """Lines for the graph with its two axes: the list gets the larger part, if it has as many rows, the map half."""
+    wanted = min(room // 2, 30) if is_map else max(min(room * 2 // 5, 16), min(room - _BELOW - rows, 24))
     return max(4 if room >= 9 else 3, wanted) if page.points > 1 else 0
 
 

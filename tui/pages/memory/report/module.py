@@ -197,7 +197,7 @@ def _fit_lines(fit: BatchFit, pen: Pen) -> list[Line]:
         basis = (
             f"The batch is the leading dimension of {inputs}; {binary_size(fit.growing_bytes)} of the peak grow with "
         )
-        basis += f"it, by the shapes in the compiled HLO. {100 * MARGIN:.0f} % stay free for another layout."
+        basis += f"it, by the shapes in the compiled HLO. {100 * MARGIN:.0f}% stay free for another layout."
         again = " The compiler may make more fit by recomputing activations." if fit.may_recompute else ""
         lines += [pen.fit([]), *pen.wrap(basis + again, "dim", [(" ", "text")])]
     return lines

@@ -113,7 +113,8 @@ def group_card(page: OpProfilePage, tree: OpTree, node: int, pen: Pen) -> list[L
     """A program, category, scope or group of duplicates: its time, its rates, and what of it takes longest."""
     card = Card(pen, LABEL)
     kind = {"root": "all ops", "duplicates": "copies of one op"}.get(tree.kind[node], tree.kind[node])
-    card.head(tree.name[node], (kind, f"{count(tree.child_count(node))} inside"))
+    inside = [f"{count(tree.child_count(node))} inside"] if tree.child_count(node) else []
+    card.head(tree.name[node], (kind, *inside))
     card.entry("time", f"{duration(int(tree.time_ps[node]))}, {share(float(tree.time_fraction[node]))} of all")
     if tree.kind[node] == "idle":
         place = page.ops.runs_on
@@ -236,16 +237,14 @@ def _resources(card: Card, rates: Rates, row: int, peaks: Peaks, kind: OpClass |
     for index, (label, peak) in enumerate(memories):  # as the first columns of `TRAFFIC`
         moved, used = float(rates.bandwidth[row, index]), float(rates.bandwidth_utilization[row, index])
         if index == 0 or moved > 0:
-            rate = byte_rate(moved)
-            unit = "B/s" if rate[-1:].isalpha() and rate != UNKNOWN else ""
-            words = f"{rate:>6}{unit} of {byte_rate(peak)}"
+            words = f"{byte_rate(moved):>6} of {byte_rate(peak)}{' B/s' if peak is not None else ''}"
             key = roof_style(rates, row, "HBM", kind) if index == 0 else "text"
             card.lines.append(_meter(card, label, words, used, key))
 
 
 def _meter(card: Card, label: str, words: str, used: float, key: StyleKey) -> Line:
     shown = used_words(used).rstrip("!")
-    spans: list[Span] = [label_span(label, LABEL), (f"{words:<18}", "text"), (f"{shown:>6} ", key)]
+    spans: list[Span] = [label_span(label, LABEL), (f"{words:<19}", "text"), (f"{shown:>6} ", key)]
     room = min(12, card.pen.width - sum(len(text) for text, _ in spans) - 1)
     if math.isfinite(used) and room >= 3:
         filled, empty = small_bar(min(1.0, used), room, card.pen.glyphs)

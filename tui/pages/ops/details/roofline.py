@@ -6,7 +6,7 @@ import math
 
 from tpuprof.parsers.pages.ops.roofline import RooflinePage, RooflinePoints
 from tpuprof.tui.draw.bars import CLASS_STYLE
-from tpuprof.tui.draw.format import byte_rate, count, intensity, share
+from tpuprof.tui.draw.format import byte_rate, count, intensity, share, with_unit
 from tpuprof.tui.draw.loglog import roofline_plot
 from tpuprof.tui.draw.loglog_scene import Point, Roof
 from tpuprof.tui.draw.pen import Pen
@@ -31,11 +31,11 @@ def metrics(page: RooflinePage, pen: Pen) -> list[Line]:
     spans: list[Span] = [(f" {device}", "strong")]
     if peaks.flops_per_second is None and peaks.hbm is None:
         return [pen.fit([*spans, ("  its peaks are not in this profile: there is no roof", "dim")])]
-    spans += [("  peak ", "dim"), (f"{GFLOPS.words(peaks.flops_per_second, False)}FLOP/s", "text")]
-    spans += [("  HBM ", "dim"), (f"{byte_rate(peaks.hbm)}B/s", "text")]
+    spans += [("  peak ", "dim"), (with_unit(GFLOPS.words(peaks.flops_per_second, False), "FLOP/s"), "text")]
+    spans += [("  HBM ", "dim"), (with_unit(byte_rate(peaks.hbm), "B/s"), "text")]
     if peaks.vmem_read is not None and pen.width >= 100:
-        spans += [("  VMEM read ", "dim"), (f"{byte_rate(peaks.vmem_read)}B/s", "text")]
-        spans += [(" write ", "dim"), (f"{byte_rate(peaks.vmem_write)}B/s", "text")]
+        spans += [("  VMEM read ", "dim"), (with_unit(byte_rate(peaks.vmem_read), "B/s"), "text")]
+        spans += [(" write ", "dim"), (with_unit(byte_rate(peaks.vmem_write), "B/s"), "text")]
     spans += [("  ridge ", "dim"), (f"{intensity(peaks.ridge_point)} FLOP/B", "text")]
     program: list[Span] = [(" P", "strong"), (" program ", "dim"), *_reached(page.program)]
     if len(page.average_step):
@@ -43,9 +43,9 @@ def metrics(page: RooflinePage, pen: Pen) -> list[Line]:
         reached = share(float(page.average_step.rates.efficiency[0]))
         program += [("  s", "strong"), (f" {steps} step{'s' * (steps != 1)} ", "dim"), (reached, "strong")]
     missing = _not_drawn(page)
-    if sum(len(text) for text, _ in (*program, *missing)) > pen.width:
+    if sum(len(text) for text, _ in (*program, *missing)) + 1 > pen.width:
         return [pen.fit(spans), pen.fit(program), pen.fit(missing)]
-    return [pen.fit(spans), pen.fit([*program, *missing])]
+    return [pen.fit(spans), pen.fit([*program, (" ", "text"), *missing])]
 
 
 def _not_drawn(page: RooflinePage) -> list[Span]:
@@ -56,7 +56,7 @@ def _not_drawn(page: RooflinePage) -> list[Span]:
     groups = (
         (page.counts & ~has_flops, "without FLOPs"),
         (page.counts & has_flops & ~has_bytes, "without bytes"),
-        (slow, f"below {GFLOPS.words(_floor(page), False)}FLOP/s"),
+        (slow, f"below {with_unit(GFLOPS.words(_floor(page), False), 'FLOP/s')}"),
     )
     parts = [
         f"{count(int(rows.sum()))} {words} ({share(float(page.ops.self_fraction[rows].sum()))})"

@@ -9,7 +9,7 @@ from typing import Any
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import NO_PEAK_FLOPS, NO_TIME_SCALE
 from tpuprof.parsers.pages.ops.ops import OpsPage
-from tpuprof.tui.draw.format import byte_rate, percent
+from tpuprof.tui.draw.format import byte_rate, percent, with_unit
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.ops.fields.common import MEMORIES, memory_words
@@ -83,7 +83,7 @@ def machine_line(page: OpsPage, pen: Pen) -> Line:
     """What the ops ran on, and the device's peaks."""
     flops, hbm, scale = page.peaks.flops_per_second, page.peaks.hbm, page.time_scale
     parts = [(page.device_type or "device unknown"), counted(page.core_count, page.runs_on)]
-    parts += [f"{GFLOPS.words(flops, False)}FLOP/s"] if flops is not None else []
-    parts += [f"HBM {byte_rate(hbm)}B/s"] if hbm is not None else []
+    parts += [with_unit(GFLOPS.words(flops, False), "FLOP/s")] if flops is not None else []
+    parts += [f"HBM {with_unit(byte_rate(hbm), 'B/s')}"] if hbm is not None else []
     parts += [f"clock {percent(100 * scale)} of nominal"] if scale is not None else []
     return pen.fit([(f" {pen.glyphs.dot} ".join(parts), "dim")])

@@ -70,11 +70,10 @@ def _witness(name: str) -> Callable[[TpuKernel], str]:
     return lambda kernel: _figure(name)(kernel).witness or ""
 
 
-def by_witness(figure: Figure, refused: str = "!") -> str:
+def by_witness(figure: Figure) -> str:
     """A share by each witness, the refused ones marked: ``12.0% shapes · 0.3% trace points ! impossible``."""
     words = (
-        f"{share(each.value)} {each.witness}{f' {refused} impossible' if each.refused else ''}"
-        for each in figure.statements
+        f"{share(each.value)} {each.witness}{' ! impossible' if each.refused else ''}" for each in figure.statements
     )
     return ", ".join(words) or UNKNOWN
 
@@ -103,7 +102,7 @@ def _rank(page: TpuKernelsPage, rows: Rows) -> list[int]:
 _SPREAD = (
     ("minimum_time_ps", "minimum_ps", "the shortest run", "least"),
     ("median_time_ps", "median_ps", "the run in the middle", "median"),
-    ("p90_time_ps", "p90_ps", "the time that 90 % of the runs are not longer than", "p90"),
+    ("p90_time_ps", "p90_ps", "the time that 90% of the runs are not longer than", "p90"),
     ("maximum_time_ps", "maximum_ps", "the longest run", "most"),
 )
 

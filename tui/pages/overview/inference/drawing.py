@@ -248,8 +248,9 @@ def module_rows(rows: Sequence[LatencyRow], pen: Pen, cursor: int | None = None)
         # a program's id matters where another one has the same name, and nothing else distinguishes them
         is_told = bool(name) and (short.count(name) == 1 or bool(row.inputs))
         room = max(1, pen.width - len(metrics) - 3)
-        inputs = cut(", ".join(row.inputs), room * 2 // 3, pen.glyphs) if row.inputs else ""
-        shown = cut_middle(name if is_told else row.name, room - len(inputs) - 1, pen.glyphs)
+        named = name if is_told else row.name
+        inputs = cut(", ".join(row.inputs), max(room // 3, room - len(named) - 1), pen.glyphs) if row.inputs else ""
+        shown = cut_middle(named, room - len(inputs) - 1, pen.glyphs)
         keys: Sequence[StyleKey] = ("cursor",) * 3 if at == cursor else ("text", "strong", "dim")
         texts = metrics, f"  {shown}", f" {inputs}"
         lines.append(pen.fit([(pen.glyphs.mark if at == cursor else " ", "mark"), *zip(texts, keys, strict=True)]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from tpuprof.parsers.base.op_class import OpClass
@@ -37,32 +37,36 @@ def stacked_bar(parts: Sequence[Part], pen: Pen, compact: bool = False, cursor: 
     """One bar with the names of its parts on them, and a legend that gives every share.
 
     Args:
-        compact: the legend names parts by letter, so that one line is enough.
+        compact: one line is enough for the legend: it leaves out what stands on the bar, and has the others' names as
+            far as they fit, the largest first, else their letters.
         cursor: index of a part.
     """
     bar: list[Span] = [(" ", "text")]
+    on_bar: set[str] = set()
     kept = [part for part in parts if not part.is_taken]
     hole = max(0.0, 1.0 - sum(part.fraction for part in kept)) if len(kept) < len(parts) else 0.0
     *sizes, empty = whole_cells([*(part.fraction for part in kept), hole], pen.width - 2)
     for part, cells in zip(kept, sizes, strict=True):
         label = f" {part.name} {percent(part.fraction * 100, 0)} "
+        fits = len(label) + 2 * pen.glyphs.letters <= cells
+        on_bar |= {part.name} if fits else set()
         if pen.glyphs.letters:
-            words = f"{label if len(label) + 2 <= cells else '':{part.letter}^{cells}}"
-            bar.append((words, CLASS_STYLE[part.op_class]))
+            bar.append((f"{label if fits else '':{part.letter}^{cells}}", CLASS_STYLE[part.op_class]))
         else:
             short = f" {part.letter}" if cells >= _LETTER else ""
-            bar.append((f"{label if len(label) <= cells else short:<{cells}}", ON_CLASS_STYLE[part.op_class]))
-    return [pen.fit([*bar, (pen.glyphs.light * empty, "dim")]), *_legend(parts, pen, compact, cursor)]
+            bar.append((f"{label if fits else short:<{cells}}", ON_CLASS_STYLE[part.op_class]))
+    legend = _short_legend(parts, on_bar, pen, cursor) if compact else _legend(parts, pen, cursor)
+    return [pen.fit([*bar, (pen.glyphs.light * empty, "dim")]), *legend]
 
 
 _LETTER = 3  # cells from which on a letter stands on a part
 
 
-def _legend(parts: Sequence[Part], pen: Pen, compact: bool, cursor: int | None) -> list[Line]:
+def _legend(parts: Sequence[Part], pen: Pen, cursor: int | None) -> list[Line]:
     lines: list[Line] = []
     line: list[Span] = []
     for index, part in enumerate(parts):
-        entry = _entry(part, pen, compact, index == cursor)
+        entry = _entry(part, pen, index == cursor)
         if line and 2 + line_width(tuple(line)) + line_width(tuple(entry)) > pen.width:
             lines.append(pen.fit(line))
             line = []
@@ -70,16 +74,27 @@ def _legend(parts: Sequence[Part], pen: Pen, compact: bool, cursor: int | None) 
     return [*lines, pen.fit(line)]
 
 
-def _entry(part: Part, pen: Pen, compact: bool, selected: bool) -> list[Span]:
-    """A part of the legend, with a cell before it for the cursor's mark."""
+def _short_legend(parts: Sequence[Part], on_bar: Collection[str], pen: Pen, cursor: int | None) -> list[Line]:
+    """The legend in one line."""
+    shown = [index for index, part in enumerate(parts) if part.name not in on_bar or index == cursor]
+    entries = {index: _entry(parts[index], pen, index == cursor, "") for index in shown}
+    for index in sorted(shown, key=lambda index: -parts[index].fraction):
+        named = {**entries, index: _entry(parts[index], pen, index == cursor, parts[index].name)}
+        if sum(1 + line_width(tuple(entry)) for entry in named.values()) <= pen.width:
+            entries = named
+    return [pen.fit([span for index in shown for span in ((" ", "text"), *entries[index])][1:])]
+
+
+def _entry(part: Part, pen: Pen, selected: bool, name: str | None = None) -> list[Span]:
+    """A part of the legend, with a cell before it for the cursor's mark: letter and name, or the one that is given."""
     sign = part.letter if pen.glyphs.letters else f"{pen.glyphs.full}{part.letter}"
     style = CLASS_STYLE[part.op_class]
     if part.is_taken:
         sign, style = f"{pen.glyphs.light}{part.letter}", "dim"
     first: Span = (pen.glyphs.mark, "mark") if selected else (" ", "text")
-    name = " " if compact else f" {part.name} "
-    words: StyleKey = "cursor" if selected else "dim"
-    return [first, (sign, style), (name, words), (percent(part.fraction * 100), "cursor" if selected else "text")]
+    shown = part.name if name is None else name
+    words: Span = (f" {shown} " if shown else " ", "cursor" if selected else "dim")
+    return [first, (sign, style), words, (percent(part.fraction * 100), "cursor" if selected else "text")]
 
 
 def owner_parts(account: StepAccount, what_if: WhatIf = AS_IT_IS) -> list[Part]:

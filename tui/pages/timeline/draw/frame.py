@@ -30,13 +30,13 @@ from tpuprof.tui.pages.timeline.rows import TimelineRow, host_track, main_track,
 from tpuprof.tui.pages.timeline.state import TimelineView
 
 TOP_LINES = 3  # lines of the axis and the minimap
-_LOW = 26  # rows below which the pane at the bottom is short
+_LOW = 20  # rows below which the pane at the bottom has none for the colours beside three of facts
 _TALL = 42  # rows from which on it has all its lines
 _PANEL_LOW, _PANEL_MIDDLE, _PANEL_HIGH = 3, 4, 6
 
 _MOST_AVERAGES = 1000  # labels whose averages are kept
 _NEAR_AN_END = 1  # columns from an end of the marked interval at which the mouse takes hold of it
-_GRAPHS: dict[str, Fill] = {"MXU": "compute", "HBM": "copy"}
+_GRAPHS: dict[str, Fill] = {"FLOPS": "compute", "HBM": "copy"}
 
 
 class _Canvas(NamedTuple):
@@ -292,7 +292,7 @@ class TimelinePage:
     def _closed(self, section: Section, canvas: _Canvas) -> Line:
         """A closed section: how busy the track is that stands for it."""
         item = main_track(section)
-        if not section.is_read or item is None:
+        if item is None:
             return canvas.pen.fit([(counted(len(section.tracks), "track") if section.is_read else "reading", "dim")])
         track = section.tracks[item]
         return track_line(windows.track_window(track, canvas.edges), canvas.glyphs, fill=fill_of(track.kind))
@@ -301,7 +301,8 @@ class TimelinePage:
         """An open section's title and what is in it, all over the row."""
         section = self.view.timeline.sections[index]
         words = f"{counted(len(section.tracks), 'track')}, {counted(self._events[index], 'event')}"
-        words = words if section.is_read else "reading"
+        if not section.is_read:
+            words = f"reading, {counted(self._events[index], 'event')} so far" if section.tracks else "reading"
         words += f"  {section.core[:200]}" if section.core else ""
         words += f"  {section.plane[:200]}" if section.plane != section.title else ""
         return self._over_all(section.title, label, (words, "dim"), canvas)
@@ -385,7 +386,7 @@ class TimelinePage:
                 counts = window.last - window.first
             else:
                 counts = windows.track_window(found[1], canvas.edges).count
-            self._count = key, count_line(counts, glyphs)
+            self._count = key, count_line(counts)
         return (*label, *self._count[1])
 
 
@@ -437,6 +438,8 @@ def gutter_line(label: Label, pen: Pen) -> Line:
     ]
     room = max(0, pen.width - 1 - line_width(head))
     text = pen.text(label.text[:_SEEN])
+    if len(text) > room and not is_section:  # the number and the kind of a stream say which one it is
+        text = text.removeprefix("Stream ")
     notes = [pen.text(note[:_SEEN]) for note in label.notes]
     note = next((note for note in notes if len(text) + 1 + len(note) <= room), "")
     if notes and not note and label.kind == "graph" and len(notes[-1]) + 1 + min(len(text), 8) <= room:

@@ -32,7 +32,7 @@ from tpuprof.tui.pages.timeline.draw.cells import (
 
 LEAST_NAME = 4  # cells from which on a slice shows its name
 NAME_SEEN = 200  # characters of a name that are looked at
-_COUNT_SIGNS = {"block": " ·23456789+#", "ascii": " .23456789+#"}
+_COUNT_SIGNS = np.array(list(" .23456789+#"))
 
 
 def lane_line(
@@ -109,12 +109,10 @@ def track_line(
     return joined(spans)
 
 
-def count_line(count: Int64s, glyphs: Glyphs) -> Line:
-    """How many events cells hold, int64[cells]: ``·`` is 1, ``2`` to ``9``, ``+`` from 10 and ``#`` from 100 on."""
-    signs = np.array(list(_COUNT_SIGNS[glyphs.name]))[np.where(count < 10, count, np.where(count < 100, 10, 11))]
-    keys: tuple[Key, ...] = ("dim", "text", "strong")
-    weight = np.where(count < 2, 0, np.where(count < 10, 1, 2))
-    return tuple(("".join(signs[begin:end].tolist()), keys[int(weight[begin])]) for begin, end in equal_runs(weight))
+def count_line(count: Int64s) -> Line:
+    """How many events cells hold, int64[cells]: ``.`` is 1, ``2`` to ``9``, ``+`` from 10 and ``#`` from 100 on."""
+    signs = _COUNT_SIGNS[np.where(count < 10, count, np.where(count < 100, 10, 11))]
+    return (("".join(signs.tolist()), "text"),)
 
 
 def with_sign(line: Line, cell: int, sign: str) -> Line:

@@ -15,7 +15,7 @@ from tpuprof.parsers.timeline.read.classes import is_split
 from tpuprof.parsers.timeline.read.flows import Flow
 from tpuprof.parsers.timeline.windows import counter_window, mean_rate, mean_value
 from tpuprof.tui.draw.bars import CLASS_STYLE
-from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, flop_rate, percent
+from tpuprof.tui.draw.format import UNKNOWN, byte_rate, count, duration, percent, with_unit
 from tpuprof.tui.draw.layout import cut_middle, filled
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import CLASS_LETTER, Line, Span, StyleKey, line_width
@@ -151,7 +151,8 @@ def _rates(facts: EventFacts) -> list[Entry]:
     for (per_second, fraction), unit in rates:
         text = byte_rate(per_second)  # FLOPs have the same prefixes
         known = text not in (UNKNOWN, "-")
-        entry: Entry = [(text if known else f"{text} ", "text"), (unit, "dim")]
+        figure, prefix = (text[:-1], text[-1]) if known else (text, "")
+        entry: Entry = [(f"{figure} ", "text"), (f"{prefix}{unit}", "dim")]
         if fraction is not None and known:
             entry += [(f" {percent(100 * fraction)}", "warn" if fraction > 1.005 else "text"), (" of peak", "dim")]
         out.append(entry)
@@ -241,7 +242,7 @@ def facts_of(view: TimelineView) -> EventFacts | None:
     # what contains others, or starts or awaits one, does not do itself what is counted for it
     works = op.category is not None and op.category not in HOLDS_OPS and not is_split(op.category)
     rates: list[tuple[float | None, float | None]] = []
-    for amount, name in ((op.flops, "MXU"), (op.hbm_bytes, "HBM")):
+    for amount, name in ((op.flops, "FLOPS"), (op.hbm_bytes, "HBM")):
         per_second = amount / ((end - start) / 1e12) if works and amount is not None and end > start else None
         peak = next((rate.peak for rate in section.rates if rate.name == name and rate.ops is track), None)
         rates.append((per_second, per_second / peak if per_second is not None and peak is not None else None))
@@ -331,10 +332,10 @@ def _gap_words(track: Track, lane: int, instant_ps: int) -> str:
 def _rate_words(view: TimelineView, rate: RateTrack) -> str:
     """A rate in the cursor's cell, and what share of the peak that is."""
     per_second = mean_rate(rate, *view.cursor_edges.tolist())
-    unit = "FLOP/s" if rate.name == "MXU" else "B/s"
-    words = f"{rate.name} in the cursor's cell: {flop_rate(per_second / 1e9)}{unit}"
+    unit = "FLOP/s" if rate.name == "FLOPS" else "B/s"
+    words = f"{rate.name} in the cursor's cell: {with_unit(byte_rate(per_second), unit)}"
     average = mean_rate(rate, *view.window.on_trace)
     if rate.peak is None:
-        return f"{words}, {flop_rate(average / 1e9)}{unit} over the window; the profile gives no peak"
+        return f"{words}, {with_unit(byte_rate(average), unit)} over the window; the profile gives no peak"
     here, over = (percent(100 * value / rate.peak) for value in (per_second, average))
     return f"{words}, {here} of peak; {over} over the window"

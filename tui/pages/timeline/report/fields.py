@@ -11,7 +11,7 @@ from tpuprof.parsers.timeline.measure import MeasuredRow
 from tpuprof.parsers.timeline.model import Timeline
 from tpuprof.parsers.timeline.part import MOST_TOP_OPS, Content, CounterRange, EventRow, MeanRate, TrackRow
 from tpuprof.tui.draw.bars import CLASS_STYLE, small_bar
-from tpuprof.tui.draw.format import UNKNOWN, byte_rate, duration, flop_rate
+from tpuprof.tui.draw.format import UNKNOWN, byte_rate, duration, with_unit
 from tpuprof.tui.draw.layout import cut, cut_middle
 from tpuprof.tui.draw.spans import CLASS_LETTER, Glyphs, Key, Span
 from tpuprof.tui.draw.table import Cells, by_item
@@ -53,9 +53,7 @@ def rate_words(amount: float | None, unit: str) -> str:
     if amount is None:
         return UNKNOWN
     is_bytes = unit.startswith("bytes")
-    text = byte_rate(amount) if is_bytes else flop_rate(amount / 1e9)
-    figure, prefix = ("0", "") if text == "-" else (text[:-1], text[-1])
-    return f"{figure} {prefix}{'B/s' if is_bytes else unit}"
+    return with_unit(byte_rate(amount), "B/s" if is_bytes else unit)  # FLOPs have the same prefixes
 
 
 def counter_words(value: float | None) -> str:
@@ -275,7 +273,7 @@ RATES: Table[Sequence[MeanRate]] = Table(
         _SECTION,
         _CORE,
         _PLANE,
-        _field("name", _NAME, lambda row: row.name, "what the ops use: MXU or HBM", "rate"),
+        _field("name", _NAME, lambda row: row.name, "what the ops use: FLOPS or HBM", "rate"),
         _field("unit", _NAME, lambda row: row.unit, "FLOP/s or bytes/s"),
         _field("per_second", _RATE, lambda row: (row.per_second, row.unit), _AVERAGE, "average", null=NO_TIME),
         _field(

@@ -182,7 +182,7 @@ def test_fail_on_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert run(a, b, "--fail-on-regression", "5%", "--json") == EXIT_REGRESSION
     shown = capsys.readouterr()
     assert parsed(shown.out)["regression"]["outcome"] == "slower"
-    assert shown.err == "The typical step takes 7.0 % longer than before, more than the 5 % allowed.\n"
+    assert shown.err == "The typical step takes 7.0% longer than before, more than the 5% allowed.\n"
     assert run(a, b, "--fail-on-regression", "8", "--md") == EXIT_OK
     assert run(b, a, "--fail-on-regression", "0") == EXIT_OK
     assert capsys.readouterr().err == ""
