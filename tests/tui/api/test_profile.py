@@ -113,7 +113,7 @@ def test_what_can_not_be_had_is_a_sentence() -> None:
     asked: list[tuple[str, Any, str]] = [
         ("There is no page opps.", lambda: profile.table("opps"), "one of: ops, op, hosts"),
         ("The page ops has no table rows.", lambda: profile.table("ops", "rows"), "one of: ops"),
-        ("The page ops has no option op.", lambda: profile.table("ops", op="x"), "one of: step, by"),
+        ("The page ops has no option op.", lambda: profile.table("ops", op="x"), "one of: step, from_ps, to_ps, by"),
         ("There is no column nam.", lambda: profile.table("ops", columns=["nam"]), "--columns name"),
         ("No op fusion.34999 ran.", lambda: profile.kernel_times("fusion.34999"), "one of: fusion.349"),
         ("no host nowhere.", lambda: tpuprof.open("demo", host="nowhere"), "its hosts: demo"),

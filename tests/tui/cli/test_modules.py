@@ -10,7 +10,7 @@ from tpuprof.parsers.base.errors import EXIT_OK
 MOST = {
     **{
         "runs": 58,
-        "ops": 118,  # the columns of --step, for --describe
+        "ops": 118,
         "op-profile": 130,
         "framework-ops": 159,
         "roofline": 165,
