@@ -183,9 +183,10 @@ def _made_init(cls: type[Any]) -> FunctionType:
     by_place, by_name = [each for each in taken if not each.kw_only], [each for each in taken if each.kw_only]
     code = (_init_and_more if hasattr(cls, "__post_init__") else _init).__code__
     names = (*code.co_varnames, *(each.name for each in (*by_place, *by_name)))
-    counts = {"co_argcount": 1 + len(by_place), "co_kwonlyargcount": len(by_name), "co_nlocals": len(names)}
-    scope = {"_fill": _filling(members)}
-    made = FunctionType(code.replace(co_varnames=names, **counts), scope, "__init__", _defaults(by_place))
+    code = code.replace(
+        co_argcount=1 + len(by_place), co_kwonlyargcount=len(by_name), co_nlocals=len(names), co_varnames=names
+    )
+    made = FunctionType(code, {"_fill": _filling(members)}, "__init__", _defaults(by_place))
     made.__kwdefaults__ = {each.name: each.default for each in by_name if each.has_default}
     made.__qualname__ = f"{cls.__qualname__}.__init__"
     return made

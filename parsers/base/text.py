@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from itertools import islice
 
-from tpuprof.parsers.base.pattern import pattern
+from tpuprof.parsers.base.regex import pattern
 
 # Everything that moves the cursor, starts an escape sequence, ends a line, reorders the text around it or takes no
 # room at all. All of it lies in categories that str.isprintable() refuses (Cc, Cf, Cs, Zl, Zp), so that one call in C

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from tpuprof.parsers.base.pattern import pattern
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
 
 _SCHEME = pattern(r"([A-Za-z][A-Za-z0-9+.-]*)://")

@@ -10,8 +10,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.collectives.bandwidth import payload_bytes
 from tpuprof.parsers.collectives.groups import ALL, ReplicaGroups, groups_in, groups_of
 from tpuprof.parsers.formats.hlo.shapes import shape_text, shapes_in

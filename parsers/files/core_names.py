@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 
 _WHOSE = r"(?:(?P<host>.+?)(?: / |[: ]))?"
 _TITLE = pattern(_WHOSE + r"Chip (?P<chip>[0-9]{1,10}): TPU core (?P<core>[0-9]{1,10})", re.ASCII | re.IGNORECASE)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import field
 from typing import Literal
 
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted, natural_key
 
 BEGIN_BYTES = 4096

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -20,8 +19,8 @@ from datetime import datetime
 from functools import partial
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, EXIT_USAGE, Problem, ProfileError
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted, examples, natural_key, nearest_hint, printable
 from tpuprof.parsers.base.urls import printable_url, scheme_of
 from tpuprof.parsers.files import folder_search
@@ -49,8 +48,8 @@ from tpuprof.parsers.files.recognise import known
 
 __all__ = ["HostFile", "Logdir", "Run", "is_remote", "local_path", "newest_first", "open_logdir"]
 
-_RUN_TIME = pattern(r"(\d{4})_(\d\d)_(\d\d)_(\d\d)_(\d\d)_(\d\d)(?!\d)", re.ASCII)
-_SAYS_NOTHING = pattern(r"(te?mp|downloads?|desktop|documents|home|root|data|logs?|profiles?|traces?)?", re.I)
+_RUN_TIME = pattern(r"(?a)(\d{4})_(\d\d)_(\d\d)_(\d\d)_(\d\d)_(\d\d)(?!\d)")
+_SAYS_NOTHING = pattern(r"(?i)(te?mp|downloads?|desktop|documents|home|root|data|logs?|profiles?|traces?)?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ import zlib
 from typing import Literal
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_UNREADABLE, ProfileError
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.folder_search import BEGIN_BYTES, KINDS, kind_of, sibling_kind
 

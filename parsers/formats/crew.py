@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from threading import Condition, Event, Lock, Thread
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -74,7 +74,7 @@ class _Pool:
 
     def __init__(self, threads: int) -> None:
         self._most = threads
-        self._tasks: deque[Task[object]] = deque()
+        self._tasks: deque[Task[Any]] = deque()
         self._threads: list[Thread] = []
         self._idle = 0
         self._is_over = False
@@ -83,7 +83,7 @@ class _Pool:
     def add(self, task: Task[_Part]) -> Task[_Part]:
         """Has a task done."""
         with self._changed:
-            self._tasks.append(task)  # type: ignore[arg-type] - nobody looks at what it makes
+            self._tasks.append(task)
             if self._idle < len(self._tasks) and len(self._threads) < self._most:
                 self._threads.append(Thread(target=self._serve, name=f"crew {len(self._threads)}"))
                 self._threads[-1].start()
@@ -95,7 +95,7 @@ class _Pool:
             task.do()
             del task  # and with it what it has made
 
-    def _next(self) -> Task[object] | None:
+    def _next(self) -> Task[Any] | None:
         """Waits for a task; None when there will be no more."""
         with self._changed:
             self._idle += 1

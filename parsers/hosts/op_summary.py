@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from tpuprof.parsers.base.errors import Problem
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace

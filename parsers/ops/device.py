@@ -11,8 +11,8 @@ import numpy as np
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.files.core_names import core_label, title_of
 from tpuprof.parsers.files.places import TimePart

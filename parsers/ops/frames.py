@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 
 INSTALLED = pattern(
     r"(?:^|/)(?:site-packages|dist-packages|third_party)/|/lib(?:64)?/python3[^/]*/|^<(?!ipython|stdin)"

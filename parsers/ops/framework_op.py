@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 
 UNKNOWN_TYPE = "Unknown"
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, no_ints
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.ops.device import HOST_TRANSFER, depends_on_name, is_across_slices, op_class
 from tpuprof.parsers.ops.framework_op import UNKNOWN_TYPE, parse_framework_op
 from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats, OpSource

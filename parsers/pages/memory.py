@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.tpus import generation_of
 from tpuprof.parsers.formats.hlo.files import find_hlo_files
 from tpuprof.parsers.formats.hlo.programs import HloModules

@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike
 
 from tpuprof.parsers.base.errors import Cancelled, Problem, ProfileError, unreadable
 from tpuprof.parsers.base.intervals import median
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.urls import scheme_of
 from tpuprof.parsers.base.words import NO_DEVICE_NAME, NO_DEVICE_PLANE, NO_START
 from tpuprof.parsers.files.logdir import HostFile, Run

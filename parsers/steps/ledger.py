@@ -122,16 +122,18 @@ def collective_waits(collective_ps: Int64s) -> Int64s:
     Args:
         collective_ps: int64[cores, steps, collectives], self time.
     """
-    waits: Int64s = waits_by_collective(collective_ps).sum(axis=2)
+    waits = np.zeros(collective_ps.shape[:2], np.int64)
+    for each in range(collective_ps.shape[2]):  # thousands of cores have many, and memory no room for all of them twice
+        waits += waits_by_collective(collective_ps[:, :, each : each + 1])[:, :, 0]
     return waits
 
 
 def waits_by_collective(collective_ps: Int64s) -> Int64s:
     """int64[cores, steps, collectives]: the same of each collective; see `collective_waits`."""
     never = np.iinfo(np.int64).max
-    least = np.where(collective_ps > 0, collective_ps, never).min(axis=0, initial=never)
-    waits: Int64s = np.maximum(collective_ps - least, 0)
-    return waits
+    least = collective_ps.min(axis=0, initial=never, where=collective_ps > 0)
+    waits: Int64s = collective_ps - least
+    return np.maximum(waits, 0, out=waits)
 
 
 _OF_GENERIC: Mapping[str, Owner] = {

@@ -6,9 +6,11 @@ Its parts overlap, mix cores, and leave out what they don't name, so they are no
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from tpuprof.parsers.base.intervals import Floats
+from tpuprof.parsers.base.intervals import Floats, Int64s, distinct, no_ints
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.steps.aligned import AlignedSteps
@@ -21,6 +23,9 @@ from tpuprof.parsers.steps.times import (
     OUTFEED,
     SPARSE_CORE_WAIT,
 )
+
+_BLOCK = 1 << 16
+"""How many all-reduces and steps of cores are looked at in one go, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +89,40 @@ def xprof_breakdowns(grid: AlignedSteps) -> tuple[XprofBreakdown, ...]:
 
 def all_reduce_times(grid: AlignedSteps) -> tuple[Floats, Floats]:
     """Compute and synchronisation time of all-reduces in each step, on the core whose all-reduces take longest."""
-    count, cores = len(grid), len(grid.all_reduce)
-    core = np.repeat(np.arange(cores), [len(step) for step, _, _ in grid.all_reduce])
-    step, ids, duration = (np.concatenate([part[column] for part in grid.all_reduce]) for column in range(3))
-    if not len(step):
-        return np.zeros(count), np.zeros(count)
-    order = np.lexsort((ids, step))
-    core, step, ids, duration = core[order], step[order], ids[order], duration[order]
-    opens = np.append(True, (step[1:] != step[:-1]) | (ids[1:] != ids[:-1]))
-    shortest = np.minimum.reduceat(duration, np.flatnonzero(opens))[np.cumsum(opens) - 1]
-    cell = core * count + step
-    compute = sum_by_key(cell, shortest, cores * count).reshape(cores, count)
-    total = sum_by_key(cell, duration, cores * count).reshape(cores, count)
-    most, every = total.argmax(axis=0), np.arange(count)
-    return compute[most, every].astype(np.float64), (total - compute)[most, every].astype(np.float64)
+    count, every = len(grid), np.arange(len(grid))
+    compute, longest = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    known = distinct(np.concatenate([no_ints(), *(distinct(ids) for _, ids, _ in grid.all_reduce)]))
+    reduction, shortest = no_ints(), no_ints()  # of each id in each step
+    for _, step, ids, duration in _blocks(grid):
+        of = np.concatenate([reduction, step * len(known) + np.searchsorted(known, ids)])
+        order = np.argsort(of, kind="stable")
+        first = np.flatnonzero(np.append(True, np.diff(of[order]) != 0))
+        shortest = np.minimum.reduceat(np.concatenate([shortest, duration])[order], first)
+        reduction = of[order[first]]
+    for core, step, ids, duration in _blocks(grid):
+        least = shortest[np.searchsorted(reduction, step * len(known) + np.searchsorted(known, ids))]
+        cell, cores = core * count + step, int(core[-1]) + 1
+        its_compute, total = (sum_by_key(cell, time, cores * count).reshape(cores, count) for time in (least, duration))
+        most = total.argmax(axis=0)
+        longer = total[most, every] > longest  # of several cores the first
+        compute = np.where(longer, its_compute[most, every], compute)
+        longest = np.where(longer, total[most, every], longest)
+    return compute.astype(np.float64), (longest - compute).astype(np.float64)
+
+
+def _blocks(grid: AlignedSteps) -> Iterator[tuple[Int64s, Int64s, Int64s, Int64s]]:
+    """The all-reduces of some cores after those of others: core, counted from the block's first, step, id, duration.
+
+    A block has at least one all-reduce. Thousands of cores have too many to look at in one go.
+    """
+    block: list[tuple[Int64s, Int64s, Int64s]] = []
+    size = 0
+    for number, part in enumerate(grid.all_reduce, 1):
+        block.append(part)
+        size += len(part[0]) + len(grid)
+        if size < _BLOCK and number < len(grid.all_reduce):
+            continue
+        step, ids, duration = (np.concatenate(column) for column in zip(*block, strict=True))
+        if len(step):
+            yield np.repeat(np.arange(len(block)), [len(of) for of, *_ in block]), step, ids, duration
+        block, size = [], 0

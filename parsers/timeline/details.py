@@ -11,11 +11,12 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Bools
+from tpuprof.parsers.base.intervals import Bools, no_ints
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.metadata import StatValue
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
+from tpuprof.parsers.formats.xspace.walk import message_at
 from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.ops.op_metadata import TRAFFIC, MetadataStats
 from tpuprof.parsers.timeline.model import EventId, EventNames, Timeline, Track
@@ -102,7 +103,7 @@ def own_stats(trace: Trace, track: Track, index: int) -> Stats:
     plane = trace.planes[track.plane_index]
     begin = plane.lines[track.line_index].begin + int(track.place[index])
     with suppress(DecodeError):
-        return _named(plane, xplane_pb2.XEvent.FromString(trace.source.read(begin, int(track.length[index]))).stats)
+        return _named(plane, xplane_pb2.XEvent.FromString(message_at(trace.source, begin)).stats)
     return ()
 
 
@@ -138,9 +139,9 @@ def longest_called(timeline: Timeline, name: str) -> EventId | None:
             if id(track.names) not in wanted:
                 wanted[id(track.names)] = keys_called(track.names, name)
             keys = wanted[id(track.names)]
-            rows = np.flatnonzero(keys[track.key]) if keys is not None else ()
+            rows = np.flatnonzero(keys[track.key]) if keys is not None else no_ints()
             if len(rows):
-                lasting = track.end_ps[rows] - track.start_ps[rows]
+                lasting = track.lasting[rows]
                 longest = int(np.argmax(lasting))
                 candidates.append((int(lasting[longest]), (*place, int(rows[longest]))))
         if candidates:
@@ -166,12 +167,12 @@ def event_in_cell(track: Track, lane: int, instant: int, cell_start: int, cell_e
     if event >= first and (track.end_ps[event] > instant or track.start_ps[event] == instant):
         return event
     last = min(last, first + _SEEN_IN_CELL)
-    return first + int(np.argmax(track.end_ps[first:last] - track.start_ps[first:last]))
+    return first + int(np.argmax(track.lasting[first:last]))
 
 
 def deepest_lane(track: Track, cell_start: int, cell_end: int) -> range:
     """The deepest lane with an event in a cell; no lane where there is none."""
-    start, end = track.start_ps, track.end_ps
+    start, end = track.start_ps, track.end_ps[:]
     inside = np.flatnonzero((start < cell_end) & ((end > cell_start) | ((start == end) & (start == cell_start))))
     return _lane_alone(track, inside[-1:])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, distinct, no_ints
+from tpuprof.parsers.timeline.durations import Durations
 from tpuprof.parsers.timeline.model import Track
 
 MOST_EVENTS = 4000
@@ -37,9 +38,9 @@ def flattened(track: Track, start_ps: int, end_ps: int) -> tuple[Track, Int64s] 
     held = (owner[opens] >= 0) & (closes > opens)
     opens, closes = opens[held], closes[held]
     events = owner[opens]
-    start, end, key = borders[opens], borders[closes], track.key[events]
-    lanes = np.array([0, len(events)], np.int64)
-    return Track(track.name, track.kind, track.names, start, end, key, lanes, is_derived=True), events
+    start, key = borders[opens], track.key[events]
+    lasting, lanes = Durations.of(borders[closes] - start), np.array([0, len(events)], np.int64)
+    return Track(track.name, track.kind, track.names, start, lasting, key, lanes, is_derived=True), events
 
 
 def deepest(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
@@ -74,7 +75,7 @@ def deepest(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
 def _touched(track: Track, start_ps: int, end_ps: int) -> Int64s | None:
     """The events that a window touches, in order; None where there are too many."""
     if track.depth > MANY_LANES and len(track) < _FEW_A_LANE * track.depth:
-        touched = np.flatnonzero((track.end_ps >= start_ps) & (track.start_ps < end_ps)).astype(np.int64)
+        touched = np.flatnonzero((track.end_ps[:] >= start_ps) & (track.start_ps < end_ps)).astype(np.int64)
         return touched if len(touched) <= MOST_EVENTS else None
     spans = [_lane_range(track, lane, start_ps, end_ps) for lane in range(track.depth)]
     if sum(last - first for first, last in spans) > MOST_EVENTS:
@@ -85,6 +86,6 @@ def _touched(track: Track, start_ps: int, end_ps: int) -> Int64s | None:
 def _lane_range(track: Track, lane: int, start_ps: int, end_ps: int) -> tuple[int, int]:
     """First and last-but-one event of a lane that a window touches."""
     part = track.lane(lane)
-    first = part.start + int(np.searchsorted(track.end_ps[part], start_ps, side="left"))
+    first = int(track.first_until(part, np.array([start_ps]))[0])
     last = part.start + int(np.searchsorted(track.start_ps[part], end_ps, side="left"))
     return first, max(first, last)

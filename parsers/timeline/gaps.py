@@ -29,7 +29,7 @@ def gaps(track: Track, least_ps: int = 1) -> Intervals:
     if not len(track):
         return no_ints(), no_ints()
     if track.depth > MANY_LANES:
-        filled = [union(track.start_ps, track.end_ps)]
+        filled = [union(track.start_ps, track.end_ps[:])]
     else:
         filled = [_filled(track, lane) for lane in range(track.depth)]
     filled = [of_lane for of_lane in filled if len(of_lane[0])]

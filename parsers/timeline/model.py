@@ -24,6 +24,7 @@ from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.core.api import busy
 from tpuprof.parsers.formats.xspace.core.types import KeyedSpans
 from tpuprof.parsers.ops.op_metadata import OpSource
+from tpuprof.parsers.timeline.durations import Durations, Ends
 
 CLASSES: tuple[OpClass, ...] = get_args(OpClass)
 """Classes of events; a class's index is its code in `EventNames.classes`."""
@@ -107,20 +108,19 @@ class EventNames:
 class Track:
     """The events of one line of a plane, or events derived from them.
 
-    The columns take 24 bytes an event, where names and bytes are few.
+    The columns take 18 bytes an event, where names and long events are few.
 
     Attributes:
         name: name on the screen: the line's display name or name.
         kind: what the track holds.
         names: names of its events.
-        start_ps, end_ps: int64[n], lane by lane, within a lane in order of time. An event of no duration has
-            end = start; it is alone at its instant in its lane.
+        start_ps: int64[n], when each event begins; lane by lane, within a lane in order of time.
+        lasting: how long each lasts. An event of no duration is alone at its instant in its lane.
         key: uint16[n], or int32[n] in a track with more names; see `EventNames`.
         lanes: int64[lanes + 1]; lane i is the events from `lanes[i]` to `lanes[i + 1]`.
         plane_index, line_index: where in the file the line is; -1 for a derived track.
-        place, length: where each event lies in its line in the file, and its size in bytes; empty for a derived track.
-            place is uint32[n], or int64[n] in a line of more than 4 GB; length is uint16[n], or uint32[n] in a line
-            with an event of 64 kB.
+        place: where each event lies in its line in the file, its size right before it; empty for a derived track. It is
+            uint32[n], or int64[n] in a line of more than 4 GB.
         lost_bytes: bytes of the line that the file lacks.
         malformed: number of events with damaged bytes.
         sort_id: the line's display id or id, by which XProf sorts.
@@ -131,13 +131,12 @@ class Track:
     kind: TrackKind
     names: EventNames
     start_ps: Int64s
-    end_ps: Int64s
+    lasting: Durations
     key: TrackKeys
     lanes: Int64s
     plane_index: int = -1
     line_index: int = -1
     place: NDArray[np.uint32] | Int64s = field(default_factory=lambda: np.zeros(0, np.uint32))
-    length: NDArray[np.uint16] | NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint16))
     lost_bytes: int = 0
     malformed: int = 0
     sort_id: int = 0
@@ -147,9 +146,14 @@ class Track:
         return len(self.start_ps)
 
     @property
+    def end_ps(self) -> Ends:
+        """When each event ends."""
+        return Ends(self.start_ps, self.lasting)
+
+    @property
     def spans(self) -> KeyedSpans:
-        """Its events as the core's passes take them; keys of four bytes."""
-        return KeyedSpans(self.start_ps, self.end_ps, self.key.astype(np.int32, copy=False))
+        """Its events as the core's passes take them: ends in a column of their own, keys of four bytes."""
+        return KeyedSpans(self.start_ps, self.end_ps[:], self.key.astype(np.int32, copy=False))
 
     @property
     def depth(self) -> int:
@@ -162,12 +166,25 @@ class Track:
 
     def between(self, lane: int, start_ps: int, end_ps: int) -> tuple[int, int]:
         """The events [first, last) of a lane that overlap an interval or, lasting no time, lie in it."""
-        begin, stop = int(self.lanes[lane]), int(self.lanes[lane + 1])
-        first = begin + int(np.searchsorted(self.end_ps[begin:stop], start_ps, side="left"))
-        if first < stop and self.end_ps[first] == start_ps and self.start_ps[first] < start_ps:
-            first += 1  # an event that ends where the interval begins is not in it, one of no duration there is
-        last = begin + int(np.searchsorted(self.start_ps[begin:stop], end_ps, side="left"))
+        part = self.lane(lane)
+        first = int(self.first_within(part, np.array([start_ps]))[0])
+        last = part.start + int(np.searchsorted(self.start_ps[part], end_ps, side="left"))
         return first, max(first, last)
+
+    def first_until(self, part: slice, instants: Int64s) -> Int64s:
+        """int64[instants]: of a lane's events `part` the first that ends at each instant or later; else its stop."""
+        first: Int64s = part.start + np.searchsorted(self.start_ps[part], instants, side="left")
+        some = np.flatnonzero(first > part.start)
+        first[some] -= self.end_ps[first[some] - 1] >= instants[some]  # of those that began before, the last alone may
+        return first
+
+    def first_within(self, part: slice, instants: Int64s) -> Int64s:
+        """int64[instants]: as `first_until`, without an event that ends at the instant; one of no duration is there."""
+        first = self.first_until(part, instants)
+        some = np.flatnonzero(first < part.stop)
+        near, at = first[some], instants[some]
+        first[some] += (self.end_ps[near] == at) & (self.start_ps[near] < at)
+        return first
 
     def lane_of(self, index: int) -> int:
         """The lane of an event."""
@@ -192,7 +209,7 @@ class Track:
     @cached_property
     def busy_ps(self) -> int:
         """Time in which at least one event ran."""
-        return busy(self.start_ps, self.end_ps, self.lanes)
+        return busy(self.start_ps, self.end_ps[:], self.lanes)
 
     @cached_property
     def counts(self) -> Int64s:
@@ -246,7 +263,7 @@ class Section:
         title: such as ``Chip 2: TPU core 1``.
         plane, kind: name of the plane, and what it is.
         tracks, rates, counters: in the order of the screen.
-        is_read: false where they are still being read, and none of them is here yet.
+        is_read: false where they are still being read: none of them is here yet, or the begin of each.
         host: whose it is, on a timeline of several hosts; empty on that of one.
         core: the name of the core that it is of, ``host:2``, as all pages have it; empty where it is of none.
     """

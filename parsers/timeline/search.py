@@ -239,7 +239,7 @@ def _found(tracks: Sequence[TrackMatches]) -> Iterator[tuple[NDArray[np.int32], 
         rows = np.flatnonzero(tracks[numbers[0]].matching[key])
         first = np.cumsum([0, *map(len, chosen)])
         start = np.concatenate([track.start_ps for track in chosen])[rows]
-        end = np.concatenate([track.end_ps for track in chosen])[rows]
+        end = np.concatenate([track.end_ps[:] for track in chosen])[rows]
         yield np.array(numbers, np.int32)[of[rows]], (rows - first[of[rows]]).astype(np.int32), start, end
 
 

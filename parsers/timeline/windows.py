@@ -75,15 +75,10 @@ def cell_edges(start_ps: int, end_ps: int, cells: int) -> Int64s:
 def lane_window(track: Track, lane: int, edges: Int64s) -> LaneWindow:
     """One lane of a track in the cells between `edges`."""
     part = track.lane(lane)
-    start, end = track.start_ps[part], track.end_ps[part]
-    first = np.searchsorted(end, edges[:-1], side="left")
-    if len(start):
-        nearest = np.minimum(first, len(start) - 1)
-        # an event that ends where the cell begins is not in it, one of no duration there is
-        first = first + ((first < len(start)) & (end[nearest] == edges[:-1]) & (start[nearest] < edges[:-1]))
-    last = np.maximum(first, np.searchsorted(start, edges[1:], side="left"))
+    first = track.first_within(part, edges[:-1])
+    last = np.maximum(first, part.start + np.searchsorted(track.start_ps[part], edges[1:], side="left"))
     before = _covered(track, part, edges, _class_sums(track))
-    return LaneWindow(edges, first + part.start, last + part.start, np.diff(before, axis=0))
+    return LaneWindow(edges, first, last, np.diff(before, axis=0))
 
 
 def track_window(track: Track, edges: Int64s) -> TrackWindow:
@@ -158,7 +153,7 @@ def _many_lanes_rate(rate: RateTrack, edges: Int64s) -> Floats:
 def _events_in(track: Track, edges: Int64s) -> tuple[Int64s, Int64s, Int64s]:
     """The events that a window touches, and the cells [first, last) that each is in."""
     low, high = int(edges[0]), int(edges[-1])
-    events = np.flatnonzero((track.start_ps < high) & (track.end_ps >= low)).astype(np.int64)
+    events = np.flatnonzero((track.start_ps < high) & (track.end_ps[:] >= low)).astype(np.int64)
     start, end = track.start_ps[events], track.end_ps[events]
     inside = (end > low) | (start == end)
     events, start, end = events[inside], start[inside], end[inside]
@@ -259,7 +254,7 @@ def _is_nested(track: Track) -> bool:
     if len(track) > _LARGE and "busy_ps" not in track.__dict__:
         return False
     first = track.lane(0)
-    return int((track.end_ps[first] - track.start_ps[first]).sum()) == track.busy_ps
+    return int(track.lasting[first].sum()) == track.busy_ps
 
 
 def prepare(timeline: Timeline) -> None:
@@ -309,7 +304,7 @@ def _class_sums(track: Track) -> _Sums[np.int64]:
     """Adds up durations, or given times, by class."""
 
     def parts(of: Int64s, events: Int64s, groups: int, time: Int64s | None) -> Int64s:
-        time = track.end_ps[events] - track.start_ps[events] if time is None else time
+        time = track.lasting[events] if time is None else time
         cell = of * len(CLASSES) + track.names.classes[track.key[events]]
         sums = np.bincount(cell, time, groups * len(CLASSES))  # exact: up to 2^53 ps, two and a half hours
         return sums.astype(np.int64).reshape(groups, len(CLASSES))
@@ -326,7 +321,7 @@ def _work_sums(rate: RateTrack) -> _Sums[np.float64]:
     def parts(of: Int64s, events: Int64s, groups: int, time: Int64s | None) -> Floats:
         work = rate.work[rate.ops.key[events]]
         if time is not None:
-            work = work * (time / (rate.ops.end_ps[events] - rate.ops.start_ps[events]))
+            work = work * (time / rate.ops.lasting[events])
         return np.bincount(of, work, groups).astype(np.float64)[:, None]
 
     def of_blocks() -> Floats:

@@ -21,6 +21,7 @@ if __name__ == "__main__":
 
 from tests.bench.processes import said_load
 from tests.parsers.timeline.build import timeline
+from tpuprof.parsers.timeline.durations import Durations
 from tpuprof.parsers.timeline.model import EventNames, Track
 from tpuprof.parsers.timeline.windows import cell_edges, lane_window
 from tpuprof.tui.draw.pen import Pen
@@ -39,7 +40,7 @@ def crowded(millions: float, seed: int = 0) -> Track:
     start = np.cumsum(duration + rng.integers(0, 500_000, n)) - duration
     names = EventNames(None, tuple(f"fusion.{at}" for at in range(300)), rng.integers(0, 7, 300).astype(np.uint8))
     key = rng.integers(0, 300, n).astype(np.int32)
-    return Track("XLA Ops", "ops", names, start, start + duration, key, np.array([0, n], np.int64))
+    return Track("XLA Ops", "ops", names, start, Durations.of(duration), key, np.array([0, n], np.int64))
 
 
 def timed(work: Callable[[int], object], times: int = 24) -> str:
@@ -87,7 +88,7 @@ def main() -> None:
     draw()
     print(f"a frame of {page.view.rows.height} rows        {timed(frame)}")
     print(f"after a cursor's step      {timed(step)}")
-    columns = (track.start_ps, track.end_ps, track.key, track.place, track.length)
+    columns = (track.start_ps, track.lasting.column, track.key, track.place)
     sums = [
         value.nbytes for name, value in vars(track).items() if name.startswith("_") and isinstance(value, np.ndarray)
     ]

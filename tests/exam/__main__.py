@@ -1,7 +1,8 @@
 """Puts the forty questions to the program, and to XProf where its interpreter is named.
 
 It prints a table in Markdown. With `--xprof` it also writes what came of both to `data/scores.json`, which the README's
-table is made of (`--readme` writes that), and with `--size` it only times the questions on a demo of that size.
+table is made of: `--xprof PYTHON --readme` runs the exam and writes that table, `--readme` alone writes it of the last
+run. With `--size` it only times the questions on a demo of that size.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ def main() -> None:
     """Runs the exam."""
     parser = argparse.ArgumentParser(description="Puts forty questions of ten profiles to the program, and to XProf.")
     parser.add_argument("--xprof", type=Path, metavar="PYTHON", help="interpreter with XProf, to ask it too")
-    parser.add_argument("--readme", action="store_true", help="write the README's table, of the last run with --xprof")
+    parser.add_argument("--readme", action="store_true", help="write the README's table, of this run or the last")
     parser.add_argument("--size", type=parse_size, help="only time the questions of a demo of this size, such as 50MB")
     given = parser.parse_args()
-    if given.readme:
+    if given.readme and given.xprof is None:
         write_readme(BEGIN, END, table.short(Score.read()))
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -51,6 +52,8 @@ def main() -> None:
     print(table.whole(QUESTIONS, score))
     if given.xprof is not None:
         score.write()
+    if given.readme:
+        write_readme(BEGIN, END, table.short(score))
 
 
 _ANSWERS = {"tpuprof-tui": ours.ANSWERS, "XProf": xprof.ANSWERS}

@@ -103,6 +103,12 @@ EXTRA = (
     ("ledger", "--by", "module", "--format", "json"),
     ("ledger", "--by", "core", "--format", "md"),
     ("findings", "--without", "input,collective", "--format", "json"),
+    ("ops", "--from", "0", "--to", "20", "--format", "json", "--limit", "3"),
+    *(
+        (page, "--step", "104", "--limit", "5", "--format", "csv")
+        for page in ("ops", "roofline", "ledger", "cores", "input")
+    ),
+    *((page, "--step", "1-2", "--limit", "5") for page in ("op-profile", "hosts", "timeline")),
     ("overview", "--core", "1", "--width", "80"),
     ("op-profile", "--core", "0", "--width", "80", "--format", "json"),
     ("timeline", "--core", "1", "--limit", "5", "--format", "md"),

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.timeline.model import StepSpan
 from tpuprof.tui.draw.layout import Canvas, clean
 from tpuprof.tui.draw.spans import Glyphs, Line
+
+if TYPE_CHECKING:  # reports of memory have an axis and no timeline
+    from tpuprof.parsers.timeline.model import StepSpan
 
 _UNITS = ((12, "s"), (9, "ms"), (6, "µs"), (3, "ns"), (0, "ps"))  # power of ten of picoseconds, and the unit's name
 _LEAST_APART = 12  # cells between two ticks

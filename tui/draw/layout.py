@@ -6,8 +6,8 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import chain, takewhile
 
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
 from tpuprof.tui.draw.spans import Glyphs, Key, Line, Span, StyleKey
 

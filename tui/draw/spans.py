@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 
 ClassStyle = Literal[
     "class.compute", "class.vector", "class.copy", "class.collective", "class.host", "class.idle", "class.unknown"

@@ -56,13 +56,13 @@ class Page:
     rows_in_a_pipe: int = 0
 
     def check_groups(self, by: str | None) -> None:
-        """Sees that the page's table has the groups that are asked for; pages without `groups` check it themselves.
+        """Sees that the page has the groups that are asked for.
 
         Raises:
             ProfileError: it has not, with the nearest that it has.
         """
         known = (*self.groups, *self.other_groups)
-        if self.groups and by is not None and by not in known:
+        if by is not None and by not in known:
             shown, there = printable(by), ", ".join(known)
             sentence = f"The rows of the page {self.name} can't be grouped by {shown}: there is {there}."
             raise ProfileError("usage", sentence, f"--by {(nearest(by, known) or known)[0]}", EXIT_USAGE)
@@ -92,8 +92,18 @@ PAGES: tuple[Page, ...] = (
     Page("cores", "hosts.report:CORES_REPORT", _STEP, without_host="The page cores compares all cores of a run."),
     Page("overview", "overview.report", {}),
     Page("findings", "overview.findings_report", {"without": "--without"}),
-    Page("ledger", "overview.ledger.report", {**_STEP, **_BY, "without": "--without"}),
-    Page("model", "overview.ledger.use.report", {"model_flops": "--model-flops", "tokens": "--tokens", "by": "--by"}),
+    Page(
+        "ledger",
+        "overview.ledger.report",
+        {**_STEP, **_BY, "without": "--without"},
+        other_groups=("step", "core", "host", "module", "scope", "op"),
+    ),
+    Page(
+        "model",
+        "overview.ledger.use.report",
+        {"model_flops": "--model-flops", "tokens": "--tokens", **_BY},
+        other_groups=("block", "layer", "memory"),
+    ),
     Page("input", "input.report", _IN_TIME, is_of_events=True),
     Page("inference", "overview.inference.report", {"requests": "--requests"}),
     Page("timeline", "timeline.report.report", _OF_TIMELINE, ("perfetto",), rows_in_a_pipe=40),
@@ -130,7 +140,14 @@ PAGES: tuple[Page, ...] = (
         groups=("source", "scope", "category", "owner"),
     ),
     Page("memory-profile", "memory.report.profile", {}, is_of_memory=True),
-    Page("live-arrays", "commands.live_arrays.report", {"by": "--by"}, is_of_arrays=True, without_host=_OF_ALL_DEVICES),
+    Page(
+        "live-arrays",
+        "commands.live_arrays.report",
+        _BY,
+        is_of_arrays=True,
+        without_host=_OF_ALL_DEVICES,
+        other_groups=("source", "function", "stack", "device", "kind"),
+    ),
 )
 """All pages, in the order in which the command line names them."""
 

@@ -120,7 +120,9 @@ def _filtered(table: Table[Any], source: object, rows: list[int], text: str) -> 
     try:
         mask = parse_filter(text, table.by_key).mask(looked_at).tolist()
     except FilterError as error:
-        raise ProfileError("usage", f"--filter: {error}.", "tpuprof-tui report --help", EXIT_USAGE) from error
+        end = "" if str(error).endswith("?") else "."
+        hint = "report PAGE --describe has the columns, report --help the language"
+        raise ProfileError("usage", f"--filter: {error}{end}", hint, EXIT_USAGE) from error
     return [row for row in rows if mask[row]]
 
 

@@ -102,7 +102,8 @@ class Section(Generic[fields.Source]):
 
     def csv(self) -> str:
         """A header line, then a line a row."""
-        return _table_csv(self.table, self.source, self.shown, self.keys)
+        made: str = _table_csv(self.table, self.source, self.shown, self.keys)
+        return made
 
 
 @dataclass(frozen=True)

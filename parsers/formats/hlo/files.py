@@ -20,8 +20,8 @@ from google.protobuf.message import DecodeError
 
 from tpuprof.parsers.base.budget import Budget, inflated_room
 from tpuprof.parsers.base.errors import ProfileError, unreadable
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import natural_key, printable
 from tpuprof.parsers.files.inflate import Inflation, inflated
 from tpuprof.parsers.formats.hlo.modules import HloModule

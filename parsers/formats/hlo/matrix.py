@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from math import gcd, prod
 from typing import TYPE_CHECKING, NamedTuple
 
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import element_bits, element_type, round_up
 

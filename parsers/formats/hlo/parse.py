@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from tpuprof.parsers.base.pattern import pattern
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.hlo.texts import TextTables, read_instruction
 from tpuprof.parsers.formats.proto import hlo_pb2
 

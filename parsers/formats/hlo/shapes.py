@@ -16,8 +16,8 @@ from itertools import zip_longest
 from math import prod
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 
 if TYPE_CHECKING:
     from tpuprof.parsers.formats.proto import hlo_pb2

@@ -18,7 +18,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from tpuprof.parsers.base.pattern import pattern
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.hlo.shapes import parse_shape, shape_to_proto
 from tpuprof.parsers.formats.proto import hlo_pb2
 

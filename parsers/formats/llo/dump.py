@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 
 from tpuprof.parsers.base.errors import ProfileError, unreadable
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.llo.module import LARGEST, read_schedule
 from tpuprof.parsers.formats.llo.schedule import Schedule

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from math import prod
 
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.mosaic.bytecode import Op, Value
 from tpuprof.parsers.formats.mosaic.entries import Shaped
 from tpuprof.parsers.formats.mosaic.follow import Effort, State, TooLong, Walk

@@ -18,6 +18,9 @@ LEN = 2
 VARINT = 0
 FIXED64 = 1
 
+MOST_OF_SIZE = 11
+"""How many bytes before a message hold its size and the last byte of the field's number, at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class FieldWindow:
@@ -101,3 +104,25 @@ def varint(payload: bytes, signed: bool = True) -> int:
 def text(payload: bytes) -> str:
     """Text of a profile; bytes that are not UTF-8 become replacement characters."""
     return payload.decode("utf-8", "replace")
+
+
+def sizes_before(data: bytes, places: Int64s) -> Int64s:
+    """int64[n]: the sizes of messages that begin at some places of some bytes, as they stand before them.
+
+    A size is a varint: seven bits a byte, the lowest first, and only the last byte is below 128. Before it stands the
+    number of the message's field, whose last byte is below 128 too.
+    """
+    raw, at = np.frombuffer(data, np.uint8), places - 1
+    size = raw[at].astype(np.int64)
+    more = np.flatnonzero(raw[at - 1] >= 0x80)
+    while len(more):
+        at[more] -= 1
+        size[more] = size[more] << 7 | raw[at[more]] & 0x7F
+        more = more[raw[at[more] - 1] >= 0x80]
+    return size
+
+
+def message_at(source: ByteSource, begin: int) -> bytes:
+    """The message that begins at an offset, of the size that stands before it."""
+    before = source.read(max(0, begin - MOST_OF_SIZE), min(begin, MOST_OF_SIZE))
+    return source.read(begin, int(sizes_before(before, np.array([len(before)]))[0]))

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Literal
 
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.memory.account.need import Need, elsewhere, largest_at
 from tpuprof.parsers.memory.account.roles import BufferFacts, NeedFacts, Role, read
 from tpuprof.parsers.memory.model import SpaceMemory

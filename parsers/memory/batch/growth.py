@@ -16,8 +16,8 @@ from math import prod
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.hlo.modules import HloModule
 from tpuprof.parsers.formats.hlo.shapes import Shape, element_type, shape_of_proto
 from tpuprof.parsers.formats.proto import hlo_pb2

@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.memory.model import CATEGORIES, SpaceMemory
 
 GroupBy = Literal["source", "scope", "category", "owner"]

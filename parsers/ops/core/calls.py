@@ -15,8 +15,8 @@ from typing import Literal
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s, no_ints, union_length
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.xspace.events import Events
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane
 from tpuprof.parsers.ops.core.ops import (

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, no_ints
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.ops.core.ops import DEVICE_SPAN, OPS_LINE, device_spans, event_spans, op_name
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource

@@ -19,8 +19,8 @@ from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.events import Events
 from tpuprof.parsers.formats.xspace.metadata import KIND_DOUBLE

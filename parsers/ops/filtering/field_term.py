@@ -100,7 +100,7 @@ def field_term(named: re.Match[str], keys: Collection[str]) -> FieldTerm | None:
         if relation == ":" or (number is None and relation != "="):
             return None
         near = get_close_matches(key, keys, n=3, cutoff=0.5)
-        raise ValueError(f"there is no column {key}" + (f": {' or '.join(near)}?" if near else ""))
+        raise ValueError(f"there is no column {key}" + (f"; did you mean {' or '.join(near)}?" if near else ""))
     if number is None and relation not in ("=", ":"):
         raise ValueError(f"{printable(value[:LONGEST_NUMBER])} is not a number to compare {key} with")
     return FieldTerm(key, relation, value, None if number is None else _in_unit_of(key, number))

@@ -35,8 +35,8 @@ from tpuprof.parsers.base.intervals import (
     union,
     union_of,
 )
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.xspace.core.api import self_times, sum_by_key
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_REF, KIND_STR
 from tpuprof.parsers.ops.framework_op import parse_framework_op

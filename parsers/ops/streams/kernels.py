@@ -18,8 +18,8 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, numbered
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.xspace.core.api import min_by_key, sum_by_key
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.framework_op import parse_framework_op

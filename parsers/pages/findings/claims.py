@@ -7,6 +7,7 @@ claims that come later, so that no two of them hold the same time, and none hold
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,14 +78,15 @@ def mean_of(cells: Floats) -> Floats:
 
 def together(*claims: Claim) -> Claim:
     """Several claims of one finding, which have no time in common."""
-    cells = np.sum(np.broadcast_arrays(*(each.cells for each in claims)), axis=0)
+    cells = reduce(np.add, (each.cells for each in claims))
     return Claim(cells, np.concatenate([each.rows for each in claims]), np.concatenate([each.op_ps for each in claims]))
 
 
 def after(left: Floats, *claims: Claim) -> Floats:
     """What some claims leave of the cells: float64[cores, steps, len(OWNERS)], none negative."""
     for each in claims:
-        left = np.maximum(left - each.cells, 0.0)
+        less = left - each.cells
+        left = np.maximum(less, 0.0, out=less)
     return left
 
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Iterator
 from math import isclose
 
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 
 MS, FRACTION, COUNT, BYTES, STEP = "ms", "fraction", "count", "bytes", "step"
 UNITS = (MS, FRACTION, COUNT, BYTES, STEP)

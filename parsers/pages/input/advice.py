@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tpuprof.parsers.base.pattern import pattern
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.ops.host.input_events import PRODUCE, TRANSFER, WAIT
 from tpuprof.parsers.pages.input.model import InfeedPercent, InputOp, StepWait
 from tpuprof.parsers.pages.overview.model import Bottleneck

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.ops.host.input_events import InputCategory, XprofCategory
 from tpuprof.parsers.pages.overview.model import Bottleneck
 from tpuprof.parsers.steps.model import StepTime

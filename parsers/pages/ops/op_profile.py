@@ -21,8 +21,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.words import NO_FLOPS_OR_BYTES, share
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
 from tpuprof.parsers.ops.device import Peaks

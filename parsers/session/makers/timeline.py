@@ -66,7 +66,7 @@ def host_timeline(
     with closing(opened(file)) as trace:
         meter.opened(needed_bytes(trace))
         read = (trace, file.label, file.path, steps, inferred, meter.chunk, session.threads, show, only_first)
-        return on_axis(read_timeline(*read))
+        return on_axis(read_timeline(*read, first_bytes=0))
 
 
 def _step_spans(session: Session, host: str) -> tuple[tuple[StepSpan, ...], bool]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s, in_nesting_order, is_among, no_ints, shared
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.xspace.core.api import nest
 from tpuprof.parsers.ops.host.activity import is_compilation
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Int64s, distinct, no_ints, numbered, opens, place, positions
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.steps.spans.matching import CLOCKS_APART_PS, HostSteps, by_name, matched, repeats
 from tpuprof.parsers.timeline.model import CLASSES, Clock, Section, Timeline, Track
 from tpuprof.parsers.timeline.read.async_ops import op_pairs
@@ -133,7 +133,7 @@ def _runs_of(track: Track, known: dict[str, int]) -> tuple[Int64s, ...]:
         begun = positions(rows[waits], distinct(dones))
         first = track.start_ps[starts[np.argsort(dones, kind="stable")]]
         arrive[waits] = np.where(begun >= 0, first[np.maximum(begun, 0)] if len(first) else 0, _UNKNOWN)
-    waited = ~waits | (track.end_ps[rows] - track.start_ps[rows] > _WAITED_PS)
+    waited = ~waits | (track.lasting[rows] > _WAITED_PS)
     kept = np.flatnonzero(arrive != _UNKNOWN)
     rows, arrive, waited = rows[kept], arrive[kept], waited[kept]
     return number[track.key[rows]], arrive, track.end_ps[rows], waited.astype(np.int64)

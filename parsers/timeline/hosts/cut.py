@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tpuprof.parsers.timeline.durations import Durations
 from tpuprof.parsers.timeline.hosts.joined import with_tracks
 from tpuprof.parsers.timeline.model import Section, Timeline, Track
 
@@ -47,9 +48,8 @@ def _with_events(track: Track, spans: Sequence[slice]) -> Track:
     return replace(
         track,
         start_ps=track.start_ps[rows],
-        end_ps=track.end_ps[rows],
+        lasting=Durations.of(track.lasting[rows]),
         key=track.key[rows],
         lanes=np.cumsum([0, *sizes]).astype(np.int64),
         place=track.place[rows] if has_places else track.place,
-        length=track.length[rows] if has_places else track.length,
     )

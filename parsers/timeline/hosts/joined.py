@@ -53,7 +53,7 @@ def shifted(timeline: Timeline, by_ps: int) -> Timeline:
 
 
 def _shifted_section(section: Section, by_ps: int) -> Section:
-    tracks = [replace(each, start_ps=each.start_ps + by_ps, end_ps=each.end_ps + by_ps) for each in section.tracks]
+    tracks = [replace(each, start_ps=each.start_ps + by_ps) for each in section.tracks]
     counters = [CounterTrack(each.name, each.time_ps + by_ps, each.value, each.unit) for each in section.counters]
     return with_tracks(section, tracks, counters)
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Bools, Int64s, no_ints
-from tpuprof.parsers.base.pattern import pattern
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.timeline.model import EventNames, Track
 
 _AWAITS = "-done("
@@ -93,7 +93,7 @@ def span_ends(spans: Track, ops: Track, done_names: Mapping[int, str]) -> tuple[
     held = np.flatnonzero(op_of_span >= 0)
     held = held[end[op_of_span[held]] >= spans.start_ps[held]]
     first = events[op_of_span[held]], held
-    op_of_span = latest(of_event, -end, by_key[1, spans.key], -spans.end_ps)  # the first that ends no earlier
+    op_of_span = latest(of_event, -end, by_key[1, spans.key], -spans.end_ps[:])  # the first that ends no earlier
     held = np.flatnonzero(op_of_span >= 0)
     held = held[start[op_of_span[held]] <= spans.end_ps[held]]
     return first, (held, events[op_of_span[held]])

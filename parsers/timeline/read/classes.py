@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, positions
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.base.pattern import pattern
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.formats.xspace.trace import Plane
 from tpuprof.parsers.ops.core.ops import Keys
 from tpuprof.parsers.ops.device import HOLDS_OPS, op_class

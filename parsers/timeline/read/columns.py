@@ -27,7 +27,6 @@ class LineColumns:
         offset_ps, duration_ps: int64[count].
         ids: int32[count], or int64 where an id needs it; metadata ids.
         place: uint32[count], or int64 in a line of more than 4 GB; where each event lies in the line.
-        length: uint32[count]; its size in bytes.
         malformed, aggregated: events with damaged bytes, and those without a place in time, which are left out.
         end: where in the file the last event ends; the line's begin without events.
     """
@@ -39,7 +38,6 @@ class LineColumns:
         self.offset_ps, self.duration_ps = no_ints(), no_ints()
         self.ids: Keys = np.zeros(0, np.int32)
         self.place: NDArray[np.uint32] | Int64s = np.zeros(0, np.uint32) if line.size < 1 << 32 else no_ints()
-        self.length = np.zeros(0, np.uint32)
 
     def append(self, room: ColumnRoom, done: float) -> None:
         """Adds decoded events; with them this share (0-1) of the line is decoded."""
@@ -62,12 +60,11 @@ class LineColumns:
         self.duration_ps[first:last] = columns.duration_ps[chosen]
         self.ids[first:last] = columns.metadata_id[chosen]
         self.place[first:last] = columns.begin[chosen] - self._line.begin
-        self.length[first:last] = columns.length[chosen]
         self.count = last
 
     def _grow(self, capacity: int) -> None:
         """Makes room; what nobody writes takes no memory."""
-        for name in ("offset_ps", "duration_ps", "ids", "place", "length"):
+        for name in ("offset_ps", "duration_ps", "ids", "place"):
             old = getattr(self, name)
             new = np.empty(capacity, old.dtype)
             new[: self.count] = old[: self.count]
@@ -75,7 +72,7 @@ class LineColumns:
 
     def trim(self) -> None:
         """Cuts the columns to the events that there are; those of a short line keep no room."""
-        for name in ("offset_ps", "duration_ps", "ids", "place", "length"):
+        for name in ("offset_ps", "duration_ps", "ids", "place"):
             column = getattr(self, name)[: self.count]
             setattr(self, name, column.copy() if self.count < _SHORT else column)
 

@@ -24,6 +24,7 @@ from tpuprof.parsers.formats.xspace.core.types import KeyedSpans, LanedEvents, R
 from tpuprof.parsers.formats.xspace.walk import text
 from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
+from tpuprof.parsers.timeline.durations import Durations
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, Track, TrackKind, small_keys
 
 _SCOPES_ID, _FRAMEWORK_OPS_ID, _SOURCE_ID, _OFFLOAD_ID = (0xDEADBEEF + position for position in (2, 3, 7, 8))
@@ -85,36 +86,32 @@ class _Labels(NamedTuple):
     source_names: tuple[str, ...]
 
 
-def derived_tracks(ops: Track, grouping: Track | None, lane: NDArray[np.int32] | None = None) -> tuple[Track, ...]:
+def derived_tracks(names: EventNames, ops: LanedEvents, grouping: Track | None) -> tuple[Track, ...]:
     """The tracks that follow from the ops of a core, without those that would be empty.
 
     Args:
-        ops: the core's HLO ops.
+        names: of the ops' keys.
+        ops: the core's HLO ops, in picoseconds.
         grouping: the core's steps, or else its module runs. No derived event spans two of them.
-        lane: int32[n]; the lanes of the ops in order of time, the outer first, where someone knows them.
     """
-    source = ops.names.source
-    if not len(ops) or source is None:
+    source = names.source
+    if not len(ops.start) or source is None:
         return ()
-    labels = _labels(source, len(ops.names))
-    events = ops.spans
-    if lane is not None:
-        laid = in_order(LanedEvents(*events, lane, ops.lanes))
-    else:
-        laid = LanedEvents(*_nesting(events), np.zeros(0, np.int32), np.array([0, len(ops)], np.int64))
-    groups = _groups(grouping)
-    spent = partial(_spent, ops.names.classes, self_sums(laid, len(ops.names)))
+    labels, laid, groups = _labels(source, len(names)), in_order(ops), _groups(grouping)
+    spent = partial(_spent, names.classes, self_sums(laid, len(names)))
     op_classes = _most(spent(labels.op, len(labels.op_names)))
     op_names = DerivedNames(None, labels.op_names, op_classes, long_names=labels.full_names)
     source_names = DerivedNames(None, labels.source_names, _most(spent(labels.source, len(labels.source_names))))
-    op_runs, source_runs = (runs(laid, of, groups, _GAP, nests=False) for of in (labels.op, labels.source))
-    paths = runs(laid, labels.path, groups, _GAP, nests=True)
-    copied, copies = _offloads(source, *events)
+    copied, copies = _offloads(source, *ops[:3])
     copy_names = DerivedNames(None, copied, np.full(len(copied), CLASSES.index("copy"), np.uint8))
-    tracks = (
-        _scope_track(paths, labels, spent(labels.path, len(labels.scopes))),
-        _track("Framework Ops", "framework_ops", _FRAMEWORK_OPS_ID, op_names, KeyedSpans(*op_runs[:3])),
-        _track("Source code", "source", _SOURCE_ID, source_names, KeyedSpans(*source_runs[:3])),
+
+    def merged(label: NDArray[np.int32]) -> KeyedSpans:
+        return KeyedSpans(*runs(laid, label, groups, _GAP, nests=False)[:3])
+
+    tracks = (  # the runs of each are gone before those of the next are made
+        _scope_track(runs(laid, labels.path, groups, _GAP, nests=True), labels, spent(labels.path, len(labels.scopes))),
+        _track("Framework Ops", "framework_ops", _FRAMEWORK_OPS_ID, op_names, merged(labels.op)),
+        _track("Source code", "source", _SOURCE_ID, source_names, merged(labels.source)),
         _track(OFFLOAD_NAME, "async", _OFFLOAD_ID, copy_names, copies),
     )
     return tuple(track for track in tracks if track is not None)
@@ -278,7 +275,8 @@ def _track(
         lane = lanes(start, end)
         bounds = lane_bounds(lane)
         start, end, key = by_lane(lane, bounds, start, end, key)
-    return Track(name, kind, names, start, end, small_keys(key), bounds, sort_id=sort_id, is_derived=True)
+    lasting = Durations.of(end - start)
+    return Track(name, kind, names, start, lasting, small_keys(key), bounds, sort_id=sort_id, is_derived=True)
 
 
 # --- copies between a device and its host's memory

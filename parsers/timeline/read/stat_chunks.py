@@ -16,7 +16,7 @@ from tpuprof.parsers.formats.xspace.core.api import split_fields, stat_columns
 from tpuprof.parsers.formats.xspace.core.types import StatFields
 from tpuprof.parsers.formats.xspace.metadata import STATS_OF_EVENT
 from tpuprof.parsers.formats.xspace.trace import Trace
-from tpuprof.parsers.formats.xspace.walk import LEN
+from tpuprof.parsers.formats.xspace.walk import LEN, MOST_OF_SIZE, message_at, sizes_before
 from tpuprof.parsers.timeline.model import Track
 
 CHUNK_EVENTS = 1 << 13
@@ -54,15 +54,15 @@ def stat_chunks(trace: Trace, track: Track, events: NDArray[np.intp]) -> Iterato
     if not is_sorted(place):
         order = np.argsort(place, kind="stable")
         events, place = events[order], place[order]
-    begin = trace.planes[track.plane_index].lines[track.line_index].begin
+    place += trace.planes[track.plane_index].lines[track.line_index].begin
     first = 0
     while first < len(events):
         last = min(first + CHUNK_EVENTS, int(np.searchsorted(place, place[first] + _CHUNK_BYTES)))
         chosen = events[first:last]
-        offset, length = place[first:last] - place[first], track.length[chosen].astype(np.int64)
-        data = trace.source.read(begin + int(place[first]), int((offset + length).max()))
-        spans = zip(offset.tolist(), (offset + length).tolist(), strict=True)
-        yield from _chunks(chosen, [data[a:b] for a, b in spans])
+        begin, end = max(0, int(place[first]) - MOST_OF_SIZE), int(place[last - 1])
+        data, offset = trace.source.read(begin, end - begin), place[first : last - 1] - begin
+        spans = zip(offset.tolist(), (offset + sizes_before(data, offset)).tolist(), strict=True)
+        yield from _chunks(chosen, [*(data[a:b] for a, b in spans), message_at(trace.source, end)])
         first = last
 
 

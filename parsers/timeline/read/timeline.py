@@ -11,12 +11,14 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import nesting_order
-from tpuprof.parsers.base.pattern import pattern
+from tpuprof.parsers.base.intervals import Int64s, nesting_order, no_ints
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted, printable
 from tpuprof.parsers.formats.crew import Crew, Task
 from tpuprof.parsers.formats.xspace.core.api import by_lane, lane_bounds, lanes, trim
-from tpuprof.parsers.formats.xspace.events import ColumnRoom
+from tpuprof.parsers.formats.xspace.core.types import LanedEvents
+from tpuprof.parsers.formats.xspace.events import ColumnRoom, LineHeader
+from tpuprof.parsers.formats.xspace.pieces import event_border
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.ops.core.ops import (
     ASYNC_OPS_LINE,
@@ -38,6 +40,7 @@ from tpuprof.parsers.ops.device import (
     is_tensor_core,
 )
 from tpuprof.parsers.ops.host.events import HOST_PLANE
+from tpuprof.parsers.timeline.durations import Durations
 from tpuprof.parsers.timeline.model import (
     EventNames,
     RateTrack,
@@ -59,6 +62,15 @@ _BATCH = 1 << 18
 
 _CHUNK_EVENTS = 1 << 15
 """How many events a chunk of a line has at most, nearly always."""
+
+FIRST_BYTES = 32 << 20
+"""How many bytes of a large first section are read before the rest, so that its begin is there at once."""
+
+_LARGE = 4
+"""A section is large from so many times that on: reading so much of it twice is a small part of the time."""
+
+_TAIL = 1 << 16
+"""How many of a line's last bytes it looks at for what stands behind the events."""
 
 _MOST_DERIVED = 8
 """How many lines of ops in a plane it derives tracks from; sound profiles have one."""
@@ -97,6 +109,7 @@ _ORDER: tuple[TrackKind, ...] = get_args(TrackKind)
 _SECTIONS: tuple[SectionKind, ...] = get_args(SectionKind)
 
 _NO_KEYS = np.zeros(0, np.int32)
+_NO_DURATIONS = Durations.of(no_ints())
 _NO_NAMES = EventNames(None, (), np.zeros(0, np.uint8))
 
 
@@ -105,17 +118,18 @@ OnPart = Callable[[Timeline], None]
 
 
 class _Read(NamedTuple):
-    """A line: its track, yet without names and keys.
+    """A line: its track, yet without names and keys; that of a core's ops without durations, too.
 
     Attributes:
         ids: metadata ids of the events.
-        lane: int32[n], the lanes of the first event, the second, and so on in order of time, the outer first; of ops
-            alone.
+        end: int64[n], when each op of a core ends; empty for all other lines.
+        lane: int32[n], the lanes of the first op, the second, and so on in order of time, the outer first; as `end`.
         aggregated: how many more events have no place in time.
     """
 
     track: Track
     ids: Keys
+    end: Int64s
     lane: NDArray[np.int32]
     aggregated: int
 
@@ -135,6 +149,7 @@ def read_timeline(
     threads: int = 1,
     on_part: OnPart | None = None,
     only_first: bool = False,
+    first_bytes: int = FIRST_BYTES,
 ) -> Timeline:
     """Decodes every line of a profile, one section after the other.
 
@@ -143,8 +158,10 @@ def read_timeline(
         steps: the overview's steps.
         on_chunk: receives the progress, on any of the threads.
         threads: how many lines, or pieces of long lines, are decoded at once.
-        on_part: receives, on the calling thread, what is read so far; after each section but the last.
+        on_part: receives, on the calling thread, what is read so far: of a large first section the begin, then all
+            sections up to each but the last.
         only_first: whether to read the first section alone.
+        first_bytes: how much of a large first section is its begin; 0 where `on_part` wants whole sections alone.
     """
     told = partial(Timeline, host, path, steps=tuple(steps), steps_are_inferred=steps_are_inferred)
     made = partial(told, began_ns=capture_start_ns(trace.plane(ENVIRONMENT_PLANE)))
@@ -161,7 +178,17 @@ def read_timeline(
         def begin(reads: Sequence[_PlaneRead]) -> None:
             work.extend([crew.submit(read.take, batch) for batch in read.batches] for read in reads)
 
+        def show(read: Sequence[Section], number: int) -> None:
+            if on_part is not None:
+                yet = (other.unread() for other in planes[number:])
+                lost = tuple(dict.fromkeys(_losses(trace, 0)))
+                on_part(made((*read, *yet), *_time_span(read), lost=lost))
+
         for read in planes[:1]:  # all threads read its lines, so that it is there early
+            first = read.first_part(first_bytes) if on_part is not None and first_bytes else None
+            if first is not None:
+                show([first], 1)
+                del first
             read.when_read = partial(begin, planes[1:])
             begin([read])
         for number, read in enumerate(planes, 1):
@@ -169,10 +196,8 @@ def read_timeline(
                 batch.result()
             if read.section is not None:
                 sections.append(read.section)
-                if on_part is not None and number < len(planes):
-                    yet = (other.unread() for other in planes[number:])
-                    lost = tuple(dict.fromkeys(_losses(trace, 0)))
-                    on_part(made((*sections, *yet), *_time_span(sections), lost=lost))
+                if number < len(planes):
+                    show(sections, number)
     malformed, aggregated = (sum(getattr(read, name) for read in planes) for name in ("malformed", "aggregated"))
     lost = tuple(dict.fromkeys((*_losses(trace, malformed), *_dropped(sections))))
     return made(tuple(sections), *_time_span(sections), lost=lost, warnings=tuple(_remarks(trace, aggregated)))
@@ -205,10 +230,7 @@ class _PlaneRead:
 
     def take(self, batch: Sequence[int]) -> None:
         """Reads some lines."""
-        # each thread has a room of its own for chunks: memory that is new to the process takes longer to write
-        if not hasattr(self._rooms, "room"):
-            self._rooms.room = ColumnRoom(0, places=True, capacity=_CHUNK_EVENTS)
-        lines = {index: _read_line(self._plane, index, self._rooms.room, self._on_chunk, self._crew) for index in batch}
+        lines = {index: self._read(self._plane.lines[index], index, self._on_chunk) for index in batch}
         with self._lock:
             self._lines |= lines
             self._batches_left -= 1
@@ -220,9 +242,34 @@ class _PlaneRead:
         with_events = [line for _, line in sorted(self._lines.items()) if len(line.track)]
         self._lines = {}
         if with_events or any(_is_counter(line) for line in self._plane.lines):
-            section = _section(self._plane, with_events)
+            is_large = sum(len(line.track) for line in with_events) > _CHUNK_EVENTS
+            if is_large:
+                trim()  # of what its lines were decoded and put in order in
+            section = replace(_section(self._plane, with_events), counters=counter_tracks(self._plane))
             self.section = section if section.tracks or section.counters else None
-            trim()  # of what its columns were made from, else the next plane's come on top
+            if is_large:
+                trim()  # of what its columns were made from, else the next plane's come on top
+
+    def _read(self, line: Line, index: int, on_chunk: ChunkDone | None) -> _Read:
+        """Reads a line of the plane, or the begin of one."""
+        # each thread has a room of its own for chunks: memory that is new to the process takes longer to write
+        if not hasattr(self._rooms, "room"):
+            self._rooms.room = ColumnRoom(0, places=True, capacity=_CHUNK_EVENTS)
+        return _read_line(line, index, self._rooms.room, on_chunk, self._crew)
+
+    def first_part(self, first_bytes: int) -> Section | None:
+        """The section as far as it follows from so many bytes, the begin of each line; None unless it is large."""
+        lines = self._plane.lines
+        size = sum(lines[index].size for index in _event_lines(self._plane))
+        if size < _LARGE * first_bytes:
+            return None
+        # the same share of each, so that they reach about as far in time
+        begins = {
+            index: lines[index].begin_of(first_bytes * lines[index].size // size) for index in _event_lines(self._plane)
+        }
+        read = [self._read(line, index, None) for index, line in begins.items()]
+        section = _section(self._plane, [line for line in read if len(line.track)])
+        return replace(section, is_read=False) if section.tracks else None
 
     def unread(self) -> Section:
         """What stands for the section until it is there."""
@@ -252,14 +299,15 @@ def _batches(plane: Plane) -> list[list[int]]:
     return out
 
 
-def _read_line(plane: Plane, index: int, room: ColumnRoom, on_chunk: ChunkDone | None, crew: Crew) -> _Read:
-    """Decodes a line of a plane and sorts its events into lanes. It leaves nothing in the room."""
-    line = plane.lines[index]
+def _read_line(line: Line, index: int, room: ColumnRoom, on_chunk: ChunkDone | None, crew: Crew) -> _Read:
+    """Decodes a line, or the begin of that with an index, and sorts its events into lanes. It leaves the room empty."""
+    plane = line.plane
     events = line_columns(line, room, on_chunk, crew)
-    tail = line.tail(events.end)
-    columns: list[NDArray[Any]] = [*event_spans(line, events, in_place=True), events.ids, events.place, events.length]
+    tail = line.tail(events.end) if line is plane.lines[index] else _tail(plane.lines[index])
+    start, end = event_spans(line, events, in_place=True)
+    columns: list[NDArray[Any]] = [start, end, events.ids, events.place]
     malformed, aggregated = events.malformed, events.aggregated
-    del events  # each column is let go when it is put into another order
+    del events, start, end  # each column is let go when it is put into another order
     order = nesting_order(columns[0], columns[1])
     if order is not None:
         for number, column in enumerate(columns):
@@ -269,48 +317,70 @@ def _read_line(plane: Plane, index: int, room: ColumnRoom, on_chunk: ChunkDone |
     if len(bounds) > 2:
         for number in range(len(columns)):
             columns[number] = by_lane(lane, bounds, columns[number])[0]
-    start, end, ids, short, length = columns
+    start, end, ids, short = columns
+    section_kind = _section_kind(plane)
     track = Track(
         name=tail.display_name or line.name or f"line {line.id}",
-        kind=_kind_of(line.name, _section_kind(plane)),
+        kind=_kind_of(line.name, section_kind),
         names=_NO_NAMES,
         start_ps=start,
-        end_ps=end,
+        lasting=_NO_DURATIONS,
         key=_NO_KEYS,
         lanes=bounds,
         plane_index=plane.index,
         line_index=index,
         place=short,
-        length=length.astype(np.uint16) if int(length.max(initial=0)) < 1 << 16 else length,
         lost_bytes=line.lost_bytes,
         malformed=malformed,
         sort_id=tail.display_id or line.id,
     )
-    return _Read(track, ids, lane if track.kind == "ops" else _NO_KEYS, aggregated)
+    read = _Read(track, ids, end, lane, aggregated)
+    return read if section_kind == "core" and track.kind == "ops" else _with_durations(read)
+
+
+def _tail(line: Line) -> LineHeader:
+    """What stands behind a line's events, which are not read; empty where nothing shows where that is."""
+    border = event_border(line.plane.source, max(line.begin, line.end - _TAIL), line.end)
+    return LineHeader() if border is None else line.tail(border)
+
+
+def _with_durations(line: _Read) -> _Read:
+    """A line with durations in place of its ends, which it overwrites."""
+    lasting = np.subtract(line.end, line.track.start_ps, out=line.end)
+    return line._replace(track=replace(line.track, lasting=Durations.of(lasting)), end=no_ints(), lane=_NO_KEYS)
 
 
 def _section(plane: Plane, lines: list[_Read]) -> Section:
-    """Makes a plane's tracks, and those that derive from its ops; takes the ids out of the lines."""
+    """Makes a plane's tracks, and those that derive from its ops, but no counters.
+
+    It takes what it no longer needs out of the lines.
+    """
     kind = _section_kind(plane)
     plane_keys = PlaneKeys(plane)
-    keys = []
+    keys: list[NDArray[np.integer]] = []
     for index, line in enumerate(lines):
-        keys.append(small_keys(plane_keys.of(line.ids)))
+        key = plane_keys.of(line.ids)
+        keys.append(key if len(line.end) else small_keys(key))
         lines[index] = line._replace(ids=_NO_KEYS)  # they take as much as the keys
     names = event_names(plane, kind, plane_keys.lost_names())
+    groupings = (line.track for wanted in ("steps", "modules") for line in lines if line.track.kind == wanted)
+    grouping = next(groupings, None)
     tracks: list[Track] = []
-    for line, key in zip(lines, keys, strict=True):
-        tracks.append(replace(line.track, names=names, key=key))
+    derived: list[Track] = []
     rates: tuple[RateTrack, ...] = ()
-    if kind == "core":
-        groupings = (track for wanted in ("steps", "modules") for track in tracks if track.kind == wanted)
-        grouping = next(groupings, None)
-        ops = [(track, line.lane) for track, line in zip(tracks, lines, strict=True) if track.kind == "ops"]
-        for track, lane in ops[:_MOST_DERIVED]:
-            tracks += derived_tracks(track, grouping, lane)
-            rates = rates or _rates(plane, track)
-    tracks.sort(key=lambda track: (_ORDER.index(track.kind), track.sort_id))
-    return Section(_title(plane, kind), plane.name, kind, tuple(tracks), rates, counter_tracks(plane))
+    ops = [index for index, line in enumerate(lines) if len(line.end)]
+    for index, line in enumerate(lines):
+        if index in ops[:_MOST_DERIVED]:
+            spans = line.track.start_ps, line.end, keys[index].astype(np.int32, copy=False)
+            derived += derived_tracks(names, LanedEvents(*spans, line.lane, line.track.lanes), grouping)
+            del spans
+        lines[index] = _with_durations(line) if index in ops else line
+        tracks.append(replace(lines[index].track, names=names, key=small_keys(keys[index])))
+        keys[index] = _NO_KEYS
+        if index in ops[:_MOST_DERIVED]:
+            rates = rates or _rates(plane, tracks[-1])
+    tracks = sorted([*tracks, *derived], key=lambda track: (_ORDER.index(track.kind), track.sort_id))
+    return Section(_title(plane, kind), plane.name, kind, tuple(tracks), rates)
 
 
 def _kind_of(name: str, kind: SectionKind) -> TrackKind:
@@ -383,7 +453,7 @@ def _dropped(sections: Sequence[Section]) -> Iterator[str]:
         keys = [key for key in np.flatnonzero(track.counts).tolist() if _DROPPED.search(track.names.name(key))]
         if keys:
             rows = np.flatnonzero(np.isin(track.key, keys))
-            first, lasting = int(track.start_ps[rows].min()), int((track.end_ps - track.start_ps)[rows].sum())
+            first, lasting = int(track.start_ps[rows].min()), int(track.lasting[rows].sum())
             yield (
                 f"{section.title} dropped trace entries {counted(len(rows), 'time')}, first at "
                 f"{first / 1e9:,.3f} ms, for {lasting / 1e9:,.3f} ms in all; they are marked on {track.name}"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.build import present
 from tpuprof.parsers.collectives.bandwidth import bus_factor, ici_peak, payload_bytes
-from tpuprof.parsers.collectives.groups import ALL, ReplicaGroups, groups_in, groups_of
+from tpuprof.parsers.collectives.groups import ALL, ReplicaGroups, groups_in, groups_of, without_partners
 from tpuprof.parsers.formats.proto import hlo_pb2
 
 
@@ -93,3 +93,10 @@ def test_peaks_are_of_known_devices_alone() -> None:
     assert ici_peak("TPU v6 Lite") == 400e9
     assert ici_peak("TPU v99") is None
     assert ici_peak(None) is None
+
+
+def test_partners_are_lacking_where_a_group_has_more_members_than_are_shown() -> None:
+    assert present(groups_in("replica_groups=[2,4]<=[8]")).members == 4
+    assert present(groups_in("source_target_pairs={{0,1},{1,0}}")).members == ALL.members == 0
+    assert without_partners(4, 4) == without_partners(0, 2) == without_partners(4, 0) == ""
+    assert without_partners(4, 1).startswith("the collectives run over 4 devices, of which 1 is shown: waiting for")

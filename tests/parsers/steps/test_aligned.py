@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from tests.parsers.pages.findings.build import grid
 from tests.support.build import present
 from tpuprof.parsers.base.op_class import OP_CLASSES
 from tpuprof.parsers.ops.roofline import WORK_COUNT
+from tpuprof.parsers.steps import xprof_view
 from tpuprof.parsers.steps.accounts.core import CoreAccount
 from tpuprof.parsers.steps.accounts.owners import OWNERS
 from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource, LostOps, align, join_hosts
@@ -290,6 +292,28 @@ def test_a_breakdown_adds_up_to_the_step_where_it_fits(cores: list[list[list[int
         assert row.sparse_core_ps == parts[:, at, SPARSE_CORE_WAIT].max()
         assert 0 <= row.infeed_percent_minimum <= row.infeed_percent_average + 1e-9
         assert row.infeed_percent_average <= row.infeed_percent_maximum + 1e-9 <= 100 + 1e-6
+
+
+_REDUCES = st.lists(st.tuples(st.integers(0, 2), st.integers(-2, 2), st.integers(0, 9)), max_size=8)
+
+
+@given(st.lists(_REDUCES, min_size=1, max_size=5), st.sampled_from([1, 10, 1 << 16]))
+def test_all_reduces_are_those_of_the_core_where_they_take_longest(cores: list[list[AllReduce]], block: int) -> None:
+    """However many cores are looked at in one go."""
+    shortest: dict[tuple[int, int], int] = {}
+    for step, number, duration in (each for one in cores for each in one):
+        shortest[step, number] = min(duration, shortest.get((step, number), duration))
+    expected = []
+    for step in range(3):
+        of_cores = [[each for each in one if each[0] == step] for one in cores]
+        longest = max(of_cores, key=lambda one: sum(duration for *_, duration in one))
+        compute = sum(shortest[step, number] for _, number, _ in longest)
+        expected.append((compute, sum(duration for *_, duration in longest) - compute))
+    parts = [tuple(int64s([each[at] for each in sorted(one)]) for at in range(3)) for one in cores]
+    found = replace(grid({"compute": 100}, cores=1, steps=3), all_reduce=tuple(parts))  # type: ignore[arg-type]
+    with patch.object(xprof_view, "_BLOCK", block):
+        compute_ps, sync_ps = xprof_view.all_reduce_times(found)
+    assert list(zip(compute_ps.tolist(), sync_ps.tolist(), strict=True)) == expected
 
 
 # --- several hosts -------------------------------------------------------------------------------------------------

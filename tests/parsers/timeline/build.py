@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
+from tpuprof.parsers.timeline.durations import Durations
 from tpuprof.parsers.timeline.model import CLASSES, EventNames, Section, StepSpan, Timeline, Track, TrackKind
 
 LaneEvent = tuple[int, int, int, int]
@@ -32,12 +33,13 @@ def track(
     ordered = sorted(events, key=lambda event: event[:3])
     depth = max((lane for lane, *_ in ordered), default=-1) + 1
     lanes = np.array([lane for lane, *_ in ordered], np.int64)
+    start, end = (np.array([event[of] for event in ordered], np.int64) for of in (1, 2))
     return Track(
         name=name,
         kind=kind,
         names=of or names(texts),
-        start_ps=np.array([start for _, start, _, _ in ordered], np.int64),
-        end_ps=np.array([end for _, _, end, _ in ordered], np.int64),
+        start_ps=start,
+        lasting=Durations.of(end - start),
         key=np.array([key for *_, key in ordered], np.int32),
         lanes=np.concatenate([[0], np.cumsum(np.bincount(lanes, minlength=depth))]).astype(np.int64),
         is_derived=is_derived,

@@ -147,7 +147,7 @@ def one_line(*spans: tuple[int, int], line: str = "python", plane: str = "/host:
 
 def sound(track: Track) -> None:
     """No event ends before it begins, and none overlaps the next one of its lane."""
-    assert (track.end_ps >= track.start_ps).all()
+    assert (track.lasting[:] >= 0).all()
     assert track.lanes[0] == 0 and track.lanes[-1] == len(track) and (np.diff(track.lanes) > 0).all()
     for number in range(track.depth):
         lane = track.lane(number)

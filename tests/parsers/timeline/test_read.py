@@ -10,7 +10,8 @@ import pytest
 from tests.support.build import PlaneBuilder, tpu_plane, trace_of
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.formats.proto.xplane_pb2 import CoreDetails, XLine, XSpace
-from tpuprof.parsers.formats.xspace.trace import HEAD, Line, Plane, Trace
+from tpuprof.parsers.formats.xspace.trace import HEAD, Line, Trace
+from tpuprof.parsers.timeline.details import own_stats
 from tpuprof.parsers.timeline.model import Section, StepSpan, Timeline, Track
 from tpuprof.parsers.timeline.read import timeline as read_module
 from tpuprof.parsers.timeline.read.timeline import needed_bytes, read_timeline
@@ -464,19 +465,20 @@ def test_progress_covers_all_that_is_needed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "text", "size"), [(1, 0, 24), (1 << 16, 65_000, 24), ((1 << 16) + 1, 0, 26), (1, 66_000, 26)]
+    ("names", "text", "size"), [(1, 0, 18), (1 << 16, 0, 18), ((1 << 16) + 1, 0, 20), (1, 66_000, 18)]
 )
-def test_columns_take_24_bytes_an_event_where_names_and_bytes_are_few(names: int, text: int, size: int) -> None:
+def test_columns_take_18_bytes_an_event_where_names_are_few(names: int, text: int, size: int) -> None:
     space, count = XSpace(), max(names, 1000)
     built = plane(space, "/host:CPU")
     line = built.spans("python", ((f"call {at % names}", 10 * at, 10 * at + 5) for at in range(count)))
     built.event(line, built.event_id("call 0"), 10 * count, 5, what="x" * text)
     (track,) = section(space).tracks
-    columns = (track.start_ps, track.end_ps, track.key, track.place, track.length)
+    columns = (track.start_ps, track.lasting.column, track.key, track.place)
     assert sum(column.nbytes for column in columns) == size * len(track)
     assert names > 1 or all(_owner(column).nbytes == column.nbytes for column in columns)
     assert track.label(count - 1) == f"call {(count - 1) % names}"
-    assert track.length[-1] > text
+    trace = trace_of(space)
+    assert dict(own_stats(trace, track, count)) == {"what": "x" * text}
 
 
 def _owner(
@@ -495,8 +497,8 @@ def test_the_first_section_is_read_before_any_other_begins(threads: int, monkeyp
     began: list[int] = []
     original = read_module._read_line
 
-    def noted(of: Plane, *given: object) -> object:
-        began.append(of.index)
+    def noted(of: Line, *given: object) -> object:
+        began.append(of.plane.index)
         return original(of, *given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(read_module, "_read_line", noted)

@@ -136,7 +136,7 @@ def test_a_flattened_window_shows_the_deepest_event_at_each_instant(
             for index in range(*one.lane(lane).indices(len(one))):
                 if one.start_ps[index] <= at < max(one.end_ps[index], one.start_ps[index] + 1):
                     deepest = index
-        shown = np.flatnonzero((flat.start_ps <= at) & (at < flat.end_ps))
+        shown = np.flatnonzero((flat.start_ps <= at) & (at < flat.end_ps[:]))
         assert [int(origin[row]) for row in shown] == ([deepest] if deepest >= 0 else [])
 
 

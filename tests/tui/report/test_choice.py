@@ -167,7 +167,7 @@ def test_a_page_without_such_a_table_says_so(page: str) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--filter", "self_time>1"), "there is no column self_time: self_time_ps"),
+        (("--filter", "self_time>1"), "there is no column self_time; did you mean self_time_ps"),
         (("--filter", "name>x"), "x is not a number to compare name with"),
         (("--filter", "flops>1ms"), "flops is not in ms"),
         (("--filter", "~("), "not a regex"),

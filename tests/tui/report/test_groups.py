@@ -17,10 +17,11 @@ from tpuprof.parsers.base.errors import EXIT_USAGE
 from tpuprof.parsers.memory.live_arrays import BY
 from tpuprof.parsers.pages.collectives.rows import BYS
 from tpuprof.tui import pages
-from tpuprof.tui.cli.arguments.report import GROUPED_BY
 from tpuprof.tui.pages import PAGES
 from tpuprof.tui.pages.memory.draw.table import GROUPINGS
 from tpuprof.tui.pages.ops.tree_view import _GROUPS
+from tpuprof.tui.pages.overview.ledger.fields import DIVIDED_BY
+from tpuprof.tui.pages.overview.ledger.use.report import TABLES
 
 IN_THE_APP = {
     "collectives": BYS,
@@ -59,7 +60,12 @@ GROUPED = [(page.name, by) for page in PAGES for by in page.groups]
 
 def test_every_table_with_groups_has_them_in_reports() -> None:
     assert {page.name: page.groups for page in PAGES if page.groups} == IN_THE_APP
-    assert set(BY) == set(GROUPED_BY)
+    assert {page.name: page.other_groups for page in PAGES if page.other_groups} == {
+        "ledger": DIVIDED_BY,
+        "model": tuple(TABLES),
+        "kernels": ("blocks",),
+        "live-arrays": BY,
+    }
 
 
 def test_no_other_part_of_the_app_groups_rows() -> None:

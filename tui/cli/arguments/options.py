@@ -13,7 +13,7 @@ from functools import partial
 from typing import NoReturn
 
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
-from tpuprof.parsers.base.pattern import pattern
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import nearest
 from tpuprof.parsers.base.tpus import generation_of
 from tpuprof.tui.terminal.custom import THEMES
@@ -70,8 +70,9 @@ def terminal_columns(fallback: int) -> int:
     with contextlib.suppress(KeyError, ValueError):
         if (columns := int(os.environ["COLUMNS"])) > 0:
             return columns
-    with contextlib.suppress(AttributeError, ValueError, OSError):  # no standard output, or not a terminal
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or fallback
+    with contextlib.suppress(ValueError, OSError):  # closed, or not a terminal
+        if sys.__stdout__ is not None:
+            return os.get_terminal_size(sys.__stdout__.fileno()).columns or fallback
     return fallback
 
 

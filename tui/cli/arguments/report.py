@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Mapping
 
-from tpuprof.parsers.base.pattern import pattern
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.tui.cli.arguments import options
 from tpuprof.tui.cli.arguments.options import UsageParser
 from tpuprof.tui.pages import PAGE_NAMES, PAGES
@@ -14,22 +15,21 @@ from tpuprof.tui.report.page import FORMATS, HTML, OF_SOME_PAGES
 SPACES = ("hbm", "vmem", "smem", "cmem", "sflag", "sparsecore", "host")
 """Memory spaces, `parsers.memory.model.SPACE_NAMES` in lower case."""
 
-GROUPED_BY = ("source", "function", "stack", "device", "kind")
-"""What live arrays can be grouped by, `parsers.memory.live_arrays.BY`."""
-
-DIVIDED_BY = ("step", "core", "host", "module", "scope", "op")
-"""What the account of a step can be divided by, `tui.pages.overview.ledger.report.DIVIDED_BY`."""
-
-MODEL_BY = ("block", "layer", "memory")
-"""Tables of the page on the model, `tui.pages.overview.ledger.use.report.TABLES`."""
-
 OWNER_GROUPS = ("input", "host", "collective", "transfer", "copy", "loss", "waiting", "idle")
 """Groups of owners, `parsers.steps.accounts.owners.OWNER_GROUPS`."""
 
-_OF_TABLES = (
-    *(group for page in PAGES for group in page.groups),
-    *(group for page in PAGES for group in page.other_groups),
-)
+
+class _Suggested(tuple[str, ...]):
+    """What a shell completes an option with; the page says what it takes of it, and so any value passes here."""
+
+    __slots__ = ()
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+_OTHER_GROUPS: Mapping[str, tuple[str, ...]] = {page.name: page.other_groups for page in PAGES}
+_GROUPS = _Suggested(dict.fromkeys(group for page in PAGES for group in (*page.other_groups, *page.groups)))
 
 _AMOUNT = pattern(r"[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE]\+?[0-9]{1,3})?")
 
@@ -63,17 +63,14 @@ def _taking(option: str) -> str:
 def _add_by(parser: UsageParser) -> None:
     """What rows are grouped by."""
     groups = [f"{page.name}: {', '.join(page.groups)}" for page in PAGES if page.groups]
-    by = f"page ledger: a row for each {', '.join(DIVIDED_BY)} (scope: of framework ops, such as a layer); "
-    by += f"page live-arrays: group by {', '.join(GROUPED_BY)} (default: source)"
-    by += f"; page model: the table that CSV, --filter, --sort and --columns use: {', '.join(MODEL_BY)}"
+    by = (
+        f"page ledger: a row for each {', '.join(_OTHER_GROUPS['ledger'])} (scope: of framework ops, such as a layer); "
+    )
+    by += f"page live-arrays: group by {', '.join(_OTHER_GROUPS['live-arrays'])} (default: source)"
+    by += f"; page model: the table that CSV, --filter, --sort and --columns use: {', '.join(_OTHER_GROUPS['model'])}"
     by += "; page kernels: blocks compares the block sizes of a kernel, over all runs of a logdir"
     by += f"; pages whose table gets a row per group: {'; '.join(groups)}"
-    parser.add_argument(
-        "--by",
-        choices=tuple(dict.fromkeys((*DIVIDED_BY, *GROUPED_BY, *MODEL_BY, *_OF_TABLES))),
-        metavar="BY",
-        help=by,
-    )
+    parser.add_argument("--by", choices=_GROUPS, metavar="BY", help=by)
 
 
 def report_parser() -> UsageParser:

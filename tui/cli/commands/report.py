@@ -109,9 +109,10 @@ def _fitted(
     def make(limit: int | None) -> str | Iterable[str] | Produce:
         return _made(report, content, replace(asked, limit=limit, is_cut=limit is not None), choice)
 
-    if report.sections is None or (choice is not None and asked.form == "json"):  # whose rows are cut already
+    if report.sections is None:
         return make(None), False
-    lengths = [listed.table.length(listed.source) for listed in report.sections(content, asked)]
+    sections = report.sections(content, asked) if choice is None else ()  # how many rows match shows when it is made
+    lengths = [listed.table.length(listed.source) for listed in sections]
     made: tuple[str | Iterable[str] | Produce, bool] = _fitting(make, max(lengths, default=0))
     return made
 

@@ -79,7 +79,7 @@ def load(
 
     def show_part(timeline: Timeline) -> None:
         nonlocal due
-        if clock() >= due:
+        if clock() >= due or not timeline.sections[0].is_read:  # of a large section the begin, long before all of it
             show(timeline)
             due = clock() + PART_SECONDS
 

@@ -129,20 +129,15 @@ def host_track(timeline: Timeline, host: int) -> TrackId | None:
     return next(((place, item) for place, item in mains if item is not None), None)
 
 
-def renumbered(folding: Folding, sections: Mapping[int, int], before: int, timeline: Timeline) -> Folding:
-    """The same folding after hosts were read or dropped; new sections are folded as they would be at first.
+def renumbered(
+    folding: Folding, sections: Mapping[int, int], tracks: Mapping[TrackId, TrackId], timeline: Timeline
+) -> Folding:
+    """The same folding after more was read, or less; new sections of hosts are folded as they would be at first.
 
     Args:
-        sections: the numbers that sections have now, by the ones that they had.
-        before: how many sections there were.
+        sections, tracks: where sections and tracks are now, by where they were.
     """
-    kept = {new for old, new in sections.items() if old < before}
-    new = first_folding(timeline).closed - kept
-    tracks = {
-        (old, item): (place, item)
-        for old, place in sections.items()
-        for item in range(len(timeline.sections[place].tracks))
-    }
+    new = first_folding(timeline).closed - set(sections.values()) if timeline.hosts else frozenset()
     return replace(
         folding,
         closed=new | {sections[old] for old in folding.closed if old in sections},
@@ -271,19 +266,17 @@ class RowList:
         """Whether a track has any row."""
         return track in self._first_rows
 
-    def extend(self, timeline: Timeline, sections: Mapping[int, int]) -> None:
-        """The same timeline, more of which is read, or less; `sections` are the new numbers of its sections."""
+    def extend(self, timeline: Timeline, sections: Mapping[int, int], tracks: Mapping[TrackId, TrackId]) -> None:
+        """The same timeline, more of which is read, or less; `sections` and `tracks` say where these are now."""
         is_untouched, row = self.folding == first_folding(self._timeline), self.current
-        before, self._timeline = len(self._timeline.sections), timeline
+        self._timeline = timeline
         if row is not None and row.kind != "host":
             host = host_of(timeline, sections[row.section]) if row.section in sections else None
             gone = TimelineRow("host", self._host or 0) if timeline.hosts and host is None else row
-            row = row._replace(section=sections[row.section]) if row.section in sections else gone
-        if is_untouched:
-            folding = first_folding(timeline)
-        else:
-            folding = renumbered(self.folding, sections, before, timeline) if timeline.hosts else self.folding
-        self._lay_out(folding)
+            item = row.item if row.track_id is None else tracks.get(row.track_id, row.track_id)[1]
+            row = row._replace(section=sections[row.section], item=item) if row.section in sections else gone
+        changed = first_folding(timeline) if is_untouched else renumbered(self.folding, sections, tracks, timeline)
+        self._lay_out(changed)
         if row is not None:
             self.cursor = self._place_of(row)
             self._scroll()

@@ -118,6 +118,11 @@ class _Late:
     worth_ps: float
 
     @property
+    def name(self) -> str:
+        """The name of the core, or of the host, by itself."""
+        return self.label.partition(" ")[2]
+
+    @property
     def factor(self) -> float:
         """How many times as long as the others they take in the steps in which they are late."""
         return float(self.own_ps[self.late].mean() / max(float(self.others_ps[self.late].mean()), 1.0))
@@ -139,7 +144,7 @@ def slow_core(budget: Budget) -> Claimed:
     of_it = slower.factor - 1 if not late.when.is_regular else late.factor - 1
     which = f"{late.label} is"
     if len(slower.too) == 1:
-        which = f"{late.label.replace('Core', 'Cores')} and {short(steps.core(slower.too[0][0]))} are up to"
+        which = f"Cores {late.name} and {short(steps.core(slower.too[0][0]))} are up to"
     elif slower.too:
         which = f"{late.label} and {len(slower.too):,} others are up to"
     finding = budget.finding(
@@ -167,7 +172,7 @@ def _slow_too(slower: SlowerCore, late: _Late, steps: Steps) -> str:
     more = f" and {len(slower.too) - _FEW:,} more" if len(slower.too) > _FEW else ""
     next_ps = RankedTimes(steps.of(*BUSY_OWNERS)).next_of_others(late.rows)
     alone = float(np.maximum(late.own_ps - next_ps, 0.0).mean())
-    return f"Slow too: {named}{more}. Without {late.label.lower()} alone, a step takes {time(alone)} less."
+    return f"Slow too: {named}{more}. Without core {late.name} alone, a step takes {time(alone)} less."
 
 
 _LONGER = "Time by which its ops, without collectives, exceed the others' median, as far as the others wait for it."
@@ -271,7 +276,7 @@ def late_host(budget: Budget) -> Claimed:
     in_collectives = late.collective_ps
     if pauses.any():
         in_collectives = float(RankedTimes(steps.of(*COLLECTIVE)).longer(late.rows)[calm].mean())
-    label = late.label if late.label.startswith("Host") else f"The host of {late.label.lower()}"
+    label = late.label if late.label.startswith("Host") else f"The host of core {late.name}"
     host = steps.core(int(late.rows[0])).rpartition(":")[0]
     gaps = budget.evidence.host_gaps.get(host, IdleTime())
     doing = main_activity(gaps)

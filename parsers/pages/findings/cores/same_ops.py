@@ -25,7 +25,7 @@ BUSY_OWNERS: tuple[Owner, ...] = (*COMPUTING, "uncounted", "copy")
 SLOWER = 1.02
 """A core is slower than the others from this multiple on, if it is so at ops that take nearly all of the time."""
 
-MUCH_SLOWER = 1.05
+_MUCH_SLOWER = 1.05
 """From this multiple on another core would delay the rest if the slowest one did not."""
 
 _NEARLY_ALL = 0.9
@@ -91,7 +91,7 @@ def _slower_at(budget: Budget, classes: Collection[OpClass], what: str) -> Slowe
     if overall[core] < SLOWER or of_time[core] < _NEARLY_ALL or core not in place:
         return None
     order = [row for row in np.argsort(-overall, kind="stable").tolist() if row != core and row in place]
-    too = [row for row in order if overall[row] >= MUCH_SLOWER and of_time[row] >= _NEARLY_ALL]
+    too = [row for row in order if overall[row] >= _MUCH_SLOWER and of_time[row] >= _NEARLY_ALL]
     also = tuple((place[row], float(overall[row])) for row in too)
     return SlowerCore(place[core], float(overall[core]), int(is_slower[core].sum()), times.shape[1], what, also)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tpuprof.parsers.base.pattern import pattern
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.words import short
 from tpuprof.parsers.ops.host.activity import LAUNCHES, READS, Activity, IdleTime, is_compilation, waits_for_python
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -81,24 +81,25 @@ class ModuleArrays:
 
     module: HloModule
     ops: Mapping[int, OpArrays]
-    _found: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
+    _found: dict[Hashable, tuple[Any, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def of(self, rows: Collection[int]) -> ModuleArrays:
         """The same of some of the ops alone."""
         return ModuleArrays(self.module, {number: of for number, of in self.ops.items() if of.row in rows}, self._found)
 
-    def once(self, what: str, find: Callable[[], _Found], given: Hashable = None) -> _Found:
+    def once(
+        self, what: str, find: Callable[[ModuleArrays], Iterable[_Found]], given: Hashable = None
+    ) -> Sequence[_Found]:
         """What is found among these ops, or was found before.
 
         Args:
             what: names it.
-            find: depends on the program, on these ops and on `given` alone.
+            find: depends on these ops and on `given` alone.
         """
         key = what, frozenset(self.ops), given
         if key not in self._found:
-            self._found[key] = find()
-        found: _Found = self._found[key]
-        return found
+            self._found[key] = tuple(find(self))
+        return self._found[key]
 
 
 def large_arrays(budget: Budget) -> tuple[ModuleArrays, ...]:

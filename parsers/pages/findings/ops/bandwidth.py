@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, is_among
-from tpuprof.parsers.base.pattern import pattern
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, size
 from tpuprof.parsers.formats.hlo.shapes import element_type

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, size
 from tpuprof.parsers.formats.hlo.modules import HloModule
@@ -220,7 +221,7 @@ def unfused(budget: Budget, programs: Sequence[ModuleArrays]) -> list[Claimed]:
         first = next(iter(program.ops.values()), None)
         names = [] if first is None else small.get(int(table.program_id[first.row]), [])
         part = program.of(own.keys())
-        for chain in part.once("chains", lambda part=part, names=names: tuple(_chains(part, names)), frozenset(names)):
+        for chain in part.once("chains", partial(_chains, small=names), frozenset(names)):
             place = _NUMBER.sub("#", code_name(table, [of.row for of in chain.ops]))
             of_place.setdefault(place, []).append(chain)
     found: list[Claimed] = []

@@ -16,8 +16,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.words import share
 from tpuprof.parsers.formats.hlo.matrix import MatrixWork, mxu_side
 from tpuprof.parsers.ops.roofline import BOUNDS, holds_ops

@@ -9,7 +9,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, is_among, without
 from tpuprof.parsers.base.op_class import OpClass
-from tpuprof.parsers.base.pattern import pattern
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, share, short, size, times
 from tpuprof.parsers.formats.hlo.shapes import Shape, shapes_in

@@ -58,7 +58,8 @@ def unexplained(budget: Budget) -> Finding | None:
             filter(
                 None,
                 (
-                    f"{_lose(len(rows), 'compute op')} {budget.amount(together)} against their roof, mean over cores.",
+                    f"{_lose(len(rows), 'compute op')} {budget.amount(together)} against "
+                    f"{'its' if len(rows) == 1 else 'their'} roof, mean over cores.",
                     *map(words, groups[:_MOST_NAMED]),
                     f"The other {_lose(len(groups) - _MOST_NAMED, 'group')} "
                     f"{budget.amount(sum(group.ps for group in groups[_MOST_NAMED:]))}."

@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import share, short, time
 from tpuprof.parsers.formats.llo.schedule import Schedule

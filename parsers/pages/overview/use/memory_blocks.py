@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.memory.account.need import need_of_memory
 from tpuprof.parsers.memory.account.owners import MemoryOwner, owner_of
 from tpuprof.parsers.memory.account.roles import read

@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.pages.ops.op_profile import provenance_parts
 
 Block = Literal["embedding", "attention", "mlp", "router", "norm", "loss", "optimizer", "other", "unknown"]

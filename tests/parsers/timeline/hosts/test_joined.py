@@ -45,7 +45,7 @@ def test_every_event_of_every_host_is_there_once_and_shifted(hosts: list[tuple[E
         ours, its = whole.sections[number].tracks[0], made.sections[0].tracks[0]
         shift = hosts[number][1]
         assert ours.start_ps.tolist() == (its.start_ps + shift).tolist()
-        assert ours.end_ps.tolist() == (its.end_ps + shift).tolist()
+        assert ours.end_ps[:].tolist() == (its.end_ps[:] + shift).tolist()
         assert ours.key is its.key and ours.lanes is its.lanes
     spans = [(made.first_ps + shift, made.last_ps + shift) for made, (_, shift) in zip(single, hosts, strict=True)]
     spans = [span for span in spans if span[0] < span[1]]

@@ -15,8 +15,8 @@ from tpuprof.parsers.base.errors import EXIT_USAGE
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
 from tpuprof.parsers.pages.findings.finding import KIND_OWNERS, KINDS
 from tpuprof.parsers.steps.accounts import owners
-from tpuprof.tui.cli.arguments import report as arguments
 from tpuprof.tui.cli.arguments.report import OWNER_GROUPS
+from tpuprof.tui.pages import page_named
 from tpuprof.tui.pages.overview.ledger.fields import DIVIDED_BY
 
 
@@ -45,8 +45,9 @@ def test_the_command_line_names_the_groups_of_owners() -> None:
     assert set(OWNER_GROUPS) == set(owners.OWNER_GROUPS)
 
 
-def test_the_command_line_names_what_the_account_is_divided_by() -> None:
-    assert arguments.DIVIDED_BY == DIVIDED_BY
+def test_the_command_line_takes_what_the_account_is_divided_by() -> None:
+    page = page_named("ledger")
+    assert page is not None and page.other_groups == DIVIDED_BY
 
 
 @pytest.mark.parametrize("by", DIVIDED_BY)
@@ -75,9 +76,9 @@ def test_the_account_by_op_is_cut_to_the_limit(profile: Path, call: Call) -> Non
 
 def test_what_the_account_is_not_divided_by_is_a_usage_error(tmp_path: Path, call: Call) -> None:
     said = call("report", "ledger", tmp_path / "nothing", "--by", "stack", code=EXIT_USAGE).err
-    assert "can't be divided by stack; choose one of step, core, host, module, scope, op." in said
+    assert "ledger can't be grouped by stack: there is step, core, host, module, scope, op." in said
     said = call("report", "live-arrays", tmp_path / "nothing", "--by", "op", code=EXIT_USAGE).err
-    assert "no op to group arrays by; it has source, " in said
+    assert "live-arrays can't be grouped by op: there is source, " in said
 
 
 def test_json_has_both_steps_and_owners_add_up(profile: Path, call: Call) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.memory.live_arrays import BY, By, LiveArrays, groups, read_live_arrays
+from tpuprof.parsers.memory.live_arrays import By, LiveArrays, groups, read_live_arrays
 from tpuprof.tui.draw.pen import Pen
 from tpuprof.tui.draw.spans import Line
 from tpuprof.tui.pages.commands.live_arrays import fields
@@ -16,7 +15,7 @@ from tpuprof.tui.pages.commands.live_arrays.drawing import LiveArraysView, compo
 from tpuprof.tui.pages.commands.live_arrays.fields import GroupRows
 from tpuprof.tui.report.declared import Declared, Metrics, Section, declared
 from tpuprof.tui.report.fields import Metric, metric_rows
-from tpuprof.tui.report.page import Format, Head, ReportRequest
+from tpuprof.tui.report.page import Head, ReportRequest
 from tpuprof.tui.report.units import VERBATIM
 
 
@@ -31,14 +30,6 @@ class GroupedArrays:
     def rows(self) -> GroupRows:
         """What the table's fields read."""
         return GroupRows(groups(self.page, self.by), self.page.total.size_bytes, self.by)
-
-
-def check(options: Mapping[str, Any], _: Format, __: int | None) -> None:
-    """Sees that arrays can be put together by what is asked for."""
-    by = options.get("by")
-    if by is not None and by not in BY:
-        sentence = f"The page live-arrays has no {by} to group arrays by; it has {', '.join(BY)}."
-        raise ProfileError("usage", sentence, f"--by {BY[0]}", EXIT_USAGE)
 
 
 _BY: Metric[Any] = Metric("by", VERBATIM, lambda asking: asking.by, "what the arrays of a group share")
@@ -82,5 +73,4 @@ REPORT = declared(
     metrics=(*fields.METRICS, _BY),
     csv_table=fields.GROUPS,
     warnings=lambda content: content.page.warnings,
-    check=check,
 )

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from tpuprof.parsers.base.intervals import Int64s
-from tpuprof.parsers.base.pattern import pattern
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.base.regex import pattern
 from tpuprof.parsers.memory.model import CATEGORIES, Buffer, MemoryPage, ModulePeaks, SpaceMemory, space_name
 from tpuprof.parsers.memory.modules.groups import BufferGroup, padding_of, scope_of
 from tpuprof.tui.draw.buffers.sizes import binary_short, binary_size, limit_size

@@ -14,7 +14,6 @@ from tpuprof.tui.pages.overview.ledger.fields import (
     ACCOUNTS,
     BY,
     CORES,
-    DIVIDED_BY,
     HOSTS,
     LOSSES,
     METRICS,
@@ -75,7 +74,7 @@ def _by(request: ReportRequest) -> By | None:
 
 
 def _read_accounts(page: Overview, request: ReportRequest) -> Sequence[Account] | None:
-    by, account, steps = _by(request), page.account, request.options.get("step")
+    by, account, steps = request.options.get("by"), page.account, request.options.get("step")
     if steps is not None:
         names = request.session(request.run).names_of_steps(steps, request.host)
         return [each for each in (account.steps if account is not None else ()) if each.name in names]
@@ -89,16 +88,13 @@ def _read_accounts(page: Overview, request: ReportRequest) -> Sequence[Account] 
 
 
 def check(options: Mapping[str, Any], _: Format, __: int | None, known: KnownOwners = OWNERS_BY_NAME) -> None:
-    """Sees that what is to be taken away, or what the account is to be divided by, is there."""
+    """Sees that what is to be taken away is there, and that steps are divided by nothing else."""
     if options.get("without") is not None:
         owners_named(options["without"], known)
     by = options.get("by")
     if by not in (None, "step") and options.get("step") is not None:
         sentence = f"--step shows the account of each step: --by {by} does not work with it."
         raise ProfileError("usage", sentence, "leave out --by or --step", EXIT_USAGE)
-    if by is not None and by not in DIVIDED_BY:
-        sentence = f"The account of a step can't be divided by {by}; choose one of {', '.join(DIVIDED_BY)}."
-        raise ProfileError("usage", sentence, f"--by {DIVIDED_BY[0]}", EXIT_USAGE)
 
 
 def taken_away(content: Content, request: ReportRequest) -> tuple[Metrics[Any], ...]:

@@ -292,7 +292,7 @@ class TimelinePage:
     def _closed(self, section: Section, canvas: _Canvas) -> Line:
         """A closed section: how busy the track is that stands for it."""
         item = main_track(section)
-        if not section.is_read or item is None:
+        if item is None:
             return canvas.pen.fit([(counted(len(section.tracks), "track") if section.is_read else "reading", "dim")])
         track = section.tracks[item]
         return track_line(windows.track_window(track, canvas.edges), canvas.glyphs, fill=fill_of(track.kind))
@@ -301,7 +301,8 @@ class TimelinePage:
         """An open section's title and what is in it, all over the row."""
         section = self.view.timeline.sections[index]
         words = f"{counted(len(section.tracks), 'track')}, {counted(self._events[index], 'event')}"
-        words = words if section.is_read else "reading"
+        if not section.is_read:
+            words = f"reading, {counted(self._events[index], 'event')} so far" if section.tracks else "reading"
         words += f"  {section.core[:200]}" if section.core else ""
         words += f"  {section.plane[:200]}" if section.plane != section.title else ""
         return self._over_all(section.title, label, (words, "dim"), canvas)

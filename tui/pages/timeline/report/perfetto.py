@@ -347,7 +347,7 @@ def _slices(heads: _Heads, trace: Trace, first: int, last: int) -> Iterator[str]
 def _events_between(track: Track, lanes: tuple[int, int], first: int, last: int) -> NDArray[np.intp]:
     """Indices of the events of some lanes that overlap a time, or lie at its ends."""
     parts = [track.lane(number) for number in range(*lanes)]
-    begins = [part.start + int(np.searchsorted(track.end_ps[part], first, side="left")) for part in parts]
+    begins = [int(track.first_until(part, np.array([first]))[0]) for part in parts]
     ends = [part.start + int(np.searchsorted(track.start_ps[part], last, side="right")) for part in parts]
     return ranges(np.array(begins, np.int64), np.array(ends, np.int64))[1].astype(np.intp)
 
@@ -356,7 +356,7 @@ def _rendered(heads: _Heads, events: NDArray[np.intp], args: ChunkArgs) -> Itera
     """Some events as JSON. One without duration gets a picosecond, as readers take none for one without an end."""
     track, ids = heads.row.track, heads.ids
     start = track.start_ps[events]
-    duration = np.maximum(track.end_ps[events] - start, 1)
+    duration = np.maximum(track.lasting[events], 1)
     columns = zip(track.key[events].tolist(), _micros(start), _micros(duration), args.texts, strict=True)
     arrows = {} if heads.arrows is None else heads.arrows.at(events)
     for place, (key, ts, dur, own) in enumerate(columns):

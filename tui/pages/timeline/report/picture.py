@@ -51,8 +51,7 @@ def _middle_step(timeline: Timeline) -> tuple[str, int, int] | None:
     """The step of the first core that is as long as half of them: its name, begin and end."""
     for _, _, track in timeline.tracks():
         if track.kind == "steps" and len(track) > 1:
-            lasting = track.end_ps - track.start_ps
-            index = int(np.argsort(lasting, kind="stable")[len(track) // 2])
+            index = int(np.argsort(track.lasting[:], kind="stable")[len(track) // 2])
             return track.label(index), int(track.start_ps[index]), int(track.end_ps[index])
     return None
 
@@ -103,7 +102,7 @@ def _shown(section: Section, start_ps: int, end_ps: int) -> Iterator[Track]:
 
 
 def _has_any(track: Track, start_ps: int, end_ps: int) -> bool:
-    return bool(((track.end_ps >= start_ps) & (track.start_ps <= end_ps)).any())
+    return bool(((track.end_ps[:] >= start_ps) & (track.start_ps <= end_ps)).any())
 
 
 def _draw(
@@ -117,7 +116,7 @@ def _draw(
     """A track's events one by one where there are few in one lane, else its busy time by cells."""
     paint: Paint | None = "step" if track.kind == "steps" else "module" if track.kind == "modules" else None
     start_ps, end_ps = int(edges[0]), int(edges[-1])
-    inside = np.flatnonzero((track.end_ps > start_ps) & (track.start_ps < end_ps))
+    inside = np.flatnonzero((track.end_ps[:] > start_ps) & (track.start_ps < end_ps))
     if track.depth == 1 and len(inside) <= _NAMED:
         scale = (WIDTH - _LEFT) / (end_ps - start_ps)
         for index in inside.tolist():

@@ -72,8 +72,7 @@ def expanded(budget: Budget, programs: Sequence[ModuleArrays]) -> list[Claimed]:
     found: dict[_How, dict[int, _Expanded]] = {"unpacked": {}, "repeated": {}}
     free = set(budget.ops("vector", "copy")[0].tolist())
     for program in programs:
-        part = program.of(free)
-        for how, row, of in part.once("expanded", lambda part=part: tuple(_of_program(part))):
+        for how, row, of in program.of(free).once("expanded", _of_program):
             found[how][row] = of
     return [_claimed(budget, found["unpacked"], _unpacked), _claimed(budget, found["repeated"], _repeated)]
 

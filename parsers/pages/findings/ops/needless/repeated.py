@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 
 import numpy as np
@@ -57,7 +57,7 @@ def repeated_casts(budget: Budget, programs: Sequence[ModuleArrays], loops: Sequ
     rows, times = budget.ops(*MOVING)
     own = dict(zip(rows.tolist(), times.tolist(), strict=True))
     parts = [program.of(own.keys()) for program in programs]
-    cast = {of.row: of for part in parts for of in part.once("casts", lambda part=part: _casts(part))}
+    cast = {of.row: of for part in parts for of in part.once("casts", _casts)}
     if sum(own[row] for row in cast) < LEAST_LOOP * budget.whole_ps:
         return NOTHING
     trips = dict.fromkeys(cast, 1.0)
@@ -113,8 +113,8 @@ _ROWS_ADVICE = (
 )
 
 
-def _casts(program: ModuleArrays) -> list[OpArrays]:
-    return [of for of in program.ops.values() if is_cast(program.module, of)]
+def _casts(program: ModuleArrays) -> Iterator[OpArrays]:
+    return (of for of in program.ops.values() if is_cast(program.module, of))
 
 
 def few_rows(budget: Budget, products: Products, programs: Sequence[ModuleArrays], loops: Sequence[Loop]) -> Claimed:

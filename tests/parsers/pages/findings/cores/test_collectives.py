@@ -96,6 +96,15 @@ def test_waiting_for_the_last_core_is_told_from_the_transfer() -> None:
     assert f"{words}takes 4.00 µs." in finding.evidence
 
 
+def test_nobody_says_that_cores_arrive_together_whose_partners_are_not_shown() -> None:
+    proof = all_reduces(20, 20)
+    text = "%all-reduce.1 = f32[8]{0} all-reduce(f32[8]{0} %x), replica_groups={{0,1,2,3},{4,5,6,7}}"
+    finding = the("collective", evidence(proof.grid, [replace(ONLY, text=text)]))
+    assert finding.evidence[-1].startswith("The collectives run over 4 devices, of which 2 are shown: waiting for")
+    whole = text.replace("{0,1,2,3},{4,5,6,7}", "{0,1},{2,3}")
+    assert "arrive together" in the("collective", evidence(proof.grid, [replace(ONLY, text=whole)])).evidence[-1]
+
+
 def test_all_reduces_that_start_together_do_not_wait() -> None:
     finding = the("collective", all_reduces(20, 20))
     assert finding.title == "all-reduce.1 is not hidden by compute"

@@ -214,6 +214,19 @@ def test_compilation_between_steps_costs_what_the_device_was_idle() -> None:
     assert found("slow-step", proof) is None  # they have nothing else
 
 
+def test_a_pause_beside_compilations_has_its_own_cause() -> None:
+    compiling = [0.0, 0, 0, 400, 0, 0, 300, 0, 0, 0]
+    steps = grid({"compute": 100, "idle": [0.0, 150, 0, 400, 0, 0, 300, 0, 0, 0]}, compiling=compiling)
+    doing = (Activity("main/1", "backend_compile", 690 * US, 2), Activity("main/1", "$io.py:9 save", 140 * US, 1))
+    gaps = IdleTime(gap_ps=850 * US, count=3, longest=(310 * US, 710 * US), activities=doing)
+    proof = with_(evidence(steps), compilations=(compiled(310, 410, 400), compiled(660, 300, 300)), gaps=gaps)
+    finding = the("host", proof)
+    assert finding.title == "In 1 of 10 steps the device is idle while the host runs $io.py:9 save"
+    assert finding.worth_ps == pytest.approx(15 * US)
+    assert "Meanwhile main/1 is in $io.py:9 save for 93.3% of the idle time (1 time)." in finding.evidence
+    assert not any("backend_compile" in sentence for sentence in finding.evidence)
+
+
 def test_compilation_that_the_device_does_not_notice_is_none() -> None:
     steps = grid({"compute": 100})
     assert found("compilation", with_(evidence(steps), compilations=(compiled(310, 400, 5),))) is None

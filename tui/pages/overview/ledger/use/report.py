@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import NO_PEAK_FLOPS
@@ -27,7 +26,7 @@ from tpuprof.tui.pages.overview.ledger.use.fields import (
 )
 from tpuprof.tui.report.declared import Declared, Metrics, Section, declared, drawn_by
 from tpuprof.tui.report.fields import Metric, Table, attribute, metric_rows, object_table
-from tpuprof.tui.report.page import Format, Head, ReportRequest, page_of
+from tpuprof.tui.report.page import Head, ReportRequest, page_of
 from tpuprof.tui.report.units import COUNT, GFLOPS, SHARE_PERCENT, TIME_MS, VERBATIM
 
 if TYPE_CHECKING:
@@ -187,14 +186,6 @@ def _csv(content: Content, request: ReportRequest) -> Section[Any] | None:
     return Section(table, getattr(content.model, table.key), limit=request.most_rows)
 
 
-def check(options: Mapping[str, Any], _: Format, __: int | None) -> None:
-    """Refuses a table that this page does not have."""
-    by = options.get("by")
-    if by is not None and by not in TABLES:
-        sentence = f"The page model has no table by {by}: there are {', '.join(TABLES)}."
-        raise ProfileError("usage", sentence, "--by block", EXIT_USAGE)
-
-
 def statement(use: ModelUse) -> str:
     """MFU and HFU in a sentence, and what takes most of the rest."""
     if use.hfu is None and use.mfu is None:
@@ -268,6 +259,5 @@ REPORT = declared(
     (WATERFALL, BLOCKS, LAYERS, MEMORY, LOST),
     METRICS,
     warnings=lambda content: content.model.warnings,
-    check=check,
     pictures=lambda content: _pictures(content.use),
 )

@@ -43,7 +43,11 @@ def test_a_pipe_is_told_from_a_file(tmp_path: object) -> None:
 
 def test_as_many_rows_as_fit() -> None:
     for width, rows in ((10, 100_000), (150, 1_000), (3_000, 50), (30_000, 2)):
-        made, is_cut = fitting(lambda limit, w=width, n=rows: "x" * (w * (n if limit is None else min(limit, n))), rows)
+
+        def make(limit: int | None, width: int = width, rows: int = rows) -> str:
+            return "x" * (width * (rows if limit is None else min(limit, rows)))
+
+        made, is_cut = fitting(make, rows)
         assert isinstance(made, str) and is_cut
         fits = PIPE_BYTES // width
         assert len(made) == width if not fits else 0.9 * fits * width <= len(made) <= PIPE_BYTES

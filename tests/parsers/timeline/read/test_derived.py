@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests import EXAMPLES
 from tests.parsers.timeline.build import track
 from tests.support.build import PlaneBuilder
+from tpuprof.parsers.formats.xspace.core.types import LanedEvents
 from tpuprof.parsers.formats.xspace.source import MemorySource
 from tpuprof.parsers.formats.xspace.trace import Plane, Trace
 from tpuprof.parsers.timeline.model import Track
@@ -52,7 +53,14 @@ def derive(
     keys = {name: at for at, name in enumerate(ops)}
     events = [(lane, start, end, keys[name]) for lane, part in enumerate(lanes) for start, end, name in part]
     grouping = track([(0, start, end, 0) for start, end in groups], kind="steps") if groups else None
-    return {one.name: one for one in derived_tracks(track(events, kind="ops", of=names), grouping)}
+    return {one.name: one for one in derived_tracks(names, in_order(track(events)), grouping)}
+
+
+def in_order(ops: Track) -> LanedEvents:
+    """Ops in order of time, the outer first, as one lane."""
+    start, end, key = ops.spans
+    order = np.lexsort((-end, start))
+    return LanedEvents(start[order], end[order], key[order], np.zeros(0, np.int32), np.array([0, len(ops)], np.int64))
 
 
 def spans(found: Track | None) -> list[list[Span]]:
@@ -166,13 +174,14 @@ def test_very_deep_paths_are_cut() -> None:
 
 def test_without_ops_or_metadata_there_is_nothing() -> None:
     assert derive(LAYERS, []) == {}
-    assert derived_tracks(track([(0, 0, 1, 0)]), None) == ()
+    of_nothing = track([(0, 0, 1, 0)])
+    assert derived_tracks(of_nothing.names, in_order(of_nothing), None) == ()
     assert derive({"a": Op()}, [[(0, 1, "a")]]) == {}
 
 
 def test_keys_without_metadata_are_passed_over() -> None:
     names = event_names(plane_of(LAYERS), "core", ["event 99"])
-    found = derived_tracks(track([(0, 0, 5, 1), (0, 5, 6, len(LAYERS)), (0, 6, 9, 1)], of=names), None)
+    found = derived_tracks(names, in_order(track([(0, 0, 5, 1), (0, 5, 6, len(LAYERS)), (0, 6, 9, 1)])), None)
     assert spans(found[0]) == [[(0, 9, "jit(f)")], [(0, 9, "layer_0")]]
 
 
