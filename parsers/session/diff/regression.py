@@ -33,9 +33,7 @@ def slower(step: str, than: str, change: float, allowed: float) -> Regression:
 
 def noisy(noise: float, allowed: float) -> Regression:
     """A pass that more steps may turn into a failure: the noise, as a fraction, is larger than what is allowed."""
-    sentence = (
-        f"The noise ({100 * noise:.1f}%) is larger than the {100 * allowed:g}% allowed: more steps would decide."
-    )
+    sentence = f"The noise ({100 * noise:.1f}%) is larger than the {100 * allowed:g}% allowed: more steps would decide."
     return Regression(allowed, "passed", sentence)
 
 
