@@ -48,7 +48,7 @@ FOR_FEW = {
     "parsers/hosts/op_summary.py": (
         *("tpuprof.parsers.ops.streams", "tpuprof.parsers.ops.host.events", "tpuprof.parsers.formats.hlo.programs"),
     ),
-    "parsers/hosts/summary.py": ("tpuprof.parsers.ops.streams",),
+    "parsers/hosts/step_summary.py": ("tpuprof.parsers.ops.streams",),
     "tui/__main__.py": ("tpuprof.tui.cli.main",),
     "tui/app/loader.py": ("tpuprof.parsers.files.logdir",),
     "tui/app/watch.py": ("tpuprof.parsers.files.watch",),

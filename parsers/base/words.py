@@ -29,7 +29,7 @@ def duration(ps: float, digits: int = 3) -> str:
 
 def time(ps: float) -> str:
     """A duration for a sentence: ``3.10 ms``, ``412 µs``; ``0`` for less than a picosecond."""
-    return duration(ps) if ps >= 1 else "0"
+    return "0" if ps < 1 else duration(ps)
 
 
 def binary_parts(size: int) -> tuple[str, str]:

@@ -39,6 +39,11 @@ def core_label(host: str, core: int | str) -> str:
     return f"{host}:{core}"
 
 
+def host_of(core: str) -> str:
+    """The host in the name of a core."""
+    return core.rpartition(":")[0]
+
+
 def label_of_plane(host: str, plane: str) -> str:
     """The name of the core that a plane is of, ``host0:2``, or ``host0:2 SparseCore 1``; empty for other planes."""
     match = _DEVICE_PLANE.fullmatch(plane)

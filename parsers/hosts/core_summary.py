@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -62,10 +62,12 @@ class OfCore:
     Attributes:
         coding: see `core_sums`; None where it needs no single events.
         take: receives each core with its steps and sums, on the thread that decoded it.
+        begin: receives the steps of all cores before any core is decoded.
     """
 
     coding: Coding | None
     take: Callable[[Plane, CoreSteps, CoreSums], None]
+    begin: Callable[[Sequence[CoreSteps]], None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +120,12 @@ def summarise_core(
         plane, (steps.start_ps, steps.end_ps), times, on_chunk, None if more is None else more.coding, crew
     )
     sums = replace(sums, table=works.applied(sums.table))
-    if more is not None:
-        more.take(plane, steps, sums)
-        sums = replace(sums, traced=None)  # as large as what is made of the sums now
     steps = on_device_clock(steps, times, sums.device_times)
     total = whole_time(plane, sums)
     idle = total - int(sums.table.self_ps.sum())
     needs_busy = len(waits[0]) > 0 and not has_infeed(sums.table)
     in_steps_ps = sum_by_key(sums.cells.row, sums.cells.self_ps, len(sums.table))
-    return CoreSummary(
+    made = CoreSummary(
         table=replace(sums.table, in_steps_ps=in_steps_ps),
         op_events=sums.op_events,
         total_ps=total,
@@ -142,6 +141,11 @@ def summarise_core(
         run_ps=device_durations(runs.start_ps, runs.end_ps, times, sums.device_times),
         gaps=_long_gaps(sums.busy if needs_busy or idle >= MUCH_IDLE * total else None, causes.behind, steps),
     )
+    if more is not None:
+        if more.coding is not None:
+            sums = sums.without_intervals()  # as large as what is made of the traced events now
+        more.take(plane, steps, sums)
+    return made
 
 
 def _long_gaps(busy: Intervals | None, behind: Intervals, steps: CoreSteps) -> Intervals:

@@ -172,8 +172,8 @@ def whole_time(plane: Plane, sums: OpSums) -> int:
     return last - first
 
 
-def _needed_bytes(trace: Trace) -> int:
-    """Bytes of the lines that `_summarise_ops` decodes."""
+def needed_bytes(trace: Trace) -> int:
+    """Bytes of the lines that `summarise_ops` decodes."""
     planes = [plane for plane in trace.planes if is_tensor_core(plane)]
     if planes:
         return sum(line.size for plane in planes for line in plane.lines if line.name == OPS_LINE)
@@ -184,8 +184,8 @@ def _needed_bytes(trace: Trace) -> int:
     return sum(line.size for plane in streams for line in plane.lines)
 
 
-def _summarise_ops(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, threads: int) -> OpSummary:
-    """The ops of a host, or of one core of it."""
+def summarise_ops(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, threads: int) -> OpSummary:
+    """The ops of a host, or of one core of it; see `Reduction.reduce`."""
     planes = tensor_cores(trace)
 
     works = KernelWorks(lambda: _programs(trace))
@@ -202,7 +202,14 @@ def _summarise_ops(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDon
     return of_file(made, file)
 
 
-OPS_OF_HOST = Reduction("ops", OpSummary, _needed_bytes, _summarise_ops, tables=("table",))
+OPS_OF_HOST = Reduction(
+    "ops",
+    OpSummary,
+    needed_bytes,
+    summarise_ops,
+    tables=("table",),
+    given_by=("framework-ops", "step-spans", "summary", "collectives", "steps"),
+)
 """What the pages of ops need of a host."""
 
 

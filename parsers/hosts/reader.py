@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, cast
 
 import numpy as np
@@ -25,7 +26,7 @@ if TYPE_CHECKING:  # multiprocessing, which one host does without
     from concurrent.futures import Executor
 
     from tpuprof.parsers.hosts.cache import HostCache, Slot
-    from tpuprof.parsers.hosts.pool import PoolMeter, Task
+    from tpuprof.parsers.hosts.workers.pool import PoolMeter, Task
     from tpuprof.parsers.ops.op_metadata import OpSource
 
 _EXECUTOR_WINDOW = 2
@@ -116,8 +117,10 @@ class HostReader(Generic[Given, Result]):
         if (cache := self._means.cache) is None:
             return False
         slot = self._slots[file.path] = cache.slot((file,), self.reduction.name, self._given(file))
-        summary = cache.get(slot)
-        if not isinstance(summary, self.reduction.kind):
+        larger = (cache.slot((file,), name, self._given(file)) for name in self.reduction.given_by)
+        kept = map(cache.get, chain((slot,), larger))
+        summary = next((found for found in kept if isinstance(found, self.reduction.kind)), None)
+        if summary is None:
             return False
         self.summaries[file.path] = self.sharing(summary)
         return True
@@ -132,7 +135,7 @@ class HostReader(Generic[Given, Result]):
                 meter_here.begin(index)
                 yield index, self._read(files[index], meter_here)
             return
-        from tpuprof.parsers.hosts.pool import PoolMeter  # noqa: PLC0415 - for several hosts
+        from tpuprof.parsers.hosts.workers.pool import PoolMeter  # noqa: PLC0415 - for several hosts
 
         meter = PoolMeter(files, todo, self._means.on_progress, self._means.is_cancelled)
         for place, outcome in self._over_workers(chosen, workers, meter):
@@ -143,7 +146,7 @@ class HostReader(Generic[Given, Result]):
     def _over_workers(
         self, files: Sequence[HostFile], workers: int, meter: PoolMeter
     ) -> Iterator[tuple[int, Result | ProfileError]]:
-        from tpuprof.parsers.hosts.pool import Task, over_executor, over_processes  # noqa: PLC0415 - for several hosts
+        from tpuprof.parsers.hosts.workers.pool import Task, over_executor, over_processes  # noqa: PLC0415 - for several hosts
 
         task = Task(partial(reduce_host, self.reduction), files, meter.poll, [self._given(file) for file in files])
         if self._means.scheduler is not None:
@@ -183,7 +186,7 @@ class HostReader(Generic[Given, Result]):
 
 
 def _over_dask(task: Task[Result], scheduler: str) -> Iterator[tuple[int, Result | ProfileError]]:
-    from tpuprof.parsers.hosts.dask import over_dask  # noqa: PLC0415 - an extra
+    from tpuprof.parsers.hosts.workers.dask import over_dask  # noqa: PLC0415 - an extra
 
     files = [replace(file, path=_absolute(file.path)) for file in task.files]
     return over_dask(replace(task, files=files), scheduler)

@@ -34,6 +34,8 @@ class Reduction(Generic[Given, Result]):
         tables: attributes of the summaries that are tables of ops. All hosts of a program have the same metadata
             there, which is kept once.
         includes: another reduction, whose summaries these are as well.
+        given_by: names of the reductions that include this one: where the cache has one of their summaries, no file is
+            read for this one.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Reduction(Generic[Given, Result]):
     reduce: Callable[[Trace, HostFile, Given, ChunkDone, int], Result]
     tables: tuple[str, ...] = ()
     includes: Reduction[Any, Any] | None = None
+    given_by: tuple[str, ...] = ()
 
     def gives(self, other: Reduction[Any, Any]) -> bool:
         """Whether its summaries are those of the other reduction as well."""

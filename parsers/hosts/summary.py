@@ -15,14 +15,23 @@ from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.formats.hlo.programs import HloModules
+from tpuprof.parsers.formats.xspace.core.api import trim
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane, Trace
 from tpuprof.parsers.hosts.core_summary import CoreBusy, CoreSummary, OfCore, has_infeed, summarise_core
-from tpuprof.parsers.hosts.op_summary import OPS_OF_HOST, OpSummary, of_file, op_summary
+from tpuprof.parsers.hosts.op_summary import of_file, op_summary
 from tpuprof.parsers.hosts.reduction import Reduction
+from tpuprof.parsers.hosts.step_summary import (
+    NOTHING_SHARED,
+    STEP_SPANS_OF_HOST,
+    HostSide,
+    StepSpansSummary,
+    find_steps,
+    streams_and_host,
+)
 from tpuprof.parsers.ops import device as devices
 from tpuprof.parsers.ops.core.calls import CallRuns, core_calls, has_waits, merged_calls
 from tpuprof.parsers.ops.core.kernel_work import KernelWorks
-from tpuprof.parsers.ops.core.ops import ASYNC_OPS_LINE, OPS_LINE, SPARSE_OPS_LINE, STEPS_LINE, event_spans
+from tpuprof.parsers.ops.core.ops import ASYNC_OPS_LINE, OPS_LINE, SPARSE_OPS_LINE, event_spans
 from tpuprof.parsers.ops.core.times import CoreOpTimes, core_op_times
 from tpuprof.parsers.ops.host.activity import (
     Compilation,
@@ -35,28 +44,21 @@ from tpuprof.parsers.ops.host.activity import (
     launches_on_cpu,
     reading,
 )
-from tpuprof.parsers.ops.host.events import HOST_PLANE, HostEvents, read_threads, thread_lines
-from tpuprof.parsers.ops.host.input_events import INPUT_STATS, InputRows, input_rows, input_waits, merge_input_rows
-from tpuprof.parsers.ops.host.memory_use import fullest_memory, memory_stats
-from tpuprof.parsers.ops.host.ops import HostOps, HostOpsReader, merge_host_ops
+from tpuprof.parsers.ops.host.events import HOST_PLANE, thread_lines
+from tpuprof.parsers.ops.host.input_events import InputRows
+from tpuprof.parsers.ops.host.memory_use import fullest_memory
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.steps.accounts.causes import IdleCauses, barriers, causes_of_core
 from tpuprof.parsers.steps.aligned import AlignedSteps, InputSource, align
 from tpuprof.parsers.steps.groups.groups import (
-    GROUP_STATS,
-    EventGroups,
-    event_groups,
-    grouping_line,
     has_step_numbers,
-    is_grouped,
 )
-from tpuprof.parsers.steps.launches import ClockLead, LaunchedRuns, Launches, annotated_steps, clock_lead
+from tpuprof.parsers.steps.launches import ClockLead, clock_lead
 from tpuprof.parsers.steps.model import StepSource
-from tpuprof.parsers.steps.requests.requests import REQUEST_STATS, HostRequests, has_requests, host_requests
-from tpuprof.parsers.steps.spans import markers
+from tpuprof.parsers.steps.requests.requests import HostRequests, host_requests
 from tpuprof.parsers.steps.spans.duty import ChipDuty, chip_duty
-from tpuprof.parsers.steps.spans.markers import CoreSteps, LaunchingSteps
-from tpuprof.parsers.steps.spans.runs import MINIMUM_RUNS, ModuleRuns, busiest_module, module_runs
+from tpuprof.parsers.steps.spans.markers import CoreSteps
+from tpuprof.parsers.steps.spans.runs import ModuleRuns
 from tpuprof.parsers.steps.spans.sparse_core import sparse_core_times
 
 if TYPE_CHECKING:
@@ -65,14 +67,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class HostSummary(OpSummary):
+class HostSummary(StepSpansSummary):
     """What all pages of a profile need of one host, but for the timeline and memory.
 
     Attributes:
+        clocks: sentences on clocks that differ.
         duty: the duty cycle of each chip.
-        steps: the steps that the host's cores share, None where there are none; step_note: how they were inferred, or
-            why there are none; step_module: the module whose periods they are, None where they are other ones.
-        host_ops: framework ops of the host's threads.
+        steps: the steps that the host's cores share, and what these do in them; None where there are none.
         input_rows: what the host did for input that is no framework op.
         requests: the requests that the host served, and the runs of its cores' modules.
         generic: what its GPUs did, or its own CPU in a profile without a device; None with TPUs, or without either.
@@ -94,11 +95,9 @@ class HostSummary(OpSummary):
         calls: kernels of which the profile has the spans inside, over the host's cores.
     """
 
+    clocks: tuple[str, ...]
     duty: tuple[ChipDuty, ...]
     steps: AlignedSteps | None
-    step_note: str
-    step_module: str | None
-    host_ops: HostOps
     input_rows: InputRows
     requests: HostRequests
     generic: GenericSummary | None
@@ -144,12 +143,11 @@ def summarise(
         more: what else is taken from the pass over each core's ops.
     """
     cores = devices.tensor_cores(trace)
-    streams, side = _streams_and_host(trace, on_chunk)
-    of_host = Launches.of(side.events)
-    launched = [of_host.of_runs(module_runs(plane)) for plane in cores]
-    runs = [core.runs for core in launched]
-    groups = _groups(trace, cores, side.events)
-    step_lists, source, note, step_module = _find_steps(cores, launched, groups, side.events)
+    streams, side = streams_and_host(trace, on_chunk)
+    found = find_steps(trace, cores, side.events)
+    launched, runs, step_lists, note = found.launched, found.runs, found.of_cores, found.note
+    if more is not None:
+        more.begin(step_lists)
     lead = clock_lead(launched)
     shift = 0 if lead is None else lead.shift_ps
     waits = _shifted(side.waits, -shift)
@@ -170,29 +168,32 @@ def summarise(
         core = cores[index], infos[index], step_lists[index], runs[index]
         others = [*runs[:index], *runs[index + 1 :]]
         of_core = causes_of_core(causes, launched[index], at_barriers[index], shift, others)
-        return summarise_core(*core, shares_chip, waits, of_core, modules, works, on_chunk, more, crew)
+        made = summarise_core(*core, shares_chip, waits, of_core, modules, works, on_chunk, more, crew)
+        if more is not None:
+            trim()  # of what more was made of, else the next core's comes on top
+        return made
 
     with Crew(workers) as crew:
         summaries = crew.map(work, range(len(cores)))
     most = max(range(len(cores)), key=lambda index: summaries[index].gap_ps, default=None)
     ops = op_summary(trace, host, infos, summaries, {name for core in runs for name in core.names}, streams)
     names = [core_label(host, devices.device_ordinal(plane)) for plane in cores]
-    steps = _grid(trace, names, summaries, source, _input_source(ops.table, waits, step_lists))
+    steps = _grid(trace, names, summaries, found.source, _input_source(ops.table, waits, step_lists))
     if steps is not None:
-        steps = replace(steps, is_numbered=step_module is None)
+        steps = replace(steps, is_numbered=found.module is None)
     if steps is None and not note:
-        note = "the cores share no step"
+        note = NOTHING_SHARED
     host_stats, environment = (_plane_stats(trace, name) for name in (HOST_PLANE, devices.ENVIRONMENT_PLANE))
     return HostSummary(
-        **{field.name: getattr(ops, field.name) for field in fields(ops) if field.name != "remarks"},
-        remarks=(*ops.remarks, *_of_clocks(lead)),
+        **{field.name: getattr(ops, field.name) for field in fields(ops)},
+        clocks=_of_clocks(lead),
         duty=chip_duty([core.duty for core in summaries], trace, on_chunk),
         steps=steps,
         step_note=note,
-        step_module=step_module,
+        step_module=found.module,
         host_ops=side.ops,
         input_rows=side.input_rows,
-        requests=host_requests(side.events, groups, cores, launched, [core.run_ps for core in summaries], shift),
+        requests=host_requests(side.events, found.groups, cores, launched, [core.run_ps for core in summaries], shift),
         generic=_generic(trace, streams, side) if not cores and not beside else None,
         idle=None if most is None else _idle_time(cores[most], summaries[most], runs[most], side, shift),
         barriers={
@@ -232,7 +233,13 @@ def _summarise_host(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDo
 
 
 SUMMARY_OF_HOST = Reduction(
-    "summary", HostSummary, needed_bytes, _summarise_host, tables=("table",), includes=OPS_OF_HOST
+    "summary",
+    HostSummary,
+    needed_bytes,
+    _summarise_host,
+    tables=("table",),
+    includes=STEP_SPANS_OF_HOST,
+    given_by=("collectives", "steps"),
 )
 """What all pages need of a host, but for those that have a reduction of their own."""
 
@@ -252,22 +259,6 @@ def _of_clocks(lead: ClockLead | None) -> tuple[str, ...]:
         f"the devices' clocks run ahead of the host's, by {bounds} ms: runs start before their own launch; host "
         f"events are looked up {lead.shift_ps / 1e9:.2f} ms later",
     )
-
-
-def _streams_and_host(trace: Trace, on_chunk: ChunkDone | None) -> tuple[Sequence[StreamDevice], HostSide]:
-    """The GPUs of a profile, or the CPU of a host without a device where it ran ops; and the host's threads."""
-    if any(devices.is_tensor_core(plane) or devices.is_sparse_core(plane) for plane in trace.planes):
-        return (), read_host_side(trace, on_chunk)
-    from tpuprof.parsers.ops.streams import devices as streams  # noqa: PLC0415 - for profiles without TPUs only
-    from tpuprof.parsers.ops.streams.attribution import OP_STATS  # noqa: PLC0415
-    from tpuprof.parsers.steps.generic.gpu import STREAM_STATS  # noqa: PLC0415
-
-    plane = streams.runs_on_cpu(trace)
-    side = read_host_side(trace, on_chunk, OP_STATS if plane is not None else ())
-    if plane is None or side.events is None:
-        return streams.read_gpus(trace, STREAM_STATS, on_chunk), side
-    cpu = streams.cpu_device(trace, plane, side.events.threads)
-    return (cpu,) if cpu is not None else (), side
 
 
 def _generic(trace: Trace, streams: Sequence[StreamDevice], side: HostSide) -> GenericSummary | None:
@@ -292,103 +283,7 @@ def _percent(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and 0 <= value <= 100 else None
 
 
-# --- the host's threads ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class HostSide:
-    """What one pass over a host's threads gives.
-
-    Attributes:
-        events: the events of all threads; None without a host plane.
-        ops: framework ops.
-        waits: disjoint intervals in order in which a thread waited for input or sent it.
-        input_rows: what the host did for input that is no framework op.
-    """
-
-    events: HostEvents | None
-    ops: HostOps
-    waits: Intervals
-    input_rows: InputRows
-
-
-def read_host_side(trace: Trace, on_chunk: ChunkDone | None = None, more: Sequence[str] = ()) -> HostSide:
-    """Decodes the host's threads once, for all that needs them.
-
-    Args:
-        more: stats to read besides.
-    """
-    plane = trace.plane(HOST_PLANE)
-    none = no_ints()
-    if plane is None:
-        return HostSide(None, merge_host_ops([]), (none, none), merge_input_rows([]))
-    reader = HostOpsReader(plane)
-    wanted = (*reader.stats, *GROUP_STATS, *INPUT_STATS, *REQUEST_STATS, *memory_stats(plane), *more)
-    stats = tuple(dict.fromkeys(wanted))
-    events = HostEvents(plane, tuple(read_threads(plane, stats, on_chunk)))
-    for thread in events.threads:
-        reader.take(thread)
-    return HostSide(events, reader.ops(), input_waits(events), input_rows(events))
-
-
 # --- steps ---------------------------------------------------------------------------------------------------------
-
-
-def _find_steps(
-    cores: Sequence[Plane], launched: Sequence[LaunchedRuns], groups: EventGroups | None, host: HostEvents | None
-) -> tuple[list[CoreSteps], StepSource, str, str | None]:
-    """Each core's steps, where they come from, what to say about them, and the module whose periods they are."""
-    host_steps = _host_steps(cores, groups)
-    marked = [markers.marked_steps(plane, of) for plane, of in zip(cores, host_steps, strict=True)]
-    if any(map(len, marked)):
-        return marked, "steps", "", None
-    numbered = _numbered_steps(cores, launched, groups, host)
-    if min(map(len, numbered), default=0) >= MINIMUM_RUNS - 1:
-        note = "no Steps line: a step is taken as the time from the end of the last run that one step of the host "
-        return numbered, "modules", note + "(step_num) launched to the end of the next one's", None
-    runs = [core.runs for core in launched]
-    busiest = busiest_module(runs)
-    if busiest is None:
-        if not any(map(len, runs)):
-            return marked, "modules", "no Steps line and no XLA Modules in this profile", None
-        return marked, "modules", "no Steps line, and no HLO module ran at least 3 times on every core", None
-    note = f"no Steps line: a step is taken as the time from one end of {busiest.partition('(')[0]} to the next"
-    return [markers.inferred_steps(core, busiest) for core in runs], "modules", note, busiest
-
-
-def _numbered_steps(
-    cores: Sequence[Plane], launched: Sequence[LaunchedRuns], groups: EventGroups | None, host: HostEvents | None
-) -> list[CoreSteps]:
-    """The steps that annotations of the host number: by what they lead to, else by when they launched it."""
-    if host is None or not has_step_numbers(host):
-        return []
-    linked = _host_steps(cores, groups, marked=False)
-    if not all(of is not None and (of.group >= 0).any() for of in linked):
-        linked = [annotated_steps(host, core) for core in launched]
-    return [markers.numbered_steps(core.runs, of) for core, of in zip(launched, linked, strict=True) if of is not None]
-
-
-def _groups(trace: Trace, cores: Sequence[Plane], host: HostEvents | None) -> EventGroups | None:
-    """Groups the events that belong together, where markers of steps or requests need it."""
-    if host is None or not (any(map(_has_markers, cores)) or has_requests(host) or has_step_numbers(host)):
-        return None
-    return event_groups(host, cores, grouped=is_grouped(trace))
-
-
-def _has_markers(plane: Plane) -> bool:
-    line = grouping_line(plane)
-    return line is not None and line.name == STEPS_LINE
-
-
-def _host_steps(cores: Sequence[Plane], groups: EventGroups | None, marked: bool = True) -> list[LaunchingSteps | None]:
-    """For each core with markers (or without any), which host step launched each of them, or of its modules' runs."""
-    if groups is None or groups.cores is None:
-        return [None] * len(cores)
-    numbers = {root.group: root.step_num for root in groups.roots if root.step_num is not None}
-    return [
-        LaunchingSteps(group, numbers) if _has_markers(plane) == marked else None
-        for plane, group in zip(cores, groups.cores, strict=True)
-    ]
 
 
 def _input_source(table: OpTable, waits: Intervals, cores: Sequence[CoreSteps]) -> InputSource | None:

@@ -59,9 +59,20 @@ def complaints(summary: OpSummary) -> list[str]:
     return sentences + [f"the profiler reports: {text}" for text in summary.warnings]
 
 
-def warnings_of(summaries: Sequence[OpSummary], remarks: Sequence[str] = ()) -> tuple[str, ...]:
-    """Plain sentences about the profile itself: what is damaged, left out or missing."""
-    sentences = [sentence for summary in summaries for sentence in (*complaints(summary), *summary.remarks)]
+def warnings_of(
+    summaries: Sequence[OpSummary], remarks: Sequence[str] = (), clocks: Sequence[tuple[str, ...]] | None = None
+) -> tuple[str, ...]:
+    """Plain sentences about the profile itself: what is damaged, left out or missing.
+
+    Args:
+        clocks: `HostSummary.clocks` of each host, for pages on which events of the host and of devices meet.
+    """
+    of_clocks = [()] * len(summaries) if clocks is None else clocks
+    sentences = [
+        sentence
+        for summary, differ in zip(summaries, of_clocks, strict=True)
+        for sentence in (*complaints(summary), *summary.remarks, *differ)
+    ]
     if len(summaries) > 1:
         sentences += merge_devices([summary.device for summary in summaries if summary.device is not None])[1]
     sentences += remarks

@@ -8,8 +8,9 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.intervals import Floats, median
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import nearest, printable
+from tpuprof.parsers.hosts.step_summary import StepSpansSummary
 from tpuprof.parsers.hosts.summary import HostSummary
-from tpuprof.parsers.steps.aligned import AlignedSteps, join_hosts
+from tpuprof.parsers.steps.aligned import AlignedSteps, Spans, StepSpans, join_hosts, join_spans
 from tpuprof.parsers.steps.model import StepSource, StepTime
 from tpuprof.parsers.steps.requests.module_latency import module_shares
 
@@ -29,19 +30,37 @@ class CommonSteps:
     remarks: tuple[str, ...]
 
 
+def common_spans(summaries: Sequence[StepSpansSummary]) -> tuple[StepSpans | None, str]:
+    """When the cores of all hosts run the steps of `common_steps`; None and why where there are none."""
+    grids = _grids([summary.steps for summary in summaries if summary.steps is not None])
+    if not grids:
+        return None, _why_none(summaries)
+    joined = join_spans(grids)
+    return (joined if len(joined) else grids[0]), ""
+
+
 def common_steps(summaries: Sequence[HostSummary]) -> CommonSteps:
     """Joins the steps of all hosts that have some; marked steps count before inferred ones."""
     having = [(summary.steps, summary) for summary in summaries if summary.steps is not None]
     if not having:
-        return CommonSteps(None, next((summary.step_note for summary in summaries if summary.step_note), "no step"), ())
-    source: StepSource = "steps" if any(grid.source == "steps" for grid, _ in having) else "modules"
-    grids = [grid for grid, _ in having if grid.source == source]
-    note = "" if source == "steps" else _how_inferred(having[0][1], summaries)
+        return CommonSteps(None, _why_none(summaries), ())
+    grids = _grids([grid for grid, _ in having])
+    note = "" if grids[0].source == "steps" else _how_inferred(having[0][1], summaries)
     joined = join_hosts(grids)
     if not len(joined):
         remark = f"the hosts share no step: the steps shown are those of {grids[0].core_names[0].rpartition(':')[0]}"
         return CommonSteps(grids[0], note, (remark, *_remarks(grids[0])))
     return CommonSteps(joined, note, _remarks(joined))
+
+
+def _grids(grids: Sequence[Spans]) -> list[Spans]:
+    """Those that count: marked steps where there are any."""
+    is_marked = any(grid.source == "steps" for grid in grids)
+    return [grid for grid in grids if (grid.source == "steps") == is_marked]
+
+
+def _why_none(summaries: Sequence[StepSpansSummary]) -> str:
+    return next((summary.step_note for summary in summaries if summary.step_note), "no step")
 
 
 def _how_inferred(first: HostSummary, summaries: Sequence[HostSummary]) -> str:

@@ -11,8 +11,8 @@ How steps of several hosts are matched is in `parsers.steps.spans.matching`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Literal
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from tpuprof.parsers.steps.spans.markers import CoreSteps
 from tpuprof.parsers.steps.spans.matching import HostSteps, by_name, matched, repeats
 from tpuprof.parsers.steps.spans.sparse_core import together
 from tpuprof.parsers.steps.times import INFEED, CoreStepTimes, SlowOp
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 InputSource = Literal["infeed", "host"]
 """What the time that a step waits for input is measured by: infeed ops, or idle time while the host waits for input."""
@@ -44,8 +47,8 @@ class LostOps:
 
 
 @dataclass(frozen=True, slots=True)
-class AlignedSteps:
-    """The steps that all cores share.
+class StepSpans:
+    """When all cores run the steps that they share.
 
     Attributes:
         names: name of each step.
@@ -55,21 +58,8 @@ class AlignedSteps:
         start_ps: int64[steps], the earliest core's start.
         core_start_ps, core_end_ps: int64[cores, steps], each core's own, on its host's clock.
         duration_ps: int64[cores, steps].
-        part_ps: int64[cores, steps, PART_COUNT], columns as in `parsers.steps.times`. Where the program has no infeed
-            ops, INFEED is the idle time in which the host waited for input or sent it. No part is longer than the step,
-            although an op may outlast it.
-        class_ps: int64[cores, steps, len(OP_CLASSES)], idle time included; it adds up to the duration.
-        owner_ps, between_ps: int64[cores, steps, len(OWNERS)]; each core's account of its steps, and of the time from
-            each step to the next of these (`parsers.steps.ledger`).
-        work, feed_work: float64[cores, steps, WORK_COUNT].
-        all_reduce: step, id and duration of each core's all-reduces, as in `CoreStepTimes`.
-        collective_names, collective_ps: the collectives with most time, and int64[cores, steps, k], their self time;
-            the others together stand under an empty name.
-        slow_ops: the ops that the slowest step spends most additional time on, on the core where that is most.
         core_names: ``host:ordinal`` of each core.
         hosts: int64[cores], the host of each core.
-        input_source: what INFEED is measured by; None where nothing measures it.
-        sparse_core: float64[3, steps], as `sparse_core_times` returns it; None without SparseCores with steps.
         dropped: number of steps that some cores have and others lack.
         incomplete: sentences on what else is left out: cores, steps with lost ops, steps that the capture cut into.
         lost: the cores that lost ops, and the steps that are left out for it.
@@ -82,23 +72,11 @@ class AlignedSteps:
     core_start_ps: Int64s
     core_end_ps: Int64s
     duration_ps: Int64s
-    part_ps: Int64s
-    class_ps: Int64s
-    owner_ps: Int64s
-    between_ps: Int64s
-    work: Floats
-    feed_work: Floats
-    all_reduce: tuple[tuple[Int64s, Int64s, Int64s], ...]
-    collective_names: tuple[str, ...]
-    collective_ps: Int64s
-    slow_ops: tuple[SlowOp, ...]
     core_names: tuple[str, ...]
     hosts: Int64s
-    input_source: InputSource | None
-    sparse_core: Floats | None
     dropped: int
     incomplete: tuple[str, ...]
-    lost: tuple[LostOps, ...] = ()
+    lost: tuple[LostOps, ...]
 
     def __len__(self) -> int:
         return len(self.names)
@@ -130,27 +108,71 @@ class AlignedSteps:
             places.append(place)
         return places
 
-    def take(self, rows: NDArray[np.intp]) -> AlignedSteps:
+    def take(self, rows: NDArray[np.intp]) -> Self:
         """Some of the steps, in their order."""
         if np.array_equal(rows, np.arange(len(self))):  # each of many hosts has them all
             return self
-        return replace(
-            self,
-            names=tuple(self.names[row] for row in rows.tolist()),
-            start_ps=self.start_ps[rows],
-            core_start_ps=self.core_start_ps[:, rows],
-            core_end_ps=self.core_end_ps[:, rows],
-            duration_ps=self.duration_ps[:, rows],
-            part_ps=self.part_ps[:, rows],
-            class_ps=self.class_ps[:, rows],
-            owner_ps=self.owner_ps[:, rows],
-            between_ps=_of_followers(self.between_ps[:, rows], rows),
-            work=self.work[:, rows],
-            feed_work=self.feed_work[:, rows],
-            all_reduce=tuple(_renumbered(part, rows, len(self)) for part in self.all_reduce),
-            collective_ps=self.collective_ps[:, rows],
-            sparse_core=None if self.sparse_core is None else self.sparse_core[:, rows],
-        )
+        return replace(self, **self._taken(rows))
+
+    def _taken(self, rows: NDArray[np.intp]) -> dict[str, Any]:
+        """The fields that differ from step to step, of some steps."""
+        return {
+            "names": tuple(self.names[row] for row in rows.tolist()),
+            "start_ps": self.start_ps[rows],
+            "core_start_ps": self.core_start_ps[:, rows],
+            "core_end_ps": self.core_end_ps[:, rows],
+            "duration_ps": self.duration_ps[:, rows],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedSteps(StepSpans):
+    """The steps that all cores share, and what the cores do in them.
+
+    Attributes:
+        part_ps: int64[cores, steps, PART_COUNT], columns as in `parsers.steps.times`. Where the program has no infeed
+            ops, INFEED is the idle time in which the host waited for input or sent it. No part is longer than the step,
+            although an op may outlast it.
+        class_ps: int64[cores, steps, len(OP_CLASSES)], idle time included; it adds up to the duration.
+        owner_ps, between_ps: int64[cores, steps, len(OWNERS)]; each core's account of its steps, and of the time from
+            each step to the next of these (`parsers.steps.ledger`).
+        work, feed_work: float64[cores, steps, WORK_COUNT].
+        all_reduce: step, id and duration of each core's all-reduces, as in `CoreStepTimes`.
+        collective_names, collective_ps: the collectives with most time, and int64[cores, steps, k], their self time;
+            the others together stand under an empty name.
+        slow_ops: the ops that the slowest step spends most additional time on, on the core where that is most.
+        input_source: what INFEED is measured by; None where nothing measures it.
+        sparse_core: float64[3, steps], as `sparse_core_times` returns it; None without SparseCores with steps.
+    """
+
+    part_ps: Int64s
+    class_ps: Int64s
+    owner_ps: Int64s
+    between_ps: Int64s
+    work: Floats
+    feed_work: Floats
+    all_reduce: tuple[tuple[Int64s, Int64s, Int64s], ...]
+    collective_names: tuple[str, ...]
+    collective_ps: Int64s
+    slow_ops: tuple[SlowOp, ...]
+    input_source: InputSource | None
+    sparse_core: Floats | None
+
+    def _taken(self, rows: NDArray[np.intp]) -> dict[str, Any]:
+        return StepSpans._taken(self, rows) | {
+            "part_ps": self.part_ps[:, rows],
+            "class_ps": self.class_ps[:, rows],
+            "owner_ps": self.owner_ps[:, rows],
+            "between_ps": _of_followers(self.between_ps[:, rows], rows),
+            "work": self.work[:, rows],
+            "feed_work": self.feed_work[:, rows],
+            "all_reduce": tuple(_renumbered(part, rows, len(self)) for part in self.all_reduce),
+            "collective_ps": self.collective_ps[:, rows],
+            "sparse_core": None if self.sparse_core is None else self.sparse_core[:, rows],
+        }
+
+
+Spans = TypeVar("Spans", bound=StepSpans)
 
 
 def align(
@@ -161,35 +183,18 @@ def align(
     Returns:
         None where there is nothing to match: no core has steps, or no step is on all cores with steps.
     """
-    taking = _taking_part(cores)
-    if not taking:
+    found = _matched_cores([core.steps for core in cores], [core.op_count for core in cores], source, core_names)
+    if found is None:
         return None
-    unused = [name for rows, name in enumerate(core_names) if rows not in taking]
-    cores, core_names = [cores[rows] for rows in taking], [core_names[rows] for rows in taking]
-    if not any(repeats(core.steps.names) for core in cores):
-        names, index = by_name([core.steps.names for core in cores])
-        seen = len(set().union(*(core.steps.names for core in cores)))
-    else:
-        index = _at_once([core.steps for core in cores])
-        names = cores[0].steps.take(index[0]).names
-        seen = max(len(core.steps) for core in cores)
-    if not names:
-        return None
-    pairs = list(zip(cores, index, strict=True))
+    spans, taking, index = found
+    pairs = [(cores[core], rows) for core, rows in zip(taking, index, strict=True)]
     collectives = _by_collective([(core.collective_names, core.collective_ps[rows][None]) for core, rows in pairs])
     part_ps = np.stack([core.part_ps[rows] for core, rows in pairs])
     if input_source == "host":
         part_ps[:, :, INFEED] = np.stack([core.input_ps[rows] for core, rows in pairs])
-    duration_ps = np.stack([core.steps.duration_ps[rows] for core, rows in pairs])
     grid = AlignedSteps(
-        names=names,
-        source=source,
-        is_numbered=source == "steps",
-        start_ps=np.min([core.steps.start_ps[rows] for core, rows in pairs], axis=0),
-        core_start_ps=np.stack([core.steps.start_ps[rows] for core, rows in pairs]),
-        core_end_ps=np.stack([core.steps.end_ps[rows] for core, rows in pairs]),
-        duration_ps=duration_ps,
-        part_ps=np.minimum(part_ps, duration_ps[:, :, None]),
+        **{field.name: getattr(spans, field.name) for field in fields(spans)},
+        part_ps=np.minimum(part_ps, spans.duration_ps[:, :, None]),
         class_ps=np.stack([core.class_ps[rows] for core, rows in pairs]),
         owner_ps=np.stack([core.account.owner_ps[rows] for core, rows in pairs]),
         between_ps=np.stack([_of_followers(core.account.between_ps[rows][None], rows)[0] for core, rows in pairs]),
@@ -201,15 +206,67 @@ def align(
         ),
         collective_names=collectives[0],
         collective_ps=collectives[1],
-        slow_ops=max((core.slow_ops for core in cores), key=lambda ops: sum(op.excess_ps for op in ops)),
-        core_names=tuple(core_names),
-        hosts=np.zeros(len(cores), np.int64),
+        slow_ops=max((core.slow_ops for core, _ in pairs), key=lambda ops: sum(op.excess_ps for op in ops)),
         input_source=input_source,
         sparse_core=None,
+    )
+    return _whole_steps(grid, [core.op_count[rows] for core, rows in pairs])
+
+
+def align_spans(
+    steps: Sequence[CoreSteps], op_count: Sequence[Int64s], source: StepSource, core_names: Sequence[str]
+) -> StepSpans | None:
+    """When the cores run the steps that `align` gives.
+
+    Args:
+        op_count: of each core int64[steps], the op events that start in each step.
+    """
+    found = _matched_cores(steps, op_count, source, core_names)
+    if found is None:
+        return None
+    spans, taking, index = found
+    return _whole_steps(spans, [op_count[core][rows] for core, rows in zip(taking, index, strict=True)])
+
+
+def _matched_cores(
+    steps: Sequence[CoreSteps], op_count: Sequence[Int64s], source: StepSource, core_names: Sequence[str]
+) -> tuple[StepSpans, list[int], list[NDArray[np.intp]]] | None:
+    """The steps that the cores share, complete or not; which cores take part, and where each of these has the steps."""
+    taking = _taking_part(steps, op_count)
+    if not taking:
+        return None
+    unused = [name for rows, name in enumerate(core_names) if rows not in taking]
+    steps, core_names = [steps[rows] for rows in taking], [core_names[rows] for rows in taking]
+    if not any(repeats(of.names) for of in steps):
+        names, index = by_name([of.names for of in steps])
+        seen = len(set().union(*(of.names for of in steps)))
+    else:
+        index = _at_once(steps)
+        names = steps[0].take(index[0]).names
+        seen = max(map(len, steps))
+    if not names:
+        return None
+    pairs = list(zip(steps, index, strict=True))
+    spans = StepSpans(
+        names=names,
+        source=source,
+        is_numbered=source == "steps",
+        start_ps=np.min([of.start_ps[rows] for of, rows in pairs], axis=0),
+        core_start_ps=np.stack([of.start_ps[rows] for of, rows in pairs]),
+        core_end_ps=np.stack([of.end_ps[rows] for of, rows in pairs]),
+        duration_ps=np.stack([of.duration_ps[rows] for of, rows in pairs]),
+        core_names=tuple(core_names),
+        hosts=np.zeros(len(steps), np.int64),
         dropped=seen - len(names),
         incomplete=_without_cores(unused),
+        lost=(),
     )
-    return _without_lost_ops(*_without_cut_steps(grid, np.stack([core.op_count[rows] for core, rows in pairs])))
+    return spans, taking, index
+
+
+def _whole_steps(grid: Spans, op_count: Sequence[Int64s]) -> Spans:
+    """Without the steps that the capture cut into, and those in which a core lost ops."""
+    return _without_lost_ops(*_without_cut_steps(grid, np.stack(op_count)))
 
 
 def _of_followers(between_ps: Int64s, rows: NDArray[np.intp]) -> Int64s:
@@ -230,10 +287,10 @@ def _by_collective(parts: Sequence[tuple[tuple[str, ...], Int64s]]) -> tuple[tup
     return names, np.concatenate(times)
 
 
-def _taking_part(cores: Sequence[CoreStepTimes]) -> list[int]:
+def _taking_part(steps: Sequence[CoreSteps], op_count: Sequence[Int64s]) -> list[int]:
     """The cores that have steps, and have ops in them if any core has."""
-    marked = [index for index, core in enumerate(cores) if len(core.steps)]
-    return [index for index in marked if cores[index].op_count.any()] or marked
+    marked = [index for index, of in enumerate(steps) if len(of)]
+    return [index for index in marked if op_count[index].any()] or marked
 
 
 def _without_cores(names: Sequence[str]) -> tuple[str, ...]:
@@ -245,7 +302,7 @@ def _without_cores(names: Sequence[str]) -> tuple[str, ...]:
     return (f"cores {', '.join(names[:_MOST_NAMED])}{more} are left out of the steps: they ran nothing in them",)
 
 
-def _without_lost_ops(grid: AlignedSteps, op_count: Int64s) -> AlignedSteps:
+def _without_lost_ops(grid: Spans, op_count: Int64s) -> Spans:
     """Leaves out steps in which a core lost its ops, all or some, unless these are all steps."""
     lost = _lost(op_count)
     kept = np.flatnonzero(~lost.any(axis=0))
@@ -314,7 +371,7 @@ def _renumbered(
     return new[kept], ids[kept], duration[kept]
 
 
-def _without_cut_steps(grid: AlignedSteps, op_count: Int64s) -> tuple[AlignedSteps, Int64s]:
+def _without_cut_steps(grid: Spans, op_count: Int64s) -> tuple[Spans, Int64s]:
     """Leaves out a first or last step that the capture cut into, which has fewer ops and less time than all others.
 
     It does so only where the other steps have nearly the same number of ops. Only marked steps can be cut.
@@ -342,7 +399,7 @@ def _without_cut_steps(grid: AlignedSteps, op_count: Int64s) -> tuple[AlignedSte
     return replace(grid.take(kept), incomplete=(*grid.incomplete, *sentences)), op_count[:, kept]
 
 
-def shared_steps(grids: Sequence[AlignedSteps]) -> list[NDArray[np.intp]]:
+def shared_steps(grids: Sequence[StepSpans]) -> list[NDArray[np.intp]]:
     """Which of each host's steps `join_hosts` puts together, in the same order."""
     return [np.arange(len(grids[0]))] if len(grids) == 1 else _matched(grids)[1]
 
@@ -357,18 +414,12 @@ def join_hosts(grids: Sequence[AlignedSteps]) -> AlignedSteps:
     """
     if len(grids) == 1:
         return grids[0]
-    names, index = _matched(grids)
+    spans, index = _joined(grids)
     taken = [grid.take(position) for grid, position in zip(grids, index, strict=True)]
     collectives = _by_collective([(grid.collective_names, grid.collective_ps) for grid in taken])
     sources = {grid.input_source for grid in grids}
     return AlignedSteps(
-        names=names,
-        source=grids[0].source,
-        is_numbered=all(grid.is_numbered for grid in grids),
-        start_ps=np.min([grid.start_ps for grid in taken], axis=0) if names else no_ints(),
-        core_start_ps=np.concatenate([grid.core_start_ps for grid in taken]),
-        core_end_ps=np.concatenate([grid.core_end_ps for grid in taken]),
-        duration_ps=np.concatenate([grid.duration_ps for grid in taken]),
+        **{field.name: getattr(spans, field.name) for field in fields(spans)},
         part_ps=np.concatenate([grid.part_ps for grid in taken]),
         class_ps=np.concatenate([grid.class_ps for grid in taken]),
         owner_ps=np.concatenate([grid.owner_ps for grid in taken]),
@@ -379,17 +430,38 @@ def join_hosts(grids: Sequence[AlignedSteps]) -> AlignedSteps:
         collective_names=collectives[0],
         collective_ps=collectives[1],
         slow_ops=max((grid.slow_ops for grid in taken), key=lambda ops: sum(op.excess_ps for op in ops)),
-        core_names=tuple(name for grid in grids for name in grid.core_names),
-        hosts=np.concatenate([np.full(len(grid.hosts), position) for position, grid in enumerate(grids)]),
         input_source="infeed" if "infeed" in sources else "host" if "host" in sources else None,
         sparse_core=together([grid.sparse_core for grid in taken if grid.sparse_core is not None]),
+    )
+
+
+def join_spans(grids: Sequence[StepSpans]) -> StepSpans:
+    """When the cores of all hosts run the steps that `join_hosts` gives."""
+    return grids[0] if len(grids) == 1 else _joined(grids)[0]
+
+
+def _joined(grids: Sequence[StepSpans]) -> tuple[StepSpans, list[NDArray[np.intp]]]:
+    """The steps of several hosts, and where each of them has these."""
+    names, index = _matched(grids)
+    taken = [StepSpans._taken(grid, position) for grid, position in zip(grids, index, strict=True)]
+    spans = StepSpans(
+        names=names,
+        source=grids[0].source,
+        is_numbered=all(grid.is_numbered for grid in grids),
+        start_ps=np.min([of["start_ps"] for of in taken], axis=0) if names else no_ints(),
+        core_start_ps=np.concatenate([of["core_start_ps"] for of in taken]),
+        core_end_ps=np.concatenate([of["core_end_ps"] for of in taken]),
+        duration_ps=np.concatenate([of["duration_ps"] for of in taken]),
+        core_names=tuple(name for grid in grids for name in grid.core_names),
+        hosts=np.concatenate([np.full(len(grid.hosts), position) for position, grid in enumerate(grids)]),
         dropped=max(len(grid) for grid in grids) - len(names),
         incomplete=tuple(dict.fromkeys(sentence for grid in grids for sentence in grid.incomplete)),
         lost=tuple(core for grid in grids for core in grid.lost),
     )
+    return spans, index
 
 
-def _matched(grids: Sequence[AlignedSteps]) -> tuple[tuple[str, ...], list[NDArray[np.intp]]]:
+def _matched(grids: Sequence[StepSpans]) -> tuple[tuple[str, ...], list[NDArray[np.intp]]]:
     """The steps that belong together: their names, and where each host has them."""
     index = matched([HostSteps(grid.names, grid.is_numbered, grid.start_ps, grid.end_ps) for grid in grids])
     return tuple(grids[0].names[row] for row in index[0].tolist()), index

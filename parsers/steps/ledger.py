@@ -12,7 +12,7 @@ import numpy as np
 
 from tpuprof.parsers.base.intervals import Floats, Int64s
 from tpuprof.parsers.base.record import dataclass
-from tpuprof.parsers.files.core_names import core_label
+from tpuprof.parsers.files.core_names import core_label, host_of
 from tpuprof.parsers.steps.accounts.core import scaled_down
 from tpuprof.parsers.steps.accounts.cpu import CpuAccount
 from tpuprof.parsers.steps.accounts.owners import OWNERS, Owner, owner_index
@@ -238,6 +238,6 @@ def late_one(core_names: Sequence[str], waits_ps: Floats) -> str:
     least = int(waits_ps.argmin())
     if not is_late[least]:
         return ""
-    hosts = [name.rpartition(":")[0] for name in core_names]
+    hosts = [host_of(name) for name in core_names]
     mine = np.array([host == hosts[least] for host in hosts])
     return core_names[least] if mine.all() or not is_late[mine].all() else hosts[least]

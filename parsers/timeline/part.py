@@ -15,6 +15,7 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, ProfileError
 from tpuprof.parsers.base.intervals import Int64s
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import examples, printable
+from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.formats.proto import xplane_pb2
 from tpuprof.parsers.formats.xspace.metadata import StatValue
 from tpuprof.parsers.formats.xspace.trace import Trace
@@ -102,7 +103,7 @@ def is_wanted(interval: Interval) -> Callable[[Section, Track | RateTrack | Coun
 
 def _core_names(section: Section) -> tuple[str, ...]:
     """What a core is called besides its title: as all pages call it, by its plane, and by that with its host's name."""
-    host = section.core.rpartition(":")[0]
+    host = host_of(section.core)
     return (section.core, section.plane, f"{host} {section.plane}") if section.core else ()
 
 

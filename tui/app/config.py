@@ -66,8 +66,8 @@ def why_not(key: str) -> str:
     return "is not a key; keys are a character such as e or ?, ctrl+e, f5, space, tab, insert or delete"
 
 
-def _error(sentence: str, hint: str = _HINT) -> ProfileError:
-    return ProfileError("config", sentence, hint, EXIT_USAGE)
+def _error(sentence: str) -> ProfileError:
+    return ProfileError("config", sentence, _HINT, EXIT_USAGE)
 
 
 def parsed_config(path: str, content: bytes) -> Config:

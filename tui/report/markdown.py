@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tpuprof.parsers.base.regex import pattern
@@ -65,9 +65,9 @@ def notes_block(notes: Sequence[str]) -> list[str]:
     return ["", "## Notes", "", *(f"- {escaped(note)}" for note in notes)] if notes else []
 
 
-def unknown_block(reasons: Mapping[str, str], silent: Collection[str] = ()) -> list[str]:
-    """The section of what is unknown and why, but for some keys; nothing where all is known."""
-    lines = [f"- {escaped(key)}: {escaped(why)}" for key, why in reasons.items() if key not in silent]
+def unknown_block(reasons: Mapping[str, str]) -> list[str]:
+    """The section of what is unknown and why; nothing where all is known."""
+    lines = [f"- {escaped(key)}: {escaped(why)}" for key, why in reasons.items()]
     return ["", "## Unknown", "", *lines] if lines else []
 
 

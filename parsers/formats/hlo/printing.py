@@ -56,17 +56,17 @@ def head_line(graph: HloGraph, number: int) -> str:
     return f"{entry}%{graph.computation_name(number)} ({', '.join(parameters)}) -> {result} {{"
 
 
-def instruction_line(graph: HloGraph, row: int, with_metadata: bool = True) -> str:
+def instruction_line(graph: HloGraph, row: int) -> str:
     """An instruction: name, shape with layout, opcode, operands and attributes."""
     proto = graph.proto(row)
     root = "ROOT " if row == int(graph.root[graph.computation(row)]) else ""
     operands = ", ".join(f"%{graph.name(each)}" if each >= 0 else "?" for each in graph.operands[row].tolist())
     shown = f"{shape_text(proto.shape)} {text(proto.opcode)}({operands or literal(proto)})"
-    attributes = "".join(f", {one}" for one in _attributes(graph, row, proto, with_metadata))
+    attributes = "".join(f", {one}" for one in _attributes(graph, row, proto))
     return f"{root}%{text(proto.name)} = {shown}{attributes}"
 
 
-def _attributes(graph: HloGraph, row: int, proto: hlo_pb2.HloInstructionProto, with_metadata: bool) -> Iterator[str]:
+def _attributes(graph: HloGraph, row: int, proto: hlo_pb2.HloInstructionProto) -> Iterator[str]:
     """The attributes of an instruction, in XLA's words."""
     opcode = text(proto.opcode)
     yield from _of_shapes(proto, opcode)
@@ -81,8 +81,7 @@ def _attributes(graph: HloGraph, row: int, proto: hlo_pb2.HloInstructionProto, w
     controls = [graph.name(each) for each in graph.controls[row].tolist() if each >= 0]
     if controls:
         yield f"control-predecessors={{{', '.join(f'%{name}' for name in controls)}}}"
-    if with_metadata:
-        yield from _metadata(graph, proto)
+    yield from _metadata(graph, proto)
 
 
 def _of_shapes(proto: hlo_pb2.HloInstructionProto, opcode: str) -> Iterator[str]:

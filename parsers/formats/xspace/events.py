@@ -70,9 +70,9 @@ class StatColumn:
             out[doubles] = np.clip(as_float, -(2.0**63), 2.0**63 - 1024).astype(np.int64)
         return out
 
-    def floats(self, missing: float = float("nan")) -> Floats:
-        """float64[n]: numbers of any kind, `missing` elsewhere."""
-        out = np.full(len(self.kind), missing)
+    def floats(self) -> Floats:
+        """float64[n]: numbers of any kind, NaN elsewhere."""
+        out = np.full(len(self.kind), np.nan)
         for kind, dtype in ((KIND_DOUBLE, np.float64), (KIND_UINT64, np.uint64), (KIND_INT64, np.int64)):
             chosen = self.kind == kind
             if chosen.any():

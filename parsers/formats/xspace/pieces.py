@@ -17,9 +17,10 @@ from typing import Protocol
 import numpy as np
 
 from tpuprof.parsers.base.errors import ProfileError
-from tpuprof.parsers.base.intervals import Int64s
+from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.formats.crew import ALONE, Crew
+from tpuprof.parsers.formats.xspace.core.types import EVERY_EVENT
 from tpuprof.parsers.formats.xspace.events import ColumnRoom, Events, LineHeader
 from tpuprof.parsers.formats.xspace.source import ByteSource
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Line, Plane
@@ -70,13 +71,19 @@ class PartOfLine(Line):
         return self._line.header
 
     def scan(
-        self, wanted: Int64s, room: ColumnRoom, on_chunk: ChunkDone | None, begin: int, end: int
+        self,
+        wanted: Int64s,
+        room: ColumnRoom,
+        on_chunk: ChunkDone | None,
+        begin: int,
+        end: int,
+        chosen: Bools = EVERY_EVENT,
     ) -> Generator[int, None, tuple[int, bool]]:
         """See `Line.scan`: piece by piece."""
         done = begin, True
         for first, last in self.pieces:
             if done[1] and first < end and last > begin:
-                done = yield from super().scan(wanted, room, on_chunk, max(first, begin), min(last, end))
+                done = yield from super().scan(wanted, room, on_chunk, max(first, begin), min(last, end), chosen)
         return done
 
 

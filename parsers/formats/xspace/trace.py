@@ -18,10 +18,10 @@ import numpy as np
 
 from tpuprof.parsers.base.budget import Budget
 from tpuprof.parsers.base.errors import Problem, ProfileError
-from tpuprof.parsers.base.intervals import Int64s, no_ints
+from tpuprof.parsers.base.intervals import Bools, Int64s, no_ints
 from tpuprof.parsers.formats.xspace import packed
 from tpuprof.parsers.formats.xspace.core.api import core_name, scan_events
-from tpuprof.parsers.formats.xspace.core.types import FULL, INCOMPLETE, MALFORMED, WIDE_ID
+from tpuprof.parsers.formats.xspace.core.types import EVERY_EVENT, FULL, INCOMPLETE, MALFORMED, WIDE_ID
 from tpuprof.parsers.formats.xspace.events import EVENTS_FIELD, ColumnRoom, Events, LineHeader, StatColumn
 from tpuprof.parsers.formats.xspace.metadata import (
     KIND_BYTES,
@@ -162,24 +162,34 @@ class Line:
             pass
         return room.events(list(ids))
 
-    def blocks(self, stats: Sequence[str] = (), on_chunk: ChunkDone | None = None) -> Iterator[ColumnRoom]:
+    def blocks(
+        self, stats: Sequence[str] = (), on_chunk: ChunkDone | None = None, chosen: Bools = EVERY_EVENT
+    ) -> Iterator[ColumnRoom]:
         """Decodes the line's events a chunk of its bytes at a time, for sums that need no event twice.
 
         Args:
             stats, on_chunk: as for `events`; the columns have a row for each of `Plane.stat_ids(stats)`.
+            chosen: which events to decode, see `core.api.scan_events`.
 
         Yields:
             The same room each time, with the events of the next chunk. It stays in the processor's cache.
         """
         ids = self.plane.stat_ids(stats)
         room = ColumnRoom(len(ids), places=False, capacity=chunk_size() // _LEAST_EVENT)
-        for _ in self.scan(np.array(list(ids.values()), np.int64), room, on_chunk, self.begin, self.end):
+        wanted = np.array(list(ids.values()), np.int64)
+        for _ in self.scan(wanted, room, on_chunk, self.begin, self.end, chosen):
             yield room
             room.columns.kind[:, : room.count] = 0
             room.count = 0
 
     def scan(
-        self, wanted: Int64s, room: ColumnRoom, on_chunk: ChunkDone | None, begin: int, end: int
+        self,
+        wanted: Int64s,
+        room: ColumnRoom,
+        on_chunk: ChunkDone | None,
+        begin: int,
+        end: int,
+        chosen: Bools = EVERY_EVENT,
     ) -> Generator[int, None, tuple[int, bool]]:
         """Decodes a stretch of the line, from an event to `end` or the first unreadable byte.
 
@@ -196,7 +206,7 @@ class Line:
             last = offset + len(data) >= end
             start, before, status = 0, room.count, FULL
             while status in (FULL, WIDE_ID):
-                scan = scan_events(data, offset, start, wanted, room.columns, room.count)
+                scan = scan_events(data, offset, start, wanted, room.columns, room.count, chosen)
                 room.count += scan.count
                 room.seen |= scan.seen
                 start, status = scan.next, scan.status

@@ -101,6 +101,26 @@ def varint(payload: bytes, signed: bool = True) -> int:
     return value - (1 << 64) if signed and value >> 63 else value
 
 
+_SHORT = [bytes([value]) for value in range(0x80)]
+
+
+def encoded(value: int) -> bytes:
+    """A number as a varint; a negative one as the 64 bits that hold it."""
+    if 0 <= value < 0x80:
+        return _SHORT[value]
+    value &= (1 << 64) - 1
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def header(field: int, size: int) -> bytes:
+    """The tag and length of a field of bytes."""
+    return encoded(field << 3 | LEN) + encoded(size)
+
+
 def text(payload: bytes) -> str:
     """Text of a profile; bytes that are not UTF-8 become replacement characters."""
     return payload.decode("utf-8", "replace")

@@ -137,14 +137,13 @@ def elsewhere(memory: SpaceMemory, point: int) -> list[int]:
     return largest
 
 
-def need_of_memory(page: SpaceMemory, point: int | None = None, known: Known | None = None) -> Need:
-    """What is in memory at a point of a compiled module, the largest buffers first.
+def need_of_memory(page: SpaceMemory, known: Known | None = None) -> Need:
+    """What is in memory at the peak of a compiled module, the largest buffers first.
 
     Args:
-        point: from 0 to `page.points` - 1, others are taken as the nearest of these; the peak if left out.
         known: what the module's HLO says besides, see `memory.batch`.
     """
-    position = min(max(page.peak_position if point is None else point, 0), page.points - 1)
+    position = page.peak_position
     rows = page.at(position)
     sizes = page.live_ranges.size_bytes[rows]
     largest = largest_at(page, position)
@@ -160,6 +159,6 @@ def need_of_memory(page: SpaceMemory, point: int | None = None, known: Known | N
         fragmentation_bytes=max(0, page.total_allocation_bytes - page.peak_bytes),
         buffers=tuple(page.buffers[row] for row in largest),
         is_whole=len(largest) == len(rows),
-        moments=moments_of(page, position, known) if position == page.peak_position else None,
+        moments=moments_of(page, position, known),
         program=page.module.name,
     )

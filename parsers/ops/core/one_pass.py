@@ -120,7 +120,7 @@ def in_one_pass(
         codes=np.zeros(0, np.uint8) if coding is None else _codes(plane, ids, coding),
         steps=steps,
         times=times,
-        room=min(line.size // _BYTES_AN_EVENT, _MOST_ROOM) if spans else 0,
+        room=min(line.size // _BYTES_AN_EVENT, _MOST_ROOM) if spans or len(steps[0]) else 0,
         spans=spans,
     )
     if ids * crew.threads <= _MOST_SUMS and pieces.is_worth_it(line, crew):

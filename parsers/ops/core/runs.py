@@ -11,9 +11,10 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from tpuprof.parsers.base.intervals import Int64s, no_ints
+from tpuprof.parsers.base.intervals import Bools, Int64s, no_ints
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.regex import pattern
+from tpuprof.parsers.formats.xspace.core.types import EVERY_EVENT
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.ops.core.ops import DEVICE_SPAN, OPS_LINE, device_spans, event_spans, op_name
 from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
@@ -21,6 +22,8 @@ from tpuprof.parsers.ops.op_metadata import MetadataStats, OpSource
 _LOST = "event "
 _LOST_ID = pattern(rf"{_LOST}[0-9]{{1,18}}", re.ASCII)
 """What `op_name` calls an op whose metadata the file lacks."""
+
+_MOST_IDS = 1 << 20
 
 ProgramOp = tuple[int, str]
 """Program id and name of an op."""
@@ -42,14 +45,15 @@ class OpRuns:
 
 
 def core_runs(plane: Plane, core: str, wanted: frozenset[ProgramOp], on_chunk: ChunkDone | None = None) -> OpRuns:
-    """The runs of the wanted ops on a TPU core; the XLA Ops line is decoded chunk by chunk, and the rest forgotten."""
+    """The runs of the wanted ops on a TPU core: no other event of the XLA Ops line is decoded."""
     ids = _metadata_ids(plane, wanted)
+    chosen = _chosen(ids)
     starts, durations = [no_ints()], [no_ints()]
     for line in plane.lines if len(ids) else ():
         if line.name != OPS_LINE:
             continue
         names = tuple(plane.stat_ids(DEVICE_SPAN))
-        for room in line.blocks(DEVICE_SPAN, on_chunk):
+        for room in line.blocks(DEVICE_SPAN, on_chunk, chosen):
             events = room.events(names)
             mine = np.flatnonzero(np.isin(events.metadata_id, ids))
             if len(mine):
@@ -58,6 +62,15 @@ def core_runs(plane: Plane, core: str, wanted: frozenset[ProgramOp], on_chunk: C
                 starts.append(start[mine])
                 durations.append(finish[mine] - begin[mine])
     return OpRuns(core, np.concatenate(starts), np.concatenate(durations))
+
+
+def _chosen(ids: NDArray[np.int64]) -> Bools:
+    """See `core.api.scan_events`; every event where an id is too large for a table of ids."""
+    if not len(ids) or int(ids.min()) < 0 or int(ids.max()) >= _MOST_IDS:
+        return EVERY_EVENT
+    chosen = np.zeros(int(ids.max()) + 1, np.bool_)
+    chosen[ids] = True
+    return chosen
 
 
 def joined_runs(core: str, parts: Iterable[tuple[Int64s, Int64s]]) -> OpRuns:

@@ -7,6 +7,8 @@ and so does everything where the compiled core is absent. Both give the same sum
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +22,8 @@ from tpuprof.parsers.ops.core import ops as core_ops
 from tpuprof.parsers.ops.core.one_pass import Progress, in_one_pass
 from tpuprof.parsers.ops.core.traced import Coding, TracedEvents, traced_events, traced_of_events
 from tpuprof.parsers.ops.table import OpTable
+
+_Indices = NDArray[np.signedinteger]
 
 _DENSE = 4
 """Sums by step and op are dense up to this many cells per event."""
@@ -38,6 +42,19 @@ class OpSums:
     table: OpTable
     op_events: int
     span: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepSums(OpSums):
+    """The sums of one core's op events, and how many of these start in each step.
+
+    Attributes:
+        op_count: int64[steps].
+        device_times: int64[n], the device's time at each of the times asked for; None where ops have one clock only.
+    """
+
+    op_count: Int64s
+    device_times: Int64s | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +85,12 @@ class CoreSums(OpSums):
     inside_waits: Intervals
     device_times: Int64s | None
     traced: TracedEvents | None = None
+
+    def without_intervals(self) -> CoreSums:
+        """The same without the cells and intervals, which take the most memory."""
+        none = no_ints(), no_ints()
+        cells = _cells(*none, *none)
+        return replace(self, cells=cells, busy=none, working=none, waiting=none, inside_waits=none)
 
 
 def core_sums(
@@ -100,7 +123,7 @@ def core_sums(
         op_events=sums.events,
         span=sums.span,
         own_span=sums.own_span,
-        cells=StepCells(cells.step, row_of[cells.metadata_id], cells.self_ps, cells.count),
+        cells=StepCells(cells.step, row_of.astype(np.int32)[cells.metadata_id], cells.self_ps, cells.count),
         all_reduce_step=sums.reduces[:, 0],
         all_reduce_id=sums.reduces[:, 1],
         all_reduce_ps=sums.reduces[:, 2],
@@ -123,6 +146,31 @@ def op_sums(plane: Plane, on_chunk: ChunkDone | None = None, crew: Crew = ALONE)
         return OpSums(ops.table, len(ops.events.key), _span(ops.events.start_ps, ops.events.end_ps))
     sums, totals = done
     return OpSums(core_ops.op_table(plane, totals), sums.events, sums.span)
+
+
+def step_sums(
+    plane: Plane, steps: Intervals, times: Int64s, on_chunk: ChunkDone | None = None, crew: Crew = ALONE
+) -> StepSums:
+    """The same as `core_sums` without the times by step, and without when the core worked; arguments as there."""
+    progress = Progress(on_chunk)
+    done = in_one_pass(plane, steps, times, progress, False, None, crew)
+    if done is None:
+        found = sums_of_events(core_ops.core_ops(plane, progress.again(), crew), steps, times)
+        count = _op_count(found.cells.step, found.cells.count, len(steps[0]))
+        return StepSums(found.table, found.op_events, found.span, count, found.device_times)
+    sums, totals = done
+    return StepSums(
+        core_ops.op_table(plane, totals),
+        sums.events,
+        sums.span,
+        _op_count(sums.cells.step, sums.cells.count, len(steps[0])),
+        _device_times(sums.times, *sums.time_span.T) if sums.has_two_clocks else None,
+    )
+
+
+def _op_count(step: NDArray[np.int32], count: NDArray[np.int32], steps: int) -> Int64s:
+    """int64[steps]: the events of cells by their steps."""
+    return np.bincount(step, count, steps).astype(np.int64)
 
 
 # --- in one pass ---------------------------------------------------------------------------------------------------
@@ -190,7 +238,7 @@ def _step_cells(steps: Intervals, times: Int64s, key: NDArray[np.integer], self_
     """Sums of events by the step in which they start, and by op."""
     count = len(steps[0])
     if not count or not len(times):
-        return StepCells(no_ints(), no_ints(), no_ints(), no_ints())
+        return _cells(no_ints(), no_ints(), no_ints(), no_ints())
     if is_sorted(times) and count * rows <= _DENSE * len(times):
         first = np.searchsorted(times, steps[0]).tolist()
         last = np.searchsorted(times, steps[1]).tolist()
@@ -198,18 +246,18 @@ def _step_cells(steps: Intervals, times: Int64s, key: NDArray[np.integer], self_
         keys = key.astype(np.int32)
         sums = np.stack([sum_by_key(keys[a:b], self_ps[a:b], rows) for a, b in zip(first, last, strict=True)])
         step, row = np.nonzero(counts)
-        return StepCells(step.astype(np.int64), row.astype(np.int64), sums[step, row], counts[step, row])
+        return _cells(step, row, sums[step, row], counts[step, row])
     step_of_event = place(times, *steps)
     inside = np.flatnonzero(step_of_event >= 0)
     code = step_of_event[inside] * rows + key[inside]
     codes = distinct(code)
     cell = np.searchsorted(codes, code)
-    return StepCells(
-        codes // rows,
-        codes % rows,
-        sum_by_key(cell, self_ps[inside], len(codes)),
-        np.bincount(cell, minlength=len(codes)).astype(np.int64),
-    )
+    self_sums = sum_by_key(cell, self_ps[inside], len(codes))
+    return _cells(codes // rows, codes % rows, self_sums, np.bincount(cell, minlength=len(codes)))
+
+
+def _cells(step: _Indices, row: _Indices, self_ps: Int64s, count: _Indices) -> StepCells:
+    return StepCells(step.astype(np.int32), row.astype(np.int32), self_ps, count.astype(np.int32))
 
 
 def _device_times_of_events(ops: core_ops.CoreOps, times: Int64s) -> Int64s | None:

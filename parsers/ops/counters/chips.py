@@ -122,8 +122,8 @@ def tensor_units(chip: Chip) -> tuple[HardwareUnit, ...]:
 # --- units
 
 
-def _of(registers: Iterable[str], weight: float = 1.0) -> tuple[tuple[str, float], ...]:
-    return tuple((register, weight) for register in registers)
+def _of(registers: Iterable[str]) -> tuple[tuple[str, float], ...]:
+    return tuple((register, 1.0) for register in registers)
 
 
 def _numbered(name: str, count: int) -> list[str]:
@@ -186,97 +186,52 @@ def _tensor_core(clock: str, kinds: Mapping[str, tuple[str, ...]], cross_lane: i
         kinds: instructions of the matrix units by type, as XProf sums them up.
         cross_lane: cycles that a cross-lane unit takes for an instruction.
     """
+    return (*_scalar_and_vector(clock), *_matrix(clock, kinds), *_cross_lane(clock, cross_lane))
+
+
+def _issued(name: str, group: Group, registers: Iterable[str], most: float, clock: str, words: str) -> HardwareUnit:
+    """A unit that is measured by its instructions."""
+    return HardwareUnit(name, group, "instructions", _of(registers), most, clock, words)
+
+
+def _scalar_and_vector(clock: str) -> list[HardwareUnit]:
     operations = [
         name for kind in ("FADD", "FMUL", "MISC", "INT", "FMAC") for name in _numbered(f"VPU_VALU_{kind}_OPS", 4)
     ]
+    by_operation = "operations of the vector units by what they do, of four a cycle"
+    scalar, vector = _numbered("SCALAR_ALU_INSTRUCTION", 2), _numbered("VECTOR_ALU_INSTRUCTION", 4)
+    stores, loads = ["VST_INSTRUCTION"], _numbered("VLD_INSTRUCTION", 2)
+    return [
+        _issued("Scalar Unit", "scalar", scalar, 2, clock, "scalar instructions, of two a cycle"),
+        _issued("Vector ALUs", "vector", vector, 4, clock, "vector instructions, of four a cycle"),
+        _issued("VPU Utilization", "vector", operations, 4, clock, by_operation),
+        _issued("Vmem Stores", "load/store", stores, 1, clock, "stores to VMEM, of one a cycle"),
+        _issued("Vmem Loads", "load/store", loads, 2, clock, "loads from VMEM, of two a cycle"),
+    ]
+
+
+def _matrix(clock: str, kinds: Mapping[str, tuple[str, ...]]) -> list[HardwareUnit]:
     every = tuple(kind for some in kinds.values() for kind in some)
-    lanes = ("PACKED_XLU", "ROTATE_PERMUTE_INSTRUCTION_XLU", "ROTATE_PERMUTE_SET_INSTRUCTION_XLU", "TRANSPOSE_XLU")
+    units = _parallel("MXU", "matrix", "", clock)
+    for number in (0, 1):
+        words = f"cycles that matrix unit {number} takes for its instructions"
+        units.append(HardwareUnit(f"MXU{number}", "matrix", "cycles", _products(every, [number]), 1, clock, words))
+    for name, some in kinds.items():
+        words = f"cycles that both matrix units take for {name} products"
+        units.append(HardwareUnit(f"MXU {name}", "matrix", "cycles", _products(some, (0, 1)), 2, clock, words))
+    words = "cycles in which weights are pushed into the matrix units"
+    pushes = _of(_numbered("MATPUSH_CYCLES_MXU", 2))
+    return [*units, HardwareUnit("MXU matpush", "matrix", "cycles", pushes, 2, clock, words)]
 
-    def unit(
-        name: str, group: Group, measure: Measure, terms: tuple[tuple[str, float], ...], most: float, said: str
-    ) -> HardwareUnit:
-        return HardwareUnit(name, group, measure, terms, most, clock, said)
 
-    return (
-        unit(
-            "Scalar Unit",
-            "scalar",
-            "instructions",
-            _of(_numbered("SCALAR_ALU_INSTRUCTION", 2)),
-            2,
-            "scalar instructions, of two a cycle",
-        ),
-        unit(
-            "Vector ALUs",
-            "vector",
-            "instructions",
-            _of(_numbered("VECTOR_ALU_INSTRUCTION", 4)),
-            4,
-            "vector instructions, of four a cycle",
-        ),
-        unit(
-            "VPU Utilization",
-            "vector",
-            "instructions",
-            _of(operations),
-            4,
-            "operations of the vector units by what they do, of four a cycle",
-        ),
-        unit(
-            "Vmem Stores", "load/store", "instructions", _of(["VST_INSTRUCTION"]), 1, "stores to VMEM, of one a cycle"
-        ),
-        unit(
-            "Vmem Loads",
-            "load/store",
-            "instructions",
-            _of(_numbered("VLD_INSTRUCTION", 2)),
-            2,
-            "loads from VMEM, of two a cycle",
-        ),
-        *_parallel("MXU", "matrix", "", clock),
-        *(
-            unit(
-                f"MXU{number}",
-                "matrix",
-                "cycles",
-                _products(every, [number]),
-                1,
-                f"cycles that matrix unit {number} takes for its instructions",
-            )
-            for number in (0, 1)
-        ),
-        *(
-            unit(
-                f"MXU {name}",
-                "matrix",
-                "cycles",
-                _products(some, (0, 1)),
-                2,
-                f"cycles that both matrix units take for {name} products",
-            )
-            for name, some in kinds.items()
-        ),
-        unit(
-            "MXU matpush",
-            "matrix",
-            "cycles",
-            _of(_numbered("MATPUSH_CYCLES_MXU", 2)),
-            2,
-            "cycles in which weights are pushed into the matrix units",
-        ),
-        *_parallel("XLU", "cross-lane", "s", clock),
-        *(
-            unit(
-                f"XLU{number}",
-                "cross-lane",
-                "instructions",
-                _of(f"{name}_{number}" for name in lanes),
-                1 / cross_lane,
-                f"transposes, rotations and permutations of cross-lane unit {number}, of one in {cross_lane} cycles",
-            )
-            for number in (0, 1)
-        ),
-    )
+def _cross_lane(clock: str, cycles: int) -> list[HardwareUnit]:
+    kinds = ("PACKED_XLU", "ROTATE_PERMUTE_INSTRUCTION_XLU", "ROTATE_PERMUTE_SET_INSTRUCTION_XLU", "TRANSPOSE_XLU")
+    units = _parallel("XLU", "cross-lane", "s", clock)
+    for number in (0, 1):
+        words = f"transposes, rotations and permutations of cross-lane unit {number}, of one in {cycles} cycles"
+        registers = [f"{kind}_{number}" for kind in kinds]
+        units.append(_issued(f"XLU{number}", "cross-lane", registers, 1 / cycles, clock, words))
+    return units
 
 
 def _memory(per_cycle: float) -> tuple[HardwareUnit, ...]:

@@ -95,7 +95,8 @@ class HostOpsReader:
     """Picks the framework ops out of threads as they are decoded, and adds them up at the end.
 
     Attributes:
-        stats: the stats to decode of each event; none where names and stats rule out framework ops.
+        has_ops: whether the threads may have framework ops, by the names and stats that the profile defines.
+        stats: the stats to decode of each event; none where they have no framework ops.
     """
 
     def __init__(self, plane: Plane) -> None:
@@ -110,13 +111,13 @@ class HostOpsReader:
         self._stages: dict[int, int] = {}
         self._texts: dict[str, int] = {}
         self._taken: list[_Taken] = []
-        self._has_ops = bool(named) or has_stages or OP_NAME in stats
+        self.has_ops = bool(named) or has_stages or OP_NAME in stats
         kept = [name for name in stats if has_stages or name not in (STAGE_ID, STAGE_TYPE)]
-        self.stats = tuple(kept) if self._has_ops else ()
+        self.stats = tuple(kept) if self.has_ops else ()
 
     def take(self, thread: HostThread) -> None:
         """Takes the events of one thread that may be ops, and keeps their names."""
-        if not self._has_ops:
+        if not self.has_ops:
             return
         op = positions(thread.metadata_id, self._named_ids)
         stage, eager = thread.stat(STAGE_ID), thread.stat(IS_EAGER)

@@ -15,6 +15,7 @@ from tpuprof.parsers.collectives.bandwidth import ici_peak
 from tpuprof.parsers.collectives.groups import without_partners
 from tpuprof.parsers.collectives.model import CELLS, COUNT, ICI, PARTS, WAITING, Collective, HostCollectives
 from tpuprof.parsers.collectives.slices import joined_slices
+from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.pages.collectives.model import CUT, NEVER_SEEN, NO_COLLECTIVE, ON_CPU, ON_GPUS, CollectivesPage
 from tpuprof.parsers.pages.collectives.rows import LATE, rows_by
@@ -78,7 +79,7 @@ def collectives_page(
         slices=slices,
         why_none=why,
         statement="",
-        warnings=warnings_of(summaries),
+        warnings=warnings_of(summaries, clocks=[summary.clocks for summary in summaries]),
         notes=tuple(sentences),
         lacks_partners=bool(lacking),
     )
@@ -195,7 +196,7 @@ def _who(page: CollectivesPage) -> str:
         core, by = rows.late[at] or "", time(float(rows.late_ps[at]))
         where = f"over {rows.axis[at]} " if rows.axis[at] and not rows.axis[at].startswith("id+") else ""
         waits = f"{rows.kind[at]} {where}waits for"
-        if late_host_or_core == core.rpartition(":")[0]:  # all cores of a host come late, each of them last at times
+        if late_host_or_core == host_of(core):  # all cores of a host come late, each of them last at times
             return f"{waits} {short(late_host_or_core)}, late by {by}."
         unit = "core" if rows.network[at] == ICI else "device"
         label = f"{unit} {short(core.rpartition(':')[2])}" if len(page.hosts) == 1 else short(core)

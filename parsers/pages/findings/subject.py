@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Floats, median
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.ops.roofline import AT_THE_PEAK, Rates
 from tpuprof.parsers.ops.table import OpTable
 from tpuprof.parsers.pages.findings.figures import Figure
@@ -113,7 +114,7 @@ def subject_of(ops: SubjectOps, cells: Floats | None, core_names: Sequence[str],
     cores = _parts(zip(core_names, by_core.tolist(), strict=True)) if _differ(by_core) else ()
     by_host: dict[str, list[float]] = {}
     for name, time in zip(core_names, by_core.tolist(), strict=True):
-        by_host.setdefault(name.rpartition(":")[0], []).append(time)
+        by_host.setdefault(host_of(name), []).append(time)
     hosts = _parts((host, sum(times) / len(times)) for host, times in by_host.items())
     worst = int(by_step.argmax()) if _differ(by_step) else None
     return Subject(

@@ -65,6 +65,7 @@ def hosts_page(
     is_on_cpu = any(summary.generic is not None and summary.generic.account is not None for summary in summaries)
     note = ON_CPU if is_on_cpu else common.note
     verdict, statement, straggler = verdict_of(rows, steps, note, len(missing))
+    said = warnings_of(summaries, common.remarks, [summary.clocks for summary in summaries])
     return HostsPage(
         rows=rows,
         cores=tuple(cores),
@@ -77,7 +78,7 @@ def hosts_page(
         left_out=missing,
         unknown=why_unknown(rows, summaries, common.note),
         cores_unknown=why_unknown(cores, summaries, together or common.note, "core"),
-        warnings=tuple(dict.fromkeys((*warnings_of(summaries, common.remarks), *_apart(rows), *notes))),
+        warnings=tuple(dict.fromkeys((*said, *_apart(rows), *notes))),
     )
 
 

@@ -20,7 +20,7 @@ from tpuprof.parsers.ops.framework_op import parse_framework_op
 from tpuprof.parsers.ops.table import clone_keys
 from tpuprof.parsers.pages.ops.op_profile import provenance_parts
 from tpuprof.parsers.pages.ops.ops import UNKNOWN_PROGRAM, OpsPage
-from tpuprof.parsers.steps.aligned import AlignedSteps
+from tpuprof.parsers.steps.aligned import StepSpans
 
 NO_RUN = "the profile has no event of it"
 SPARSE = "SparseCores ran it: the timeline has their single runs"
@@ -184,7 +184,7 @@ def _hint(page: OpsPage, inside: Sequence[int], framework: Iterable[str], wanted
 
 
 def op_page(
-    found: FoundOp, runs: Sequence[OpRuns], grid: AlignedSteps | None, why_no_steps: str, why_no_runs: str
+    found: FoundOp, runs: Sequence[OpRuns], grid: StepSpans | None, why_no_steps: str, why_no_runs: str
 ) -> OpPage:
     """Puts together what is known of an op.
 
@@ -224,7 +224,7 @@ def spread(name: str, durations: Int64s) -> Spread:
     return Spread(name, len(ordered), int(durations.sum()), least, middle, p90, most)
 
 
-def _by_step(runs: Sequence[OpRuns], grid: AlignedSteps) -> tuple[tuple[Spread, ...], float | None]:
+def _by_step(runs: Sequence[OpRuns], grid: StepSpans) -> tuple[tuple[Spread, ...], float | None]:
     """The spread in each step in which it ran, and its mean time in a step of a core."""
     number = {core: row for row, core in enumerate(grid.core_names)}
     parts: list[tuple[Int64s, Int64s]] = []

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpuprof.parsers.base.words import NO_DEVICE, NO_SCOPES, NO_START, percent_of, short
+from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.framework_op import is_gradient, parse_framework_op
@@ -130,7 +131,7 @@ def generic_overview(summaries: Sequence[HostSummary]) -> Overview:
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
-        warnings=warnings_of(summaries, remarks),
+        warnings=warnings_of(summaries, remarks, [summary.clocks for summary in summaries]),
         account=account,
     )
 
@@ -144,7 +145,7 @@ def _offered(summaries: Sequence[HostSummary], is_training: bool | None) -> Infe
 def _which_gpus(summaries: Sequence[HostSummary]) -> list[str]:
     """A sentence on which GPUs worked; none where all of them did."""
     gpus = [
-        (f"{summary.host}:{gpu.number}", gpu)
+        (core_label(summary.host, gpu.number), gpu)
         for summary in summaries
         for gpu in (summary.generic.busy if summary.generic is not None else ())
     ]

@@ -11,6 +11,7 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Floats
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.words import time
+from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.ops.host.activity import IdleTime
 from tpuprof.parsers.ops.roofline import Rates
 from tpuprof.parsers.ops.table import OpTable
@@ -160,7 +161,7 @@ def step_account(
                 unclaimed_ps=float(mean[column]) + float(between[column]) * of.steps_lie_apart,
             )
         )
-    host_names = [of.core_names[int(np.flatnonzero(of.hosts == host)[0])].rpartition(":")[0] for host in _hosts(of)]
+    host_names = [host_of(of.core_names[int(np.flatnonzero(of.hosts == host)[0])]) for host in _hosts(of)]
     by_host = np.array([by_core[of.hosts == host].mean(axis=0) for host in _hosts(of)])
     return StepAccount(
         step_ps=step_ps,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 
 from tpuprof.parsers.base.words import share, time
+from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.device import Peaks
 from tpuprof.parsers.ops.roofline import table_rates
@@ -42,7 +43,7 @@ def on_cpu(summaries: Sequence[HostSummary]) -> OnCpu | None:
     ledger = cpu_ledger(accounts)
     if ledger is None:
         return None
-    names = [name.rpartition(":")[0] for name in ledger.core_names]
+    names = [host_of(name) for name in ledger.core_names]
     return OnCpu(ledger, tuple(pair for pair in accounts if pair[0] in names))
 
 

@@ -26,6 +26,7 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Int64s, median
 from tpuprof.parsers.base.words import NO_DEVICE, NO_DEVICE_NAME, NO_SCOPES, NO_SPAN
 from tpuprof.parsers.collectives.groups import lacking_partners
+from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.formats.hlo.programs import HloModules
 from tpuprof.parsers.hosts.summary import HostSummary
 from tpuprof.parsers.ops.core.calls import merged_calls
@@ -111,7 +112,7 @@ def overview(summaries: Sequence[HostSummary], modules: Sequence[HloModules] = (
         op_count=len(table),
         op_event_count=sum(summary.op_events for summary in summaries),
         unknown=unknown,
-        warnings=warnings_of(summaries, tuple(filter(None, remarks))),
+        warnings=warnings_of(summaries, tuple(filter(None, remarks)), [summary.clocks for summary in summaries]),
     )
 
 
@@ -258,7 +259,7 @@ def evidence_of(
 
 def _runs(summaries: Sequence[HostSummary], grid: AlignedSteps | None) -> dict[str, tuple[Int64s, Int64s]]:
     """When the first host with steps ran its modules, and how long each run took."""
-    host = grid.core_names[0].rpartition(":")[0] if grid is not None and grid.core_names else ""
+    host = host_of(grid.core_names[0]) if grid is not None and grid.core_names else ""
     modules = next((summary.requests.modules for summary in summaries if summary.host == host), ())
     return {module.name: (module.start_ps, module.duration_ps) for module in modules}
 

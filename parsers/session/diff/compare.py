@@ -69,7 +69,10 @@ def compare(
         ProfileError: a run cannot be read (exit code 4), or has no such host (3).
         Cancelled: the `is_cancelled` of a session said so.
     """
-    sides = [_Run.of(session, host) for session in (before, after)]
+    sessions = before, after
+    for session in sessions:
+        session.reduced(STEPS_OF_HOST, host)  # ahead of all pages: that takes the most memory
+    sides = [_Run.of(session, host) for session in sessions]
     basis = _basis(sides)
     bounds = typical_bounds(sides[0].step_ps, sides[1].step_ps) if basis == "step" else (None, None)
     times = [_measured(run, basis, of) for run, of in zip(sides, bounds, strict=True)]

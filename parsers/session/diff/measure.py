@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import HostFile
 from tpuprof.parsers.formats.hlo.programs import module_name
 from tpuprof.parsers.formats.xspace.core.api import sum_by_key
+from tpuprof.parsers.formats.xspace.core.types import StepCells
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane, Trace
 from tpuprof.parsers.hosts.core_summary import OfCore
 from tpuprof.parsers.hosts.op_summary import of_file
@@ -33,6 +35,7 @@ from tpuprof.parsers.pages.ops.ops import OpsPage
 from tpuprof.parsers.session.diff.noise import MOST_BATCHES, Bounds, MeanEstimate, estimate, within
 from tpuprof.parsers.steps.aligned import AlignedSteps
 from tpuprof.parsers.steps.spans.markers import CoreSteps
+from tpuprof.parsers.steps.spans.matching import repeats
 
 OpKey = tuple[int, int, str]
 """Program id and symbol id of an op, or program id and name of one without ids: what `merge_tables` goes by."""
@@ -222,7 +225,7 @@ def _keys(table: OpTable) -> tuple[OpKey, ...]:
 
 @dataclass(frozen=True, slots=True)
 class OpSteps:
-    """Ops of one core by step; integers of the smallest types.
+    """Ops of some cores by step; integers of the smallest types.
 
     Attributes:
         row: int[n], the op in the host's table; step: int[n]. A step and op may have several entries, which add up.
@@ -237,37 +240,111 @@ class OpSteps:
 
 @dataclass(frozen=True, slots=True)
 class StepsSummary(HostSummary):
-    """What all pages of a profile need of one host, and the ops by step of each core that has the host's steps."""
+    """What all pages of a profile need of one host, and the ops by step of the cores that have the host's steps."""
 
     op_steps: tuple[OpSteps, ...]
 
 
 def _reduce(trace: Trace, file: HostFile, given: None, on_chunk: ChunkDone, threads: int) -> StepsSummary:
-    read: dict[int, tuple[Int64s, tuple[OpKey, ...], OpSteps]] = {}  # by the plane's place in the file
-
-    def take(plane: Plane, steps: CoreSteps, sums: CoreSums) -> None:
-        of = sums.cells
-        ops = OpSteps(*map(_narrow, (of.row, of.step, of.self_ps, of.count)))
-        read[plane.index] = steps.start_ps, _keys(sums.table), ops
-
-    summary = summarise(trace, file.host, on_chunk, threads, OfCore(None, take))
-    number = {key: row for row, key in enumerate(_keys(summary.table))}
+    of_cores = _OpsOfCores()
+    summary = summarise(trace, file.host, on_chunk, threads, OfCore(None, of_cores.take, of_cores.begin))
+    rows = {key: row for row, key in enumerate(_keys(summary.table))}
     planes = tensor_cores(trace)
     names = [core_label(file.host, device_ordinal(plane)) for plane in planes]
-    cores = [read[plane.index] for plane in planes]
-    grid = summary.steps
-    places = [] if grid is None else grid.cores_among(names, [own_start for own_start, _, _ in cores])
-    op_steps = []
-    for core, start in zip(places, [] if grid is None else grid.core_start_ps, strict=True):
-        own_start, keys, ops = cores[core]
-        rows = _narrow(np.array([number[key] for key in keys], np.int64))
-        op_steps.append(_renumbered(ops, positions(own_start, start), rows))
+    op_steps = of_cores.op_steps([plane.index for plane in planes], names, summary.steps, rows)
     known = {field.name: getattr(summary, field.name) for field in fields(summary)}
-    return of_file(StepsSummary(**known, op_steps=tuple(op_steps)), file)
+    return of_file(StepsSummary(**known, op_steps=op_steps), file)
 
 
 STEPS_OF_HOST = Reduction("steps", StepsSummary, needed_bytes, _reduce, tables=("table",), includes=SUMMARY_OF_HOST)
 """What all pages need of a host, and its ops by step."""
+
+
+class _Table:
+    """Ops by step, added up over cores.
+
+    Attributes:
+        keys: the ops, each with its column.
+        time_ps, count: int64[steps, ops].
+    """
+
+    def __init__(self, steps: int) -> None:
+        self.keys: dict[OpKey, int] = {}
+        self.time_ps = self.count = np.zeros((steps, 0), np.int64)
+
+    def add(self, keys: Sequence[OpKey], cells: StepCells) -> None:
+        """Adds the ops of a core."""
+        columns = np.array([self.keys.setdefault(key, len(self.keys)) for key in keys], np.int64)
+        steps, before = self.time_ps.shape
+        place = cells.step.astype(np.int64) * len(self.keys) + columns[cells.row]
+        for name, values in (("time_ps", cells.self_ps), ("count", cells.count.astype(np.int64))):
+            sums = sum_by_key(place, values, steps * len(self.keys)).reshape(steps, len(self.keys))
+            sums[:, :before] += getattr(self, name)
+            setattr(self, name, sums)
+
+    def op_steps(self) -> OpSteps:
+        """The sums as a list, whose rows are the columns here."""
+        step, row = np.nonzero(self.count | self.time_ps)
+        return OpSteps(*map(_narrow, (row, step, self.time_ps[step, row], self.count[step, row])))
+
+
+_DENSE = 4
+"""A table of steps by ops is kept up to this many times the entries of the list that it stands for."""
+
+
+class _OpsOfCores:
+    """The ops by step of a host's cores, which are added up as they come where the cores' steps have the same names.
+
+    Their names say then which of the steps all cores share, and the sums take no more memory than those of one core.
+    Where the names of any core repeat, times decide (`steps.aligned`), and each core is kept by itself.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._is_by_name = False
+        self._start: dict[int, Int64s] = {}  # of each core's steps; cores by their planes' places in the file
+        self._tables: dict[tuple[str, ...], _Table] = {}
+        self._table_of: dict[int, _Table] = {}
+        self._alone: dict[int, tuple[tuple[OpKey, ...], OpSteps]] = {}
+
+    def begin(self, cores: Sequence[CoreSteps]) -> None:
+        """See `OfCore.begin`."""
+        self._is_by_name = not any(repeats(steps.names) for steps in cores)
+
+    def take(self, plane: Plane, steps: CoreSteps, sums: CoreSums) -> None:
+        """See `OfCore.take`."""
+        keys, cells = _keys(sums.table), sums.cells
+        self._start[plane.index] = steps.start_ps
+        if self._is_by_name and len(steps) * len(keys) <= _DENSE * len(cells.step):
+            with self._lock:
+                table = self._table_of[plane.index] = self._tables.setdefault(steps.names, _Table(len(steps)))
+                table.add(keys, cells)
+        else:
+            columns = _narrow(cells.row), _narrow(cells.step), _narrow(cells.self_ps), _narrow(cells.count)
+            self._alone[plane.index] = keys, OpSteps(*columns)
+
+    def op_steps(
+        self, planes: Sequence[int], names: Sequence[str], grid: AlignedSteps | None, rows: Mapping[OpKey, int]
+    ) -> tuple[OpSteps, ...]:
+        """Those of the cores that have the host's steps, by these steps.
+
+        Args:
+            planes, names: of all cores.
+            rows: of the host's table.
+        """
+        if grid is None:
+            return ()
+        places = grid.cores_among(names, [self._start[plane] for plane in planes])
+        found: dict[int, OpSteps] = {}
+        for core, start in zip(places, grid.core_start_ps, strict=True):
+            plane = planes[core]
+            table = self._table_of.get(plane)
+            if id(table) in found:
+                continue
+            keys, ops = self._alone[plane] if table is None else (table.keys, table.op_steps())
+            of_op = _narrow(np.array([rows[key] for key in keys], np.int64))
+            found[plane if table is None else id(table)] = _renumbered(ops, positions(self._start[plane], start), of_op)
+        return tuple(found.values())
 
 
 def _renumbered(ops: OpSteps, steps: Int64s, rows: NDArray[np.signedinteger]) -> OpSteps:
@@ -278,7 +355,7 @@ def _renumbered(ops: OpSteps, steps: Int64s, rows: NDArray[np.signedinteger]) ->
     return OpSteps(rows[ops.row], _narrow(np.maximum(steps, 0))[ops.step], ops.self_ps, ops.count)
 
 
-def _narrow(values: Int64s) -> NDArray[np.signedinteger]:
+def _narrow(values: NDArray[np.signedinteger]) -> NDArray[np.signedinteger]:
     """The same numbers, none negative, in the smallest type."""
     most = int(values.max(initial=0))
     return values.astype(next(kind for kind in (np.int16, np.int32, np.int64) if most <= np.iinfo(kind).max))

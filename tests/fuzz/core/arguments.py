@@ -74,7 +74,8 @@ def _scan(rng: random.Random, data: bytes) -> None:
     columns += [np.zeros((stats, n[4]), kind) for kind in (np.uint8, np.int64)] + [np.zeros((stats, n[5]), np.uint32)]
     wanted = np.array([rng.choice((1, 2, 3, 4, 5, 6)) for _ in range(stats + (rng.random() < 0.05))], np.int64)
     place = rng.choice((0, 0, 0, room, *_ODD))
-    api.scan_events(_bytes(rng, data), 0, rng.choice((0, 0, 1, *_ODD)), wanted, EventColumns(*columns), place)
+    chosen = np.array([rng.random() < 0.5 for _ in range(rng.choice((0, 0, 1, 9)))], np.bool_)
+    api.scan_events(_bytes(rng, data), 0, rng.choice((0, 0, 1, *_ODD)), wanted, EventColumns(*columns), place, chosen)
 
 
 def _groups(function: Callable[..., object]) -> Callable[[random.Random, bytes], object]:

@@ -138,7 +138,15 @@ def test_other_classes_are_refused() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["os:system", "base.errors:ProfileError", "ops.table:merge_tables", "..:x", "hosts.pool:Task.x", "ops.table:", 7],
+    [
+        "os:system",
+        "base.errors:ProfileError",
+        "ops.table:merge_tables",
+        "..:x",
+        "hosts.workers.pool:Task.x",
+        "ops.table:",
+        7,
+    ],
 )
 def test_only_records_of_the_parsers_are_made(name: object) -> None:
     tree = json.dumps([[name], {"record": 0, "of": []}]).encode()

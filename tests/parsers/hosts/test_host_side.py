@@ -13,7 +13,8 @@ from tests.support.build import PlaneBuilder, StatInput, present, trace_of
 from tests.support.host_events import read_host
 from tpuprof.parsers.base.errors import Cancelled
 from tpuprof.parsers.formats.proto.xplane_pb2 import XSpace
-from tpuprof.parsers.hosts.summary import read_host_side, summarise
+from tpuprof.parsers.hosts.step_summary import read_host_side
+from tpuprof.parsers.hosts.summary import summarise
 from tpuprof.parsers.ops.host.events import HostEvents, HostThread, thread_lines
 
 Event = tuple[str, int, int, dict[str, StatInput]]

@@ -27,10 +27,13 @@ from tpuprof.parsers.hosts.cache import HostCache
 from tpuprof.parsers.hosts.plan import WORKERS_VARIABLE
 from tpuprof.parsers.hosts.reader import HostReader
 from tpuprof.parsers.hosts.reduction import Reduced, Reduction
+from tpuprof.parsers.hosts.step_summary import STEP_SPANS_OF_HOST
 from tpuprof.parsers.session import pages
+from tpuprof.parsers.session.diff.measure import STEPS_OF_HOST
 from tpuprof.parsers.session.pages import (
     COLLECTIVES,
     COUNTERS,
+    FRAMEWORK_OPS,
     MEMORY_PROFILE,
     OPS,
     OVERVIEW,
@@ -61,6 +64,7 @@ def files(*contents: bytes) -> Callable[[Path], Path]:
 
 PAGES: Mapping[str, tuple[PageKey[Any], Callable[[Path], Path]]] = {
     "ops": (OPS, steps),
+    "framework-ops": (FRAMEWORK_OPS, steps),
     "kernel-calls": (TPU_KERNELS, files(with_kernels(), with_kernels(cores=2))),
     "summary": (OVERVIEW, steps),
     "collectives": (COLLECTIVES, slices.write_run),
@@ -122,6 +126,38 @@ def test_a_reduction_gives_the_same_in_processes_and_out_of_the_cache(
             assert_same(mine, its)
     for page in (pooled, recalled):
         assert repr(page) == repr(alone)
+
+
+def test_a_reduction_knows_which_others_include_it() -> None:
+    every = (*REDUCTIONS.values(), STEPS_OF_HOST, STEP_SPANS_OF_HOST)
+    for reduction in every:
+        including = {other.name for other in every if other is not reduction and other.gives(reduction)}
+        assert set(reduction.given_by) == including
+
+
+@pytest.mark.parametrize("key", [OPS, FRAMEWORK_OPS])
+def test_what_the_overview_left_in_the_cache_is_not_read_again(
+    key: PageKey[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(cache_module, "LEAST_BYTES", 1)
+    folder = steps(tmp_path / "log")
+    alone = shown(session_at(folder).page(key))
+    session_at(folder, cache=HostCache(later)).page(OVERVIEW)
+
+    def never(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(reader_module, "reduce_host", never)
+    assert shown(session_at(folder, cache=HostCache(later)).page(key)) == alone
+
+
+def shown(page: Any) -> str:
+    """A page of ops without the time by step, which no page of ops shows."""
+    table = getattr(page, "table", None)
+    return repr(
+        page if table is None else dataclasses.replace(page, table=dataclasses.replace(table, in_steps_ps=None))
+    )
 
 
 def test_a_reduction_with_other_steps_is_another_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

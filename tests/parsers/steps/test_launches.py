@@ -87,11 +87,11 @@ def test_what_the_host_did_in_a_gap_is_looked_up_on_its_own_clock() -> None:
     first = ahead.idle.activities[0]
     assert first.name == "$log.py:7 write"
     assert first.overlap_ps >= 0.9 * ahead.idle.gap_ps
-    assert ahead.remarks[-1].startswith(
+    assert ahead.clocks[-1].startswith(
         "the devices' clocks run ahead of the host's, by at least 4.95 and at most 5.04 ms"
     )
-    assert not summary(launched(0)).remarks
-    assert overview([ahead]).warnings[-1] == ahead.remarks[-1]
+    assert not summary(launched(0)).clocks
+    assert overview([ahead]).warnings[-1] == ahead.clocks[-1]
     waits = ahead.requests.modules[0]
     assert len(waits.launched) == RUNS and waits.wait_ps.max() < 100 * US
 

@@ -194,11 +194,9 @@ def add_core(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--core", metavar="CORE", help=core)
 
 
-def add_reading(
-    parser: argparse.ArgumentParser,
-    workers: str = "read the hosts on the workers of a Dask cluster, host:port; they must see the same paths",
-) -> None:
+def add_reading(parser: argparse.ArgumentParser) -> None:
     """Who reads the hosts, and whether what was read is kept."""
+    workers = "read the hosts on the workers of a Dask cluster, host:port; they must see the same paths"
     parser.add_argument("--scheduler", metavar="ADDRESS", help=workers)
     cores = "read with at most N cores (default: TPUPROF_JOBS, else all that this process may use)"
     parser.add_argument("--jobs", metavar="N", type=partial(whole_number, least=1), help=cores)

@@ -7,6 +7,7 @@ from typing import Any
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.collectives.bandwidth import NO_GROUPS, NO_PEAK, NO_SIZE
 from tpuprof.parsers.collectives.model import DCN
+from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.pages.collectives.model import NO_LATE, NO_PARTNERS, Rows
 from tpuprof.tui.draw.format import UNKNOWN, duration
 from tpuprof.tui.draw.spans import Glyphs, Span, StyleKey
@@ -124,7 +125,7 @@ def _rate_cell(source: CollectiveRows, glyphs: Glyphs, row: int) -> Span:
 
 def _late(source: CollectiveRows, glyphs: Glyphs) -> Cells:
     rows = source.rows
-    is_one_host = len({core.rpartition(":")[0] for core in rows.cores}) <= 1
+    is_one_host = len({host_of(core) for core in rows.cores}) <= 1
 
     def late(row: int) -> Span:
         core = int(rows.late_core[row])

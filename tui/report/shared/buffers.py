@@ -76,15 +76,13 @@ def bar_field(cells: Callable[[Source, Glyphs], Cells]) -> Field[Source]:
     return Field("size_bar", NUMBER, lambda _, rows: [None for _ in rows], meaning, screen=screen)
 
 
-def size_look(name: str = "size") -> ColumnSpec[Any]:
-    """A size as a narrow column."""
-    return ColumnSpec(name, "size", 6, lambda _: "strong", lambda value, _: binary_short(value))
-
+SIZE_LOOK: ColumnSpec[Any] = ColumnSpec("size", "size", 6, lambda _: "strong", lambda value, _: binary_short(value))
+"""A size as a narrow column."""
 
 _LOOKS: dict[str, ColumnSpec[BufferRows]] = {
     "name": ColumnSpec("", "name", 24),
     "category": ColumnSpec("", CATEGORY, 6, lambda _: "dim", lambda value, _: CATEGORY_WORDS[value], cut=cut),
-    "size_bytes": size_look(),
+    "size_bytes": SIZE_LOOK,
     "expansion": ColumnSpec("padding", "pad", 5, expansion_style, lambda value, _: expansion_words(value)),
     "shape": ColumnSpec("", "shape", 30, lambda _: "strong", lambda value, _: short_shape(value)),
 }

@@ -75,24 +75,24 @@ def in_a_line(held: Holders, ascii_only: bool = False) -> str:
     return ": ".join(filter(None, (words, ", ".join(named))))
 
 
-def lines(held: Holders, remark: str, pen: Pen, limit: int = _MOST_LINES) -> list[Line]:
+def lines(held: Holders, remark: str, pen: Pen) -> list[Line]:
     """A section of a report."""
     fullest = ", the fullest device" if held.device and not held.is_named and len(held.page.devices) > 1 else ""
     drawn = [pen.rule("Who holds it", f"{held.page.name}{fullest}")]
     drawn += pen.narrower(1).wrap(f"{totals(held)}. {remark}", "text", [(" ", "text")])
-    for group in held.groups[:limit]:
+    for group in held.groups[:_MOST_LINES]:
         name = pen.text(group_name(group, "source", pen.width >= 100))
         size, share = group.total.size_bytes, percent(percent_of(group.total.size_bytes, held.total.size_bytes), 0)
         metrics = f" {binary_size(size):>9} {share:>5} "
         drawn.append(pen.fit([(metrics, "strong"), (f" {name} ({group.total.count:,})", "text")]))
-    rest = held.groups[limit:]
+    rest = held.groups[_MOST_LINES:]
     if rest:
         more = binary_size(sum(group.total.size_bytes for group in rest))
         drawn.append(pen.fit([(f"   and {counted(len(rest), 'source line')} more, {more}", "dim")]))
     return drawn
 
 
-def markdown_rows(held: Holders, limit: int = _MOST_LINES) -> list[list[Any]]:
+def markdown_rows(held: Holders, limit: int) -> list[list[Any]]:
     """The largest source lines: size, share, count, line and function."""
     return [
         [

@@ -21,6 +21,7 @@ from tpuprof.parsers.formats.xspace.chrome.document import Broken, Document
 from tpuprof.parsers.formats.xspace.chrome.threads import COUNTERS, ROOM, Thread, Threads, TooMuch, Values
 from tpuprof.parsers.formats.xspace.metadata import KIND_BYTES, KIND_INT64, KIND_REF, KIND_STR, KIND_UINT64
 from tpuprof.parsers.formats.xspace.spool import Spool, SpoolSource
+from tpuprof.parsers.formats.xspace.walk import header
 
 MOST_EVENTS = (1_000_000, 5_000_000)
 """XProf writes no more events than this, those that begin first; the number was raised."""
@@ -223,7 +224,7 @@ class _Plane:
         head = wire.number(_PLANE_ID, pid - 1 if is_device and isinstance(pid, int) else 0)
         head += wire.message(_PLANE_NAME, _bytes(self._name))
         size = len(head) + sum(end - begin for begin, end in (*body, metadata))
-        return [self._space.spool.append(wire.header(_PLANES, size) + head), *body, metadata]
+        return [self._space.spool.append(header(_PLANES, size) + head), *body, metadata]
 
     def _kept_lines(self) -> list[tuple[object, str, Thread]]:
         """Id, name and events of each thread; without rows that are derived from a TPU's ops or a GPU's streams."""
@@ -272,7 +273,7 @@ class _Plane:
         head += wire.number(_DISPLAY_ID, number)
         events = [self._space.spool.append(data) for data in wire.events(ids, start, duration, columns)]
         size = len(head) + sum(end - begin for begin, end in events)
-        return [self._space.spool.append(wire.header(_LINES, size) + head), *events]
+        return [self._space.spool.append(header(_LINES, size) + head), *events]
 
     def _find_numbered(self, thread: Thread) -> None:
         """Notes the keys of a line's annotations that mark steps and are called as their step (`_STEP_NAME`)."""

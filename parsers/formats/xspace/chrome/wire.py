@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from tpuprof.parsers.base.intervals import Bools, Int64s
 from tpuprof.parsers.formats.xspace.metadata import KIND_DOUBLE
-from tpuprof.parsers.formats.xspace.walk import LEN
+from tpuprof.parsers.formats.xspace.walk import LEN, encoded, header
 
 _EVENTS, _ID, _OFFSET, _DURATION, _STATS = 4, 1, 2, 3, 4  # of XLine, XEvent
 _AT_ONCE = 1 << 14
 _FIXED64 = 1
 
-_SHORT = [bytes([value]) for value in range(0x80)]
 
 Block = tuple[NDArray[np.uint8], Bools]
 """Bytes of rows, uint8[n, w], and which of them count."""
@@ -41,21 +40,9 @@ class Column(NamedTuple):
     value: Int64s
 
 
-def varint(value: int) -> bytes:
-    """A number as a varint; a negative one as the 64 bits that hold it."""
-    if 0 <= value < 0x80:
-        return _SHORT[value]
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
-
-
 def number(field: int, value: int) -> bytes:
     """A field with a number."""
-    return varint(field << 3) + varint(value)
+    return encoded(field << 3) + encoded(value)
 
 
 def message(field: int, body: bytes) -> bytes:
@@ -63,17 +50,12 @@ def message(field: int, body: bytes) -> bytes:
     return header(field, len(body)) + body
 
 
-def header(field: int, size: int) -> bytes:
-    """The tag and length of a field."""
-    return varint(field << 3 | LEN) + varint(size)
-
-
 def stat(metadata_id: int, kind: int, value: int | bytes) -> bytes:
     """The body of an XStat that holds a text, an integer, or a double by its bits."""
     if isinstance(value, bytes):
         held = message(kind, value)
     elif kind == KIND_DOUBLE:
-        held = varint(kind << 3 | _FIXED64) + value.to_bytes(8, "little", signed=True)
+        held = encoded(kind << 3 | _FIXED64) + value.to_bytes(8, "little", signed=True)
     else:
         held = number(kind, value)
     return number(1, metadata_id) + held

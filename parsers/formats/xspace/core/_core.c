@@ -528,6 +528,16 @@ typedef struct {
     int seen; /* flags of all events, or-ed */
 } Scan;
 
+/* The ids of the events to decode; all where there are none. */
+typedef struct {
+    const uint8_t *is;
+    int64_t count;
+} Chosen;
+
+INLINE int is_chosen(const Chosen *chosen, uint64_t id) {
+    return id < (uint64_t)chosen->count && chosen->is[id];
+}
+
 #ifdef WORDS
 /* Reads a varint of up to eight bytes, all of which may be read; returns 0 for a longer one. */
 INLINE int read_short(const uint8_t *data, int64_t *at, uint64_t *value) {
@@ -547,6 +557,32 @@ INLINE int read_short(const uint8_t *data, int64_t *at, uint64_t *value) {
     word = (word & 0x00003fff00003fffu) | (word & 0x3fff00003fff0000u) >> 2;
     *value = (word & 0x000000000fffffffu) | (word & 0x0fffffff00000000u) >> 4;
     return 1;
+}
+
+/* Reads the metadata id of an event of the usual form; returns 0 for any other. Eight bytes behind its end may be read. */
+INLINE int read_usual_id(const uint8_t *data, int64_t at, int64_t end, uint64_t *id) {
+    uint64_t other;
+    *id = 0;
+    while (at < end) {
+        switch (data[at++]) {
+        case STATS_FIELD << 3 | LEN:
+            at += 1 + data[at]; /* for a length of several bytes, no less than 0x80 here, beyond the end */
+            break;
+        case 1 << 3 | VARINT:
+            if (UNLIKELY(!read_short(data, &at, id)))
+                return 0;
+            break;
+        case 2 << 3 | VARINT:
+        case 3 << 3 | VARINT:
+        case 5 << 3 | VARINT:
+            if (UNLIKELY(!read_short(data, &at, &other)))
+                return 0;
+            break;
+        default:
+            return 0;
+        }
+    }
+    return at == end;
 }
 
 /* Decodes an event of the usual form into place i: short, its plain fields first to last in bounds, its stats an id and
@@ -708,15 +744,39 @@ INLINE int scan_event(Bytes bytes, int64_t base, Field body, const Wanted *wante
     return OK;
 }
 
-static Scan scan_loop(Bytes bytes, int64_t base, int64_t start, int64_t at, Wanted wanted, const Columns *to) {
+/* Reads the metadata id of an event: the last one, as far as the event is sound. */
+INLINE uint64_t read_id(Bytes bytes, Field body) {
+    int64_t at = body.begin;
+    uint64_t id = 0;
+    Field field;
+    while (at < body.end && read_inner(bytes, at, body.end, &field) == OK) {
+        at = field.end;
+        if (field.number == 1 && field.wire == VARINT)
+            id = field.value;
+    }
+    return id;
+}
+
+static Scan scan_loop(Bytes bytes, int64_t base, int64_t start, int64_t at, Wanted wanted, Chosen chosen,
+                      const Columns *to) {
     Scan out = {0, start, OK, 0};
     while (out.next < bytes.size) {
         Field field;
 #ifdef WORDS
         if (LIKELY(bytes.size - out.next > 2 + 0x7f + 8 && bytes.data[out.next] == (EVENTS_FIELD << 3 | LEN) &&
-                   bytes.data[out.next + 1] < 0x80 && at + out.count < to->capacity)) {
+                   bytes.data[out.next + 1] < 0x80 && (chosen.count || at + out.count < to->capacity))) {
             int64_t begin = out.next + 2, end = begin + bytes.data[out.next + 1];
-            if (LIKELY(scan_usual(bytes.data, base, begin, end, &wanted, to, at + out.count, &out.seen))) {
+            int is_usual = 1;
+            if (chosen.count) {
+                uint64_t id;
+                is_usual = read_usual_id(bytes.data, begin, end, &id);
+                if (LIKELY(is_usual && !is_chosen(&chosen, id))) {
+                    out.next = end;
+                    continue;
+                }
+                is_usual = is_usual && at + out.count < to->capacity;
+            }
+            if (LIKELY(is_usual && scan_usual(bytes.data, base, begin, end, &wanted, to, at + out.count, &out.seen))) {
                 out.count++;
                 out.next = end;
                 continue;
@@ -727,7 +787,10 @@ static Scan scan_loop(Bytes bytes, int64_t base, int64_t start, int64_t at, Want
         if (LIKELY(status == OK && field.number == EVENTS_FIELD && field.wire == LEN)) {
             if (UNLIKELY(field.end > bytes.size))
                 status = INCOMPLETE; /* the event goes on behind these bytes */
-            else if (UNLIKELY(at + out.count == to->capacity))
+            else if (chosen.count && !is_chosen(&chosen, read_id(bytes, field))) {
+                out.next = field.end;
+                continue;
+            } else if (UNLIKELY(at + out.count == to->capacity))
                 status = FULL;
             else
                 status = scan_event(bytes, base, field, &wanted, to, at + out.count, &out.seen);
@@ -742,37 +805,38 @@ static Scan scan_loop(Bytes bytes, int64_t base, int64_t start, int64_t at, Want
     return out;
 }
 
-/* scan(buf, wanted, metadata_id, offset, duration, flags, begin, length, kind, value, stat_length, base, start, at)
+/* scan(buf, wanted, chosen, metadata_id, offset, duration, flags, begin, length, kind, value, stat_length, base, start, at)
  * -> (count, next, status, seen) */
 static PyObject *core_scan(PyObject *module, PyObject *const *args, Py_ssize_t given) {
     Arrays a;
     Py_ssize_t number[3];
     (void)module;
-    if (!expect_args(given, 14) || !read_numbers(args + 11, 3, number))
+    if (!expect_args(given, 15) || !read_numbers(args + 12, 3, number))
         return NULL;
-    if (!acquire(&a, args, 2, 9))
+    if (!acquire(&a, args, 3, 9))
         return NULL;
-    Py_ssize_t capacity = a.view[5].len, k = a.view[1].len / 8, cells = a.view[8].len;
-    int wide = a.view[2].len != 0 && a.view[2].len / 8 == capacity, places = a.view[6].len != 0;
-    int fits = holds(&a, 1, k, 8) && holds(&a, 2, capacity, wide ? 8 : 4) && holds(&a, 3, capacity, 8) &&
-               holds(&a, 4, capacity, 8) && holds(&a, 6, places ? capacity : 0, 8) &&
-               holds(&a, 7, places ? capacity : 0, 4) && holds(&a, 9, cells, 8) && holds(&a, 10, cells, 4) &&
+    Py_ssize_t capacity = a.view[6].len, k = a.view[1].len / 8, cells = a.view[9].len;
+    int wide = a.view[3].len != 0 && a.view[3].len / 8 == capacity, places = a.view[7].len != 0;
+    int fits = holds(&a, 1, k, 8) && holds(&a, 3, capacity, wide ? 8 : 4) && holds(&a, 4, capacity, 8) &&
+               holds(&a, 5, capacity, 8) && holds(&a, 7, places ? capacity : 0, 8) &&
+               holds(&a, 8, places ? capacity : 0, 4) && holds(&a, 10, cells, 8) && holds(&a, 11, cells, 4) &&
                (capacity == 0 || k == 0 ? cells == 0 : cells % capacity == 0 && cells / capacity == k);
     if (!fits || number[1] < 0 || number[1] > a.view[0].len || number[2] < 0 || number[2] > capacity) {
         refuse(&a, "columns of different lengths, not aligned, or a start outside the bytes or columns");
         return NULL;
     }
     Columns to = {capacity,      wide,
-                  a.view[2].buf, a.view[3].buf,
-                  a.view[4].buf, a.view[5].buf,
-                  places ? a.view[6].buf : NULL,
+                  a.view[3].buf, a.view[4].buf,
+                  a.view[5].buf, a.view[6].buf,
                   places ? a.view[7].buf : NULL,
-                  a.view[8].buf, a.view[9].buf,
-                  a.view[10].buf};
+                  places ? a.view[8].buf : NULL,
+                  a.view[9].buf, a.view[10].buf,
+                  a.view[11].buf};
     Wanted wanted = wanted_ids(a.view[1].buf, k);
+    Chosen chosen = {a.view[2].buf, a.view[2].len};
     Scan out;
     Py_BEGIN_ALLOW_THREADS
-    out = scan_loop(bytes_of(&a), number[0], number[1], number[2], wanted, &to);
+    out = scan_loop(bytes_of(&a), number[0], number[1], number[2], wanted, chosen, &to);
     Py_END_ALLOW_THREADS
     release(&a);
     return Py_BuildValue("LLii", (long long)out.count, (long long)out.next, out.status, out.seen);
@@ -1434,8 +1498,8 @@ static PyObject *core_block_sums(PyObject *module, PyObject *const *args, Py_ssi
 }
 
 /* Adds up the cells of steps and ops. Returns how many it took. */
-static int64_t cell_loop(int64_t n, int64_t steps, int64_t ops, int64_t kinds, const int64_t *step, const int64_t *row,
-                         const int64_t *self, const int64_t *count, const int64_t *kind, const double *weight,
+static int64_t cell_loop(int64_t n, int64_t steps, int64_t ops, int64_t kinds, const int32_t *step, const int32_t *row,
+                         const int64_t *self, const int32_t *count, const int64_t *kind, const double *weight,
                          int64_t *by_kind, double *weighted, int64_t *events, double *by_op) {
     for (int64_t i = 0; i < n; i++) {
         int64_t at = step[i], op = row[i];
@@ -1444,7 +1508,7 @@ static int64_t cell_loop(int64_t n, int64_t steps, int64_t ops, int64_t kinds, c
         int64_t *sum = by_kind + at * kinds + kind[op];
         *sum = (int64_t)((uint64_t)*sum + (uint64_t)self[i]);
         weighted[at] += (double)self[i] * weight[op];
-        events[at] = (int64_t)((uint64_t)events[at] + (uint64_t)count[i]);
+        events[at] += count[i];
         if (by_op)
             by_op[at * ops + op] += (double)count[i];
     }
@@ -1460,12 +1524,12 @@ static PyObject *core_cell_sums(PyObject *module, PyObject *const *args, Py_ssiz
     if (!expect_args(given, 10) || !acquire(&a, args, 6, 4))
         return NULL;
     const Py_buffer *v = a.view;
-    Py_ssize_t n = v[0].len / 8, ops = v[4].len / 8, steps = v[8].len / 8, kinds = steps ? v[6].len / 8 / steps : 0;
+    Py_ssize_t n = v[0].len / 4, ops = v[4].len / 8, steps = v[8].len / 8, kinds = steps ? v[6].len / 8 / steps : 0;
     int fits = holds(&a, 4, ops, 8) && holds(&a, 5, ops, 8) && holds(&a, 6, steps * kinds, 8) &&
                holds(&a, 7, steps, 8) && holds(&a, 8, steps, 8) &&
                (v[9].len == 0 || (ops > 0 && v[9].len / 8 / ops == steps && holds(&a, 9, steps * ops, 8)));
     for (int i = 0; i < 4; i++)
-        fits = fits && holds(&a, i, n, 8);
+        fits = fits && holds(&a, i, n, i == 2 ? 8 : 4);
     if (!fits) {
         refuse(&a, "arrays of different lengths, or not aligned");
         return NULL;
@@ -1503,7 +1567,7 @@ enum {
     STATE_SIZE
 };
 enum { DONE = 0, NO_ROOM = 1, UNUSUAL = 2 };
-enum { ALL_SPANS = 2 };
+enum { ONLY_TIMES = 1, ALL_SPANS = 3 };
 enum { GOES_ON = 0, IS_END = 1, IS_BORDER = 2 }; /* what comes behind a block's events: the line's end, or a piece's */
 enum { STACK_COLUMNS = 5, TIME_COLUMNS = 4, OUTPUT_KINDS = RUNS - CELLS };
 enum { STACK_END, STACK_ID, STACK_STEP, STACK_SELF, STACK_TRACED };
@@ -1537,7 +1601,7 @@ typedef struct {
     Rows stack, out[OUTPUT_KINDS]; /* in the order of the state */
     int64_t *inherited_self;       /* by depth: what the events of this piece take from those that it inherited */
     int64_t steps, times;
-    int spans; /* which of the unions and the times are wanted: none, all but `working`, or all */
+    int spans; /* what else is wanted: nothing, the times, these and the unions but for `working`, or all */
     const int64_t *step_start, *step_end, *time;
     int64_t *time_span;
 } OpSums;
@@ -1749,7 +1813,7 @@ INLINE int take_event(const OpBlock *block, int64_t i, OpSums *to) {
         s[OUTER_DEVICE_START] = start;
         s[OUTER_DEVICE_END] = end;
     }
-    if (own_end > own_start) {
+    if (to->spans != ONLY_TIMES && own_end > own_start) {
         unite(to, BUSY, BUSY_FROM, own_start, own_end);
         if (LIKELY(!to->off_duty[id])) {
             if (to->spans == ALL_SPANS)

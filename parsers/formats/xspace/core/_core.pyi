@@ -18,6 +18,7 @@ def stats(
 def scan(
     buf: _Bytes,
     wanted: _Ints,
+    chosen: _Bytes,
     metadata_id: NDArray[np.integer],
     offset: _Ints,
     duration: _Ints,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tpuprof.parsers.base.errors import EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.intervals import Bools, Floats, Int64s, Intervals
 from tpuprof.parsers.formats.xspace.core.types import (
+    EVERY_EVENT,
     Buffer,
     CellSums,
     Core,
@@ -114,7 +115,15 @@ def stat_columns(buf: Buffer, begin: Int64s, end: Int64s, stats_field: int, want
     return _core()[1].stat_columns(buf, begin, end, stats_field, wanted)
 
 
-def scan_events(buf: Buffer, base: int, start: int, wanted: Int64s, columns: EventColumns, place: int) -> Scan:
+def scan_events(
+    buf: Buffer,
+    base: int,
+    start: int,
+    wanted: Int64s,
+    columns: EventColumns,
+    place: int,
+    chosen: Bools = EVERY_EVENT,
+) -> Scan:
     """Decodes the events in `buf[start:]`, a stretch of an XLine's body, into columns from `place` on.
 
     It does in one pass what `split_fields`, `decode_events` and `stat_columns` do in three. It skips fields that are no
@@ -127,11 +136,12 @@ def scan_events(buf: Buffer, base: int, start: int, wanted: Int64s, columns: Eve
         wanted: ids of the stats that `columns` has rows for, distinct.
         columns: where to write; consistent lengths.
         place: first place to write.
+        chosen: bool[ids], which events to decode by their metadata ids, without those of other ids; empty for all.
 
     Raises:
         ValueError: columns that do not fit together, a wanted id that comes twice, or a place outside.
     """
-    return _core()[1].scan_events(buf, base, start, wanted, columns, place)
+    return _core()[1].scan_events(buf, base, start, wanted, columns, place, chosen)
 
 
 def nest(start: Int64s, end: Int64s) -> Nesting:

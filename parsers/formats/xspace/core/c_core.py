@@ -68,7 +68,7 @@ def stat_columns(buf: types.Buffer, begin: Int64s, end: Int64s, stats_field: int
 
 
 def scan_events(
-    buf: types.Buffer, base: int, start: int, wanted: Int64s, columns: types.EventColumns, place: int
+    buf: types.Buffer, base: int, start: int, wanted: Int64s, columns: types.EventColumns, place: int, chosen: Bools
 ) -> types.Scan:
     """See `core.scan_events`."""
     data, wanted = types.as_bytes(buf), types.as_int64(wanted, "wanted")
@@ -79,6 +79,7 @@ def scan_events(
         *_core.scan(
             data,
             wanted,
+            np.ascontiguousarray(chosen, np.bool_).view(np.uint8),
             to.metadata_id,
             to.offset_ps,
             to.duration_ps,
@@ -190,7 +191,8 @@ def cell_sums(
     cells: types.StepCells, kind: Int64s, kinds: int, weight: Floats, steps: int, by_op: bool
 ) -> types.CellSums:
     """See `core.cell_sums`."""
-    columns = [types.as_int64(getattr(cells, name), name) for name in ("step", "row", "self_ps", "count")]
+    step, row, count = (types.as_int32(getattr(cells, name), name) for name in ("step", "row", "count"))
+    columns = step, row, types.as_int64(cells.self_ps, "self_ps"), count
     by_kind, weighted, events = np.zeros((steps, kinds), np.int64), np.zeros(steps), np.zeros(steps, np.int64)
     counts = np.zeros((steps, len(kind)) if by_op else (0, 0))
     _core.cell_sums(*columns, types.as_int64(kind, "kind"), weight, by_kind, weighted, events, counts)

@@ -311,7 +311,7 @@ def _stat(data: NDArray[np.uint8], start: int, stop: int) -> tuple[int, int, int
 
 
 def scan_events(
-    buf: types.Buffer, base: int, start: int, wanted: Int64s, columns: types.EventColumns, place: int
+    buf: types.Buffer, base: int, start: int, wanted: Int64s, columns: types.EventColumns, place: int, chosen: Bools
 ) -> types.Scan:
     """See `core.scan_events`; the work of `split_fields`, `decode_events` and `stat_columns`."""
     data, wanted = types.as_bytes(buf), types.as_int64(wanted, "wanted")
@@ -319,7 +319,13 @@ def scan_events(
     types.check_wanted(wanted)
     types.check_columns(columns, len(wanted), place)
     fields = split_fields(data, start)
-    begin, end, following, status = _whole_events(fields, start, len(data), len(columns.flags) - place)
+    begin, end, following, status = _whole_events(fields, start, len(data))
+    if len(chosen):
+        kept = np.isin(decode_events(data, begin, end).metadata_id, np.flatnonzero(chosen))
+        begin, end = begin[kept], end[kept]
+    if len(begin) > (room := len(columns.flags) - place):
+        following, status = _tag_before(fields, start, int(begin[room])), types.FULL
+        begin, end = begin[:room], end[:room]
     events = decode_events(data, begin, end)
     if columns.metadata_id.dtype == np.int32:
         wide = np.flatnonzero(events.metadata_id != events.metadata_id.astype(np.int32))
@@ -333,20 +339,14 @@ def scan_events(
     return types.Scan(len(begin), following, status, seen)
 
 
-def _whole_events(fields: types.Fields, start: int, size: int, room: int) -> tuple[Int64s, Int64s, int, int]:
-    """The events that are complete and that the columns have room for; where to go on, and why to stop."""
+def _whole_events(fields: types.Fields, start: int, size: int) -> tuple[Int64s, Int64s, int, int]:
+    """The events that are complete; where to go on, and why to stop."""
     chosen = (fields.number == _LINE_EVENTS) & (fields.wire == LEN)
     following, status = fields.next, fields.status
     if len(chosen) and chosen[-1] and fields.end[-1] > size:
         following, status = _tag_before(fields, start, int(fields.begin[-1])), types.INCOMPLETE
         chosen[-1] = False
-    every = bool(chosen.all())
-    begin = fields.begin if every else fields.begin[chosen]
-    end = fields.end if every else fields.end[chosen]
-    if len(begin) > room:
-        following, status = _tag_before(fields, start, int(begin[room])), types.FULL
-        begin, end = begin[:room], end[:room]
-    return begin, end, following, status
+    return fields.begin[chosen], fields.end[chosen], following, status
 
 
 def _tag_before(fields: types.Fields, start: int, begin: int) -> int:
@@ -454,7 +454,7 @@ def cell_sums(
     cells: types.StepCells, kind: Int64s, kinds: int, weight: Floats, steps: int, by_op: bool
 ) -> types.CellSums:
     """See `core.cell_sums`."""
-    step, row, ops = cells.step, cells.row, len(kind)
+    step, row, ops = cells.step.astype(np.int64), cells.row, len(kind)
     _check_keys(row, step, ops)
     of_cell, place = kind[row], step * ops + row
     check_keys(of_cell, kinds)
@@ -463,7 +463,7 @@ def cell_sums(
     counts: Floats | None = None
     if by_op:
         counts = np.bincount(place, cells.count, steps * ops).reshape(steps, ops).astype(np.float64)
-    return types.CellSums(by_kind, weighted, sum_by_key(step, cells.count, steps), counts)
+    return types.CellSums(by_kind, weighted, sum_by_key(step, cells.count.astype(np.int64), steps), counts)
 
 
 def sum_by_key(keys: NDArray[np.integer], values: Int64s, k: int) -> Int64s:

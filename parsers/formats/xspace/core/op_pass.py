@@ -28,7 +28,7 @@ _RUNS = 35
 _INHERITED = 43
 _STATE_SIZE = 44
 _GOES_ON, _IS_END, _IS_BORDER = 0, 1, 2
-_NO_SPANS, _WITHOUT_WORKING, _ALL_SPANS = 0, 1, 2
+_NO_SPANS, _ONLY_TIMES, _WITHOUT_WORKING, _ALL_SPANS = 0, 1, 2, 3
 _BORDER_SIZE = 10
 _STACK_SELF, _STACK_TRACED = 3, 4
 _TRACED, _TRACED_SELF = 6, 3
@@ -77,12 +77,12 @@ BEFORE_ALL = Before(
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Sums by step and op, int64[m] each; a step and op may have several entries, which add up."""
+    """Sums by step and op; a step and op may have several entries, which add up."""
 
-    step: Int64s
-    metadata_id: Int64s
+    step: NDArray[np.int32]
+    metadata_id: NDArray[np.int32]
     self_ps: Int64s
-    count: Int64s
+    count: NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ class OpPass:
         step_start, step_end: int64[steps], in order, not overlapping.
         times: int64[n], ascending.
         room: how many rows the outputs have at first; those that nobody writes take no memory.
-        spans: whether `busy`, `working`, `off`, `inside` and `time_span` are wanted.
+        spans: whether `busy`, `working`, `off` and `inside` are wanted.
         time_span: where to put them; made where it is None.
 
     Attributes:
@@ -221,7 +221,8 @@ class OpPass:
     ) -> None:
         ids = len(off_duty)
         self._has_off_duty = bool(off_duty.any())
-        self._spans = (_ALL_SPANS if self._has_off_duty else _WITHOUT_WORKING) if spans else _NO_SPANS
+        of_all = _ALL_SPANS if self._has_off_duty else _WITHOUT_WORKING
+        self._spans = of_all if spans else _ONLY_TIMES if len(times) else _NO_SPANS
         self._inputs = (off_duty.view(np.uint8), code, as_int64(step_start, "start"), as_int64(step_end, "end"))
         self.times = as_int64(times, "times")
         self._state = np.zeros(_STATE_SIZE, np.int64)
@@ -421,16 +422,15 @@ class OpPass:
 
 def _cells(parts: list[Int64s]) -> Cells:
     """The columns of the rows of steps and ops, each part of which is let go when it is copied."""
-    if len(parts) == 1:
-        (rows,) = parts
-        return Cells(rows[:, 0] >> 32, rows[:, 0] & _LOW_BITS, rows[:, 1], rows[:, 2])
     count = sum(map(len, parts))
-    out, at = Cells(*(np.empty(count, np.int64) for _ in range(4))), 0
+    step, ids, counts = (np.empty(count, np.int32) for _ in range(3))
+    out, at = Cells(step, ids, np.empty(count, np.int64), counts), 0
     while parts:
         rows = parts.pop()
         to = slice(at, at + len(rows))
-        out.step[to], out.metadata_id[to] = rows[:, 0] >> 32, rows[:, 0] & _LOW_BITS
-        out.self_ps[to], out.count[to] = rows[:, 1], rows[:, 2]
+        np.right_shift(rows[:, 0], 32, out=step[to], casting="unsafe")
+        np.bitwise_and(rows[:, 0], _LOW_BITS, out=ids[to], casting="unsafe")
+        out.self_ps[to], counts[to] = rows[:, 1], rows[:, 2]
         at += len(rows)
         del rows
     return out

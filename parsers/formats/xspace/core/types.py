@@ -26,6 +26,9 @@ FULL = 3
 WIDE_ID = 4
 """Scan status: the event at `next` has a metadata id beyond int32, and the columns have none."""
 
+EVERY_EVENT: Bools = np.zeros(0, np.bool_)
+"""What chooses no events by their ids, but takes all."""
+
 HAS_OFFSET = 1
 """Event flag: the event has `offset_ps`."""
 HAS_OCCURRENCES = 2
@@ -201,14 +204,14 @@ class StepCells:
     """Sums by step and op; a step and op may have several entries, which add up.
 
     Attributes:
-        step, row: int64[n]; which step, and which op.
-        self_ps, count: int64[n]; the self time of the op's events that start in the step, and how many they are.
+        step, row: int32[n]; which step, and which op.
+        self_ps: int64[n], the self time of the op's events that start in the step; count: int32[n], how many they are.
     """
 
-    step: Int64s
-    row: Int64s
+    step: NDArray[np.int32]
+    row: NDArray[np.int32]
     self_ps: Int64s
-    count: Int64s
+    count: NDArray[np.int32]
 
 
 class CellSums(NamedTuple):
@@ -240,9 +243,9 @@ class Core(Protocol):
         """Chosen stats of messages."""
 
     def scan_events(
-        self, buf: Buffer, base: int, start: int, wanted: Int64s, columns: EventColumns, place: int
+        self, buf: Buffer, base: int, start: int, wanted: Int64s, columns: EventColumns, place: int, chosen: Bools
     ) -> Scan:
-        """The events of a stretch of a line, into columns."""
+        """The events of a stretch of a line, all or those of some ids, into columns."""
 
     def nest(self, start: Int64s, end: Int64s) -> Nesting:
         """How events contain each other."""
@@ -325,6 +328,20 @@ def as_bytes(buf: Buffer) -> NDArray[np.uint8]:
     if view.itemsize != 1 or view.ndim != 1 or not view.c_contiguous:
         raise ValueError("the buffer must be contiguous bytes")
     return np.frombuffer(view, np.uint8) if view.nbytes else np.zeros(0, np.uint8)
+
+
+def as_int32(values: NDArray[np.integer], name: str) -> NDArray[np.int32]:
+    """One dimension of aligned, contiguous int32, copied only if needed.
+
+    Raises:
+        ValueError: not integers, not of one dimension, or outside of int32.
+    """
+    if values.dtype == np.int32 and values.ndim == 1:
+        return np.ascontiguousarray(values)
+    wide = as_int64(values, name)
+    if wide.size and (wide.min() < -(1 << 31) or wide.max() >= 1 << 31):
+        raise ValueError(f"{name} lies outside of int32")
+    return wide.astype(np.int32)
 
 
 def as_int64(values: NDArray[np.integer], name: str) -> Int64s:

@@ -20,10 +20,9 @@ from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.proto.xplane_pb2 import XEventMetadata, XLine, XStat, XStatMetadata
 from tpuprof.parsers.formats.xspace.riegeli.records import spool_records
-from tpuprof.parsers.formats.xspace.riegeli.transposed import varint as encoded
 from tpuprof.parsers.formats.xspace.source import ByteSource, MemorySource
 from tpuprof.parsers.formats.xspace.spool import Spool, SpoolSource
-from tpuprof.parsers.formats.xspace.walk import LEN, VARINT, varint, windows
+from tpuprof.parsers.formats.xspace.walk import LEN, VARINT, encoded, header, varint, windows
 
 _PLANES, _TEXTS = 1, (2, 3, 4)  # fields of XSpace
 _NAME, _LINES, _EVENT_METADATA, _STAT_METADATA, _STATS = 2, 3, 4, 5, 6  # of XPlane
@@ -264,7 +263,7 @@ class _PlaneMerge:
             message = known
         new = message.SerializeToString()
         head = b"\x08" + encoded(key & (1 << 64) - 1) + b"\x12" + encoded(len(new))
-        entry = self._spool.append(_tagged(table.number, len(head) + len(new)) + head + new)
+        entry = self._spool.append(header(table.number, len(head) + len(new)) + head + new)
         table.added.append(entry)
         table.put(key, name, (entry[1] - len(new), entry[1]))
 
@@ -275,7 +274,7 @@ class _PlaneMerge:
         if stats:
             _rename(stat, stats)
             body = stat.SerializeToString()
-            span = self._spool.append(_tagged(_STATS, len(body)) + body)
+            span = self._spool.append(header(_STATS, len(body)) + body)
         self._stats[stat.metadata_id] = span
 
     def _line_head(self, line: _Field) -> tuple[dict[int, int], bool]:
@@ -298,9 +297,9 @@ class _PlaneMerge:
         for parts in self._lines.values():
             spans = self._line_spans(parts)
             size = sum(end - begin for begin, end in spans)
-            body += [self._spool.append(_tagged(_LINES, size)), *spans]
+            body += [self._spool.append(header(_LINES, size)), *spans]
         size = sum(end - begin for begin, end in body)
-        return [self._spool.append(_tagged(_PLANES, size)), *body]
+        return [self._spool.append(header(_PLANES, size)), *body]
 
     def _line_spans(self, parts: list[_LinePart]) -> list[Span]:
         """The body of a line. A row of bodies is a body: events follow each other, and of other fields the last counts.
@@ -336,11 +335,6 @@ class _PlaneMerge:
                     _rename(stat, part.stats)
             spans.append(self._spool.append(line.SerializeToString()))
         return spans
-
-
-def _tagged(number: int, size: int) -> bytes:
-    """The tag and length of a field."""
-    return encoded(number << 3 | LEN) + encoded(size)
 
 
 def _hash(data: bytes) -> bytes:

@@ -12,6 +12,7 @@ from tpuprof.parsers.base.budget import Budget
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.formats.xspace.riegeli.blocks import Chunk
 from tpuprof.parsers.formats.xspace.riegeli.codecs import STEP, Malformed, inflate
+from tpuprof.parsers.formats.xspace.walk import encoded
 
 _NO_OP, _NON_PROTO, _START_OF_SUBMESSAGE, _START_OF_MESSAGE = range(4)  # tags that stand for no field
 _VARINT, _FIXED64, _LEN, _START_GROUP, _END_GROUP, _FIXED32, _END_OF_SUBMESSAGE = range(7)  # wire types
@@ -86,15 +87,6 @@ class _Node:
     length: int
     following: int
     is_implicit: bool
-
-
-def varint(value: int) -> bytes:
-    """A number as a varint."""
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
 
 
 def sized(code: int, pieces: Iterator[bytes], length: int, most: int) -> tuple[int, Iterator[bytes]]:
@@ -235,7 +227,7 @@ def _action(tag: int, subtypes: Iterator[int]) -> tuple[int, bytes, int]:
         if tag not in _WITHOUT_FIELD:
             raise Malformed("a node without a field")
         return _WITHOUT_FIELD[tag], b"", 0
-    wire, text = tag & 7, varint(tag)
+    wire, text = tag & 7, encoded(tag)
     if wire == _VARINT:
         subtype = next(subtypes)
         if subtype > _LAST_SUBTYPE:
@@ -243,7 +235,7 @@ def _action(tag: int, subtypes: Iterator[int]) -> tuple[int, bytes, int]:
         is_inline = subtype >= _FIRST_INLINE
         return (_COPY, text + bytes([subtype - _FIRST_INLINE]), 0) if is_inline else (_NUMBER, text, subtype + 1)
     if wire == _END_OF_SUBMESSAGE:
-        return _END, varint(tag - _END_OF_SUBMESSAGE + _LEN), 0
+        return _END, encoded(tag - _END_OF_SUBMESSAGE + _LEN), 0
     if wire not in _OF_WIRE:
         raise Malformed("a field of an unknown kind")
     action, length = _OF_WIRE[wire]
@@ -321,7 +313,7 @@ class _Machine:
             if not self._open:
                 raise Malformed("a message begins that has not ended")
             end, tag = self._open.pop()
-            self._put(tag + varint(end - self._at))
+            self._put(tag + encoded(end - self._at))
         elif action == _OTHER:
             self._put(node.buffer.take(self._lengths.varint(_LARGEST)))
             self._begin_record()

@@ -12,6 +12,7 @@ from tpuprof.parsers.base.intervals import Bools, Floats, distinct, median
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, share, short, time
+from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.ops.host.activity import IdleTime
 from tpuprof.parsers.pages.findings.budget import IDLE, Budget, Steps
 from tpuprof.parsers.pages.findings.claims import COLLECTIVE, NO_CLAIM, Claim, Rows, filled
@@ -277,7 +278,7 @@ def late_host(budget: Budget) -> Claimed:
     if pauses.any():
         in_collectives = float(RankedTimes(steps.of(*COLLECTIVE)).longer(late.rows)[calm].mean())
     label = late.label if late.label.startswith("Host") else f"The host of core {late.name}"
-    host = steps.core(int(late.rows[0])).rpartition(":")[0]
+    host = host_of(steps.core(int(late.rows[0])))
     gaps = budget.evidence.host_gaps.get(host, IdleTime())
     doing = main_activity(gaps)
     if doing is not None and doing.occurrences < _MOSTLY * late.late.sum():
@@ -313,7 +314,7 @@ def late_host(budget: Budget) -> Claimed:
 
 def _gaps_of_hosts(budget: Budget, steps: Steps) -> list[IdleTime]:
     """What each host did while its cores were idle."""
-    hosts = dict.fromkeys(name.rpartition(":")[0] for name in steps.account.core_names)
+    hosts = dict.fromkeys(host_of(name) for name in steps.account.core_names)
     return [budget.evidence.host_gaps.get(host, IdleTime()) for host in hosts]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from tpuprof.parsers.base.intervals import Floats, median
 from tpuprof.parsers.base.text import counted
 from tpuprof.parsers.base.words import sentence_name, share, short, time
+from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.ops.host.activity import Compilation, IdleTime, is_of_program
 from tpuprof.parsers.pages.findings.budget import IDLE, Budget, Steps
 from tpuprof.parsers.pages.findings.claims import NO_CLAIM, Claim, taken, together
@@ -135,7 +136,7 @@ def _host_with_input(steps: Steps) -> str:
     elsewhere = hosts != hosts[worst]
     if not elsewhere.any() or by_core[elsewhere].mean() > _HARDLY * by_core[~elsewhere].mean():
         return ""
-    return sentence_name(steps.core(worst).rpartition(":")[0])
+    return sentence_name(host_of(steps.core(worst)))
 
 
 def _worst_core(steps: Steps, budget: Budget) -> str:

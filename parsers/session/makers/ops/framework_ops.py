@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tpuprof.parsers.hosts.framework_summary import FRAMEWORK_OPS_OF_HOST
 from tpuprof.parsers.pages.ops.framework_ops import FrameworkOpsPage, framework_ops_page
-from tpuprof.parsers.session.makers.summaries import read
 from tpuprof.parsers.session.pages import OPS
 
 if TYPE_CHECKING:
@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 
 def framework_ops(session: Session, host: str | None) -> FrameworkOpsPage:
     """Framework ops, on the device and on the host."""
-    summaries = read(session, host).summaries
+    summaries = session.reduced(FRAMEWORK_OPS_OF_HOST, host).summaries  # the ops are made of them
     return framework_ops_page(session.page(OPS, host), [summary.host_ops for summary in summaries])

@@ -12,6 +12,7 @@ from tpuprof.parsers.base.errors import ProfileError
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.formats.crew import Crew
 from tpuprof.parsers.hosts.reduction import left_out
+from tpuprof.parsers.hosts.step_summary import STEP_SPANS_OF_HOST
 from tpuprof.parsers.ops.core.ops import OPS_LINE
 from tpuprof.parsers.ops.core.runs import OpRuns, ProgramOp, core_runs, joined_runs
 from tpuprof.parsers.ops.device import device_ordinal, tensor_cores
@@ -20,9 +21,8 @@ from tpuprof.parsers.ops.streams import devices
 from tpuprof.parsers.ops.streams.attribution import OP_STATS
 from tpuprof.parsers.pages.ops.one_op import SPARSE, FoundOp, FoundRuns, OpPage, find_op, op_page
 from tpuprof.parsers.pages.ops.ops import with_offloaded
-from tpuprof.parsers.pages.steps import common_steps
+from tpuprof.parsers.pages.steps import common_spans
 from tpuprof.parsers.session.files import each_host, opened
-from tpuprof.parsers.session.makers.summaries import read
 from tpuprof.parsers.session.pages import OPS
 
 if TYPE_CHECKING:
@@ -45,14 +45,14 @@ def op_runs(session: Session, host: str | None, name: str | None, module: str | 
 
 def one_op(session: Session, host: str | None, name: str | None, module: str | None) -> OpPage:
     """See `Session.op`."""
+    grid, why = common_spans(session.reduced(STEP_SPANS_OF_HOST, host).summaries)  # the ops are made of them
     those = op_runs(session, host, name, module)
     found, runs, failed, page = those.found, those.runs, those.failed, those.found.page
     if those.why_none:
         return op_page(found, (), None, those.why_none, those.why_none)
-    steps = common_steps(read(session, host).summaries)
     warned = replace(found.page, warnings=(*found.page.warnings, *left_out(failed)))
-    grid = steps.grid if page.runs_on == "core" else None
-    why = "" if grid is not None else steps.note if page.runs_on == "core" else NO_STEPS_OF_STREAMS
+    if page.runs_on != "core":
+        grid, why = None, NO_STEPS_OF_STREAMS
     return op_page(replace(found, page=warned), runs, grid, why, "")
 
 

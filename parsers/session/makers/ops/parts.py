@@ -12,7 +12,8 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.text import examples, printable
 from tpuprof.parsers.files.core_names import core_label
 from tpuprof.parsers.files.places import TimePart
-from tpuprof.parsers.pages.steps import chosen_steps, common_steps
+from tpuprof.parsers.hosts.step_summary import STEP_SPANS_OF_HOST
+from tpuprof.parsers.pages.steps import chosen_steps, common_spans
 from tpuprof.parsers.session.makers.hosts import page_of
 from tpuprof.parsers.session.makers.ops.one_op import NO_STEPS_OF_STREAMS
 from tpuprof.parsers.session.makers.summaries import read
@@ -24,22 +25,21 @@ if TYPE_CHECKING:
     from tpuprof.parsers.hosts.summary import HostSummary
     from tpuprof.parsers.pages.hosts.model import HostsPage
     from tpuprof.parsers.session.session import Session
-    from tpuprof.parsers.steps.aligned import AlignedSteps
+    from tpuprof.parsers.steps.aligned import StepSpans
 
 _BEGIN, _END = -(1 << 62), 1 << 62  # before and after all of a trace
 
 
-def steps_asked(session: Session, host: str | None, steps: str) -> AlignedSteps:
+def steps_asked(session: Session, host: str | None, steps: str) -> StepSpans:
     """The steps that a call asks for, of those that the cores share.
 
     Raises:
         ProfileError: `no_steps`, `unknown_step`, exit code 3.
     """
-    summaries = read(session, host).summaries
-    runs_on, common = session.page(OPS, host).runs_on, common_steps(summaries)
-    grid = common.grid if runs_on == "core" else None
+    grid, why = common_spans(session.reduced(STEP_SPANS_OF_HOST, host).summaries)  # the ops are made of them
+    if session.page(OPS, host).runs_on != "core":
+        grid, why = None, NO_STEPS_OF_STREAMS
     if grid is None or not len(grid):
-        why = common.note if runs_on == "core" else NO_STEPS_OF_STREAMS
         sentence = f"--step needs steps: {why}."
         hint = "leave --step out for the whole capture; --from MS --to MS takes an interval"
         raise ProfileError("no_steps", sentence, hint, EXIT_NOT_FOUND)
@@ -61,13 +61,13 @@ def in_steps(session: Session, host: str | None, steps: str) -> Run:
     return replace(session.run, hosts=tuple(files))
 
 
-def words_of_steps(grid: AlignedSteps) -> str:
+def words_of_steps(grid: StepSpans) -> str:
     """Which steps these are: ``step 104``, ``steps 104 to 108``."""
     first, last = printable(grid.names[0]), printable(grid.names[-1])
     return f"step {first}" if len(grid) == 1 else f"steps {first} to {last}"
 
 
-def _in_steps(file: HostFile, grid: AlignedSteps, words: str) -> HostFile:
+def _in_steps(file: HostFile, grid: StepSpans, words: str) -> HostFile:
     """A host's file with the steps of its cores; other threads and devices have the time from the first to the last."""
     begins, ends = grid.core_start_ps.tolist(), grid.core_end_ps.tolist()
     cores = {

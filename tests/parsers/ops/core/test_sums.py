@@ -20,7 +20,7 @@ from tpuprof.parsers.formats.xspace.core.types import StepCells
 from tpuprof.parsers.formats.xspace.trace import ChunkDone, Plane
 from tpuprof.parsers.ops.core import one_pass as module
 from tpuprof.parsers.ops.core.ops import CoreOps, core_ops
-from tpuprof.parsers.ops.core.sums import CoreSums, core_sums, op_sums, sums_of_events
+from tpuprof.parsers.ops.core.sums import CoreSums, core_sums, op_sums, step_sums, sums_of_events
 from tpuprof.parsers.ops.core.traced import OTHER, TRACED, WORK, Codes, Coding, TracedEvents
 from tpuprof.parsers.ops.table import OpTable
 
@@ -161,6 +161,10 @@ def test_the_pass_and_the_columns_agree(
         patch.setattr("tpuprof.parsers.formats.xspace.trace.chunk_size", lambda: chunk)
         assert_same(core_sums(plane, borders(steps), asked, coding=codes), expected)
         short = op_sums(plane)
+        in_steps = step_sums(plane, borders(steps), asked)
+    count = np.bincount(expected.cells.step, expected.cells.count, len(steps))
+    assert (in_steps.op_count.tolist(), plain(in_steps.table)) == (count.tolist(), plain(short.table))
+    assert plain(in_steps.device_times) == plain(expected.device_times)
     assert plain(short.table) == plain(core_sums(plane, borders([]), asked[:0]).table)
     assert (short.op_events, short.span) == (expected.op_events, expected.span)
 
@@ -198,6 +202,8 @@ def test_what_the_pass_cannot_take_goes_by_columns(
     told: list[int] = []
     sums = core_sums(plane, steps, times, lambda size, _: told.append(size))
     assert bool(by_columns) is not is_taken
+    in_steps = step_sums(plane, steps, times)
+    assert (in_steps.op_count.sum(), plain(in_steps.device_times)) == (sums.cells.count.sum(), plain(sums.device_times))
     assert_same(sums, sums_of_events(core_ops(plane), steps, times))
     assert sum(told) == sum(line.size for line in plane.lines)
 

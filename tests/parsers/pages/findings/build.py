@@ -95,6 +95,7 @@ def grid(
         sparse_core=None,
         dropped=0,
         incomplete=(),
+        lost=(),
     )
 
 

@@ -16,7 +16,7 @@ from tpuprof.tui.draw.format import count, utc
 from tpuprof.tui.draw.spans import Glyphs, Span
 from tpuprof.tui.draw.table import Cells, by_row, each
 from tpuprof.tui.report.fields import ColumnSpec, Field, Metric, Table, attribute, in_order, object_table, of_each
-from tpuprof.tui.report.shared.buffers import BAR_WIDTH, bar_field, rank_field, size_look, whole_share
+from tpuprof.tui.report.shared.buffers import BAR_WIDTH, SIZE_LOOK, bar_field, rank_field, whole_share
 from tpuprof.tui.report.shared.holders import group_name
 from tpuprof.tui.report.units import BYTES, COUNT, PERCENT, TEXTS, VERBATIM, Unit, plain
 
@@ -138,7 +138,7 @@ GROUPS: Table[GroupRows] = Table(
         rank_field(3),
         *SHARED,
         of_group("count", COUNT, attrgetter("total.count"), _COUNTED, "", ColumnSpec("count", "count", 6)),
-        of_group("size_bytes", BYTES, attrgetter("total.size_bytes"), "their total size", "", size_look()),
+        of_group("size_bytes", BYTES, attrgetter("total.size_bytes"), "their total size", "", SIZE_LOOK),
         _SHARE,
         bar_field(_bars),
         of_group("each_bytes", BYTES, _each, "the size of one of them", _DIFFER, _EACH),

@@ -70,11 +70,10 @@ def _witness(name: str) -> Callable[[TpuKernel], str]:
     return lambda kernel: _figure(name)(kernel).witness or ""
 
 
-def by_witness(figure: Figure, refused: str = "!") -> str:
+def by_witness(figure: Figure) -> str:
     """A share by each witness, the refused ones marked: ``12.0% shapes · 0.3% trace points ! impossible``."""
     words = (
-        f"{share(each.value)} {each.witness}{f' {refused} impossible' if each.refused else ''}"
-        for each in figure.statements
+        f"{share(each.value)} {each.witness}{' ! impossible' if each.refused else ''}" for each in figure.statements
     )
     return ", ".join(words) or UNKNOWN
 

@@ -68,14 +68,14 @@ def _of_one(of: OwnerTime, account: StepAccount, reasons: Sequence[Finding], pen
         *pen.labelled(rows),
     ]
     if claims:
-        lines += [pen.fit([]), _cells("reasons that claim a part of it", "a step", "share", pen)]
+        lines += [pen.fit([]), _head("reasons that claim a part of it", "a step", pen)]
         whole = of.claimed_ps + of.unclaimed_ps
         lines += [
             _row(f"{rank}  {reasons[rank - 1].title}", ps, percent(100 * ps / whole if whole else None), pen)
             for rank, ps in claims
         ]
     if of.owner == "loss" and account.losses:
-        lines += [pen.fit([]), _cells("why", "a step", "share", pen)]
+        lines += [pen.fit([]), _head("why", "a step", pen)]
         lost = sum(loss.time_ps for loss in account.losses) or 1.0
         lines += [
             _row(CAUSE_TITLES[loss.cause], loss.time_ps, percent(100 * loss.time_ps / lost), pen)
@@ -130,7 +130,7 @@ def _most_of(owner: Owner, kind: str, accounts: Sequence[Account], pen: Pen) -> 
     """The steps or cores that have most of an owner, and what part of their time that is."""
     column = owner_index(owner)
     largest = sorted(accounts, key=lambda account: -account.owner_ps[column])[:_MOST]
-    lines = [_cells(f"{kind}s with most of it", "a step", "share", pen)]
+    lines = [_head(f"{kind}s with most of it", "a step", pen)]
     for account in largest:
         ps = account.owner_ps[column]
         share = percent(100 * ps / account.time_ps) if account.time_ps else ""
@@ -145,7 +145,7 @@ def _ops(owner: Owner, account: StepAccount, pen: Pen) -> list[Line]:
     if not ops.largest:
         return pen.wrap("It is time without an op.", "dim")
     title = "largest ops" if len(ops.largest) < ops.count else "ops"
-    lines = [_cells(title, "self time", "share", pen)]
+    lines = [_head(title, "self time", pen)]
     lines += [_row(op.label, op.time_ps, percent(100 * op.fraction), pen) for op in ops.largest]
     number, time = counted(ops.count, "op"), duration(ops.time_ps, pen.glyphs.is_ascii)
     words = f"Over the whole capture and all cores, between steps too: {number}, {time}{_PART_OF.get(owner, '')}."
@@ -172,9 +172,9 @@ def _of_several(bar: Bar, pen: Pen) -> list[Line]:
     return lines
 
 
-def _cells(name: str, time: str, share: str, pen: Pen) -> Line:
+def _head(name: str, time: str, pen: Pen) -> Line:
     room = _name_cells(pen)
-    return pen.fit([(f"{name:<{room}}{time:>{_TIME}}{share:>{_SHARE}}", "dim")])
+    return pen.fit([(f"{name:<{room}}{time:>{_TIME}}{'share':>{_SHARE}}", "dim")])
 
 
 def _row(name: str, ps: float, share: str, pen: Pen) -> Line:

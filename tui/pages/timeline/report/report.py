@@ -45,9 +45,6 @@ from tpuprof.tui.report.output import Produce, Write
 from tpuprof.tui.report.page import Format, Report, ReportRequest, Writer
 from tpuprof.tui.report.text import LEAST_WIDTH, heading, render
 
-MOST_EVENTS = 10_000  # events that a report shows where no limit is given
-
-
 # --- formats
 
 

@@ -170,7 +170,10 @@ def _scan(rng: random.Random, core: ModuleType, data: array[int]) -> None:
     at = rng.choice((0, 0, 0, n, rng.randint(-1, n + 1), rng.choice(EXTREMES)))
     events = (_zeros(rng.choice("iq"), n), _zeros("q", n), _zeros("q", n), _zeros("B", n))
     places, values = (_zeros("q", placed), _zeros("I", placed)), (_zeros(code, cells) for code in "BqI")
-    core.scan(data, wanted, *events, *places, *values, rng.choice((0, 1 << 40, rng.choice(EXTREMES))), start, at)
+    chosen = array("B", [rng.randrange(2) for _ in range(rng.choice((0, 0, 1, 4, 40)))])
+    core.scan(
+        data, wanted, chosen, *events, *places, *values, rng.choice((0, 1 << 40, rng.choice(EXTREMES))), start, at
+    )
 
 
 def _times(rng: random.Random, n: int) -> list[int]:
@@ -271,15 +274,14 @@ def _block_sums(rng: random.Random, core: ModuleType, _data: array[int]) -> None
 def _cell_sums(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
     n, steps, ops, kinds = rng.randrange(20), rng.randrange(4), rng.randrange(4), rng.randrange(4)
 
-    def numbers(below: int) -> array[int]:
-        return array(
-            "q", [rng.choice(EXTREMES) if rng.random() < 0.03 else rng.randrange(max(below, 1)) for _ in range(n)]
-        )
+    def numbers(below: int, code: str = "i") -> array[int]:
+        odd = EXTREMES if code == "q" else (-(2**31), -1, 2**31 - 1)
+        return array(code, [rng.choice(odd) if rng.random() < 0.03 else rng.randrange(max(below, 1)) for _ in range(n)])
 
     kind = array("q", [rng.randrange(max(kinds, 1)) for _ in range(ops)])
     by_op = _zeros("d", rng.choice((0, steps * ops, steps * ops + (rng.random() < 0.05))))
     core.cell_sums(
-        *(numbers(steps), numbers(ops), numbers(2**40), numbers(9), kind, _zeros("d", ops)),
+        *(numbers(steps), numbers(ops), numbers(2**40, "q"), numbers(9), kind, _zeros("d", ops)),
         *(_zeros("q", steps * kinds), _zeros("d", steps), _zeros("q", steps + (rng.random() < 0.05)), by_op),
     )
 
@@ -339,7 +341,7 @@ def _op_pass(rng: random.Random, core: ModuleType, _data: array[int]) -> None:
         kept[5] = array("q", [INT64_MAX] * ids)
     off_duty, code = array("B", _bits(rng, ids)), array("B", [rng.choice((0, 1, 2, 2, 255)) for _ in range(ids)])
     traced = code if rng.random() < 0.7 else array("B", [])
-    spans, rows = rng.choice((0, 1, 2, 2)), [rng.choice((0, 0, -1)), rng.choice((1, 1, -1)), rng.choice((2, -1))]
+    spans, rows = rng.choice((0, 1, 2, 3, 3)), [rng.choice((0, 0, -1)), rng.choice((1, 1, -1)), rng.choice((2, -1))]
     if rng.random() < odd:
         rows[rng.randrange(3)] = rng.choice((-2, k))
     for behind in (0, rng.choice((0, 2)), rng.choice((1, 1, 2, -1) if odd else (1, 2))):

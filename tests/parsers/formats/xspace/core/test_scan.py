@@ -13,6 +13,7 @@ from tests import EXAMPLES
 from tests.parsers.formats.xspace.core.fuzz_core import damaged, field, random_bytes, random_event, random_line, varint
 from tpuprof.parsers.formats.xspace.core import numpy_core
 from tpuprof.parsers.formats.xspace.core.types import (
+    EVERY_EVENT,
     FULL,
     HAS_TEXT,
     INCOMPLETE,
@@ -49,7 +50,7 @@ def check(core: Core, data: bytes, base: int = 0) -> None:
     events = numpy_core.decode_events(data, begin, end)
     stats = numpy_core.stat_columns(data, begin, end, 4, WANTED)
     columns = room(len(data) + 1)
-    found = core.scan_events(data, base, 0, WANTED, columns, 0)
+    found = core.scan_events(data, base, 0, WANTED, columns, 0, EVERY_EVENT)
     n = found.count
     assert n == len(begin)
     assert np.array_equal(columns.metadata_id[:n], events.metadata_id)
@@ -81,6 +82,35 @@ def test_a_scan_is_split_decode_and_stats_in_one(core: Core, seed: int, base: in
     check(core, damaged(rng, random_line(rng, 5)), base)
 
 
+@given(st.integers(0, 2**32), st.lists(st.booleans(), min_size=1, max_size=9), st.integers(1, 9), st.booleans())
+@settings(max_examples=2 * EXAMPLES)
+def test_a_scan_of_some_ids_writes_their_events_alone(
+    core: Core, seed: int, ids: list[bool], capacity: int, wide: bool
+) -> None:
+    rng, chosen = random.Random(seed), np.array(ids, np.bool_)
+    line = random_line(rng, rng.randrange(12))
+    for data in (line, damaged(rng, line)):
+        every = room(len(data) + 1)
+        whole = core.scan_events(data, 5, 0, WANTED, every, 0, EVERY_EVENT)
+        of = every.metadata_id[: whole.count]
+        kept = np.flatnonzero((of >= 0) & (of < len(ids)) & chosen[np.clip(of, 0, len(ids) - 1)])
+        some, start, count, status = room(capacity, wide=wide), 0, 0, FULL
+        while status == FULL:
+            found = core.scan_events(data, 5, start, WANTED, some, 0, chosen)
+            mine = kept[count : count + found.count]
+            for name in (*("metadata_id", "offset_ps", "duration_ps", "flags"), *("begin", "length")):
+                assert np.array_equal(getattr(some, name)[: found.count], getattr(every, name)[mine])
+            for name in ("kind", "value"):
+                there = every.kind[:, mine] >= 2
+                assert np.array_equal(
+                    getattr(some, name)[:, : found.count][there], getattr(every, name)[:, mine][there]
+                )
+            assert np.array_equal(some.kind[:, : found.count], every.kind[:, mine])
+            start, count, status = found.next, count + found.count, found.status
+            some = room(capacity, wide=wide)
+        assert (count, status, start) == (len(kept), whole.status, whole.next)
+
+
 def test_every_cut_of_a_line(core: Core) -> None:
     data = random_line(random.Random(3), 6)
     for size in range(len(data) + 1):
@@ -90,13 +120,13 @@ def test_every_cut_of_a_line(core: Core) -> None:
 def test_full_columns_stop_before_the_next_event_and_go_on(core: Core) -> None:
     data = random_line(random.Random(4), 9)
     whole, parts = room(9), room(9)
-    assert core.scan_events(data, 0, 0, WANTED, whole, 0).status == OK
+    assert core.scan_events(data, 0, 0, WANTED, whole, 0, EVERY_EVENT).status == OK
     start, count = 0, 0
     for capacity in (2, 5, 9):
         small = room(capacity)
         for name in ("metadata_id", "offset_ps", "duration_ps"):
             getattr(small, name)[:count] = getattr(parts, name)[:count]
-        found = core.scan_events(data, 0, start, WANTED, small, count)
+        found = core.scan_events(data, 0, start, WANTED, small, count, EVERY_EVENT)
         count, start = count + found.count, found.next
         assert (count, found.status) == (capacity, FULL if capacity < 9 else OK)
         for name in ("metadata_id", "offset_ps", "duration_ps"):
@@ -110,18 +140,18 @@ def test_an_id_beyond_32_bits_asks_for_wide_columns(core: Core, wide: int) -> No
     events = [field(1, 0, varint(value)) for value in (5, -(1 << 31), (1 << 31) - 1, wide, 7)]
     data = b"".join(field(4, 2, event) for event in events)
     narrow = room(9, wide=False, places=False)
-    found = core.scan_events(data, 0, 0, WANTED, narrow, 0)
+    found = core.scan_events(data, 0, 0, WANTED, narrow, 0, EVERY_EVENT)
     assert (found.count, found.status) == (3, WIDE_ID)
     assert narrow.metadata_id[:3].tolist() == [5, -(1 << 31), (1 << 31) - 1]
     columns = room(9)
-    again = core.scan_events(data, 0, found.next, WANTED, columns, 3)
+    again = core.scan_events(data, 0, found.next, WANTED, columns, 3, EVERY_EVENT)
     assert (again.count, again.status) == (2, OK)
     assert columns.metadata_id[3:5].tolist() == [wide, 7]
 
 
 def test_nonsense_stops_the_scan_where_it_begins(core: Core) -> None:
     event = field(4, 2, random_event(random.Random(1)))
-    found = core.scan_events(event + b"\x07" + event, 0, 0, WANTED, room(4), 0)
+    found = core.scan_events(event + b"\x07" + event, 0, 0, WANTED, room(4), 0, EVERY_EVENT)
     assert (found.count, found.next, found.status) == (1, len(event), MALFORMED)
 
 
@@ -130,12 +160,12 @@ def test_columns_that_do_not_fit_together_are_refused(core: Core) -> None:
     columns = room(4)
     for wrong in (room(4, stats=2), EventColumns(**{**fields_of(columns), "flags": np.zeros(3, np.uint8)})):
         with pytest.raises(ValueError, match="length"):
-            core.scan_events(data, 0, 0, WANTED, wrong, 0)
+            core.scan_events(data, 0, 0, WANTED, wrong, 0, EVERY_EVENT)
     for start, at in ((-1, 0), (len(data) + 1, 0), (0, -1), (0, 5)):
         with pytest.raises(ValueError, match="outside"):
-            core.scan_events(data, 0, start, WANTED, columns, at)
+            core.scan_events(data, 0, start, WANTED, columns, at, EVERY_EVENT)
     with pytest.raises(ValueError, match="distinct"):
-        core.scan_events(data, 0, 0, np.array([1, 1, 2]), columns, 0)
+        core.scan_events(data, 0, 0, np.array([1, 1, 2]), columns, 0, EVERY_EVENT)
 
 
 def fields_of(columns: EventColumns) -> dict[str, np.ndarray]:

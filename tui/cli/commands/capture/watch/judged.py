@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from tpuprof.parsers.base.record import dataclass
+from tpuprof.parsers.files.core_names import host_of
 from tpuprof.parsers.files.logdir import open_logdir
 from tpuprof.parsers.pages.findings.finding import KIND_OWNERS
 from tpuprof.parsers.session import pages
@@ -220,7 +221,7 @@ def _place(
     if len(hosts) > 1 and by_core[core] < _APART * float(np.median(by_core)):
         return None, None, owner, "all hosts take longer by the same amount"
     label = of.core_names[core]
-    host = label.rpartition(":")[0]
+    host = host_of(label)
     alone = len(by_core) == 1 or by_core[core] >= _APART * float(np.median(by_core))
     return host, label if alone else None, owner, "all cores of the host take longer by the same amount"
 

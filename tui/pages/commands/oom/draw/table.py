@@ -20,7 +20,7 @@ from tpuprof.tui.draw.spans import ASCII, Glyphs, Line, Span
 from tpuprof.tui.draw.table import Cells, Column, Listing, each, header_line, row_lines
 from tpuprof.tui.pages.commands.oom.fields import BUFFERS, SEARCHED, SOURCE_LINES, SourceLines
 from tpuprof.tui.report.fields import ColumnSpec, Field, Rows, Table, in_order, is_descending, order, screen_columns
-from tpuprof.tui.report.shared.buffers import EXPANSION, BufferRows, rank_field, searched, size_look
+from tpuprof.tui.report.shared.buffers import EXPANSION, SIZE_LOOK, BufferRows, rank_field, searched
 from tpuprof.tui.report.units import BYTES, PERCENT, VERBATIM
 
 Sort = Literal["size", "padding", "category", "source", "shape"]
@@ -261,7 +261,7 @@ ROWS: Table[ShownRows] = Table(
     "rows",
     (
         replace(rank_field(2), screen=_RANK),
-        Field("size_bytes", BYTES, _of_rows("size"), "its size", screen=replace(size_look(), fixed=True)),
+        Field("size_bytes", BYTES, _of_rows("size"), "its size", screen=replace(SIZE_LOOK, fixed=True)),
         Field("after_bytes", BYTES, _of_rows("after"), "its size with the chosen changes", screen=_AFTER),
         Field("share_percent", PERCENT, _shares, "its share of all that is needed", screen=_SHARE),
         Field(

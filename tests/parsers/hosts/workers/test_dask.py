@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.parsers.hosts.test_pool import files, logdir
+from tests.parsers.hosts.workers.test_pool import files, logdir
 from tests.support.build import session_at
 from tests.support.servers.listening import accepting
 from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, Cancelled, ProfileError
-from tpuprof.parsers.hosts import dask as host_dask
-from tpuprof.parsers.hosts.dask import SchedulerAddress, over_dask, scheduler_address
-from tpuprof.parsers.hosts.pool import Task
 from tpuprof.parsers.hosts.reduction import reduce_host
 from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST
-from tpuprof.parsers.hosts.work import SharedProgress
+from tpuprof.parsers.hosts.workers import dask as host_dask
+from tpuprof.parsers.hosts.workers.dask import SchedulerAddress, over_dask, scheduler_address
+from tpuprof.parsers.hosts.workers.pool import Task
+from tpuprof.parsers.hosts.workers.work import SharedProgress
 from tpuprof.parsers.session.pages import OVERVIEW
 
 

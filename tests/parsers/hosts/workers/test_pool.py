@@ -18,19 +18,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.parsers.hosts.jobs import ends_itself, looks_up, never_begins, takes_forever
+from tests.parsers.hosts.workers.jobs import ends_itself, looks_up, never_begins, takes_forever
 from tests.support.build import host_bytes, session_at, write_run
 from tpuprof.parsers.base.errors import EXIT_UNREADABLE, EXIT_USAGE, Cancelled, ProfileError
 from tpuprof.parsers.files.logdir import HostFile, open_logdir
 from tpuprof.parsers.formats.xspace.trace import Trace
 from tpuprof.parsers.hosts import plan as host_plan
-from tpuprof.parsers.hosts import pool as host_pool
 from tpuprof.parsers.hosts.plan import JOBS_VARIABLE, MOST_THREADS, WORKERS_VARIABLE, decoding_threads, worker_count
-from tpuprof.parsers.hosts.pool import PoolMeter, Task, over_executor, over_processes
 from tpuprof.parsers.hosts.progress import Meter, Progress, ProgressReceiver
 from tpuprof.parsers.hosts.reduction import reduce_host
 from tpuprof.parsers.hosts.summary import SUMMARY_OF_HOST, summarise
-from tpuprof.parsers.hosts.work import SharedProgress, do_work
+from tpuprof.parsers.hosts.workers import pool as host_pool
+from tpuprof.parsers.hosts.workers.pool import PoolMeter, Task, over_executor, over_processes
+from tpuprof.parsers.hosts.workers.work import SharedProgress, do_work
 from tpuprof.parsers.ops.table import TEXTS
 from tpuprof.parsers.pages.overview.model import Overview
 from tpuprof.parsers.session import partials
@@ -150,9 +150,9 @@ def test_cancelling_a_session_leaves_it_usable(
 
 SCRIPT = """
 import sys, time
-from tpuprof.parsers.hosts.pool import Task, over_processes
+from tpuprof.parsers.hosts.workers.pool import Task, over_processes
 from tpuprof.parsers.files.logdir import open_logdir
-from tests.parsers.hosts.jobs import looks_up
+from tests.parsers.hosts.workers.jobs import looks_up
 def poll(board):
     if board.process(0) and board.process(1):
         print(board.process(0), board.process(1), flush=True)
@@ -165,7 +165,7 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_no_worker_outlives_its_parent(tmp_path: Path, how: signal.Signals) -> None:
     command = [sys.executable, "-c", SCRIPT, str(logdir(tmp_path / "logs"))]
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[4]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=root, text=True) as parent:
         assert parent.stdout is not None
         workers = [int(word) for word in parent.stdout.readline().split()]
@@ -201,7 +201,7 @@ if __name__ == "__main__":
 def test_processes_start_below_a_screen_that_hides_standard_error(tmp_path: Path) -> None:
     command = [sys.executable, "-c", HIDDEN, str(logdir(tmp_path / "logs"))]
     environment = {**os.environ, WORKERS_VARIABLE: "2"}
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[4]
     done = subprocess.run(command, check=False, cwd=root, env=environment, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("4\n", "")
 

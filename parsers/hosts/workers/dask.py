@@ -1,8 +1,8 @@
 """Work on hosts over a Dask cluster, for pods whose files outgrow one machine. Dask itself is an extra (``[dask]``).
 
-Workers need this package and must see the files under the same paths. `parsers.hosts.pool.over_executor` does the
-work; this module only makes the connection and handles its failures. Dask's client gives up after half a minute with a
-traceback, and waits for ever where something else listens. So this module first checks the address and whether a
+Workers need this package and must see the files under the same paths. `pool.over_executor` does the work; this module
+only makes the connection and handles its failures. Dask's client gives up after half a minute with a traceback, and
+waits for ever where something else listens. So this module first checks the address and whether a
 scheduler answers there.
 """
 
@@ -26,8 +26,8 @@ from tpuprof.parsers.base.errors import EXIT_NOT_FOUND, EXIT_USAGE, ProfileError
 from tpuprof.parsers.base.record import dataclass
 from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.base.urls import masked
-from tpuprof.parsers.hosts.pool import Task, over_executor
 from tpuprof.parsers.hosts.reduction import Result
+from tpuprof.parsers.hosts.workers.pool import Task, over_executor
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -24,7 +24,7 @@ from tpuprof.parsers.base.text import printable
 from tpuprof.parsers.files.logdir import HostFile
 from tpuprof.parsers.hosts.progress import HostAtWork, OnProgress, Progress
 from tpuprof.parsers.hosts.reduction import Result
-from tpuprof.parsers.hosts.work import SharedProgress, Work, begin_worker, do_work
+from tpuprof.parsers.hosts.workers.work import SharedProgress, Work, begin_worker, do_work
 
 POLL_SECONDS = 0.05
 """How often it reports progress and looks whether the user wants to stop."""
