@@ -32,13 +32,7 @@ from tpuprof.parsers.formats.xspace.metadata import (
     decode_stat,
     read_table,
 )
-from tpuprof.parsers.formats.xspace.source import (
-    ByteSource,
-    MemorySource,
-    OnFetched,
-    begins_like_xspace,
-    open_source,
-)
+from tpuprof.parsers.formats.xspace.source import ByteSource, MemorySource, OnFetched, begins_like_xspace, open_source
 from tpuprof.parsers.formats.xspace.walk import LEN, VARINT, text, varint, windows
 
 if TYPE_CHECKING:
