@@ -67,7 +67,7 @@ async def test_enter_shows_the_card_and_the_whole_step(tmp_path: Path) -> None:
 
 
 async def test_the_op_profile_has_what_sparse_cores_ran_below_the_op_that_began_it(tmp_path: Path) -> None:
-    async with scene(app_of(tmp_path, (HEALTHY,), AppOptions()), f"3{9 * 'j'}ljlj", 80, 24) as (app, pilot):
+    async with scene(app_of(tmp_path, (HEALTHY,), AppOptions()), f"3{7 * 'j'}ljlj", 80, 24) as (app, pilot):
         tab = ops_tab(app)
         assert tab.selection == "gather_fusion.1" and tab.views.listed_row is not None
         check_golden(GOLDEN / "tree-80x24.txt", frame(app))
