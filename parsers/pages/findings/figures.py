@@ -65,7 +65,8 @@ def without_figures(sentence: str) -> tuple[str, tuple[Figure, ...]]:
     found: list[Figure] = []
     begin = 0
     for match in _FIGURES.finditer(sentence):
-        name = _AMOUNT.sub("", sentence[begin : match.start()]).strip(" ,;:.")[-2 * _NAME_SEEN :]
+        words = _AMOUNT.sub("", sentence[begin : match.start()]).strip(" ,;:.")
+        name = _whole_words(words, len(words) - 2 * _NAME_SEEN, len(words))
         begin = match.end()
         for part in match[1].split(";"):
             value, _, unit = part.partition(" ")
@@ -119,7 +120,17 @@ def _name(clause: str, match: re.Match[str], before: str) -> str:
     words = f"{before}, {marked}" if before and not _is_whole(clause) else marked
     at = words.index("#", len(words) - len(marked))
     begin = max(min(at - _NAME_SEEN // 2, len(words) - _NAME_SEEN), 0)
-    return words[begin : begin + _NAME_SEEN].strip()
+    return _whole_words(words, begin, begin + _NAME_SEEN)
+
+
+def _whole_words(text: str, begin: int, end: int) -> str:
+    """The words of a text between two places, without those that a place falls into; one longer than that is cut."""
+    inside = text[max(begin, 0) : end].strip()
+    if begin > 0 and not text[begin - 1].isspace() and not text[begin].isspace():
+        inside = inside.partition(" ")[2] or inside
+    if end < len(text) and not text[end - 1].isspace() and not text[end].isspace():
+        inside = inside.rpartition(" ")[0] or inside
+    return inside
 
 
 def _is_whole(clause: str) -> bool:

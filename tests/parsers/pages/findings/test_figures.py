@@ -80,6 +80,9 @@ def test_each_number_in_words_is_a_figure(kind: str, tmp_path: Path) -> None:
             Figure("Loop while.2 makes 2,000 trips, #x the usual", 1.62, "count"),
             Figure("Loop while.2 makes 2,000 trips, every #rd step", 3, "count"),
         ]),
+        ("Input waits are longer by far on every 5th step of the twenty that the capture has of all cores.", [
+            Figure("are longer by far on every #th step of the twenty that", 5, "count"),
+        ]),
         ("fusion.12 (jit(f)/layer_3/dot:7, a.py:5) at <0.1%, bf16[8,128] in python/4211 of TPU v5.", []),
     ],
 )  # fmt: skip
